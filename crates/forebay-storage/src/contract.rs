@@ -1,0 +1,137 @@
+//! The laws of [`Storage`](crate::Storage), as a suite that every backend and wrapper calls in its tests.
+
+use std::path::Path;
+
+use crate::{Buffer, Error, Storage};
+
+/// What becomes of committed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// They can be read back.
+    Everything,
+    /// They are dropped, as by the null storage.
+    Nothing,
+}
+
+/// Checks every law on `storage`, using names below `dir`; panics with the law that is broken.
+pub fn check(storage: &dyn Storage, dir: &Path, keeps: Keeps) {
+    assert!(!storage.description().is_empty(), "a storage says what it is");
+    if keeps == Keeps::Everything {
+        for (name, len) in [("a/1", 0), ("a/2", 5), ("b/3", 4_096), ("b/4", 300_001)] {
+            write(storage, &dir.join(name), &content(len));
+        }
+        written_objects_read_back(storage, dir);
+        uncommitted_objects_are_invisible(storage, dir);
+        replaced_objects_change_whole(storage, dir);
+    }
+    listed_objects_obey_the_reading_laws(storage, dir);
+    missing_objects_are_not_found(storage, dir);
+    accepted_writes_commit(storage, dir);
+}
+
+/// Bytes that differ at every offset modulo a prime, so that a shifted read is noticed.
+fn content(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i % 251) as u8).collect()
+}
+
+fn write(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
+    let mut writer = storage.create(path).expect("an object can be created");
+    for part in bytes.chunks(100_000) {
+        writer.write(part).expect("bytes can be written");
+    }
+    writer.commit().expect("an object can be committed");
+}
+
+fn read(storage: &dyn Storage, path: &Path) -> Vec<u8> {
+    let mut buffer = Buffer::default();
+    storage.open(path).expect("an object opens").read_all(&mut buffer).expect("an object reads");
+    buffer.as_slice().to_vec()
+}
+
+fn written_objects_read_back(storage: &dyn Storage, dir: &Path) {
+    let found: Vec<_> = storage.list(dir).expect("a folder lists").into_iter().map(|e| (e.path, e.size)).collect();
+    let names = ["a/1", "a/2", "b/3", "b/4"].map(|n| dir.join(n));
+    let expected: Vec<_> = names.iter().cloned().zip([0, 5, 4_096, 300_001]).collect();
+    assert_eq!(found, expected, "list names what was written, sorted, with sizes");
+    for (path, size) in expected {
+        assert_eq!(read(storage, &path), content(size as usize), "{} reads back", path.display());
+    }
+    let paths: Vec<&Path> = names.iter().map(AsRef::as_ref).collect();
+    let mut buffers: Vec<Buffer> = (0..paths.len()).map(|_| Buffer::default()).collect();
+    for (outcome, (path, buffer)) in storage.read_many(&paths, &mut buffers).into_iter().zip(paths.iter().zip(&buffers))
+    {
+        outcome.expect("an object reads among many");
+        assert_eq!(buffer.as_slice(), read(storage, path), "read_many gives what read_all gives");
+    }
+}
+
+fn uncommitted_objects_are_invisible(storage: &dyn Storage, dir: &Path) {
+    let path = dir.join("c/never");
+    let mut writer = storage.create(&path).expect("an object can be created");
+    writer.write(b"half").expect("bytes can be written");
+    assert!(matches!(storage.size(&path), Err(Error::NotFound { .. })), "invisible before commit");
+    drop(writer);
+    let names: Vec<_> = storage.list(dir).expect("a folder lists").into_iter().map(|e| e.path).collect();
+    assert_eq!(names.len(), 4, "a dropped writer leaves nothing: {names:?}");
+}
+
+fn replaced_objects_change_whole(storage: &dyn Storage, dir: &Path) {
+    let path = dir.join("a/2");
+    write(storage, &path, b"new content");
+    assert_eq!(read(storage, &path), b"new content");
+    write(storage, &path, &content(5));
+    let gone = dir.join("a/gone");
+    write(storage, &gone, b"x");
+    storage.remove(&gone).expect("an object can be removed");
+    assert!(matches!(storage.open(&gone), Err(Error::NotFound { .. })), "removed is not found");
+}
+
+fn listed_objects_obey_the_reading_laws(storage: &dyn Storage, dir: &Path) {
+    let entries = storage.list(dir).expect("a folder lists");
+    assert!(entries.is_sorted(), "list is sorted");
+    for entry in entries.iter().take(8) {
+        let whole = read(storage, &entry.path);
+        assert_eq!(whole.len() as u64, entry.size, "list and read agree on the length");
+        assert_eq!(storage.size(&entry.path).expect("a size"), entry.size, "list and size agree");
+        let object = storage.open(&entry.path).expect("an object opens");
+        assert_eq!(object.len().expect("a length"), entry.size, "the open object knows its length");
+        let mut buffer = Buffer::default();
+        for (offset, len) in ranges(entry.size) {
+            object.read_at(offset, len, &mut buffer).expect("a range within the object reads");
+            assert_eq!(buffer.as_slice(), &whole[offset as usize..][..len], "a range is that part of the whole");
+        }
+        let past = object.read_at(entry.size, 1, &mut buffer);
+        assert!(matches!(past, Err(Error::Truncated { found: 0, .. })), "a range past the end is truncated: {past:?}");
+        let across = object.read_at(entry.size.saturating_sub(3), 4, &mut buffer);
+        assert!(matches!(across, Err(Error::Truncated { .. })), "a range across the end is truncated: {across:?}");
+    }
+}
+
+/// Ranges at the start, in the middle, unaligned, and up to the very end.
+fn ranges(size: u64) -> Vec<(u64, usize)> {
+    let all = [
+        (0, size as usize),
+        (size / 3, (size / 3) as usize),
+        (1.min(size), 0),
+        (size - size.min(2), size.min(2) as usize),
+    ];
+    all.into_iter().filter(|(offset, len)| offset + *len as u64 <= size).collect()
+}
+
+fn missing_objects_are_not_found(storage: &dyn Storage, dir: &Path) {
+    let missing = dir.join("no-such-object");
+    assert!(matches!(storage.open(&missing), Err(Error::NotFound { .. })), "open of a missing object");
+    assert!(matches!(storage.size(&missing), Err(Error::NotFound { .. })), "size of a missing object");
+    assert!(matches!(storage.remove(&missing), Err(Error::NotFound { .. })), "remove of a missing object");
+    let Err(error) = storage.list(&missing) else { panic!("a missing folder does not list") };
+    assert!(error.path().starts_with(&missing), "an error names its path");
+    let mut buffers = [Buffer::default()];
+    let outcome = storage.read_many(&[missing.as_path()], &mut buffers);
+    assert!(matches!(outcome[0], Err(Error::NotFound { .. })), "read_many of a missing object: {outcome:?}");
+}
+
+fn accepted_writes_commit(storage: &dyn Storage, dir: &Path) {
+    let mut writer = storage.create(&dir.join("z/last")).expect("an object can be created");
+    writer.write(b"bytes").expect("bytes can be written");
+    writer.commit().expect("an object can be committed");
+}

@@ -1,0 +1,163 @@
+//! Where bytes live: local files, memory, nothing at all, and wrappers that shape, count and break.
+//!
+//! [`Storage`] is small and object-safe; a backend is one file, a wrapper is a `Storage` around a `Storage`, and all of
+//! them obey the laws in [`contract`](self#laws). It moves bytes and knows no format. Page-cache control with proof is
+//! in [`cache`].
+//!
+//! # Laws
+//! - What `list` names, `size` and `open` find; a path that does not exist is [`Error::NotFound`].
+//! - Reading returns exactly the object's bytes, or an error; a range past the end is [`Error::Truncated`].
+//! - An object being written is invisible until `commit` returned; a dropped writer leaves nothing.
+//! - After `commit` of a durable backend returned, the object survives a power cut.
+//! - Every error names the path.
+//!
+//! # Limits
+//! Linux only. Paths are local paths; object stores are a later backend.
+//!
+//! ```
+//! use std::path::Path;
+//! use forebay_storage::{Buffer, Memory, Storage};
+//!
+//! let storage = Memory::default();
+//! storage.insert("a/1.bin", b"hello".to_vec());
+//! let mut buffer = Buffer::default();
+//! storage.open(Path::new("a/1.bin"))?.read_all(&mut buffer)?;
+//! assert_eq!(buffer.as_slice(), b"hello");
+//! # Ok::<(), forebay_storage::Error>(())
+//! ```
+
+mod buffer;
+pub mod cache;
+#[cfg(feature = "contract")]
+pub mod contract;
+mod counted;
+mod error;
+mod faulty;
+mod local;
+mod memory;
+mod null;
+mod shaped;
+
+use std::path::{Path, PathBuf};
+
+pub use buffer::Buffer;
+pub use counted::{Counted, Counters, OpCounts};
+pub use error::{Error, Operation, Result};
+pub use faulty::{Effect, Fault, Faulty};
+pub use local::{Capabilities, Choice, Local, Mode, Support, choose_mode};
+pub use memory::Memory;
+pub use null::Null;
+pub use shaped::{Profile, Shaped};
+
+/// A file or object that `list` found.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// A place where bytes live. See the crate's laws.
+///
+/// All methods block; all are safe to call from many threads at once.
+pub trait Storage: Send + Sync {
+    /// What this is, in a few words, for the record: "local, buffered", "null", "hdd (shaped) over local, buffered".
+    fn description(&self) -> String;
+
+    /// All objects below `dir`, at any depth, sorted by path.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is nothing by that name.
+    fn list(&self, dir: &Path) -> Result<Vec<Entry>>;
+
+    /// The length of an object.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such object.
+    fn size(&self, path: &Path) -> Result<u64>;
+
+    /// Opens an object for reading.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such object.
+    fn open(&self, path: &Path) -> Result<Box<dyn Object>>;
+
+    /// Starts writing an object, replacing one of the same name when committed. Missing parents are made.
+    ///
+    /// # Errors
+    /// When nothing can be written there.
+    fn create(&self, path: &Path) -> Result<Box<dyn Writer>>;
+
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such object.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// How many objects [`read_many`](Self::read_many) likes to be given at once; 1 when it gains nothing from more.
+    fn read_many_preferred(&self) -> usize {
+        1
+    }
+
+    /// Reads whole objects into the buffers of the same index, each with its own outcome.
+    ///
+    /// # Panics
+    /// When there are fewer buffers than paths.
+    fn read_many(&self, paths: &[&Path], into: &mut [Buffer]) -> Vec<Result<()>> {
+        assert!(into.len() >= paths.len(), "one buffer a path");
+        paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_all(buffer)).collect()
+    }
+}
+
+/// An open object.
+pub trait Object: Send + Sync {
+    /// The object's length.
+    ///
+    /// # Errors
+    /// When the length cannot be asked for.
+    fn len(&self) -> Result<u64>;
+
+    /// Whether the object has no bytes.
+    ///
+    /// # Errors
+    /// When the length cannot be asked for.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Replaces the buffer's content by the whole object.
+    ///
+    /// # Errors
+    /// When reading fails; the buffer's content is then unspecified.
+    fn read_all(&self, into: &mut Buffer) -> Result<()>;
+
+    /// Replaces the buffer's content by exactly `len` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] when the object ends before that.
+    fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()>;
+
+    /// The object as memory, where the backend can; `None` where it cannot.
+    ///
+    /// # Errors
+    /// When mapping fails.
+    fn map(&self) -> Result<Option<memmap2::Mmap>> {
+        Ok(None)
+    }
+}
+
+/// An object being written. Dropping it without `commit` leaves nothing behind.
+pub trait Writer: Send {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when no space is left; the object can then no longer be committed.
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Makes the object visible, and durable where the backend is.
+    ///
+    /// # Errors
+    /// When it could not be made durable; it is then not visible.
+    fn commit(self: Box<Self>) -> Result<()>;
+}

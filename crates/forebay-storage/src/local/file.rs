@@ -1,0 +1,123 @@
+//! One open local file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::buffer::PAGE;
+use crate::error::Context;
+use crate::{Buffer, Error, Mode, Object, Operation, Result};
+
+/// A first read asks for this much; nearly every image file fits, so one `read` call is the whole file.
+pub(super) const FIRST_READ: usize = 256 * 1024;
+
+pub(super) struct LocalObject {
+    file: File,
+    path: PathBuf,
+    direct: bool,
+}
+
+impl LocalObject {
+    pub(super) fn open(path: &Path, mode: Mode) -> Result<Self> {
+        let flags = if mode.is_direct() { libc::O_DIRECT } else { 0 };
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|source| {
+            if mode.is_direct() && source.raw_os_error() == Some(libc::EINVAL) {
+                let what = "this file system does not support O_DIRECT; use --io buffered".to_owned();
+                return Error::Unsupported { operation: Operation::Open, path: path.to_owned(), what };
+            }
+            Error::from_io(Operation::Open, path, source)
+        })?;
+        Ok(Self { file, path: path.to_owned(), direct: mode.is_direct() })
+    }
+
+    /// Reads on from `filled` until the end of the file, growing the buffer; returns the total.
+    fn read_rest(&self, mut filled: usize, into: &mut Buffer) -> io::Result<usize> {
+        loop {
+            if filled == into.capacity() {
+                let wanted = self.file.metadata()?.len() as usize + 1;
+                into.resize(filled);
+                into.reserve(wanted.max(filled + PAGE));
+            }
+            let n = read_retrying(&self.file, &mut into.whole_mut()[filled..], filled as u64)?;
+            filled += n;
+            // A regular file gives fewer bytes than asked for only at its end; a direct read that stopped at an
+            // unaligned place can only have stopped there for the same reason.
+            let at_end = n == 0 || filled < into.capacity();
+            if at_end {
+                return Ok(filled);
+            }
+        }
+    }
+}
+
+impl Object for LocalObject {
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().context(Operation::Size, &self.path)?.len())
+    }
+
+    fn read_all(&self, into: &mut Buffer) -> Result<()> {
+        into.resize(0);
+        into.reserve(FIRST_READ);
+        let n = self.read_rest(0, into).context(Operation::Read, &self.path)?;
+        into.resize(n);
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()> {
+        if !self.direct {
+            into.resize(len);
+            let n = fill(&self.file, into.as_mut_slice(), offset, false).context(Operation::Read, &self.path)?;
+            return check_len(&self.path, offset, len, n);
+        }
+        let start = offset - offset % PAGE as u64;
+        let lead = (offset - start) as usize;
+        into.resize((lead + len).next_multiple_of(PAGE));
+        let n = fill(&self.file, into.as_mut_slice(), start, true).context(Operation::Read, &self.path)?;
+        check_len(&self.path, offset, len, n.saturating_sub(lead).min(len))?;
+        into.as_mut_slice().copy_within(lead..lead + len, 0);
+        into.resize(len);
+        Ok(())
+    }
+
+    fn map(&self) -> Result<Option<memmap2::Mmap>> {
+        // SAFETY: the mapping is read-only. A file truncated by somebody else while mapped raises SIGBUS, which the
+        // caller accepts by asking for a map; datasets are not rewritten while they are read.
+        let map = unsafe { memmap2::Mmap::map(self.file.as_raw_fd()) }.context(Operation::Map, &self.path)?;
+        Ok(Some(map))
+    }
+}
+
+fn check_len(path: &Path, offset: u64, wanted: usize, found: usize) -> Result<()> {
+    if found < wanted {
+        let (wanted, found) = (wanted as u64, found as u64);
+        return Err(Error::Truncated { path: path.to_owned(), offset, wanted, found });
+    }
+    Ok(())
+}
+
+/// Reads until the slice is full or the file ends; returns how much there was.
+fn fill(file: &File, into: &mut [u8], offset: u64, direct: bool) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        let n = read_retrying(file, &mut into[filled..], offset + filled as u64)?;
+        if n == 0 {
+            break;
+        }
+        filled += n;
+        if direct && filled % PAGE != 0 {
+            break; // Only the end of the file stops a direct read at an unaligned place, and no aligned read can follow.
+        }
+    }
+    Ok(filled)
+}
+
+fn read_retrying(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(into, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

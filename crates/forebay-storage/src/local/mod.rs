@@ -1,0 +1,138 @@
+//! Files of this machine, read in one of four ways.
+//!
+//! Buffered reads go through the page cache; direct reads bypass it; the io_uring modes submit the open, read and close
+//! of many files in one system call. Which is fastest depends on the disk, so [`choose_mode`] measures instead of
+//! guessing, and [`Capabilities::probe`] says beforehand what this machine and file system can do at all.
+
+mod capabilities;
+mod choose;
+mod file;
+mod ring;
+mod walk;
+mod writer;
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Context;
+use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
+
+pub use capabilities::{Capabilities, Support};
+pub use choose::{Choice, choose_mode};
+
+/// How files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// `open`, `read`, `close` through the page cache.
+    #[default]
+    Buffered,
+    /// The same with `O_DIRECT`, past the page cache.
+    Direct,
+    /// io_uring through the page cache: many files a system call.
+    Uring,
+    /// io_uring with `O_DIRECT`.
+    UringDirect,
+}
+
+impl Mode {
+    /// All modes, plainest first.
+    pub const ALL: [Self; 4] = [Self::Buffered, Self::Direct, Self::Uring, Self::UringDirect];
+
+    /// Whether the page cache is bypassed.
+    pub fn is_direct(self) -> bool {
+        matches!(self, Self::Direct | Self::UringDirect)
+    }
+
+    /// Whether reads go through io_uring.
+    pub fn is_uring(self) -> bool {
+        matches!(self, Self::Uring | Self::UringDirect)
+    }
+
+    /// The name used in flags and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Buffered => "buffered",
+            Self::Direct => "direct",
+            Self::Uring => "uring",
+            Self::UringDirect => "uring-direct",
+        }
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| format!("\"{text}\" is not one of buffered, direct, uring, uring-direct"))
+    }
+}
+
+/// The local file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Local {
+    mode: Mode,
+}
+
+impl Local {
+    /// Reads in the given mode. Whether the machine can is found out at the first read; see [`Capabilities::probe`].
+    pub fn new(mode: Mode) -> Self {
+        Self { mode }
+    }
+
+    /// The mode files are read in.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+impl Storage for Local {
+    fn description(&self) -> String {
+        format!("local, {}", self.mode.name())
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
+        walk::files_below(dir)
+    }
+
+    fn size(&self, path: &Path) -> Result<u64> {
+        let metadata = std::fs::metadata(path).context(Operation::Size, path)?;
+        if metadata.is_dir() {
+            return Err(is_a_folder(Operation::Size, path));
+        }
+        Ok(metadata.len())
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Object>> {
+        Ok(Box::new(file::LocalObject::open(path, self.mode)?))
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(writer::LocalWriter::create(path)?))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).context(Operation::Remove, path)
+    }
+
+    fn read_many_preferred(&self) -> usize {
+        if self.mode.is_uring() { ring::DEPTH } else { 1 }
+    }
+
+    fn read_many(&self, paths: &[&Path], into: &mut [Buffer]) -> Vec<Result<()>> {
+        assert!(into.len() >= paths.len(), "one buffer a path");
+        if self.mode.is_uring() {
+            return ring::read_files(paths, into, self.mode);
+        }
+        paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_all(buffer)).collect()
+    }
+}
+
+fn is_a_folder(operation: Operation, path: &Path) -> Error {
+    Error::Unsupported { operation, path: path.to_owned(), what: "it is a folder, not a file".to_owned() }
+}

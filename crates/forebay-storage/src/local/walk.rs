@@ -1,0 +1,38 @@
+//! All files below a folder, sorted, following symbolic links to files and folders once.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Context;
+use crate::{Entry, Operation, Result};
+
+pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut pending = vec![dir.to_owned()];
+    while let Some(folder) = pending.pop() {
+        let metadata = fs::metadata(&folder).context(Operation::List, &folder)?;
+        // A link back to a parent would otherwise be followed for ever.
+        if seen.insert((metadata.dev(), metadata.ino())) {
+            visit(&folder, &mut found, &mut pending)?;
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn visit(folder: &Path, found: &mut Vec<Entry>, pending: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).context(Operation::List, folder)? {
+        let path = entry.context(Operation::List, folder)?.path();
+        // A dangling link or a file that vanished meanwhile is not there: it is not listed.
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        if metadata.is_dir() {
+            pending.push(path);
+        } else if metadata.is_file() {
+            found.push(Entry { path, size: metadata.len() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Writing a file so that it is there whole and durable, or not at all.
+//!
+//! The bytes go to a hidden temporary name in the same folder; `commit` syncs the file, renames it, and syncs the
+//! folder, without which the new name may be lost in a power cut even though the bytes are safe.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Context;
+use crate::{Error, Operation, Result, Writer};
+
+pub(super) struct LocalWriter {
+    file: File,
+    temporary: PathBuf,
+    path: PathBuf,
+    /// A write failed: what is in the file is not what the caller meant.
+    torn: bool,
+}
+
+impl LocalWriter {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let folder = folder_of(path);
+        fs::create_dir_all(folder).context(Operation::Create, folder)?;
+        let temporary = folder.join(temporary_name(path));
+        let file = File::create_new(&temporary).context(Operation::Create, path)?;
+        Ok(Self { file, temporary, path: path.to_owned(), torn: false })
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => Path::new("/"),
+    }
+}
+
+fn temporary_name(path: &Path) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let serial = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(".{name}.{}-{serial}.tmp", std::process::id())
+}
+
+impl Writer for LocalWriter {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let outcome = self.file.write_all(bytes).context(Operation::Write, &self.path);
+        self.torn |= outcome.is_err();
+        outcome
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        if self.torn {
+            let what = "an earlier write to it failed".to_owned();
+            return Err(Error::Unsupported { operation: Operation::Commit, path: self.path.clone(), what });
+        }
+        self.file.sync_all().context(Operation::Commit, &self.path)?;
+        fs::rename(&self.temporary, &self.path).context(Operation::Commit, &self.path)?;
+        let folder = folder_of(&self.path);
+        File::open(folder).and_then(|f| f.sync_all()).context(Operation::Commit, folder)
+    }
+}
+
+impl Drop for LocalWriter {
+    fn drop(&mut self) {
+        // After a successful commit the temporary name is gone; otherwise nothing may stay behind.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}

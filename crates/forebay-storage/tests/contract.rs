@@ -1,0 +1,50 @@
+//! Every backend and wrapper passes the same suite.
+
+use std::path::Path;
+
+use forebay_storage::contract::{Keeps, check};
+use forebay_storage::{Capabilities, Counted, Faulty, Local, Memory, Mode, Null, Profile, Shaped};
+
+/// A folder on a disk file system: direct I/O is not to be had everywhere in memory.
+fn disk_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+#[test]
+fn memory_obeys_the_laws() {
+    check(&Memory::default(), Path::new("x"), Keeps::Everything);
+}
+
+#[test]
+fn null_obeys_the_laws() {
+    check(&Null::new(10, 1_000), Path::new("null"), Keeps::Nothing);
+}
+
+#[test]
+fn local_obeys_the_laws_in_every_mode_this_machine_has() {
+    for mode in Mode::ALL {
+        let folder = disk_folder();
+        let probe = folder.path().join("probe");
+        std::fs::write(&probe, b"x").unwrap();
+        let capabilities = Capabilities::probe(&probe);
+        std::fs::remove_file(&probe).unwrap();
+        if capabilities.allows(mode) {
+            check(&Local::new(mode), folder.path(), Keeps::Everything);
+        } else {
+            println!("not run: {} ({capabilities:?})", mode.name());
+        }
+    }
+}
+
+#[test]
+fn wrappers_obey_the_laws() {
+    check(&Counted::new(Memory::default()), Path::new("x"), Keeps::Everything);
+    check(&Faulty::new(Memory::default(), vec![]), Path::new("x"), Keeps::Everything);
+    for name in Profile::NAMES {
+        let folder = disk_folder();
+        let shaped = Shaped::new(Local::default(), name.parse().unwrap());
+        check(&shaped, folder.path(), Keeps::Everything);
+    }
+    let folder = disk_folder();
+    check(&Counted::new(Local::new(Mode::Direct)), folder.path(), Keeps::Everything);
+}

@@ -1,0 +1,86 @@
+//! Time as a parameter, so that waits and rates are exact numbers in tests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A source of monotonic time in nanoseconds since an arbitrary origin.
+///
+/// Laws: `now_ns` never goes back on one thread; `sleep_until_ns(t)` returns at or after `t` on this clock.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since the clock's origin.
+    fn now_ns(&self) -> u64;
+
+    /// Blocks the calling thread until the clock shows `deadline_ns`.
+    fn sleep_until_ns(&self, deadline_ns: u64);
+}
+
+/// The machine's monotonic clock.
+#[derive(Debug, Clone)]
+pub struct SystemClock {
+    origin: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self { origin: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now_ns(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    fn sleep_until_ns(&self, deadline_ns: u64) {
+        let now = self.now_ns();
+        if deadline_ns > now {
+            std::thread::sleep(Duration::from_nanos(deadline_ns - now));
+        }
+    }
+}
+
+/// A clock that moves only when told to, or when somebody sleeps on it.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now_ns: AtomicU64,
+}
+
+impl ManualClock {
+    /// Moves time forward.
+    pub fn advance(&self, by: Duration) {
+        self.now_ns.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::SeqCst)
+    }
+
+    fn sleep_until_ns(&self, deadline_ns: u64) {
+        self.now_ns.fetch_max(deadline_ns, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_moves_a_manual_clock_to_the_deadline() {
+        let clock = ManualClock::default();
+        clock.advance(Duration::from_nanos(40));
+        clock.sleep_until_ns(100);
+        assert_eq!(clock.now_ns(), 100);
+        clock.sleep_until_ns(50);
+        assert_eq!(clock.now_ns(), 100);
+    }
+
+    #[test]
+    fn the_system_clock_does_not_wake_early() {
+        let clock = SystemClock::default();
+        let deadline = clock.now_ns() + 2_000_000;
+        clock.sleep_until_ns(deadline);
+        assert!(clock.now_ns() >= deadline);
+    }
+}

@@ -1,0 +1,65 @@
+//! Durations as people write and read them: "224 ms", "1.5s", "2 min".
+
+use std::time::Duration;
+
+use crate::text::{ParseError, split};
+
+/// Reads "224 ms", "1.5s", "250us", "2 min"; a bare number is refused, because its unit would be a guess.
+///
+/// # Errors
+/// A text without a number, without a unit, or with an unknown one.
+pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
+    let (number, unit) = split(text, "duration")?;
+    let seconds = match unit.as_str() {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => {
+            return Err(ParseError {
+                text: text.to_owned(),
+                kind: "duration",
+                reason: "give a unit: ns, us, ms, s, min or h".to_owned(),
+            });
+        }
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| ParseError {
+        text: text.to_owned(),
+        kind: "duration",
+        reason: error.to_string(),
+    })
+}
+
+/// Writes seconds with the unit that leaves one to three digits before the point: "1.25 s", "830 µs".
+pub fn format_seconds(seconds: f64) -> String {
+    match seconds.abs() {
+        s if s >= 120.0 => format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0),
+        s if s >= 1.0 => format!("{seconds:.2} s"),
+        s if s >= 1e-3 => format!("{:.1} ms", seconds * 1e3),
+        s if s >= 1e-6 => format!("{:.1} µs", seconds * 1e6),
+        0.0 => "0 s".to_owned(),
+        _ => format!("{:.0} ns", seconds * 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_needs_its_unit() {
+        assert_eq!(parse_duration("224 ms"), Ok(Duration::from_millis(224)));
+        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert_eq!(parse_duration("2 min"), Ok(Duration::from_secs(120)));
+        assert!(parse_duration("224").is_err());
+    }
+
+    #[test]
+    fn seconds_are_written_with_a_fitting_unit() {
+        assert_eq!(format_seconds(0.00083), "830.0 µs");
+        assert_eq!(format_seconds(1.25), "1.25 s");
+        assert_eq!(format_seconds(185.0), "3 min 5 s");
+    }
+}

@@ -1,0 +1,30 @@
+//! Bytes, rates, durations, clocks and statistics as types.
+//!
+//! What a number counts is part of its type or its name here, because the field's classic mistakes are a count of
+//! files divided by a count of samples, MB taken for MiB, and a mean where a median was promised.
+//!
+//! It is not a general units library: it holds what forebay measures, and does no I/O.
+//!
+//! ```
+//! use forebay_units::{Bytes, Summary};
+//!
+//! let size: Bytes = "112 KB".parse()?;
+//! assert_eq!(size, Bytes(112_000));
+//! let rates = Summary::of(&[98.0, 100.0, 103.0]).expect("three values");
+//! assert_eq!(rates.median, 100.0);
+//! # Ok::<(), forebay_units::ParseError>(())
+//! ```
+
+mod bytes;
+mod clock;
+mod duration;
+mod histogram;
+mod stats;
+mod text;
+
+pub use bytes::Bytes;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use duration::{format_seconds, parse_duration};
+pub use histogram::Histogram;
+pub use stats::{Summary, median, quantile};
+pub use text::{ParseError, group_digits};

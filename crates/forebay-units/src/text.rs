@@ -1,0 +1,52 @@
+//! Reading "number unit" texts, shared by sizes and durations.
+
+/// A text that is not a quantity of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not a {kind}: {reason}")]
+pub struct ParseError {
+    /// What was given.
+    pub text: String,
+    /// What was wanted: "size", "duration".
+    pub kind: &'static str,
+    /// Why it is not one.
+    pub reason: String,
+}
+
+/// Splits "112 KB" into 112.0 and "KB"; the number must be finite and not negative.
+pub(crate) fn split(text: &str, kind: &'static str) -> Result<(f64, String), ParseError> {
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(trimmed.len());
+    let (digits, unit) = trimmed.split_at(end);
+    let number = digits.replace('_', "").parse::<f64>().map_err(|_| ParseError {
+        text: text.to_owned(),
+        kind,
+        reason: "it does not start with a number".to_owned(),
+    })?;
+    Ok((number, unit.trim().to_owned()))
+}
+
+/// Writes 1234567 as "1,234,567".
+pub fn group_digits(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        assert_eq!(group_digits(0), "0");
+        assert_eq!(group_digits(999), "999");
+        assert_eq!(group_digits(1_000), "1,000");
+        assert_eq!(group_digits(1_234_567), "1,234,567");
+    }
+}
