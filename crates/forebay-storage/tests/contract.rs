@@ -1,4 +1,5 @@
 //! Every backend and wrapper passes the same suite.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::path::Path;
 

@@ -1,0 +1,84 @@
+//! A finished batch, lent to the consumer where it was written.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::exec::worker::Shared;
+
+/// Samples side by side in memory. Dropping it gives its slots back to the workers.
+pub struct Batch {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) place: i64,
+    pub(crate) slots: Range<u64>,
+    pub(crate) labels: Vec<i64>,
+    pub(crate) samples: Vec<u32>,
+    pub(crate) one_hot: Vec<f32>,
+}
+
+impl Batch {
+    /// How many samples it holds.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether it holds none; the iterator never gives such a one.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// Bytes a sample.
+    pub fn sample_bytes(&self) -> usize {
+        self.shared.dispatch.ring.slot_bytes()
+    }
+
+    /// All samples, one after the other.
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: the slots are published and are released only when this batch is dropped.
+        unsafe { self.shared.dispatch.ring.samples_at(self.place, self.len()) }
+    }
+
+    /// All samples, to change in place.
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `data`, and the batch is borrowed mutably: it is the only way to these slots.
+        unsafe { self.shared.dispatch.ring.samples_at_mut(self.place, self.len()) }
+    }
+
+    /// All samples as 32-bit floats.
+    ///
+    /// # Panics
+    /// When the samples' size is not a multiple of four bytes.
+    pub fn as_f32(&self) -> &[f32] {
+        assert_eq!(self.sample_bytes() % 4, 0, "samples of {} bytes are not 32-bit floats", self.sample_bytes());
+        // SAFETY: every bit pattern is a float. Slot 0 is page-aligned and slots are multiples of four bytes.
+        let (before, floats, after) = unsafe { self.data().align_to::<f32>() };
+        assert!(before.is_empty() && after.is_empty(), "slots of whole floats are aligned");
+        floats
+    }
+
+    /// The samples' labels.
+    pub fn labels(&self) -> &[i64] {
+        &self.labels
+    }
+
+    /// The samples' indices in the source.
+    pub fn samples(&self) -> &[u32] {
+        &self.samples
+    }
+
+    /// The labels as rows of zeros with a single one; empty unless [`one_hot`](crate::Mapped::one_hot) was asked for.
+    pub fn one_hot(&self) -> &[f32] {
+        &self.one_hot
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.shared.dispatch.release(self.slots.start, self.slots.end);
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").field("samples", &self.samples).finish_non_exhaustive()
+    }
+}

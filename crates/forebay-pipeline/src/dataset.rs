@@ -1,0 +1,358 @@
+//! The lazy description of a pipeline: what a user writes, and what `iter()` then starts.
+
+use std::sync::Arc;
+
+use forebay_storage::Storage;
+use forebay_units::{Clock, SystemClock};
+
+use crate::error::Error;
+use crate::iterator::Batches;
+use crate::map::{Map, MapFn, Sample};
+use crate::source::{Fnv, Packing, Source};
+use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Stage, Take};
+use crate::stage_cache::CacheAt;
+use crate::state::State;
+
+/// Samples in an order. Nothing is read before [`Batched::iter`].
+#[derive(Clone)]
+pub struct Dataset {
+    pub(crate) source: Source,
+    pub(crate) chain: Chain,
+    raw_cache: Option<CacheAt>,
+    /// The first stage that could not be put where it was; told when iteration starts.
+    refused: Option<(&'static str, String)>,
+    shuffled_whole: bool,
+}
+
+impl Dataset {
+    /// All samples of a source, in its own order.
+    pub fn new(source: Source) -> Self {
+        let chain = Chain::new(Arc::clone(&source.index));
+        Self { source, chain, raw_cache: None, refused: None, shuffled_whole: false }
+    }
+
+    fn then(mut self, name: &'static str, stage: impl Stage + 'static) -> Self {
+        if self.refused.is_none() {
+            self.refused = stage.refuse(&self.chain).map(|reason| (name, reason));
+        }
+        self.chain.push(Arc::new(stage));
+        self
+    }
+
+    /// Random order of the whole epoch, a new one each epoch.
+    #[must_use]
+    pub fn shuffle(mut self, seed: u64) -> Self {
+        self.shuffled_whole = true;
+        self.then("shuffle", Shuffle { seed })
+    }
+
+    /// Random order within a sliding buffer of `size` samples: of indices, so that a large buffer costs little memory.
+    #[must_use]
+    pub fn shuffle_buffer(self, size: usize, seed: u64) -> Self {
+        self.then("shuffle_buffer", ShuffleBuffer { seed, size })
+    }
+
+    /// Random order of the groups (shards, or class folders), each one's samples staying together.
+    #[must_use]
+    pub fn shuffle_groups(self, seed: u64) -> Self {
+        self.then("shuffle_groups", ShuffleGroups { seed })
+    }
+
+    /// Samples of `cycle` groups by turns, `block` at a time. Reading in parallel is what [`Mapped::threads`] and
+    /// [`Mapped::readers`] say; they take neighbouring samples of a shard in one read.
+    #[must_use]
+    pub fn interleave(self, cycle: usize, block: usize) -> Self {
+        self.then("interleave", Interleave { cycle, block })
+    }
+
+    /// The part of rank `rank` of `of`: parts are disjoint and cover everything.
+    #[must_use]
+    pub fn shard(self, rank: u64, of: u64) -> Self {
+        self.then("shard", Shard { rank, of })
+    }
+
+    /// The first `n` samples.
+    #[must_use]
+    pub fn take(self, n: u64) -> Self {
+        self.then("take", Take { n })
+    }
+
+    /// All but the first `n` samples.
+    #[must_use]
+    pub fn skip(self, n: u64) -> Self {
+        self.then("skip", Skip { n })
+    }
+
+    /// `n` epochs one after the other; batches may span their borders.
+    #[must_use]
+    pub fn repeat(self, n: u64) -> Self {
+        self.then("repeat", Repeat { n: Some(n) })
+    }
+
+    /// Epochs without end.
+    #[must_use]
+    pub fn repeat_forever(self) -> Self {
+        self.then("repeat_forever", Repeat { n: None })
+    }
+
+    /// Keeps the samples' bytes once they were read.
+    #[must_use]
+    pub fn cache(mut self, at: CacheAt) -> Self {
+        self.raw_cache = Some(at);
+        self
+    }
+
+    /// Reads through another storage: a shaped or counted one.
+    #[must_use]
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.source = self.source.with_storage(storage);
+        self
+    }
+
+    /// How many samples there are; `None` when they never end.
+    pub fn n_samples(&self) -> Option<u64> {
+        self.chain.len()
+    }
+
+    /// The order itself: the samples' indices, without reading any.
+    pub fn order(&self) -> impl Iterator<Item = u32> + use<> {
+        let mut sequence = self.chain.open(0);
+        std::iter::from_fn(move || sequence.next())
+    }
+
+    /// Makes samples as `map` says.
+    pub fn map(self, map: impl Map + 'static) -> Mapped {
+        Mapped {
+            dataset: self,
+            map: Arc::new(map),
+            threads: Threads::Fixed(1),
+            readers: 0,
+            deterministic: true,
+            errors: ErrorPolicy::Fail,
+            made_cache: None,
+            one_hot: None,
+            mapped_shards: false,
+        }
+    }
+
+    /// Makes samples of `sample_bytes` bytes by a function that writes each into its slot. Each thread has a clone of it.
+    pub fn map_fn<F>(self, sample_bytes: usize, function: F) -> Mapped
+    where
+        F: Fn(Sample<'_>, &mut [u8]) -> Result<(), String> + Clone + Send + Sync + 'static,
+    {
+        self.map(MapFn { sample_bytes, function })
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::default();
+        hash.bytes(self.chain.describe().as_bytes());
+        hash.0
+    }
+}
+
+/// How many threads make samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// That many.
+    Fixed(usize),
+    /// As many as pay, found while running. With separate readers: one a core.
+    Auto,
+}
+
+/// What happens when a sample fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorPolicy {
+    /// The iterator yields the error in the sample's place and goes on after it.
+    Fail,
+    /// The sample is left out and counted; the first `keep` failures are kept.
+    Ignore { keep: usize },
+}
+
+/// A dataset and what is done to its samples.
+#[derive(Clone)]
+pub struct Mapped {
+    pub(crate) dataset: Dataset,
+    pub(crate) map: Arc<dyn Map>,
+    pub(crate) threads: Threads,
+    pub(crate) readers: usize,
+    pub(crate) deterministic: bool,
+    pub(crate) errors: ErrorPolicy,
+    made_cache: Option<CacheAt>,
+    pub(crate) one_hot: Option<usize>,
+    pub(crate) mapped_shards: bool,
+}
+
+/// How many failures `ignore_errors` keeps with their reasons.
+const KEPT_FAILURES: usize = 100;
+
+impl Mapped {
+    /// How many private threads make samples; one by default.
+    #[must_use]
+    pub fn threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// How many threads only read, ahead of those that decode; 0 (the default) lets every thread do both. Cold files
+    /// want many readers, decoding wants one thread a core.
+    #[must_use]
+    pub fn readers(mut self, n: usize) -> Self {
+        self.readers = n;
+        self
+    }
+
+    /// Samples come in the order in which their bytes arrive: a slow one holds nobody up, but the order, and with it the
+    /// state, is no longer determined.
+    #[must_use]
+    pub fn first_come(mut self) -> Self {
+        self.deterministic = false;
+        self
+    }
+
+    /// Samples that fail are left out and counted; which and why is kept for the first hundred.
+    #[must_use]
+    pub fn ignore_errors(mut self) -> Self {
+        self.errors = ErrorPolicy::Ignore { keep: KEPT_FAILURES };
+        self
+    }
+
+    /// Keeps the finished samples.
+    #[must_use]
+    pub fn cache(mut self, at: CacheAt) -> Self {
+        self.made_cache = Some(at);
+        self
+    }
+
+    /// Labels also as rows of `classes` zeros with a single one.
+    #[must_use]
+    pub fn one_hot(mut self, classes: usize) -> Self {
+        self.one_hot = Some(classes);
+        self
+    }
+
+    /// Pre-decoded shards are mapped into memory instead of being read.
+    #[must_use]
+    pub fn map_shards(mut self) -> Self {
+        self.mapped_shards = true;
+        self
+    }
+
+    /// Batches of `n` samples; the last one may be smaller.
+    pub fn batch(self, n: usize) -> Batched {
+        Batched {
+            mapped: self,
+            batch: n,
+            drop_remainder: false,
+            prefetch: 0,
+            hold: 1,
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+}
+
+/// The whole pipeline.
+#[derive(Clone)]
+pub struct Batched {
+    pub(crate) mapped: Mapped,
+    pub(crate) batch: usize,
+    pub(crate) drop_remainder: bool,
+    pub(crate) prefetch: usize,
+    pub(crate) hold: usize,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Batched {
+    /// Leaves out a last batch that is not full.
+    #[must_use]
+    pub fn drop_remainder(mut self) -> Self {
+        self.drop_remainder = true;
+        self
+    }
+
+    /// Batches made ahead of the consumer. With 0, work is done only while the consumer waits for it.
+    #[must_use]
+    pub fn prefetch(mut self, n: usize) -> Self {
+        self.prefetch = n;
+        self
+    }
+
+    /// How many batches the consumer may hold at the same time; 1 by default.
+    #[must_use]
+    pub fn hold(mut self, n: usize) -> Self {
+        self.hold = n.max(1);
+        self
+    }
+
+    /// Takes the time from another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When the stages do not fit together, or the memory for the batches cannot be had.
+    pub fn iter(&self) -> Result<Batches, Error> {
+        self.iter_at(0)
+    }
+
+    /// Starts the threads at the exact next sample of a saved state.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter), and when the state was saved by another pipeline.
+    pub fn iter_from(&self, state: &State) -> Result<Batches, Error> {
+        if state.version != State::VERSION {
+            return Err(Error::State { reason: format!("version {} is not known", state.version) });
+        }
+        if state.fingerprint != self.fingerprint() {
+            return Err(Error::State { reason: "its source, seeds or order of stages differ".to_owned() });
+        }
+        self.iter_at(state.position)
+    }
+
+    fn iter_at(&self, position: u64) -> Result<Batches, Error> {
+        self.check()?;
+        Batches::start(self, position)
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.mapped.dataset.fingerprint()
+    }
+
+    /// Where bytes as they were read are kept, and the fingerprint that tells them from others.
+    pub(crate) fn raw_cache(&self) -> Option<(&CacheAt, u64)> {
+        let dataset = &self.mapped.dataset;
+        dataset.raw_cache.as_ref().map(|at| (at, dataset.source.index.fingerprint()))
+    }
+
+    /// Where finished samples are kept, and the fingerprint that tells them from others.
+    pub(crate) fn made_cache(&self) -> Option<(&CacheAt, u64)> {
+        let mut hash = Fnv(self.mapped.dataset.source.index.fingerprint());
+        hash.bytes(self.mapped.map.description().as_bytes());
+        self.mapped.made_cache.as_ref().map(|at| (at, hash.0))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let dataset = &self.mapped.dataset;
+        if let Some((stage, reason)) = &dataset.refused {
+            return Err(Error::Plan { stage, reason: reason.clone() });
+        }
+        if self.batch == 0 {
+            return Err(Error::Plan { stage: "batch", reason: "a batch holds at least one sample".to_owned() });
+        }
+        if self.mapped.threads == Threads::Fixed(0) {
+            return Err(Error::Plan { stage: "threads", reason: "at least one thread is needed".to_owned() });
+        }
+        if self.mapped.map.sample_bytes() == 0 {
+            return Err(Error::Plan { stage: "map", reason: "a sample takes at least one byte".to_owned() });
+        }
+        if matches!(dataset.source.index.packing, Packing::CompressedTfRecord(_)) && dataset.shuffled_whole {
+            let reason = "a compressed shard can only be read as a whole, so a full shuffle would expand it for every \
+                          sample; use shuffle_groups, interleave and shuffle_buffer";
+            return Err(Error::Plan { stage: "shuffle", reason: reason.to_owned() });
+        }
+        Ok(())
+    }
+}

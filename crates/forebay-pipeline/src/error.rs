@@ -1,0 +1,110 @@
+//! What can go wrong with one sample, and with a pipeline as a whole.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+/// Why one sample could not be made.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// Its bytes could not be had.
+    #[error("its bytes could not be read")]
+    Storage(#[source] Arc<forebay_storage::Error>),
+    /// Its bytes are not what they should be.
+    #[error("its bytes could not be decoded")]
+    Format(#[source] Arc<forebay_format::Error>),
+    /// The user's closure refused it.
+    #[error("the map function refused it: {0}")]
+    Refused(String),
+    /// The user's closure panicked.
+    #[error("the map function panicked: {0}")]
+    Panicked(String),
+}
+
+impl From<forebay_storage::Error> for SampleError {
+    fn from(error: forebay_storage::Error) -> Self {
+        Self::Storage(Arc::new(error))
+    }
+}
+
+impl From<forebay_format::Error> for SampleError {
+    fn from(error: forebay_format::Error) -> Self {
+        Self::Format(Arc::new(error))
+    }
+}
+
+/// One sample that failed: which and why.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("sample {name}")]
+pub struct FailedSample {
+    /// Its index in the source.
+    pub index: u32,
+    /// Where it lies: a path, with the offset for a record of a shard.
+    pub name: String,
+    /// Why it failed.
+    #[source]
+    pub error: SampleError,
+}
+
+impl FailedSample {
+    /// The whole chain of causes in one line, for a report.
+    pub fn reason(&self) -> String {
+        let mut text = self.error.to_string();
+        let mut cause = StdError::source(&self.error);
+        while let Some(error) = cause {
+            // The outermost words only say which side failed; the cause below says what happened.
+            text = error.to_string();
+            cause = error.source();
+        }
+        text
+    }
+}
+
+/// A pipeline that cannot be built, or a batch that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A stage cannot be put there.
+    #[error("{stage}: {reason}")]
+    Plan {
+        /// Which stage.
+        stage: &'static str,
+        /// Why not.
+        reason: String,
+    },
+    /// The source holds no samples.
+    #[error("no samples in {what}")]
+    Empty {
+        /// What was looked at.
+        what: String,
+    },
+    /// A list, folder or shard is not what it was taken for.
+    #[error("{what}")]
+    Source {
+        /// What is wrong, with the path.
+        what: String,
+        /// The cause below, if any.
+        #[source]
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    },
+    /// Storage failed while the source was listed or indexed.
+    #[error(transparent)]
+    Storage(#[from] forebay_storage::Error),
+    /// A sample failed and errors are not ignored.
+    #[error(transparent)]
+    Sample(#[from] FailedSample),
+    /// A saved state does not belong to this pipeline.
+    #[error("this state was saved by another pipeline: {reason}")]
+    State {
+        /// What differs.
+        reason: String,
+    },
+    /// The consumer holds every batch buffer there is.
+    #[error(
+        "all {held} batch buffers are held by the consumer; drop a batch before asking for the next, or allow more with hold()"
+    )]
+    AllHeld {
+        /// How many it holds.
+        held: usize,
+    },
+}

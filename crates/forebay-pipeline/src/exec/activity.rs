@@ -1,0 +1,209 @@
+//! What every worker is doing, and for how long it has.
+//!
+//! A worker owns a ledger: the activity it is in, since when, and the time spent in each so far. Entering the next
+//! activity costs one clock reading. The consumer reads all ledgers at the start and at the end of a wait; the
+//! difference is what the stall is charged to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+use forebay_units::Clock;
+use serde::{Deserialize, Serialize};
+
+/// What a worker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Activity {
+    /// Opening a file.
+    Opening,
+    /// Reading bytes.
+    Reading,
+    /// Checking and decoding a sample, or running the user's function.
+    Decoding,
+    /// Resizing and converting into the batch.
+    Resizing,
+    /// Waiting for a free place in a batch: the consumer is slower, or asks for no prefetch.
+    WaitingForSlot,
+    /// A decoder waiting for a reader.
+    WaitingForBytes,
+    /// A reader waiting for a decoder to give a buffer back.
+    WaitingForDecoder,
+    /// Not needed: the data is at its end, or the tuner rests this thread.
+    Idle,
+}
+
+impl Activity {
+    /// All of them, in the order of the path a sample takes.
+    pub const ALL: [Self; 8] = [
+        Self::Opening,
+        Self::Reading,
+        Self::Decoding,
+        Self::Resizing,
+        Self::WaitingForSlot,
+        Self::WaitingForBytes,
+        Self::WaitingForDecoder,
+        Self::Idle,
+    ];
+
+    /// The name used in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Reading => "reading",
+            Self::Decoding => "decoding",
+            Self::Resizing => "resizing",
+            Self::WaitingForSlot => "waiting_for_slot",
+            Self::WaitingForBytes => "waiting_for_bytes",
+            Self::WaitingForDecoder => "waiting_for_decoder",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+const N: usize = Activity::ALL.len();
+
+/// Nanoseconds by activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times([u64; N]);
+
+impl Times {
+    /// Nanoseconds spent on one activity.
+    pub fn ns(&self, activity: Activity) -> u64 {
+        self.0[activity as usize]
+    }
+
+    /// Nanoseconds in all.
+    pub fn total_ns(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Seconds by name, for records.
+    pub fn seconds(&self) -> BTreeMap<String, f64> {
+        Activity::ALL.iter().map(|a| (a.name().to_owned(), self.ns(*a) as f64 / 1e9)).collect()
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
+    }
+
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let mut left = *self;
+        left.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a = a.saturating_sub(b));
+        left
+    }
+}
+
+/// One worker's account. Written by that worker alone; read by the consumer.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Ledger {
+    /// Odd while the owner writes, so that a reader notices a torn picture and looks again.
+    version: AtomicU32,
+    doing: AtomicU8,
+    since_ns: AtomicU64,
+    spent_ns: [AtomicU64; N],
+}
+
+impl Ledger {
+    pub(crate) fn new(now_ns: u64) -> Self {
+        Self {
+            version: AtomicU32::new(0),
+            doing: AtomicU8::new(Activity::Idle as u8),
+            since_ns: AtomicU64::new(now_ns),
+            spent_ns: [const { AtomicU64::new(0) }; N],
+        }
+    }
+
+    fn enter(&self, activity: Activity, now_ns: u64) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        let spent = &self.spent_ns[usize::from(self.doing.load(Ordering::Relaxed))];
+        let gone = now_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed));
+        spent.store(spent.load(Ordering::Relaxed) + gone, Ordering::Relaxed);
+        self.doing.store(activity as u8, Ordering::Relaxed);
+        self.since_ns.store(now_ns, Ordering::Relaxed);
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The account as of `now_ns`, the current activity's running time included.
+    pub(crate) fn read(&self, now_ns: u64) -> Times {
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            let doing = usize::from(self.doing.load(Ordering::Relaxed));
+            let since = self.since_ns.load(Ordering::Relaxed);
+            let mut times = Times::default();
+            for (time, spent) in times.0.iter_mut().zip(&self.spent_ns) {
+                *time = spent.load(Ordering::Relaxed);
+            }
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && version == self.version.load(Ordering::Relaxed) {
+                times.0[doing] += now_ns.saturating_sub(since);
+                return times;
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// A worker's pen for its own ledger.
+pub struct Stopwatch {
+    ledger: Arc<Ledger>,
+    clock: Arc<dyn Clock>,
+    doing: Activity,
+}
+
+impl Stopwatch {
+    pub(crate) fn new(ledger: Arc<Ledger>, clock: Arc<dyn Clock>) -> Self {
+        Self { ledger, clock, doing: Activity::Idle }
+    }
+
+    /// From now on this worker does `activity`.
+    pub fn enter(&mut self, activity: Activity) {
+        if self.doing != activity {
+            self.doing = activity;
+            self.ledger.enter(activity, self.clock.now_ns());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_units::ManualClock;
+    use std::time::Duration;
+
+    #[test]
+    fn every_nanosecond_is_on_one_account() {
+        let clock = Arc::new(ManualClock::default());
+        let ledger = Arc::new(Ledger::new(0));
+        let mut watch = Stopwatch::new(Arc::clone(&ledger), clock.clone());
+        clock.advance(Duration::from_nanos(5));
+        watch.enter(Activity::Reading);
+        clock.advance(Duration::from_nanos(7));
+        watch.enter(Activity::Decoding);
+        clock.advance(Duration::from_nanos(11));
+        let times = ledger.read(clock.now_ns());
+        assert_eq!(times.ns(Activity::Idle), 5);
+        assert_eq!(times.ns(Activity::Reading), 7);
+        assert_eq!(times.ns(Activity::Decoding), 11);
+        assert_eq!(times.total_ns(), clock.now_ns());
+    }
+
+    #[test]
+    fn a_difference_of_two_pictures_is_the_time_between_them() {
+        let clock = Arc::new(ManualClock::default());
+        let ledger = Arc::new(Ledger::new(0));
+        let mut watch = Stopwatch::new(Arc::clone(&ledger), clock.clone());
+        watch.enter(Activity::Reading);
+        clock.advance(Duration::from_nanos(100));
+        let before = ledger.read(clock.now_ns());
+        clock.advance(Duration::from_nanos(30));
+        watch.enter(Activity::Resizing);
+        clock.advance(Duration::from_nanos(12));
+        let stall = ledger.read(clock.now_ns()).since(&before);
+        assert_eq!((stall.ns(Activity::Reading), stall.ns(Activity::Resizing), stall.total_ns()), (30, 12, 42));
+    }
+}

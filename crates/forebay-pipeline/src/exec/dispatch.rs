@@ -1,0 +1,245 @@
+//! Handing out work: which sample goes into which slot, and how far ahead of the consumer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use super::activity::{Activity, Stopwatch};
+use super::ring::{Ring, SlotState};
+use crate::error::{FailedSample, SampleError};
+use crate::source::{Index, Packing};
+use crate::stage::Sequence;
+
+/// Adjacent samples of a shard are read together up to this many bytes.
+const RUN_BYTES: u64 = 1 << 20;
+
+/// No slot is waited for.
+const NOBODY: u64 = u64::MAX;
+
+/// What is handed out next.
+struct Desk {
+    order: Box<dyn Sequence>,
+    /// An index taken from the order but not handed out yet.
+    held: Option<u32>,
+    next: u64,
+    /// Slots below this one may be claimed.
+    limit: u64,
+    /// Set once the order is at its end: how many slots there are in all.
+    end: Option<u64>,
+    /// Slots below this one are free again.
+    released: u64,
+    /// Released out of turn: start and end.
+    released_early: BTreeMap<u64, u64>,
+}
+
+/// What workers and the consumer share.
+pub(crate) struct Dispatch {
+    pub(crate) ring: Ring,
+    desk: Mutex<Desk>,
+    may_claim: Condvar,
+    slot_done: Condvar,
+    waiting_lock: Mutex<()>,
+    /// The slot the consumer sleeps for.
+    awaited: AtomicU64,
+    closed: AtomicBool,
+    /// Next slot in first-come order.
+    next_slot: AtomicU64,
+    failures: Mutex<HashMap<u64, FailedSample>>,
+    /// Workers with a number below this are active.
+    pub(crate) active: AtomicUsize,
+    pub(crate) bytes_read: AtomicU64,
+}
+
+/// Consecutive positions of the order, each with its slot.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    pub(crate) first_slot: u64,
+    pub(crate) samples: Vec<u32>,
+}
+
+/// How much one claim may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClaimSize {
+    /// The most samples.
+    pub(crate) samples: usize,
+    /// How many workers share what may be claimed, so that none takes it all.
+    pub(crate) sharers: usize,
+}
+
+impl Dispatch {
+    pub(crate) fn new(ring: Ring, order: Box<dyn Sequence>, limit: u64, active: usize) -> Self {
+        let desk = Desk { order, held: None, next: 0, limit, end: None, released: 0, released_early: BTreeMap::new() };
+        Self {
+            ring,
+            desk: Mutex::new(desk),
+            may_claim: Condvar::new(),
+            slot_done: Condvar::new(),
+            waiting_lock: Mutex::new(()),
+            awaited: AtomicU64::new(NOBODY),
+            closed: AtomicBool::new(false),
+            next_slot: AtomicU64::new(0),
+            failures: Mutex::new(HashMap::new()),
+            active: AtomicUsize::new(active),
+            bytes_read: AtomicU64::new(0),
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().expect("no holder of this lock panics")
+    }
+
+    /// The next piece of work for worker `number`, or `false` when there is none any more.
+    pub(crate) fn claim(
+        &self,
+        number: usize,
+        size: ClaimSize,
+        index: &Index,
+        claim: &mut Claim,
+        watch: &mut Stopwatch,
+    ) -> bool {
+        claim.samples.clear();
+        let mut desk = self.desk();
+        loop {
+            if self.closed.load(Ordering::Relaxed) || desk.end.is_some() {
+                return false;
+            }
+            let resting = number >= self.active.load(Ordering::Relaxed);
+            if !resting && desk.next < desk.limit {
+                break;
+            }
+            watch.enter(if resting { Activity::Idle } else { Activity::WaitingForSlot });
+            desk = self.may_claim.wait(desk).expect("no holder of this lock panics");
+        }
+        claim.first_slot = desk.next;
+        desk.take_run(size, index, &mut claim.samples);
+        if desk.end.is_some() {
+            drop(desk);
+            self.may_claim.notify_all();
+            self.wake_consumer();
+        }
+        !claim.samples.is_empty()
+    }
+
+    /// In first-come order a slot is given when a sample's bytes have arrived, not before.
+    pub(crate) fn next_slot(&self) -> u64 {
+        self.next_slot.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Publishes a slot and wakes the consumer if it sleeps for this one.
+    pub(crate) fn finish(&self, slot: u64, sample: u32, outcome: Result<i64, SampleError>, index: &Index) {
+        match outcome {
+            Ok(label) => self.ring.finish(slot, sample, label, SlotState::Good),
+            Err(error) => {
+                let failed = FailedSample { index: sample, name: index.name_of(sample), error };
+                self.failures.lock().expect("no holder of this lock panics").insert(slot, failed);
+                self.ring.finish(slot, sample, 0, SlotState::Hole);
+            }
+        }
+        if self.awaited.load(Ordering::SeqCst) == slot {
+            self.wake_consumer();
+        }
+    }
+
+    fn wake_consumer(&self) {
+        drop(self.waiting_lock.lock().expect("no holder of this lock panics"));
+        self.slot_done.notify_all();
+    }
+
+    pub(crate) fn take_failure(&self, slot: u64) -> FailedSample {
+        let mut failures = self.failures.lock().expect("no holder of this lock panics");
+        failures.remove(&slot).expect("a hole is published after its failure was filed")
+    }
+
+    /// Sleeps until `slot` is finished, or it is known that the order ends before it.
+    pub(crate) fn wait_for(&self, slot: u64) {
+        let mut guard = self.waiting_lock.lock().expect("no holder of this lock panics");
+        self.awaited.store(slot, Ordering::SeqCst);
+        while self.ring.state(slot) == SlotState::Pending && self.end().is_none_or(|end| slot < end) {
+            guard = self.slot_done.wait(guard).expect("no holder of this lock panics");
+        }
+        self.awaited.store(NOBODY, Ordering::SeqCst);
+    }
+
+    /// How many slots there are in all, once that is known.
+    pub(crate) fn end(&self) -> Option<u64> {
+        self.desk().end
+    }
+
+    /// Lets workers claim slots below `wanted`, as far as the ring has room; returns the new limit.
+    pub(crate) fn raise_limit(&self, wanted: u64) -> u64 {
+        let mut desk = self.desk();
+        let limit = wanted.min(desk.released + self.ring.capacity());
+        if limit > desk.limit {
+            desk.limit = limit;
+            drop(desk);
+            self.may_claim.notify_all();
+            return limit;
+        }
+        desk.limit
+    }
+
+    /// Slots `start..end` may be used again, once all before them may.
+    pub(crate) fn release(&self, start: u64, end: u64) {
+        let mut desk = self.desk();
+        desk.released_early.insert(start, end);
+        while let Some(first) = desk.released_early.first_entry()
+            && *first.key() == desk.released
+        {
+            desk.released = desk.released_early.pop_first().map_or(desk.released, |(_, end)| end);
+        }
+    }
+
+    /// Changes how many workers are active.
+    pub(crate) fn set_active(&self, n: usize) {
+        let _desk = self.desk();
+        self.active.store(n, Ordering::Relaxed);
+        self.may_claim.notify_all();
+    }
+
+    /// No more work is handed out; sleeping workers go home.
+    pub(crate) fn close(&self) {
+        let _desk = self.desk();
+        self.closed.store(true, Ordering::Relaxed);
+        self.may_claim.notify_all();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+impl Desk {
+    fn pop(&mut self) -> Option<u32> {
+        self.held.take().or_else(|| self.order.next())
+    }
+
+    /// Takes the next samples: several files at once, or samples that lie side by side in a shard.
+    fn take_run(&mut self, size: ClaimSize, index: &Index, out: &mut Vec<u32>) {
+        let share = ((self.limit - self.next) as usize / size.sharers.max(1)).max(1);
+        let most = size.samples.min(share);
+        let mut bytes = 0;
+        while out.len() < most {
+            let Some(sample) = self.pop() else {
+                if out.is_empty() {
+                    self.end = Some(self.next);
+                }
+                break;
+            };
+            if let Some(last) = out.last()
+                && index.packing != Packing::Files
+                && (!lies_behind(index, *last, sample) || bytes >= RUN_BYTES)
+            {
+                self.held = Some(sample);
+                break;
+            }
+            bytes += index.places[sample as usize].len;
+            out.push(sample);
+        }
+        self.next += out.len() as u64;
+    }
+}
+
+fn lies_behind(index: &Index, first: u32, second: u32) -> bool {
+    let (first, second) = (&index.places[first as usize], &index.places[second as usize]);
+    first.file == second.file && first.offset + first.len == second.offset
+}

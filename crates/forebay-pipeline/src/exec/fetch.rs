@@ -1,0 +1,280 @@
+//! Getting samples' bytes: whole files, or runs of neighbouring records in one read.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use forebay_format::tfrecord;
+use forebay_storage::{Buffer, Object};
+use memmap2::Mmap;
+
+use super::activity::{Activity, Stopwatch};
+use super::dispatch::Claim;
+use crate::error::SampleError;
+use crate::source::{EXPANDED_LIMIT, Packing, Source};
+use crate::stage_cache::Cache;
+
+/// Open shards a reading thread keeps: more than any sensible interleave, far fewer than a process may open.
+const OPEN_SHARDS: usize = 32;
+
+/// Where a sample's stored bytes are.
+enum Piece {
+    /// In one of the parcel's own buffers.
+    Own { buffer: usize, start: usize, len: usize },
+    /// In a shard that is in memory as a whole.
+    Shard { shard: Arc<ShardBytes>, start: usize, len: usize },
+    /// Nowhere: the finished sample is kept already, and its bytes are not needed.
+    NotNeeded,
+}
+
+/// A shard in memory.
+pub(crate) enum ShardBytes {
+    /// Expanded from a compressed file.
+    Expanded(Vec<u8>),
+    /// Mapped.
+    Mapped(Mmap),
+}
+
+impl ShardBytes {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Expanded(bytes) => bytes,
+            Self::Mapped(map) => map,
+        }
+    }
+}
+
+/// A claim with its bytes. Recycled, so that its buffers are.
+#[derive(Default)]
+pub(crate) struct Parcel {
+    pub(crate) claim: Claim,
+    buffers: Vec<Buffer>,
+    pieces: Vec<Result<Piece, SampleError>>,
+}
+
+impl Parcel {
+    /// The stored bytes of the `i`-th sample.
+    pub(crate) fn bytes(&self, i: usize) -> Result<&[u8], SampleError> {
+        match &self.pieces[i] {
+            Ok(Piece::Own { buffer, start, len }) => Ok(&self.buffers[*buffer].as_slice()[*start..*start + *len]),
+            Ok(Piece::Shard { shard, start, len }) => shard
+                .bytes()
+                .get(*start..*start + *len)
+                .ok_or_else(|| SampleError::Refused("the shard has become shorter since it was indexed".to_owned())),
+            Ok(Piece::NotNeeded) => Ok(&[]),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn reserve_buffers(&mut self, n: usize) {
+        while self.buffers.len() < n {
+            self.buffers.push(Buffer::default());
+        }
+    }
+}
+
+/// Shards that are in memory as a whole, the most recently used ones.
+pub(crate) struct ShardMemory {
+    kept: Mutex<Vec<(u32, Arc<ShardBytes>)>>,
+    most: usize,
+}
+
+impl ShardMemory {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { kept: Mutex::new(Vec::new()), most }
+    }
+
+    /// Finds the shard or makes it. Two threads may make the same one at the same time; the second copy is dropped.
+    fn get(
+        &self,
+        file: u32,
+        make: impl FnOnce() -> Result<ShardBytes, SampleError>,
+    ) -> Result<Arc<ShardBytes>, SampleError> {
+        let mut kept = self.kept.lock().expect("no holder of this lock panics");
+        if let Some(at) = kept.iter().position(|(known, _)| *known == file) {
+            let found = kept.remove(at);
+            let shard = Arc::clone(&found.1);
+            kept.push(found);
+            return Ok(shard);
+        }
+        // Made under the lock: several threads want the same next shard at the same moment, and one expansion serves all.
+        let shard = Arc::new(make()?);
+        if kept.len() == self.most {
+            kept.remove(0);
+        }
+        kept.push((file, Arc::clone(&shard)));
+        Ok(shard)
+    }
+}
+
+/// What a reading thread needs.
+pub(crate) struct Fetcher {
+    source: Source,
+    cache: Option<Arc<Cache>>,
+    /// Finished samples, whose bytes need not be fetched.
+    made: Option<Arc<Cache>>,
+    memory: Arc<ShardMemory>,
+    mapped: bool,
+    open: Vec<(u32, Box<dyn Object>)>,
+}
+
+impl Fetcher {
+    pub(crate) fn new(
+        source: Source,
+        cache: Option<Arc<Cache>>,
+        made: Option<Arc<Cache>>,
+        memory: Arc<ShardMemory>,
+        mapped: bool,
+    ) -> Self {
+        Self { source, cache, made, memory, mapped, open: Vec::new() }
+    }
+
+    /// Fetches every sample of the parcel's claim; returns the bytes moved from storage.
+    pub(crate) fn fetch(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
+        parcel.pieces.clear();
+        if let Some(made) = &self.made
+            && parcel.claim.samples.iter().all(|sample| made.contains(*sample))
+        {
+            parcel.pieces.extend(parcel.claim.samples.iter().map(|_| Ok(Piece::NotNeeded)));
+            return 0;
+        }
+        if let Some(cache) = self.cache.clone()
+            && let Some(bytes) = self.fetch_cached(&cache, parcel, watch)
+        {
+            return bytes;
+        }
+        let bytes = match self.source.index.packing {
+            Packing::Files => self.fetch_files(parcel, watch),
+            Packing::CompressedTfRecord(compression) => self.fetch_expanded(parcel, compression, watch),
+            Packing::Tensor if self.mapped => self.fetch_mapped(parcel, watch),
+            _ => self.fetch_run(parcel, watch),
+        };
+        if let Some(cache) = &self.cache {
+            for i in 0..parcel.claim.samples.len() {
+                if let Ok(stored) = parcel.bytes(i) {
+                    cache.put(parcel.claim.samples[i], stored);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// All samples of the claim from the cache, or `None` when one is not there yet.
+    fn fetch_cached(&mut self, cache: &Cache, parcel: &mut Parcel, watch: &mut Stopwatch) -> Option<u64> {
+        watch.enter(Activity::Reading);
+        let n = parcel.claim.samples.len();
+        parcel.reserve_buffers(n);
+        for i in 0..n {
+            match cache.get(parcel.claim.samples[i], &mut parcel.buffers[i]) {
+                Ok(true) => parcel.pieces.push(Ok(Piece::Own { buffer: i, start: 0, len: parcel.buffers[i].len() })),
+                Ok(false) => {
+                    parcel.pieces.clear();
+                    return None;
+                }
+                Err(error) => parcel.pieces.push(Err(error)),
+            }
+        }
+        Some(cache.moved(parcel.buffers[..n].iter().map(|b| b.len() as u64).sum()))
+    }
+
+    fn path_of(&self, sample: u32) -> &Path {
+        &self.source.index.files[self.source.index.places[sample as usize].file as usize]
+    }
+
+    fn fetch_files(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
+        let n = parcel.claim.samples.len();
+        parcel.reserve_buffers(n);
+        if n == 1 {
+            let outcome = self.fetch_file(parcel.claim.samples[0], &mut parcel.buffers[0], watch);
+            parcel.pieces.push(outcome.map(|len| Piece::Own { buffer: 0, start: 0, len }));
+        } else {
+            watch.enter(Activity::Reading);
+            let paths: Vec<&Path> = parcel.claim.samples.iter().map(|sample| self.path_of(*sample)).collect();
+            let outcomes = self.source.storage.read_many(&paths, &mut parcel.buffers[..n]);
+            for (buffer, outcome) in outcomes.into_iter().enumerate() {
+                let len = parcel.buffers[buffer].len();
+                parcel.pieces.push(outcome.map(|()| Piece::Own { buffer, start: 0, len }).map_err(SampleError::from));
+            }
+        }
+        parcel.pieces.iter().map(|piece| if let Ok(Piece::Own { len, .. }) = piece { *len as u64 } else { 0 }).sum()
+    }
+
+    fn fetch_file(&self, sample: u32, buffer: &mut Buffer, watch: &mut Stopwatch) -> Result<usize, SampleError> {
+        watch.enter(Activity::Opening);
+        let object = self.source.storage.open(self.path_of(sample))?;
+        watch.enter(Activity::Reading);
+        object.read_all(buffer)?;
+        Ok(buffer.len())
+    }
+
+    /// The samples of a claim lie side by side: one read gets them all.
+    fn fetch_run(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
+        let index = Arc::clone(&self.source.index);
+        parcel.reserve_buffers(1);
+        let places = parcel.claim.samples.iter().map(|sample| &index.places[*sample as usize]);
+        let first = index.places[parcel.claim.samples[0] as usize];
+        let total: u64 = places.clone().map(|place| place.len).sum();
+        let buffer = &mut parcel.buffers[0];
+        let outcome = self.object(first.file, watch).and_then(|object| {
+            watch.enter(Activity::Reading);
+            object.read_at(first.offset, total as usize, buffer).map_err(SampleError::from)
+        });
+        let mut start = 0;
+        for place in places {
+            let len = place.len as usize;
+            let piece = Piece::Own { buffer: 0, start, len };
+            parcel.pieces.push(outcome.clone().map(|()| piece));
+            start += len;
+        }
+        if outcome.is_ok() { total } else { 0 }
+    }
+
+    fn object(&mut self, file: u32, watch: &mut Stopwatch) -> Result<&dyn Object, SampleError> {
+        if let Some(at) = self.open.iter().position(|(known, _)| *known == file) {
+            return Ok(self.open[at].1.as_ref());
+        }
+        watch.enter(Activity::Opening);
+        let object = self.source.storage.open(&self.source.index.files[file as usize])?;
+        if self.open.len() == OPEN_SHARDS {
+            self.open.remove(0);
+        }
+        self.open.push((file, object));
+        Ok(self.open.last().expect("pushed just above").1.as_ref())
+    }
+
+    fn fetch_expanded(&mut self, parcel: &mut Parcel, how: tfrecord::Compression, watch: &mut Stopwatch) -> u64 {
+        let mut moved = 0;
+        let source = self.source.clone();
+        self.fetch_shard(parcel, |file| {
+            watch.enter(Activity::Reading);
+            let mut packed = Buffer::default();
+            source.storage.open(&source.index.files[file as usize])?.read_all(&mut packed)?;
+            moved += packed.len() as u64;
+            watch.enter(Activity::Decoding);
+            Ok(ShardBytes::Expanded(tfrecord::decompress(packed.as_slice(), how, EXPANDED_LIMIT)?))
+        });
+        moved
+    }
+
+    fn fetch_mapped(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
+        let source = self.source.clone();
+        self.fetch_shard(parcel, |file| {
+            watch.enter(Activity::Opening);
+            let path = &source.index.files[file as usize];
+            let map = source.storage.open(path)?.map()?;
+            map.map(ShardBytes::Mapped).ok_or_else(|| {
+                SampleError::Refused(format!("{} cannot be mapped on {}", path.display(), source.storage.description()))
+            })
+        });
+        parcel.claim.samples.iter().map(|sample| self.source.index.places[*sample as usize].len).sum()
+    }
+
+    fn fetch_shard(&self, parcel: &mut Parcel, make: impl FnOnce(u32) -> Result<ShardBytes, SampleError>) {
+        let first = self.source.index.places[parcel.claim.samples[0] as usize];
+        let shard = self.memory.get(first.file, || make(first.file));
+        for sample in &parcel.claim.samples {
+            let place = &self.source.index.places[*sample as usize];
+            let (start, len) = (place.offset as usize, place.len as usize);
+            parcel.pieces.push(shard.clone().map(|shard| Piece::Shard { shard, start, len }));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! How a plan runs: threads, the ring of batch slots, and the accounting of their time.
+
+pub(crate) mod activity;
+pub(crate) mod dispatch;
+pub(crate) mod fetch;
+pub(crate) mod ring;
+pub(crate) mod tuner;
+pub(crate) mod worker;

@@ -1,0 +1,226 @@
+//! The threads: workers that read and decode, or readers and decoders apart.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+
+use forebay_storage::Buffer;
+use forebay_units::Clock;
+
+use super::activity::{Activity, Ledger, Stopwatch};
+use super::dispatch::{ClaimSize, Dispatch};
+use super::fetch::{Fetcher, Parcel};
+use crate::error::SampleError;
+use crate::map::{Map, MapWorker, Sample};
+use crate::source::Source;
+use crate::stage_cache::Cache;
+
+/// What all threads of an iterator share.
+pub(crate) struct Shared {
+    pub(crate) dispatch: Dispatch,
+    pub(crate) source: Source,
+    pub(crate) map: Arc<dyn Map>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ledgers: Vec<Arc<Ledger>>,
+    /// Slots follow the order of the samples; otherwise the order in which their bytes arrive.
+    pub(crate) deterministic: bool,
+    pub(crate) claim_size: ClaimSize,
+    /// Samples after `map`.
+    pub(crate) made: Option<Arc<Cache>>,
+    pub(crate) exchange: Exchange,
+}
+
+impl Shared {
+    fn watch(&self, ledger: usize) -> Stopwatch {
+        Stopwatch::new(Arc::clone(&self.ledgers[ledger]), Arc::clone(&self.clock))
+    }
+
+    fn fetch(&self, fetcher: &mut Fetcher, parcel: &mut Parcel, watch: &mut Stopwatch) {
+        let moved = fetcher.fetch(parcel, watch);
+        self.dispatch.bytes_read.fetch_add(moved, Ordering::Relaxed);
+    }
+
+    /// Makes every sample of the parcel and publishes it.
+    fn make_all(&self, parcel: &Parcel, worker: &mut Box<dyn MapWorker>, scratch: &mut Buffer, watch: &mut Stopwatch) {
+        for (i, sample) in parcel.claim.samples.iter().enumerate() {
+            if self.dispatch.is_closed() {
+                return;
+            }
+            let slot = match self.deterministic {
+                true => parcel.claim.first_slot + i as u64,
+                false => self.dispatch.next_slot(),
+            };
+            // SAFETY: this worker holds the claim on the slot, and finishes it only below.
+            let memory = unsafe { self.dispatch.ring.slot_mut(slot) };
+            let outcome = match self.recall(*sample, memory, scratch) {
+                Some(outcome) => outcome,
+                None => self.make(*sample, parcel.bytes(i), memory, worker, scratch, watch),
+            };
+            self.dispatch.finish(slot, *sample, outcome, &self.source.index);
+        }
+    }
+
+    /// The sample as it was made before, with its label in front of it.
+    fn recall(&self, sample: u32, slot: &mut [u8], scratch: &mut Buffer) -> Option<Result<i64, SampleError>> {
+        match self.made.as_ref()?.get(sample, scratch) {
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+            Ok(true) => {
+                let (label, bytes) = scratch.as_slice().split_first_chunk::<8>().expect("a label precedes the sample");
+                slot.copy_from_slice(bytes);
+                Some(Ok(i64::from_le_bytes(*label)))
+            }
+        }
+    }
+
+    fn make(
+        &self,
+        index: u32,
+        stored: Result<&[u8], SampleError>,
+        slot: &mut [u8],
+        worker: &mut Box<dyn MapWorker>,
+        scratch: &mut Buffer,
+        watch: &mut Stopwatch,
+    ) -> Result<i64, SampleError> {
+        watch.enter(Activity::Decoding);
+        let content = self.source.index.unpack(index, stored?)?;
+        let sample = Sample { index, label: content.label, bytes: content.bytes };
+        match catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch))) {
+            Ok(outcome) => outcome?,
+            Err(panic) => {
+                // What the panic left in the worker is unknown: a fresh one takes over.
+                *worker = self.map.worker();
+                return Err(SampleError::Panicked(message_of(panic.as_ref())));
+            }
+        }
+        if let Some(made) = &self.made {
+            scratch.resize(8 + slot.len());
+            scratch.as_mut_slice()[..8].copy_from_slice(&content.label.to_le_bytes());
+            scratch.as_mut_slice()[8..].copy_from_slice(slot);
+            made.put(index, scratch.as_slice());
+        }
+        Ok(content.label)
+    }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        return (*text).to_owned();
+    }
+    panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "without a message".to_owned())
+}
+
+/// One thread that does it all.
+pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
+    let mut watch = shared.watch(number);
+    let mut worker = shared.map.worker();
+    let mut parcel = Parcel::default();
+    let mut scratch = Buffer::default();
+    while shared.dispatch.claim(number, shared.claim_size, &shared.source.index, &mut parcel.claim, &mut watch) {
+        shared.fetch(&mut fetcher, &mut parcel, &mut watch);
+        shared.make_all(&parcel, &mut worker, &mut scratch, &mut watch);
+    }
+    watch.enter(Activity::Idle);
+}
+
+/// A thread that only reads.
+pub(crate) fn run_reader(shared: &Shared, number: usize, ledger: usize, mut fetcher: Fetcher) {
+    let mut watch = shared.watch(ledger);
+    loop {
+        watch.enter(Activity::WaitingForDecoder);
+        let Some(mut parcel) = shared.exchange.take_empty() else { break };
+        if !shared.dispatch.claim(number, shared.claim_size, &shared.source.index, &mut parcel.claim, &mut watch) {
+            break;
+        }
+        shared.fetch(&mut fetcher, &mut parcel, &mut watch);
+        shared.exchange.give_full(parcel);
+    }
+    shared.exchange.reader_is_done();
+    watch.enter(Activity::Idle);
+}
+
+/// A thread that only decodes.
+pub(crate) fn run_decoder(shared: &Shared, ledger: usize) {
+    let mut watch = shared.watch(ledger);
+    let mut worker = shared.map.worker();
+    let mut scratch = Buffer::default();
+    loop {
+        watch.enter(Activity::WaitingForBytes);
+        let Some(parcel) = shared.exchange.take_full() else { break };
+        shared.make_all(&parcel, &mut worker, &mut scratch, &mut watch);
+        shared.exchange.give_empty(parcel);
+    }
+    watch.enter(Activity::Idle);
+}
+
+/// Parcels between readers and decoders: a fixed number, full or empty.
+pub(crate) struct Exchange {
+    inner: Mutex<Parcels>,
+    has_full: Condvar,
+    has_empty: Condvar,
+}
+
+struct Parcels {
+    full: VecDeque<Parcel>,
+    empty: Vec<Parcel>,
+    readers: usize,
+    closed: bool,
+}
+
+impl Exchange {
+    pub(crate) fn new(readers: usize, parcels: usize) -> Self {
+        let empty = (0..parcels).map(|_| Parcel::default()).collect();
+        let inner = Parcels { full: VecDeque::new(), empty, readers, closed: false };
+        Self { inner: Mutex::new(inner), has_full: Condvar::new(), has_empty: Condvar::new() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Parcels> {
+        self.inner.lock().expect("no holder of this lock panics")
+    }
+
+    fn take_empty(&self) -> Option<Parcel> {
+        let mut parcels = self.lock();
+        while !parcels.closed && parcels.empty.is_empty() {
+            parcels = self.has_empty.wait(parcels).expect("no holder of this lock panics");
+        }
+        if parcels.closed { None } else { parcels.empty.pop() }
+    }
+
+    fn give_full(&self, parcel: Parcel) {
+        self.lock().full.push_back(parcel);
+        self.has_full.notify_one();
+    }
+
+    fn take_full(&self) -> Option<Parcel> {
+        let mut parcels = self.lock();
+        loop {
+            if parcels.closed {
+                return None;
+            }
+            if let Some(parcel) = parcels.full.pop_front() {
+                return Some(parcel);
+            }
+            if parcels.readers == 0 {
+                return None;
+            }
+            parcels = self.has_full.wait(parcels).expect("no holder of this lock panics");
+        }
+    }
+
+    fn give_empty(&self, parcel: Parcel) {
+        self.lock().empty.push(parcel);
+        self.has_empty.notify_one();
+    }
+
+    fn reader_is_done(&self) {
+        self.lock().readers -= 1;
+        self.has_full.notify_all();
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.has_full.notify_all();
+        self.has_empty.notify_all();
+    }
+}

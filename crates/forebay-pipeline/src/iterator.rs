@@ -1,0 +1,391 @@
+//! The running pipeline, seen from the consumer's side.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use crate::batch::Batch;
+use crate::dataset::{Batched, ErrorPolicy, Threads};
+use crate::error::{Error, FailedSample};
+use crate::exec::activity::{Ledger, Times};
+use crate::exec::dispatch::{ClaimSize, Dispatch};
+use crate::exec::fetch::{Fetcher, ShardMemory};
+use crate::exec::ring::{Ring, SlotState};
+use crate::exec::tuner::{Tuner, Tuning};
+use crate::exec::worker::{Exchange, Shared, run_decoder, run_fused, run_reader};
+use crate::source::Packing;
+use crate::stage_cache::Cache;
+use crate::state::State;
+
+/// The most samples of a shard that one claim takes.
+const RUN_SAMPLES: usize = 64;
+/// Compressed shards kept expanded: those of the usual interleave and the next ones.
+const EXPANDED_SHARDS: usize = 8;
+/// Threads the tuner may go up to, per core: storage with latency wants more threads than there are cores.
+const TUNED_PER_CORE: usize = 8;
+
+/// What an iterator has done so far.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    /// Since the threads were started.
+    pub wall_ns: u64,
+    /// Inside `next()`.
+    pub wait_ns: u64,
+    /// Outside `next()`: the consumer's own time. `wait_ns + other_ns = wall_ns`, exactly.
+    pub other_ns: u64,
+    /// From the start to the first batch, if there was one.
+    pub first_batch_ns: Option<u64>,
+    /// Batches delivered.
+    pub n_batches: u64,
+    /// Samples delivered.
+    pub n_samples: u64,
+    /// Samples that failed and were left out.
+    pub n_failed: u64,
+    /// The first of them, with their reasons.
+    pub failures: Vec<FailedSample>,
+    /// Bytes moved from storage, prefetched ones included.
+    pub bytes_read: u64,
+    /// Where all threads' time went.
+    pub worker_time: Times,
+    /// Where it went while the consumer waited: what the stall is charged to.
+    pub stall_time: Times,
+    /// How many threads there are.
+    pub n_threads: usize,
+    /// What the tuner chose, if it was asked.
+    pub tuning: Option<Tuning>,
+    /// Why a file cache could not be kept, if it could not.
+    pub cache_failure: Option<String>,
+}
+
+/// An iterator over batches. Dropping it at any moment joins all its threads.
+pub struct Batches {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    caches: Vec<Arc<Cache>>,
+    batch: usize,
+    prefetch: u64,
+    drop_remainder: bool,
+    errors: ErrorPolicy,
+    one_hot: Option<usize>,
+    fingerprint: u64,
+    first_position: u64,
+    gathered: Gathered,
+    tuner: Option<Tuner>,
+    started_ns: u64,
+    stats: Stats,
+}
+
+/// The batch that is coming together.
+#[derive(Default)]
+struct Gathered {
+    /// Its first slot.
+    start: u64,
+    /// The first slot not looked at yet.
+    scan: u64,
+    places: Vec<i64>,
+    labels: Vec<i64>,
+    samples: Vec<u32>,
+}
+
+impl Batches {
+    pub(crate) fn start(plan: &Batched, position: u64) -> Result<Self, Error> {
+        let mapped = &plan.mapped;
+        let source = mapped.dataset.source.clone();
+        let mut order = mapped.dataset.chain.open(0);
+        order.skip(position);
+        let (raw, made) = open_caches(plan)?;
+        let pool = Pool::of(plan);
+        let ring = Ring::new(plan.prefetch + plan.hold, plan.batch, mapped.map.sample_bytes())
+            .map_err(|error| Error::Plan { stage: "batch", reason: format!("no memory for its buffers: {error}") })?;
+        let clock = Arc::clone(&plan.clock);
+        let started_ns = clock.now_ns();
+        let shared = Arc::new(Shared {
+            dispatch: Dispatch::new(ring, order, (plan.prefetch * plan.batch) as u64, pool.active),
+            map: Arc::clone(&mapped.map),
+            clock,
+            ledgers: (0..pool.claiming + pool.decoders).map(|_| Arc::new(Ledger::new(started_ns))).collect(),
+            deterministic: mapped.deterministic,
+            claim_size: ClaimSize { samples: claim_samples(&source), sharers: pool.claiming },
+            made: made.clone(),
+            exchange: Exchange::new(pool.claiming, pool.claiming + 2 * pool.decoders),
+            source: source.clone(),
+        });
+        let memory = Arc::new(ShardMemory::new(shards_in_memory(&source, mapped.mapped_shards)));
+        let fetcher =
+            || Fetcher::new(source.clone(), raw.clone(), made.clone(), Arc::clone(&memory), mapped.mapped_shards);
+        let threads = pool.spawn(&shared, fetcher)?;
+        Ok(Self {
+            threads,
+            caches: raw.into_iter().chain(made).collect(),
+            batch: plan.batch,
+            prefetch: plan.prefetch as u64,
+            drop_remainder: plan.drop_remainder,
+            errors: mapped.errors,
+            one_hot: mapped.one_hot,
+            fingerprint: plan.fingerprint(),
+            first_position: position,
+            gathered: Gathered::default(),
+            tuner: pool.tuned.then(|| Tuner::new(pool.claiming)),
+            started_ns,
+            stats: Stats { n_threads: shared.ledgers.len(), ..Stats::default() },
+            shared,
+        })
+    }
+
+    /// Where the iterator stands: after the last batch it gave.
+    ///
+    /// # Errors
+    /// In first-come order there is no such place.
+    pub fn state(&self) -> Result<State, Error> {
+        if !self.shared.deterministic {
+            let reason = "in first-come order the place of the next sample is not determined".to_owned();
+            return Err(Error::Plan { stage: "state", reason });
+        }
+        let position = self.first_position + self.gathered.start;
+        Ok(State { version: State::VERSION, fingerprint: self.fingerprint, position })
+    }
+
+    /// What has been done so far.
+    pub fn stats(&self) -> Stats {
+        let now = self.shared.clock.now_ns();
+        let mut stats = self.stats.clone();
+        stats.wall_ns = now - self.started_ns;
+        stats.other_ns = stats.wall_ns - stats.wait_ns;
+        stats.bytes_read = self.shared.dispatch.bytes_read.load(Ordering::Relaxed);
+        stats.worker_time = self.worker_time(now);
+        stats.tuning = self.tuner.as_ref().map(|tuner| tuner.tuning().clone());
+        stats.cache_failure = self.caches.iter().find_map(|cache| cache.failure());
+        stats
+    }
+
+    fn worker_time(&self, now_ns: u64) -> Times {
+        let mut sum = Times::default();
+        self.shared.ledgers.iter().for_each(|ledger| sum.add(&ledger.read(now_ns)));
+        sum
+    }
+
+    /// Gathers samples until a batch is full or the data ends.
+    fn gather(&mut self) -> Option<Result<Batch, Error>> {
+        let ahead = (self.batch as u64) * (1 + self.prefetch);
+        self.shared.dispatch.raise_limit(self.gathered.start + ahead);
+        loop {
+            if let Err(error) = self.look() {
+                return Some(Err(error));
+            }
+            if self.gathered.places.len() == self.batch {
+                return Some(Ok(self.deliver()));
+            }
+            if self.shared.dispatch.end().is_some_and(|end| self.gathered.scan >= end) {
+                let over = self.gathered.places.is_empty() || self.drop_remainder;
+                return if over { None } else { Some(Ok(self.deliver())) };
+            }
+            if let Err(error) = self.wait() {
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Takes in the slots that are finished.
+    fn look(&mut self) -> Result<(), Error> {
+        let Self { shared, gathered, .. } = self;
+        let ring = &shared.dispatch.ring;
+        while gathered.places.len() < self.batch {
+            match ring.state(gathered.scan) {
+                SlotState::Pending => break,
+                SlotState::Good => {
+                    gathered.places.push(ring.place(gathered.scan));
+                    gathered.labels.push(ring.label(gathered.scan));
+                    gathered.samples.push(ring.sample(gathered.scan));
+                    gathered.scan += 1;
+                }
+                SlotState::Hole => {
+                    let failed = shared.dispatch.take_failure(gathered.scan);
+                    gathered.scan += 1;
+                    let ErrorPolicy::Ignore { keep } = self.errors else { return Err(Error::Sample(failed)) };
+                    self.stats.n_failed += 1;
+                    if self.stats.failures.len() < keep {
+                        self.stats.failures.push(failed);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until more slots are finished, after making room for them where holes took it.
+    fn wait(&mut self) -> Result<(), Error> {
+        let dispatch = &self.shared.dispatch;
+        let gathered = &mut self.gathered;
+        let full = gathered.scan + (self.batch - gathered.places.len()) as u64;
+        let mut limit = dispatch.raise_limit(full + self.prefetch * self.batch as u64);
+        let holes = gathered.scan - gathered.start > gathered.places.len() as u64;
+        if limit < full && holes {
+            dispatch.ring.compact(&mut gathered.places, gathered.scan);
+            let start = gathered.scan - gathered.places.len() as u64;
+            dispatch.release(gathered.start, start);
+            gathered.start = start;
+            limit = dispatch.raise_limit(full);
+        }
+        if limit <= gathered.scan {
+            let held = (dispatch.ring.capacity() / self.batch as u64) as usize;
+            return Err(Error::AllHeld { held });
+        }
+        let last = full.min(limit) - 1;
+        let pending = dispatch.ring.state(last) == SlotState::Pending;
+        dispatch.wait_for(if pending { last } else { gathered.scan });
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Batch {
+        let gathered = &mut self.gathered;
+        self.shared.dispatch.ring.compact(&mut gathered.places, gathered.scan);
+        let slots = gathered.start..gathered.scan;
+        gathered.start = gathered.scan;
+        let place = gathered.places[0];
+        gathered.places.clear();
+        let labels = std::mem::take(&mut gathered.labels);
+        let samples = std::mem::take(&mut gathered.samples);
+        self.stats.n_batches += 1;
+        self.stats.n_samples += samples.len() as u64;
+        let one_hot = self.one_hot.map(|classes| one_hot(&labels, classes)).unwrap_or_default();
+        Batch { shared: Arc::clone(&self.shared), place, slots, labels, samples, one_hot }
+    }
+
+    fn account(&mut self, asked_ns: u64, before: &Times, delivered: Option<usize>) {
+        let now = self.shared.clock.now_ns();
+        self.stats.wait_ns += now - asked_ns;
+        let stall = self.worker_time(now).since(before);
+        self.stats.stall_time.add(&stall);
+        let Some(samples) = delivered else { return };
+        self.stats.first_batch_ns.get_or_insert(now - self.started_ns);
+        if let Some(tuner) = &mut self.tuner
+            && let Some(threads) = tuner.observe(now, self.stats.wait_ns, samples as u64)
+        {
+            self.shared.dispatch.set_active(threads);
+        }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let asked = self.shared.clock.now_ns();
+        let before = self.worker_time(asked);
+        let outcome = self.gather();
+        let delivered = outcome.as_ref().and_then(|batch| batch.as_ref().ok()).map(Batch::len);
+        self.account(asked, &before, delivered);
+        outcome
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        self.shared.dispatch.close();
+        self.shared.exchange.close();
+        for thread in self.threads.drain(..) {
+            // A worker catches its samples' panics; one of its own would be our bug and has been printed already.
+            let _ = thread.join();
+        }
+        self.caches.iter().for_each(|cache| cache.finish());
+    }
+}
+
+fn one_hot(labels: &[i64], classes: usize) -> Vec<f32> {
+    let mut rows = vec![0.0; labels.len() * classes];
+    for (row, label) in rows.chunks_mut(classes).zip(labels) {
+        // A label outside the classes, or none, is a row of zeros.
+        if let Some(one) = usize::try_from(*label).ok().and_then(|label| row.get_mut(label)) {
+            *one = 1.0;
+        }
+    }
+    rows
+}
+
+type Caches = (Option<Arc<Cache>>, Option<Arc<Cache>>);
+
+fn open_caches(plan: &Batched) -> Result<Caches, Error> {
+    let n_samples = plan.mapped.dataset.source.n_samples();
+    let open = |wanted: Option<(&crate::CacheAt, u64)>| {
+        wanted.map(|(at, fingerprint)| Cache::new(at, n_samples, fingerprint).map(Arc::new)).transpose()
+    };
+    Ok((open(plan.raw_cache())?, open(plan.made_cache())?))
+}
+
+fn claim_samples(source: &crate::Source) -> usize {
+    match source.index.packing {
+        Packing::Files => source.storage.read_many_preferred(),
+        _ => RUN_SAMPLES,
+    }
+}
+
+fn shards_in_memory(source: &crate::Source, mapped: bool) -> usize {
+    if mapped { source.files().len() } else { EXPANDED_SHARDS }
+}
+
+/// Which threads there are.
+struct Pool {
+    /// Threads that claim samples: workers that do both, or readers.
+    claiming: usize,
+    /// Threads that only decode.
+    decoders: usize,
+    /// Claiming threads that are active at first.
+    active: usize,
+    tuned: bool,
+}
+
+impl Pool {
+    fn of(plan: &Batched) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mapped = &plan.mapped;
+        match (mapped.readers, mapped.threads) {
+            (0, Threads::Fixed(n)) => Self { claiming: n, decoders: 0, active: n, tuned: false },
+            (0, Threads::Auto) => Self { claiming: cores * TUNED_PER_CORE, decoders: 0, active: 1, tuned: true },
+            (readers, threads) => {
+                let decoders = if let Threads::Fixed(n) = threads { n } else { cores };
+                Self { claiming: readers, decoders, active: readers, tuned: false }
+            }
+        }
+    }
+
+    fn spawn(&self, shared: &Arc<Shared>, fetcher: impl Fn() -> Fetcher) -> Result<Vec<JoinHandle<()>>, Error> {
+        let mut threads = Vec::new();
+        let mut start = |name: String, run: Box<dyn FnOnce() + Send>| {
+            match std::thread::Builder::new().name(name).spawn(run) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    return Err(Error::Plan {
+                        stage: "threads",
+                        reason: format!("a thread cannot be started: {error}"),
+                    });
+                }
+            }
+            Ok(())
+        };
+        let outcome = (0..self.claiming)
+            .try_for_each(|number| {
+                let (shared, fetcher) = (Arc::clone(shared), fetcher());
+                if self.decoders == 0 {
+                    start(format!("forebay:map-{number}"), Box::new(move || run_fused(&shared, number, fetcher)))
+                } else {
+                    start(
+                        format!("forebay:read-{number}"),
+                        Box::new(move || run_reader(&shared, number, number, fetcher)),
+                    )
+                }
+            })
+            .and_then(|()| {
+                (0..self.decoders).try_for_each(|number| {
+                    let (shared, ledger) = (Arc::clone(shared), self.claiming + number);
+                    start(format!("forebay:map-{number}"), Box::new(move || run_decoder(&shared, ledger)))
+                })
+            });
+        if let Err(error) = outcome {
+            shared.dispatch.close();
+            shared.exchange.close();
+            threads.into_iter().for_each(|thread| drop(thread.join()));
+            return Err(error);
+        }
+        Ok(threads)
+    }
+}

@@ -1,0 +1,57 @@
+//! How samples become batches: sources, stages, executor, resumable iterators.
+//!
+//! A [`Dataset`] is a lazy description; [`Batched::iter`] starts its threads; dropping the iterator joins them. Every
+//! sample is written once, straight into its place in a recycled batch buffer. The order is a pure function of the
+//! seeds, for any number of threads, so the saved [`State`] of an iterator is twenty bytes and exact.
+//!
+//! It is not a benchmark and knows no command line: it measures itself ([`Stats`]) and leaves the judgement to others.
+//!
+//! # Limits
+//! At most 2^32 samples a source. The index takes 32 bytes a sample and a path a file; everything else is bounded by
+//! (prefetch + hold) batches and a few buffers a thread.
+//!
+//! # Order and errors
+//! A sample that fails under [`ignore_errors`](Mapped::ignore_errors) is left out of the stream, and batches stay full:
+//! they are those of the stream without it. Without it the iterator yields the error in the sample's place.
+//!
+//! ```
+//! use forebay_pipeline::{Dataset, Source, Threads};
+//!
+//! let samples = (0..10u8).map(|i| (vec![i; 4], i64::from(i % 2))).collect();
+//! let pipeline = Dataset::new(Source::memory(samples))
+//!     .shuffle(7)
+//!     .map_fn(4, |sample, slot| Ok(slot.copy_from_slice(sample.bytes)))
+//!     .threads(Threads::Fixed(2))
+//!     .ignore_errors()
+//!     .batch(4)
+//!     .prefetch(1);
+//! let mut n_samples = 0;
+//! for batch in pipeline.iter()? {
+//!     n_samples += batch?.len();
+//! }
+//! assert_eq!(n_samples, 10);
+//! # Ok::<(), forebay_pipeline::Error>(())
+//! ```
+
+mod batch;
+mod dataset;
+mod error;
+mod exec;
+mod iterator;
+mod map;
+mod rng;
+mod source;
+mod stage;
+mod stage_cache;
+mod state;
+
+pub use batch::Batch;
+pub use dataset::{Batched, Dataset, Mapped, Threads};
+pub use error::{Error, FailedSample, SampleError};
+pub use exec::activity::{Activity, Stopwatch, Times};
+pub use exec::tuner::Tuning;
+pub use iterator::{Batches, Stats};
+pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels};
+pub use source::{Damaged, Kind, NO_LABEL, PixelShape, Source, kind_of_file};
+pub use stage_cache::CacheAt;
+pub use state::State;

@@ -1,0 +1,266 @@
+//! Where samples come from: an index of them, made before the first one is read.
+//!
+//! Knowing every sample's place beforehand is what makes orders exact and states small. For folders and lists the index
+//! is the list of files; for shards it is found by reading the frame headers alone.
+
+mod discover;
+mod folder;
+mod list;
+mod memory;
+mod shards;
+mod unpack;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_format::tensor;
+use forebay_format::tfrecord::Compression;
+use forebay_storage::Storage;
+
+use crate::error::Error;
+
+pub use discover::{Kind, kind_of_file};
+pub(crate) use shards::EXPANDED_LIMIT;
+
+/// The label of a sample that has none.
+pub const NO_LABEL: i64 = -1;
+
+/// Where one sample lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Where it starts in its file.
+    pub(crate) offset: u64,
+    pub(crate) label: i64,
+    /// How long it is; 0 for a whole file, whose length is found by reading it.
+    pub(crate) len: u64,
+    /// Which file of the index.
+    pub(crate) file: u32,
+    /// Which group (class folder or shard).
+    pub(crate) group: u32,
+}
+
+/// How samples lie in their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// One file is one sample.
+    Files,
+    /// TFRecord frames.
+    TfRecord,
+    /// TFRecord frames in a compressed file, which can only be read as a whole.
+    CompressedTfRecord(Compression),
+    /// Groups of tar entries.
+    Tar,
+    /// Pixels of one size.
+    Tensor,
+}
+
+/// All samples of a source, in its own order.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) packing: Packing,
+    /// The first sample and the tables of each tensor shard; empty for everything else.
+    pub(crate) tables: Vec<(u32, tensor::Tables)>,
+}
+
+impl Index {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// A number that differs when the samples, their places or their order differ.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::default();
+        for path in &self.files {
+            hash.bytes(path.as_os_str().as_encoded_bytes());
+        }
+        for place in &self.places {
+            hash.bytes(&place.offset.to_le_bytes());
+            hash.bytes(&place.file.to_le_bytes());
+        }
+        hash.0
+    }
+
+    /// The indices by group, groups in the order in which they first appear.
+    pub(crate) fn grouped(&self, order: Vec<u32>) -> Vec<Vec<u32>> {
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut number_of = HashMap::new();
+        for item in order {
+            let number = *number_of.entry(self.places[item as usize].group).or_insert(groups.len());
+            if number == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[number].push(item);
+        }
+        groups
+    }
+
+    /// A sample's name for people: its path, and its offset in a shard.
+    pub(crate) fn name_of(&self, sample: u32) -> String {
+        let place = &self.places[sample as usize];
+        let path = self.files[place.file as usize].display();
+        match self.packing {
+            Packing::Files => path.to_string(),
+            _ => format!("{path} at offset {}", place.offset),
+        }
+    }
+}
+
+/// The 64-bit hash of Fowler, Noll and Vo: simple, and the same on every machine and version.
+pub(crate) struct Fnv(pub(crate) u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+/// A shard of which only the first part could be indexed.
+#[derive(Debug)]
+pub struct Damaged {
+    /// Which shard.
+    pub path: PathBuf,
+    /// Samples found before the damage.
+    pub n_samples_before: usize,
+    /// What is wrong, and where.
+    pub error: forebay_format::Error,
+}
+
+/// Indexed samples and the storage they are read from.
+#[derive(Clone)]
+pub struct Source {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) index: Arc<Index>,
+    classes: Arc<Vec<String>>,
+    damaged: Arc<Vec<Damaged>>,
+    pixels: Option<PixelShape>,
+}
+
+/// The shape of samples that are pixels already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PixelShape {
+    /// Rows.
+    pub height: u32,
+    /// Columns.
+    pub width: u32,
+    /// Values a pixel.
+    pub channels: u32,
+}
+
+impl Source {
+    /// What is at `path`: a folder of images, a list file, or shards; recognised by content, the name being only a hint.
+    ///
+    /// # Errors
+    /// When nothing is there, or nothing that is recognised, or several kinds at once.
+    pub fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Self, Error> {
+        discover::discover(storage, path)
+    }
+
+    /// Image files below a folder; the folder an image lies in is its class, classes are numbered in sorted order.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed or holds no images.
+    pub fn folder(storage: Arc<dyn Storage>, dir: &Path) -> Result<Self, Error> {
+        folder::index(storage, dir)
+    }
+
+    /// The files named in a list of `path label` lines; relative paths start at the list's folder.
+    ///
+    /// # Errors
+    /// When the list cannot be read, or a line of it has no path.
+    pub fn list(storage: Arc<dyn Storage>, list: &Path) -> Result<Self, Error> {
+        list::index(storage, list)
+    }
+
+    /// TFRecord shards, plain or compressed as a whole.
+    ///
+    /// # Errors
+    /// When a shard cannot be opened.
+    pub fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
+        shards::tfrecord(storage, shards)
+    }
+
+    /// Tar shards in WebDataset's convention.
+    ///
+    /// # Errors
+    /// When a shard cannot be opened.
+    pub fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
+        shards::tar(storage, shards)
+    }
+
+    /// Pre-decoded tensor shards.
+    ///
+    /// # Errors
+    /// When a shard cannot be opened, or their shapes differ.
+    pub fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
+        shards::tensor(storage, shards)
+    }
+
+    /// Samples that are in memory already, each with its label.
+    pub fn memory(samples: Vec<(Vec<u8>, i64)>) -> Self {
+        memory::index(samples)
+    }
+
+    fn new(storage: Arc<dyn Storage>, index: Index) -> Self {
+        Self { storage, index: Arc::new(index), classes: Arc::default(), damaged: Arc::default(), pixels: None }
+    }
+
+    /// The same samples, read through another storage: a shaped or counted one.
+    #[must_use]
+    pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// How many samples there are.
+    pub fn n_samples(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The files or shards they lie in.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.index.files
+    }
+
+    /// The names of the classes, by label, where the source has names.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Shards that were cut off or damaged; the samples before the damage are part of the source.
+    pub fn damaged(&self) -> &[Damaged] {
+        &self.damaged
+    }
+
+    /// The shape of the samples, when they are decoded already.
+    pub fn pixels(&self) -> Option<PixelShape> {
+        self.pixels
+    }
+
+    /// What the samples lie in: "files", "tfrecord", "tar", "tensor".
+    pub fn packing(&self) -> &'static str {
+        match self.index.packing {
+            Packing::Files => "files",
+            Packing::TfRecord => "tfrecord",
+            Packing::CompressedTfRecord(Compression::Gzip) => "tfrecord (gzip)",
+            Packing::CompressedTfRecord(_) => "tfrecord (zlib)",
+            Packing::Tar => "tar",
+            Packing::Tensor => "tensor",
+        }
+    }
+
+    /// A sample's name for people.
+    pub fn name_of(&self, sample: u32) -> String {
+        self.index.name_of(sample)
+    }
+}

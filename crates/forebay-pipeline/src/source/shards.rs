@@ -1,0 +1,163 @@
+//! Indexing shards: the places of their samples, by reading headers alone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_format::tfrecord::{self, Compression, FrameScanner};
+use forebay_format::{Scanner, tar, tensor};
+use forebay_storage::{Buffer, Object, Storage};
+
+use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source};
+use crate::error::Error;
+
+/// The most a compressed shard may expand to: a shard is read as a whole, and a bomb must not fill the memory.
+pub(crate) const EXPANDED_LIMIT: u64 = 4 << 30;
+
+pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
+    let mut compressions = Vec::new();
+    for path in shards {
+        compressions.push(compression_of(storage.open(path)?.as_ref())?);
+    }
+    let compression = compressions.first().copied().unwrap_or(Compression::None);
+    if let Some(odd) = compressions.iter().position(|c| *c != compression) {
+        let what = format!("{} and {} are not compressed alike", shards[0].display(), shards[odd].display());
+        return Err(Error::Source { what, source: None });
+    }
+    let packing = match compression {
+        Compression::None => Packing::TfRecord,
+        other => Packing::CompressedTfRecord(other),
+    };
+    build(storage, shards, packing, |object, add| match compression {
+        Compression::None => scan(&mut FrameScanner::new(object.len()?), object, add),
+        other => scan_compressed(other, object, add),
+    })
+}
+
+pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
+    build(storage, shards, Packing::Tar, |object, add| scan(&mut tar::SampleScanner::new(object.len()?), object, add))
+}
+
+/// Takes the place of each sample in turn.
+type Add<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// What indexing one shard came to: fine, or damaged from some place on.
+type Scan = Result<Option<forebay_format::Error>, Error>;
+
+fn build(
+    storage: Arc<dyn Storage>,
+    shards: &[PathBuf],
+    packing: Packing,
+    scan: impl Fn(&dyn Object, &mut Add<'_>) -> Scan,
+) -> Result<Source, Error> {
+    let mut index = Index { files: shards.to_vec(), places: Vec::new(), packing, tables: Vec::new() };
+    let mut damaged = Vec::new();
+    for (file, path) in shards.iter().enumerate() {
+        let before = index.places.len();
+        let object = storage.open(path)?;
+        let found = scan(object.as_ref(), &mut |offset, len| {
+            index.places.push(Place { offset, label: NO_LABEL, len, file: file as u32, group: file as u32 });
+        })?;
+        if let Some(error) = found {
+            let n_samples_before = index.places.len() - before;
+            damaged.push(Damaged { path: path.clone(), n_samples_before, error });
+        }
+    }
+    if index.places.is_empty() {
+        return Err(match damaged.into_iter().next() {
+            Some(Damaged { path, error, .. }) => damaged_shard(&path, error),
+            None => Error::Empty { what: names(shards) },
+        });
+    }
+    let mut source = Source::new(storage, index);
+    source.damaged = Arc::new(damaged);
+    Ok(source)
+}
+
+fn damaged_shard(path: &Path, error: forebay_format::Error) -> Error {
+    Error::Source { what: format!("{} cannot be read", path.display()), source: Some(Box::new(error)) }
+}
+
+fn names(shards: &[PathBuf]) -> String {
+    match shards {
+        [] => "an empty list of shards".to_owned(),
+        [one] => one.display().to_string(),
+        [first, rest @ ..] => format!("{} and {} more shards", first.display(), rest.len()),
+    }
+}
+
+fn compression_of(object: &dyn Object) -> Result<Compression, Error> {
+    let mut head = Buffer::default();
+    object.read_at(0, object.len()?.min(16) as usize, &mut head)?;
+    Ok(Compression::sniff(head.as_slice()))
+}
+
+fn scan(scanner: &mut dyn Scanner, object: &dyn Object, add: &mut Add<'_>) -> Scan {
+    let mut buffer = Buffer::default();
+    while let Some(want) = scanner.want() {
+        object.read_at(want.offset, want.len, &mut buffer)?;
+        match scanner.feed(buffer.as_slice()) {
+            Ok(Some(span)) => add(span.offset, span.len),
+            Ok(None) => {}
+            Err(error) => return Ok(Some(error)),
+        }
+    }
+    Ok(None)
+}
+
+fn scan_compressed(compression: Compression, object: &dyn Object, add: &mut Add<'_>) -> Scan {
+    let mut buffer = Buffer::default();
+    object.read_all(&mut buffer)?;
+    let bytes = match tfrecord::decompress(buffer.as_slice(), compression, EXPANDED_LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Some(error)),
+    };
+    let mut scanner = FrameScanner::new(bytes.len() as u64);
+    while let Some(want) = scanner.want() {
+        let piece = bytes.get(want.offset as usize..).map_or(&[][..], |rest| &rest[..want.len.min(rest.len())]);
+        match scanner.feed(piece) {
+            Ok(Some(span)) => add(span.offset, span.len),
+            Ok(None) => {}
+            Err(error) => return Ok(Some(error)),
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
+    let mut index = Index { files: shards.to_vec(), places: Vec::new(), packing: Packing::Tensor, tables: Vec::new() };
+    let mut pixels: Option<PixelShape> = None;
+    for (file, path) in shards.iter().enumerate() {
+        let (header, tables) = tensor_tables(storage.open(path)?.as_ref(), path)?;
+        let tensor::Shape { height, width, channels } = header.shape();
+        let shape = PixelShape { height, width, channels };
+        if *pixels.get_or_insert(shape) != shape {
+            let what = format!("{} and {} hold pixels of different shapes", shards[0].display(), path.display());
+            return Err(Error::Source { what, source: None });
+        }
+        let (first, file) = (index.places.len() as u32, file as u32);
+        index.places.extend(tables.labels().iter().enumerate().map(|(i, label)| {
+            let span = header.sample_span(i as u64);
+            Place { offset: span.offset, label: *label, len: span.len, file, group: file }
+        }));
+        index.tables.push((first, tables));
+    }
+    if index.places.is_empty() {
+        return Err(Error::Empty { what: names(shards) });
+    }
+    let mut source = Source::new(storage, index);
+    source.pixels = pixels;
+    Ok(source)
+}
+
+fn tensor_tables(object: &dyn Object, path: &Path) -> Result<(tensor::Header, tensor::Tables), Error> {
+    let len = object.len()?;
+    let mut buffer = Buffer::default();
+    object.read_at(0, len.min(tensor::Header::NEEDED_LEN as u64) as usize, &mut buffer)?;
+    let damaged = |error| damaged_shard(path, error);
+    let header = tensor::Header::parse(buffer.as_slice()).map_err(damaged)?;
+    header.check_len(len).map_err(damaged)?;
+    let tail = header.tail_span();
+    object.read_at(tail.offset, tail.len as usize, &mut buffer)?;
+    let tables = tensor::Tables::parse(&header, buffer.as_slice()).map_err(damaged)?;
+    Ok((header, tables))
+}

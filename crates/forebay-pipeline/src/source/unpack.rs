@@ -1,0 +1,42 @@
+//! From a sample's stored bytes to its content and label.
+
+use forebay_format::example::ImageExample;
+use forebay_format::{tar, tfrecord};
+
+use super::{Index, NO_LABEL, Packing};
+use crate::error::SampleError;
+
+/// A sample's content.
+pub(crate) struct Content<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) label: i64,
+}
+
+impl Index {
+    /// Checks the container's checksums and finds the content of a sample in its stored bytes.
+    pub(crate) fn unpack<'a>(&self, sample: u32, stored: &'a [u8]) -> Result<Content<'a>, SampleError> {
+        let place = &self.places[sample as usize];
+        match self.packing {
+            Packing::Files => Ok(Content { bytes: stored, label: place.label }),
+            Packing::TfRecord | Packing::CompressedTfRecord(_) => {
+                let payload = tfrecord::parse_frame(stored, place.offset)?.payload;
+                // A record that is no image example is passed on whole: it is the user's own format.
+                Ok(match ImageExample::parse(payload) {
+                    Ok(image) => Content { bytes: image.encoded, label: image.label.unwrap_or(NO_LABEL) },
+                    Err(_) => Content { bytes: payload, label: NO_LABEL },
+                })
+            }
+            Packing::Tar => {
+                let sample = tar::parse_sample(stored, place.offset)?;
+                // A sample without an image by its name is passed on by its first part: it is the user's own format.
+                let first = sample.parts.first().map_or(&[][..], |part| part.data);
+                Ok(Content { bytes: sample.image().unwrap_or(first), label: sample.label()?.unwrap_or(NO_LABEL) })
+            }
+            Packing::Tensor => {
+                let (first, tables) = &self.tables[place.file as usize];
+                tables.verify_sample(u64::from(sample - first), stored)?;
+                Ok(Content { bytes: stored, label: place.label })
+            }
+        }
+    }
+}

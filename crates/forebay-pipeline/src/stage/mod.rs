@@ -1,0 +1,118 @@
+//! Stages that decide which sample comes next: one file each.
+//!
+//! A stage works on sample indices, never on data. That is what makes a saved position tiny and exact: the order is a
+//! pure function of the seeds, so restoring means walking the indices again, at nanoseconds a sample, without reading a
+//! byte.
+
+mod interleave;
+mod range;
+mod repeat;
+mod shard;
+mod shuffle;
+mod take;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::source::Index;
+
+pub(crate) use interleave::Interleave;
+pub(crate) use repeat::Repeat;
+pub(crate) use shard::Shard;
+pub(crate) use shuffle::{Shuffle, ShuffleBuffer, ShuffleGroups};
+pub(crate) use take::{Skip, Take};
+
+/// Sample indices in their order.
+pub(crate) trait Sequence: Send {
+    /// The next index, or `None` at the end; `None` again after that.
+    fn next(&mut self) -> Option<u32>;
+
+    /// Leaves out up to `n` indices and says how many there were. Faster than `next` where the stage allows.
+    fn skip(&mut self, n: u64) -> u64 {
+        (0..n).take_while(|_| self.next().is_some()).count() as u64
+    }
+}
+
+/// One transformation of an order.
+pub(crate) trait Stage: Debug + Send + Sync {
+    /// The order of epoch `epoch`, given the stages before this one.
+    fn open(&self, before: &Chain, epoch: u64) -> Box<dyn Sequence>;
+
+    /// How many samples an epoch has, given how many the stages before yield; `None` for endless.
+    fn len(&self, before: Option<u64>) -> Option<u64>;
+
+    /// Why this stage cannot stand behind the given ones, if it cannot.
+    fn refuse(&self, _before: &Chain) -> Option<String> {
+        None
+    }
+}
+
+/// A source's index and the stages applied to it so far. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Chain {
+    pub(crate) index: Arc<Index>,
+    stages: Vec<Arc<dyn Stage>>,
+}
+
+impl Chain {
+    pub(crate) fn new(index: Arc<Index>) -> Self {
+        Self { index, stages: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, stage: Arc<dyn Stage>) {
+        self.stages.push(stage);
+    }
+
+    pub(crate) fn open(&self, epoch: u64) -> Box<dyn Sequence> {
+        match self.stages.split_last() {
+            None => Box::new(range::Range::new(self.index.len() as u32)),
+            Some((last, before)) => last.open(&Self { index: Arc::clone(&self.index), stages: before.to_vec() }, epoch),
+        }
+    }
+
+    /// Samples an epoch; `None` when it never ends.
+    pub(crate) fn len(&self) -> Option<u64> {
+        let mut n = Some(self.index.len() as u64);
+        for stage in &self.stages {
+            n = stage.len(n); // Not a try_fold: `take` makes an endless order finite again.
+        }
+        n
+    }
+
+    /// What the order depends on, as text: equal texts give equal orders.
+    pub(crate) fn describe(&self) -> String {
+        format!("{:016x} {:?}", self.index.fingerprint(), self.stages)
+    }
+}
+
+/// Everything a sequence still has, for stages that need the whole epoch at once.
+pub(crate) fn collect(mut sequence: Box<dyn Sequence>) -> Vec<u32> {
+    std::iter::from_fn(|| sequence.next()).collect()
+}
+
+/// An order that is known in full.
+pub(crate) struct Listed {
+    items: Vec<u32>,
+    next: usize,
+}
+
+impl Listed {
+    pub(crate) fn new(items: Vec<u32>) -> Self {
+        Self { items, next: 0 }
+    }
+}
+
+impl Sequence for Listed {
+    fn next(&mut self) -> Option<u32> {
+        let item = self.items.get(self.next).copied()?;
+        self.next += 1;
+        Some(item)
+    }
+
+    fn skip(&mut self, n: u64) -> u64 {
+        let left = (self.items.len() - self.next) as u64;
+        let skipped = n.min(left);
+        self.next += skipped as usize;
+        skipped
+    }
+}

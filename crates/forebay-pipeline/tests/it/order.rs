@@ -1,0 +1,92 @@
+//! Orders: seeded, permutations, the same for any number of threads.
+
+use forebay_pipeline::{Dataset, Threads};
+use proptest::prelude::*;
+
+use crate::{copied, numbers, run};
+
+#[test]
+fn without_stages_the_order_is_the_sources() {
+    let batches = run(&copied(Dataset::new(numbers(10))).batch(4));
+    assert_eq!(batches, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9]]);
+}
+
+#[test]
+fn a_remainder_can_be_dropped() {
+    let batches = run(&copied(Dataset::new(numbers(10))).batch(4).drop_remainder());
+    assert_eq!(batches.len(), 2);
+}
+
+#[test]
+fn epochs_differ_and_batches_span_their_border() {
+    let order: Vec<u32> = Dataset::new(numbers(50)).shuffle(3).repeat(2).order().collect();
+    assert_ne!(order[..50], order[50..]);
+    let batches = run(&copied(Dataset::new(numbers(10)).repeat(2)).batch(8));
+    assert_eq!(batches[1], [8, 9, 0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn an_endless_repetition_can_be_taken_from() {
+    let dataset = Dataset::new(numbers(3)).repeat_forever();
+    assert_eq!(dataset.n_samples(), None);
+    assert_eq!(dataset.take(7).order().collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
+}
+
+#[test]
+fn a_buffer_shuffle_moves_samples_by_less_than_its_size_to_the_front() {
+    let order: Vec<u32> = Dataset::new(numbers(1_000)).shuffle_buffer(16, 1).order().collect();
+    assert!(order.iter().enumerate().all(|(at, sample)| *sample as usize <= at + 16));
+    assert_ne!(order, (0..1_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn stages_that_need_the_whole_epoch_are_refused_after_an_endless_repeat() {
+    let pipeline = copied(Dataset::new(numbers(3)).repeat_forever().shuffle(1)).batch(1);
+    let error = pipeline.iter().err().unwrap().to_string();
+    assert_eq!(error, "shuffle: it needs the whole epoch, which never ends here: put it before repeat()");
+    let error = copied(Dataset::new(numbers(3)).shard(3, 3)).batch(1).iter().err().unwrap().to_string();
+    assert_eq!(error, "shard: rank 3 of 3 does not exist: ranks count from 0");
+    assert!(copied(Dataset::new(numbers(3))).batch(0).iter().is_err());
+    assert!(copied(Dataset::new(numbers(3))).threads(Threads::Fixed(0)).batch(1).iter().is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_shuffle_is_a_permutation_and_a_function_of_its_seed(n in 1u32..300, seed in any::<u64>(), size in 1usize..40) {
+        for dataset in [Dataset::new(numbers(n)).shuffle(seed), Dataset::new(numbers(n)).shuffle_buffer(size, seed),
+                        Dataset::new(numbers(n)).shuffle_groups(seed), Dataset::new(numbers(n)).interleave(3, 2)] {
+            let order: Vec<u32> = dataset.order().collect();
+            prop_assert_eq!(&order, &dataset.order().collect::<Vec<_>>());
+            let mut sorted = order;
+            sorted.sort_unstable();
+            prop_assert_eq!(sorted, (0..n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn shards_are_disjoint_and_cover(n in 0u32..200, of in 1u64..9) {
+        let dataset = Dataset::new(numbers(n)).shuffle(1);
+        let mut all: Vec<u32> = (0..of).flat_map(|rank| dataset.clone().shard(rank, of).order()).collect();
+        let lengths: u64 = (0..of).map(|rank| dataset.clone().shard(rank, of).n_samples().unwrap()).sum();
+        prop_assert_eq!(lengths, u64::from(n));
+        all.sort_unstable();
+        prop_assert_eq!(all, (0..n).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_length_is_that_of_the_order(n in 0u32..60, skip in 0u64..70, take in 0u64..70, repeat in 0u64..4) {
+        let dataset = Dataset::new(numbers(n)).skip(skip).take(take).repeat(repeat).shuffle(2);
+        prop_assert_eq!(dataset.n_samples(), Some(dataset.order().count() as u64));
+    }
+
+    #[test]
+    fn threads_readers_prefetch_and_holds_do_not_change_the_stream(
+        n in 1u32..120, batch in 1usize..20, threads in 1usize..6, readers in 0usize..4, prefetch in 0usize..4,
+    ) {
+        let plain = run(&copied(Dataset::new(numbers(n)).shuffle(9)).batch(batch));
+        let other = copied(Dataset::new(numbers(n)).shuffle(9)).threads(Threads::Fixed(threads)).readers(readers);
+        prop_assert_eq!(plain, run(&other.batch(batch).prefetch(prefetch).hold(2)));
+    }
+}

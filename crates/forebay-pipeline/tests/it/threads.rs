@@ -1,0 +1,166 @@
+//! Threads end with their iterator, memory is bounded, and time adds up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use forebay_pipeline::{Activity, Dataset, Error, Threads};
+use forebay_units::{Clock, ManualClock};
+
+use crate::{content, copied, numbers};
+
+#[test]
+fn dropping_the_iterator_at_any_moment_ends_its_workers() {
+    for (readers, batches_taken) in [(0, 0), (0, 3), (2, 0), (2, 1), (3, 100)] {
+        let living = Arc::new(AtomicUsize::new(0));
+        let counter = Living::new(&living);
+        let pipeline = Dataset::new(numbers(400))
+            .map_fn(4, move |sample, slot| {
+                let _ = &counter;
+                slot.copy_from_slice(sample.bytes);
+                Ok(())
+            })
+            .threads(Threads::Fixed(3))
+            .readers(readers)
+            .batch(8)
+            .prefetch(4);
+        let mut batches = pipeline.iter().unwrap();
+        batches.by_ref().take(batches_taken).for_each(|batch| drop(batch.unwrap()));
+        drop(batches);
+        // Every worker had a clone of the closure; the one left belongs to the description.
+        assert_eq!(living.load(Ordering::SeqCst), 1, "{readers} readers, {batches_taken} batches");
+    }
+}
+
+/// Counts its clones that are alive.
+struct Living(Arc<AtomicUsize>);
+
+impl Living {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Clone for Living {
+    fn clone(&self) -> Self {
+        Self::new(&self.0)
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until `condition` holds, at most ten seconds.
+fn eventually(condition: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !condition() && start.elapsed() < Duration::from_secs(10) {
+        std::thread::yield_now();
+    }
+    condition()
+}
+
+#[test]
+fn workers_run_ahead_by_prefetch_and_no_further() {
+    for prefetch in [0, 1, 3] {
+        let made = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&made);
+        let pipeline = Dataset::new(numbers(1_000))
+            .map_fn(4, move |sample, slot| {
+                count.fetch_add(1, Ordering::SeqCst);
+                slot.copy_from_slice(sample.bytes);
+                Ok(())
+            })
+            .threads(Threads::Fixed(2))
+            .batch(10)
+            .prefetch(prefetch);
+        let mut batches = pipeline.iter().unwrap();
+        let first = batches.next().unwrap().unwrap();
+        let ahead = 10 + 10 * prefetch;
+        assert!(eventually(|| made.load(Ordering::SeqCst) == ahead));
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(made.load(Ordering::SeqCst), ahead, "prefetch {prefetch}");
+        drop(first);
+    }
+}
+
+#[test]
+fn holding_every_buffer_is_an_error_and_not_a_deadlock() {
+    let pipeline = copied(Dataset::new(numbers(100))).batch(10);
+    let mut batches = pipeline.iter().unwrap();
+    let first = batches.next().unwrap().unwrap();
+    assert!(matches!(batches.next(), Some(Err(Error::AllHeld { held: 1 }))));
+    drop(first);
+    assert_eq!(content(&batches.next().unwrap().unwrap())[0], 10);
+    let mut batches = copied(Dataset::new(numbers(100))).batch(10).hold(3).iter().unwrap();
+    let held: Vec<_> = batches.by_ref().take(3).map(Result::unwrap).collect();
+    assert_eq!(held.iter().map(|batch| content(batch)[0]).collect::<Vec<_>>(), [0, 10, 20]);
+    drop(held);
+    assert_eq!(batches.count(), 7);
+}
+
+#[test]
+fn wait_and_the_rest_are_the_wall_clock_exactly() {
+    let clock = Arc::new(ManualClock::default());
+    let pipeline = copied(Dataset::new(numbers(30))).batch(10).clock(clock.clone());
+    let mut batches = pipeline.iter().unwrap();
+    for batch in batches.by_ref() {
+        batch.unwrap();
+        clock.advance(Duration::from_millis(7));
+    }
+    let stats = batches.stats();
+    assert_eq!((stats.wait_ns, stats.other_ns, stats.wall_ns), (0, 21_000_000, 21_000_000));
+    assert_eq!(stats.worker_time.total_ns(), 21_000_000, "one worker, all its time on some account");
+}
+
+#[test]
+fn a_stall_is_charged_to_what_the_workers_did() {
+    let clock = Arc::new(ManualClock::default());
+    let inside = Arc::clone(&clock);
+    let pipeline = Dataset::new(numbers(30))
+        .map_fn(4, move |sample, slot| {
+            inside.advance(Duration::from_millis(2));
+            slot.copy_from_slice(sample.bytes);
+            Ok(())
+        })
+        .batch(10)
+        .clock(clock.clone());
+    let mut batches = pipeline.iter().unwrap();
+    for batch in batches.by_ref() {
+        batch.unwrap();
+    }
+    let stats = batches.stats();
+    assert_eq!(stats.wall_ns, clock.now_ns());
+    assert_eq!(stats.worker_time.ns(Activity::Decoding), 60_000_000);
+    assert_eq!(stats.stall_time.ns(Activity::Decoding), 60_000_000);
+    assert_eq!(stats.wait_ns, 60_000_000);
+}
+
+#[test]
+fn auto_says_what_it_chose_and_yields_the_same_stream() {
+    let dataset = Dataset::new(numbers(200)).shuffle(1).repeat(40);
+    let slow = |dataset: Dataset| {
+        dataset.map_fn(4, |sample, slot| {
+            std::thread::sleep(Duration::from_micros(200));
+            slot.copy_from_slice(sample.bytes);
+            Ok(())
+        })
+    };
+    let expected: Vec<u32> = dataset.order().collect();
+    let mut batches = slow(dataset).threads(Threads::Auto).batch(20).prefetch(1).iter().unwrap();
+    let got: Vec<u32> = batches.by_ref().flat_map(|batch| content(&batch.unwrap())).collect();
+    assert_eq!(got, expected);
+    let tuning = batches.stats().tuning.unwrap();
+    assert!(tuning.tried.len() >= 2, "{tuning:?}");
+    assert!(tuning.threads > 1, "sleeping samples gain from threads: {tuning:?}");
+}
+
+#[test]
+fn one_hot_rows_follow_the_labels() {
+    let mut batches = copied(Dataset::new(numbers(3))).one_hot(3).batch(3).iter().unwrap();
+    let batch = batches.next().unwrap().unwrap();
+    assert_eq!(batch.one_hot(), [1., 0., 0., 0., 1., 0., 0., 0., 1.]);
+}
