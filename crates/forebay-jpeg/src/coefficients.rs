@@ -1,0 +1,51 @@
+//! The coefficients of a whole image, for files that send them in several scans.
+
+use crate::frame::Frame;
+
+/// A block of the image.
+pub(crate) struct Block<'a> {
+    /// In natural order.
+    pub(crate) coefficients: &'a mut [i16; 64],
+    /// Which AC coefficients of a progressive image are not zero, by their place in zigzag order.
+    pub(crate) nonzero: &'a mut u64,
+}
+
+/// Blocks of all components, each component in rows including its padding.
+#[derive(Debug, Default)]
+pub(crate) struct Coefficients {
+    blocks: Vec<[i16; 64]>,
+    /// For each block the coefficients that are not zero, by their place in zigzag order. The refinement scans of the
+    /// progressive process send bits for just these.
+    nonzero: Vec<u64>,
+    /// Index of each component's first block, and its blocks in a row.
+    layout: Vec<(usize, usize)>,
+}
+
+impl Coefficients {
+    /// Makes room for `frame`, all zero.
+    pub(crate) fn prepare(&mut self, frame: &Frame) {
+        self.blocks.clear();
+        self.blocks.resize(frame.n_blocks_padded(), [0; 64]);
+        self.nonzero.clear();
+        self.nonzero.resize(self.blocks.len(), 0);
+        self.layout.clear();
+        let mut start = 0;
+        for c in &frame.components {
+            self.layout.push((start, c.padded.0));
+            start += c.padded.0 * c.padded.1;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn block_mut(&mut self, component: usize, (x, y): (usize, usize)) -> Block<'_> {
+        let (start, width) = self.layout[component];
+        let i = start + y * width + x;
+        Block { coefficients: &mut self.blocks[i], nonzero: &mut self.nonzero[i] }
+    }
+
+    /// The blocks of row `y` of a component, padding included.
+    pub(crate) fn row(&self, component: usize, y: usize) -> &[[i16; 64]] {
+        let (start, width) = self.layout[component];
+        &self.blocks[start + y * width..][..width]
+    }
+}

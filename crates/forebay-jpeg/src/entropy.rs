@@ -1,0 +1,114 @@
+//! The entropy-coded data of a scan: segments, and the restart markers between them.
+
+use crate::Error;
+use crate::baseline::Fault;
+use crate::bits::{Bits, source_offset, unstuff};
+use crate::simd::Level;
+
+/// Position in the entropy-coded data of a scan.
+#[derive(Debug)]
+pub(crate) struct Entropy<'a> {
+    data: &'a [u8],
+    /// The current segment without stuffing.
+    pub(crate) segment: Vec<u8>,
+    pub(crate) bits: Bits,
+    level: Level,
+    /// Offset in the file where the current segment begins.
+    start: usize,
+    /// Offset in the file of the marker that ends it.
+    end: usize,
+    /// MCUs between restart markers; `usize::MAX` for none.
+    interval: usize,
+    /// MCUs until the next one.
+    left: usize,
+    next_restart: u8,
+}
+
+impl<'a> Entropy<'a> {
+    /// The data that begin at `start`; `segment` is memory to reuse.
+    pub(crate) fn new(level: Level, data: &'a [u8], start: usize, restart_interval: usize, segment: Vec<u8>) -> Self {
+        let interval = if restart_interval == 0 { usize::MAX } else { restart_interval };
+        let mut entropy = Entropy {
+            data,
+            segment,
+            bits: Bits::default(),
+            level,
+            start,
+            end: start,
+            interval,
+            left: interval,
+            next_restart: 0,
+        };
+        entropy.load(start);
+        entropy
+    }
+
+    /// To be called after the last MCU of a scan that others may follow; returns the offset of the next marker.
+    ///
+    /// Data left over mean that the scan was misread, unless the image ends here: cameras and web servers are known to
+    /// leave bytes in front of the end marker, and libjpeg passes over them too.
+    pub(crate) fn finish(&self) -> Result<usize, Error> {
+        let is_last = matches!(self.data.get(self.end..), None | Some([] | [_] | [_, 0xD9, ..]));
+        if self.bits.has_bytes_left(&self.segment) && !is_last {
+            let offset = self.start + source_offset(&self.data[self.start..], self.bits.byte_pos());
+            return Err(Error::corrupt(offset, "the end of the scan", "more entropy-coded data"));
+        }
+        Ok(self.end)
+    }
+
+    /// To be called before each MCU; `true` says that predictions start anew.
+    #[inline(always)]
+    pub(crate) fn begin_mcu(&mut self) -> Result<bool, Error> {
+        if self.left == 0 {
+            self.restart()?;
+            self.left = self.interval - 1;
+            return Ok(true);
+        }
+        self.left -= 1;
+        Ok(false)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn restart(&mut self) -> Result<(), Error> {
+        let marker = 0xD0 + self.next_restart;
+        if self.bits.has_bytes_left(&self.segment) {
+            let offset = self.start + source_offset(&self.data[self.start..], self.bits.byte_pos());
+            return Err(Error::corrupt(offset, "a restart marker", "more entropy-coded data"));
+        }
+        match self.data.get(self.end + 1) {
+            Some(&found) if found == marker => {}
+            Some(found) => {
+                return Err(Error::corrupt(self.end, "the next restart marker", format!("marker ff {found:02x}")));
+            }
+            None => return Err(Error::Truncated { offset: self.data.len() }),
+        }
+        self.next_restart = (self.next_restart + 1) % 8;
+        self.load(self.end + 2);
+        Ok(())
+    }
+
+    fn load(&mut self, start: usize) {
+        let source = &self.data[start.min(self.data.len())..];
+        self.start = start;
+        self.end = start + unstuff(self.level, source, &mut self.segment);
+        self.bits = Bits::default();
+    }
+
+    /// What `fault` means at the current position.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn error(&self, fault: Fault) -> Error {
+        let offset = self.start + source_offset(&self.data[self.start..], self.bits.byte_pos());
+        match fault {
+            Fault::Exhausted if self.end >= self.data.len() => Error::Truncated { offset: self.data.len() },
+            Fault::Exhausted => {
+                let found = format!("marker ff {:02x}", self.data.get(self.end + 1).copied().unwrap_or(0));
+                Error::corrupt(self.end, "more entropy-coded data", found)
+            }
+            Fault::NoCode => Error::corrupt(offset, "a Huffman code of the table", "none in this block"),
+            Fault::Overflow => Error::corrupt(offset, "at most 64 coefficients in a block", "more"),
+            Fault::BadRefinement => Error::corrupt(offset, "a refinement of one bit", "a larger value"),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What can go wrong while decoding, by what the caller may do about it.
+
+use thiserror::Error;
+
+/// Why an image was not decoded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The data do not begin with a JPEG start-of-image marker.
+    #[error("not a JPEG file: it does not begin with ff d8 ff")]
+    NotJpeg,
+    /// The data end before the image does.
+    #[error("JPEG data end at byte {offset} before the image is complete")]
+    Truncated {
+        /// Offset of the first missing byte.
+        offset: usize,
+    },
+    /// The data contradict the format.
+    #[error("corrupt JPEG data at byte {offset}: expected {expected}, found {found}")]
+    Corrupt {
+        /// Offset in the file of the byte where this was noticed.
+        offset: usize,
+        /// What the format demands there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// A valid JPEG file of a kind this decoder does not decode.
+    #[error("unsupported JPEG: {what}")]
+    Unsupported {
+        /// The name of the kind.
+        what: String,
+    },
+    /// More pixels than [`Limits`](crate::Limits) allow.
+    #[error("JPEG of {width}x{height} pixels is larger than the limit of {max_pixels} pixels")]
+    TooLarge {
+        /// Width in the frame header.
+        width: u32,
+        /// Height in the frame header.
+        height: u32,
+        /// The limit in force.
+        max_pixels: u64,
+    },
+    /// More scans than [`Limits`](crate::Limits) allow.
+    #[error("JPEG has more than {max_scans} scans (byte {offset})")]
+    TooManyScans {
+        /// Offset of the scan that exceeds the limit.
+        offset: usize,
+        /// The limit in force.
+        max_scans: u32,
+    },
+}
+
+impl Error {
+    /// A [`Error::Corrupt`] with `found` rendered.
+    pub(crate) fn corrupt(offset: usize, expected: &'static str, found: impl ToString) -> Self {
+        Error::Corrupt { offset, expected, found: found.to_string() }
+    }
+
+    /// An [`Error::Unsupported`].
+    pub(crate) fn unsupported(what: impl Into<String>) -> Self {
+        Error::Unsupported { what: what.into() }
+    }
+}

@@ -1,0 +1,188 @@
+//! A scan of the sequential process that has all components: decoded to pixels in one go.
+//!
+//! A block is decoded into one of two workspaces; when both are full, both blocks are transformed. So the transform
+//! reads what was written well before, and the CPU overlaps it with the entropy decoding of the next block, which has a
+//! long chain of dependent instructions and leaves most of its units idle.
+
+use crate::Error;
+use crate::baseline::{Codes, decode_block};
+use crate::entropy::Entropy;
+use crate::frame::Frame;
+use crate::idct::Job;
+use crate::marker::ScanComponent;
+use crate::output::Output;
+use crate::planes::Planes;
+use crate::simd::Level;
+use crate::zigzag::Workspace;
+
+/// The decoding tables of a component.
+#[derive(Clone, Copy)]
+pub(crate) struct Coding<'a> {
+    pub(crate) codes: Codes<'a>,
+    pub(crate) quant: &'a [i16; 64],
+}
+
+/// A block's place in the MCU.
+struct Slot<'a> {
+    coding: Coding<'a>,
+    /// Index of the component.
+    component: usize,
+    /// Column and row of the block within the MCU.
+    place: (usize, usize),
+    /// Where the block of the first MCU of the current row goes.
+    at: usize,
+    /// Distance to the block of the next MCU.
+    step: usize,
+    stride: usize,
+    edge: usize,
+}
+
+/// Decodes the scan that begins at the position of `entropy`; `codings` go with `components`.
+pub(crate) fn decode(
+    frame: &Frame,
+    (components, codings): (&[ScanComponent], &[Coding<'_>]),
+    entropy: &mut Entropy<'_>,
+    planes: &mut Planes,
+    output: &mut Output<'_>,
+) -> Result<(), Error> {
+    let mut slots = slots(frame, components, codings, planes);
+    let mut blocks = Blocks::default();
+    for mcu_row in 0..frame.mcus.1 {
+        for slot in &mut slots {
+            slot.at = planes.block_at(slot.component, mcu_row, slot.place);
+        }
+        match output.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level says that the CPU has these features.
+            Level::Avx2 => unsafe { mcu_row_avx2(frame.mcus.0, &slots, entropy, planes, &mut blocks)? },
+            Level::Portable => mcu_row_on(Level::Portable, frame.mcus.0, &slots, entropy, planes, &mut blocks)?,
+        }
+        blocks.flush(output.level, &slots, planes);
+        planes.finish_mcu_row(mcu_row);
+        output.finish_mcu_row(planes, mcu_row);
+    }
+    Ok(())
+}
+
+fn slots<'a>(frame: &Frame, components: &[ScanComponent], codings: &[Coding<'a>], planes: &Planes) -> Vec<Slot<'a>> {
+    let mut slots = Vec::with_capacity(10);
+    for (scanned, &coding) in components.iter().zip(codings) {
+        let (c, plane) = (&frame.components[scanned.index], &planes.planes()[scanned.index]);
+        for place in (0..c.v).flat_map(|y| (0..c.h).map(move |x| (x, y))) {
+            slots.push(Slot {
+                coding,
+                component: scanned.index,
+                place,
+                at: 0,
+                step: c.h * c.edge,
+                stride: plane.stride,
+                edge: c.edge,
+            });
+        }
+    }
+    slots
+}
+
+/// Workspaces and what is in them.
+struct Blocks {
+    workspaces: [Workspace; 2],
+    /// Slot and destination of the blocks that wait for their transform.
+    waiting: [(usize, usize); 2],
+    n_waiting: usize,
+    /// Zigzag index of the last coefficient of any block that waits.
+    last: u32,
+    predictions: [i32; 4],
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Blocks { workspaces: [[0; 256]; 2], waiting: [(0, 0); 2], n_waiting: 0, last: 0, predictions: [0; 4] }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+fn mcu_row_avx2(
+    n_mcus: usize,
+    slots: &[Slot<'_>],
+    entropy: &mut Entropy<'_>,
+    planes: &mut Planes,
+    blocks: &mut Blocks,
+) -> Result<(), Error> {
+    mcu_row_on(Level::Avx2, n_mcus, slots, entropy, planes, blocks)
+}
+
+/// Inlined into a function for each level, so that the compiler can use the level's instructions.
+#[inline(always)]
+fn mcu_row_on(
+    level: Level,
+    n_mcus: usize,
+    slots: &[Slot<'_>],
+    entropy: &mut Entropy<'_>,
+    planes: &mut Planes,
+    blocks: &mut Blocks,
+) -> Result<(), Error> {
+    for mcu in 0..n_mcus {
+        if entropy.begin_mcu()? {
+            blocks.predictions = [0; 4];
+        }
+        for (i, slot) in slots.iter().enumerate() {
+            let workspace = &mut blocks.workspaces[blocks.n_waiting & 1];
+            let prediction = &mut blocks.predictions[slot.component & 3];
+            match decode_block(&entropy.segment, &mut entropy.bits, slot.coding.codes, prediction, workspace) {
+                Ok(last) => blocks.last |= last,
+                Err(fault) => return Err(entropy.error(fault)),
+            }
+            blocks.waiting[blocks.n_waiting & 1] = (i, slot.at + mcu * slot.step);
+            blocks.n_waiting += 1;
+            if blocks.n_waiting == 2 || slot.edge != 8 {
+                blocks.transform(level, slots, planes);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Blocks {
+    /// Transforms the waiting blocks: two of edge 8, or any mix of them with smaller ones.
+    #[inline(always)]
+    fn transform(&mut self, level: Level, slots: &[Slot<'_>], planes: &mut Planes) {
+        let (a, b) = (&slots[self.waiting[0].0], &slots[self.waiting[1].0]);
+        if self.n_waiting < 2 || a.edge != 8 || b.edge != 8 {
+            return self.flush(level, slots, planes);
+        }
+        let jobs = [self.job(0, a), self.job(1, b)];
+        if self.last == 0 {
+            planes.put_flat(&jobs[0]);
+            planes.put_flat(&jobs[1]);
+        } else {
+            planes.put_pair(level, jobs);
+        }
+        self.clear();
+    }
+
+    /// Transforms the waiting blocks one by one.
+    #[inline(never)]
+    fn flush(&mut self, level: Level, slots: &[Slot<'_>], planes: &mut Planes) {
+        for i in 0..self.n_waiting {
+            let slot = &slots[self.waiting[i].0];
+            let job = self.job(i, slot);
+            if slot.edge == 8 { planes.put_one(level, job) } else { planes.put_reduced(slot.edge, &job) }
+        }
+        self.clear();
+    }
+
+    #[inline(always)]
+    fn job<'a>(&'a self, i: usize, slot: &Slot<'a>) -> Job<'a> {
+        let coefficients = self.workspaces[i].first_chunk().expect("a workspace has 256 elements");
+        Job { coefficients, quant: slot.coding.quant, at: self.waiting[i].1, stride: slot.stride }
+    }
+
+    #[inline(always)]
+    fn clear(&mut self) {
+        self.workspaces[0][..64].fill(0);
+        self.workspaces[1][..64].fill(0);
+        self.n_waiting = 0;
+        self.last = 0;
+    }
+}

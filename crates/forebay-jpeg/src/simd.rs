@@ -1,0 +1,26 @@
+//! Which instructions may be used.
+
+/// An instruction set the hot loops are compiled for. Every level gives the same pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// What the target always has.
+    Portable,
+    /// AVX2, BMI1, BMI2 and LZCNT.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
+impl Level {
+    /// The best level of this CPU.
+    pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+        {
+            return Level::Avx2;
+        }
+        Level::Portable
+    }
+}

@@ -1,0 +1,88 @@
+//! The tables a scan decodes with, kept between images.
+
+use std::borrow::Cow;
+
+use crate::Error;
+use crate::baseline::Codes;
+use crate::frame::Frame;
+use crate::huffman::Table;
+use crate::marker::{Headers, ScanComponent};
+use crate::pairs::PairTable;
+use crate::sequential::Coding;
+use crate::standard;
+
+/// Length of the data from which tables of pairs are built: it takes some 3 us for each, and saves 2 ns per coefficient.
+const MIN_BYTES_FOR_PAIRS: usize = 3 << 10;
+
+/// Decoding tables by number, kept between images.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    dc: [Table; 4],
+    ac: [Table; 4],
+    pairs: [PairTable; 4],
+    /// Whether the pairs are those of the AC table of the same number.
+    is_paired: [bool; 4],
+}
+
+impl Tables {
+    /// Makes the tables ready that a scan at `offset` needs for a component: those for DC, for AC, or both. At most
+    /// `n_bytes` of data follow.
+    pub(crate) fn load(
+        &mut self,
+        headers: &Headers,
+        c: &ScanComponent,
+        (needs_dc, needs_ac): (bool, bool),
+        (offset, n_bytes): (usize, usize),
+    ) -> Result<(), Error> {
+        // Only the sequential process has tables to fall back on, and it needs both.
+        let fallback = |is_ac: bool, number: usize| {
+            (needs_dc && needs_ac).then(|| standard::spec(is_ac, number)).flatten().map(Cow::Owned)
+        };
+        let missing = || Error::corrupt(offset, "the Huffman tables the scan names", "one undefined");
+        if needs_dc {
+            let spec = headers.dc[c.dc].as_ref().map(Cow::Borrowed).or_else(|| fallback(false, c.dc));
+            self.dc[c.dc].set(spec.ok_or_else(missing)?.as_ref(), false);
+        }
+        if needs_ac {
+            let spec = headers.ac[c.ac].as_ref().map(Cow::Borrowed).or_else(|| fallback(true, c.ac));
+            self.ac[c.ac].set(spec.ok_or_else(missing)?.as_ref(), true);
+        }
+        if needs_dc && needs_ac {
+            let (pairs, ac) = (&mut self.pairs[c.ac], &self.ac[c.ac]);
+            if n_bytes >= MIN_BYTES_FOR_PAIRS {
+                pairs.set(ac);
+            }
+            self.is_paired[c.ac] = pairs.is_of(ac);
+        }
+        Ok(())
+    }
+
+    /// The tables that a scan uses for a component.
+    pub(crate) fn codes(&self, c: &ScanComponent) -> Codes<'_> {
+        let pairs = self.is_paired[c.ac].then_some(&self.pairs[c.ac]);
+        Codes { dc: &self.dc[c.dc], ac: &self.ac[c.ac], pairs }
+    }
+
+    /// All that is needed to decode a component.
+    pub(crate) fn coding<'a>(
+        &'a self,
+        headers: &'a Headers,
+        frame: &Frame,
+        c: &ScanComponent,
+        offset: usize,
+    ) -> Result<Coding<'a>, Error> {
+        let quant = quant_of(headers, frame, c.index, offset)?;
+        Ok(Coding { codes: self.codes(c), quant })
+    }
+}
+
+/// The quantisation table of a component as defined so far.
+pub(crate) fn quant_of<'a>(
+    headers: &'a Headers,
+    frame: &Frame,
+    component: usize,
+    offset: usize,
+) -> Result<&'a [i16; 64], Error> {
+    let quant = headers.quant[frame.components[component].quant].as_ref();
+    quant.ok_or_else(|| Error::corrupt(offset, "the quantisation table the frame names", "one undefined"))
+}
