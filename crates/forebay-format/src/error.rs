@@ -1,0 +1,102 @@
+//! What can be wrong with bytes. Every variant that concerns a place in a file carries its offset.
+
+/// Why bytes could not be read as, or turned into, what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not in this format at all.
+    #[error("not recognised: expected {expected}, found {found}")]
+    NotRecognised {
+        /// The formats that would have been understood.
+        expected: &'static str,
+        /// What the bytes look like.
+        found: String,
+    },
+    /// The bytes end before the thing they describe does.
+    #[error("{what} at offset {offset}: truncated: {needed} bytes needed, {found} found")]
+    Truncated {
+        /// The thing that is cut off, such as "record 12".
+        what: String,
+        /// Where that thing begins in the file.
+        offset: u64,
+        /// Its length, as far as it is known.
+        needed: u64,
+        /// How many of these bytes are there.
+        found: u64,
+    },
+    /// The bytes are not those that were written.
+    #[error("{what} at offset {offset}: {part} checksum: expected {expected:#010x}, found {found:#010x}")]
+    Checksum {
+        /// The thing that is damaged, such as "record 12".
+        what: String,
+        /// Where that thing begins in the file.
+        offset: u64,
+        /// Which of its parts is damaged, such as "payload".
+        part: &'static str,
+        /// The checksum stored in the file.
+        expected: u32,
+        /// The checksum of the bytes found.
+        found: u32,
+    },
+    /// A field has a value that the format does not allow.
+    #[error("{what} at offset {offset}: expected {expected}, found {found}")]
+    Invalid {
+        /// The field or structure, such as "tar header: size".
+        what: String,
+        /// Where it begins in the file.
+        offset: u64,
+        /// What the format allows there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// The bytes may well be valid, but this library does not read them.
+    #[error("not supported: {what}")]
+    Unsupported {
+        /// The feature that is missing here.
+        what: String,
+    },
+    /// Something is larger than a limit of this library or of its caller.
+    #[error("{what} too large: {found}, limit {limit}")]
+    TooLarge {
+        /// The thing that is too large.
+        what: String,
+        /// The largest value allowed.
+        limit: u64,
+        /// The value found.
+        found: u64,
+    },
+    /// The caller's memory does not fit the sample that is to be written there.
+    #[error("output slot: expected {expected}, found {found}")]
+    Slot {
+        /// The size or alignment that is needed.
+        expected: String,
+        /// That of the memory given.
+        found: String,
+    },
+    /// A JPEG file could not be decoded.
+    #[error("jpeg image cannot be decoded")]
+    Jpeg(#[from] forebay_jpeg::Error),
+    /// A PNG file could not be decoded.
+    #[error("png image cannot be decoded")]
+    Png(#[from] png::DecodingError),
+}
+
+impl Error {
+    pub(crate) fn truncated(what: impl Into<String>, offset: u64, needed: u64, found: u64) -> Self {
+        Self::Truncated { what: what.into(), offset, needed, found }
+    }
+
+    pub(crate) fn invalid(
+        what: impl Into<String>,
+        offset: u64,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Self {
+        Self::Invalid { what: what.into(), offset, expected: expected.into(), found: found.to_string() }
+    }
+
+    pub(crate) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported { what: what.into() }
+    }
+}

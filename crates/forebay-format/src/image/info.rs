@@ -1,0 +1,57 @@
+//! What an image's headers say, without decoding it.
+
+use forebay_jpeg::ColorModel;
+
+use super::png;
+use super::sniff::{ImageKind, recognise};
+use crate::Error;
+
+/// What the headers say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageInfo {
+    /// The format.
+    pub kind: ImageKind,
+    /// Width in pixels, as stored: an orientation is not applied.
+    pub width: u32,
+    /// Height in pixels, as stored.
+    pub height: u32,
+    /// Channels of a pixel, alpha included; a palette counts as the three it stands for.
+    pub channels: u8,
+    /// Bits of one channel (of one index, where there is a palette).
+    pub bits_per_channel: u8,
+    /// The EXIF orientation, 1 to 8, where there is one.
+    pub orientation: Option<u8>,
+    /// Whether the image comes in passes: a progressive JPEG, an interlaced PNG.
+    pub progressive: bool,
+    /// How colour is expressed, for people to read.
+    pub colour: &'static str,
+}
+
+/// Reads the headers of a JPEG or PNG image. `bytes` may end where the image data begin.
+///
+/// # Errors
+/// When `bytes` are neither, or the headers are damaged.
+pub fn info(bytes: &[u8]) -> Result<ImageInfo, Error> {
+    match recognise(bytes)? {
+        ImageKind::Png => png::info(bytes),
+        ImageKind::Jpeg => {
+            let info = forebay_jpeg::Decoder::info(bytes)?;
+            Ok(ImageInfo {
+                kind: ImageKind::Jpeg,
+                width: info.width,
+                height: info.height,
+                channels: info.components,
+                bits_per_channel: 8,
+                orientation: info.orientation,
+                progressive: info.progressive,
+                colour: match info.color {
+                    ColorModel::Grayscale => "greyscale",
+                    ColorModel::YCbCr => "YCbCr",
+                    ColorModel::Rgb => "RGB",
+                    ColorModel::Cmyk => "CMYK",
+                    ColorModel::Ycck => "YCCK",
+                },
+            })
+        }
+    }
+}

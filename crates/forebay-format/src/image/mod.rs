@@ -1,0 +1,88 @@
+//! Encoded images into tensors.
+//!
+//! A JPEG or PNG file becomes a `height × width × 3` array of one size for the whole dataset, exactly as
+//! `tf.image.resize(tf.io.decode_image(file, channels=3), [height, width])` makes it: bilinear with half-pixel centres and
+//! no antialiasing, values from 0 to 255, not normalised. Grey is replicated, a palette expanded, alpha dropped (not
+//! blended), 16-bit samples cut to their upper byte. As in TensorFlow an EXIF orientation is not applied; [`info`]
+//! reports it. Of an animated PNG the first image counts.
+//!
+//! [`ImageDecoder`] writes straight into the batch slot and keeps its buffers, so that a worker thread allocates
+//! nothing once it has seen its largest image.
+
+mod convert;
+mod decoder;
+mod exif;
+mod info;
+mod png;
+mod resize;
+mod sniff;
+
+pub use convert::{u8_to_f32, u8_to_f32_nchw};
+pub use decoder::{ImageDecoder, Pixels};
+pub use info::{ImageInfo, info};
+pub use sniff::{ImageKind, sniff};
+
+/// The most pixels an image may have. A header that asks for more is taken as damaged or hostile.
+pub const MAX_PIXELS: u64 = 1 << 27;
+
+/// The type of one channel value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Dtype {
+    /// A byte: the float result rounded to nearest, ties to even.
+    U8,
+    /// A 32-bit float from 0 to 255, in the machine's byte order.
+    #[default]
+    F32,
+}
+
+impl Dtype {
+    /// The size of one value.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// The order of a sample's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// Row by row, the three channels of a pixel together.
+    #[default]
+    Nhwc,
+    /// One plane per channel.
+    Nchw,
+}
+
+/// What every image becomes. The default is what an ImageNet model takes: 224 × 224, float, channels last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ImageSpec {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Type of the values.
+    pub dtype: Dtype,
+    /// Order of the values.
+    pub layout: Layout,
+    /// Whether a JPEG may be decoded at a half, a quarter or an eighth of its size where that is still no smaller than
+    /// the target. Faster, but the pixels differ from those of a full decode.
+    pub scaled_dct: bool,
+}
+
+impl Default for ImageSpec {
+    fn default() -> Self {
+        Self { width: 224, height: 224, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false }
+    }
+}
+
+impl ImageSpec {
+    /// The size of one sample: three channels of every pixel.
+    pub fn sample_bytes(&self) -> usize {
+        (self.width as usize * self.height as usize).saturating_mul(3 * self.dtype.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

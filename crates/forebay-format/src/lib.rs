@@ -1,0 +1,36 @@
+//! How samples lie in bytes.
+//!
+//! Images ([`image`]), TFRecord shards ([`tfrecord`]) of `tf.train.Example` messages ([`example`]), tar shards in
+//! WebDataset's convention ([`tar`]) and shards of images that are already decoded and resized ([`tensor`]): read and
+//! written, in memory that the caller provides.
+//!
+//! It is not an I/O library: nothing here opens, reads or writes a file, starts a thread or prints. A shard too big to
+//! hold is walked by a [`Scanner`], which asks its caller for small pieces.
+//!
+//! Limits: images of more than [`image::MAX_PIXELS`] pixels are refused; compressed TFRecord shards are expanded in
+//! memory up to a limit the caller names; sparse tar entries are refused.
+//!
+//! ```
+//! use forebay_format::{example::ImageExample, image::ImageKind, tfrecord};
+//!
+//! let sample = ImageExample { encoded: b"...", format: Some(ImageKind::Jpeg), label: Some(7), ..Default::default() };
+//! let mut shard = Vec::new();
+//! tfrecord::append(&mut shard, &sample.to_bytes());
+//!
+//! let record = tfrecord::Records::new(&shard).next().expect("one record was written")?;
+//! assert_eq!(ImageExample::parse(record.payload)?.label, Some(7));
+//! # Ok::<(), forebay_format::Error>(())
+//! ```
+
+mod error;
+pub mod example;
+pub mod image;
+mod little_endian;
+pub mod npy;
+mod scan;
+pub mod tar;
+pub mod tensor;
+pub mod tfrecord;
+
+pub use error::Error;
+pub use scan::{Scanner, Span, Want};

@@ -1,0 +1,41 @@
+//! The header of a NumPy array file, so that arrays written by us open in NumPy.
+
+use crate::image::Dtype;
+
+const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+/// NumPy aligns the data so that an array can be mapped.
+const ALIGNMENT: usize = 64;
+
+/// The header (version 1.0) of an array in C order; the values follow it, little-endian.
+pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
+    let descr = match dtype {
+        Dtype::U8 => "|u1",
+        Dtype::F32 => "<f4",
+    };
+    let sides: Vec<String> = shape.iter().map(|side| format!("{side},")).collect();
+    let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", sides.join(" "));
+    let unpadded = MAGIC.len() + 2 + dict.len() + 1;
+    let padding = unpadded.next_multiple_of(ALIGNMENT) - unpadded;
+    let len = (dict.len() + padding + 1) as u16;
+    let mut out = MAGIC.to_vec();
+    out.extend(len.to_le_bytes());
+    out.extend(dict.as_bytes());
+    out.extend(std::iter::repeat_n(b' ', padding));
+    out.push(b'\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_aligned_and_ends_its_line() {
+        let bytes = header(Dtype::F32, &[2, 224, 224, 3]);
+        assert_eq!(bytes.len() % ALIGNMENT, 0);
+        assert_eq!(bytes[..10], *b"\x93NUMPY\x01\x00\x76\x00");
+        let text = std::str::from_utf8(&bytes[10..]).unwrap();
+        assert!(text.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 224, 224, 3,), }"), "{text}");
+        assert!(text.ends_with(" \n"));
+    }
+}

@@ -1,0 +1,51 @@
+//! The places of the samples of a shard, found by reading its headers.
+
+use super::key_and_extension;
+use super::path::is_shard_wide;
+use super::walk::{Step, Walk};
+use crate::{Error, Scanner, Span, Want};
+
+/// Finds the samples of a tar shard. A span reaches from a sample's first header to the end of its last part's padding, as
+/// [`parse_sample`](super::parse_sample) takes it.
+#[derive(Debug, Clone)]
+pub struct SampleScanner {
+    walk: Walk,
+    /// The sample whose parts are being met.
+    open: Option<(String, Span)>,
+}
+
+impl SampleScanner {
+    /// Starts at the beginning of a shard of `total_len` bytes.
+    pub fn new(total_len: u64) -> Self {
+        Self { walk: Walk::new(0, total_len, true), open: None }
+    }
+
+    /// Adds a file to the open sample, or closes that one and opens the next.
+    fn meet(&mut self, path: &str, header_offset: u64, end: u64) -> Option<Span> {
+        let (key, _) = key_and_extension(path).filter(|_| !is_shard_wide(path))?;
+        match &mut self.open {
+            Some((open, span)) if open == key => {
+                span.len = end - span.offset;
+                None
+            }
+            _ => {
+                let span = Span { offset: header_offset, len: end - header_offset };
+                self.open.replace((key.to_owned(), span)).map(|(_, span)| span)
+            }
+        }
+    }
+}
+
+impl Scanner for SampleScanner {
+    fn want(&self) -> Option<Want> {
+        self.walk.want()
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<Option<Span>, Error> {
+        match self.walk.feed(bytes)? {
+            Step::More => Ok(None),
+            Step::File(file) => Ok(self.meet(&file.path, file.header_offset, file.end)),
+            Step::End => Ok(self.open.take().map(|(_, span)| span)),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! From header to header through an archive, whether it is in memory or not.
+
+use super::header::{self, Kind};
+use super::{BLOCK, MAX_EXTENSION_LEN};
+use crate::{Error, Want};
+
+/// A regular file's place in the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct File {
+    pub(super) path: String,
+    pub(super) header_offset: u64,
+    pub(super) data_offset: u64,
+    pub(super) size: u64,
+    /// Where its padding ends.
+    pub(super) end: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    File(File),
+    /// Go on asking and feeding.
+    More,
+    End,
+}
+
+/// Asks for headers and for the extensions before them, and never for the contents of files.
+#[derive(Debug, Clone)]
+pub(super) struct Walk {
+    at: u64,
+    total_len: u64,
+    /// Whether the archive has to end with a block of zeros, or may end with an entry.
+    needs_end_marker: bool,
+    /// Where the first of the headers of the entry at hand begins.
+    entry_at: u64,
+    extension: Extension,
+    /// Set while the data of an extension are awaited: its kind and size.
+    awaited: Option<(Kind, u64)>,
+    done: bool,
+}
+
+/// What entries before a file's own header say about it.
+#[derive(Debug, Clone, Default)]
+struct Extension {
+    path: Option<String>,
+    size: Option<u64>,
+}
+
+impl Walk {
+    /// A walk from `at` to `end`.
+    pub(super) fn new(at: u64, end: u64, needs_end_marker: bool) -> Self {
+        Self {
+            at,
+            total_len: end,
+            needs_end_marker,
+            entry_at: at,
+            extension: Extension::default(),
+            awaited: None,
+            done: false,
+        }
+    }
+
+    /// The piece needed next. It may be shorter than a header where the archive is cut off.
+    pub(super) fn want(&self) -> Option<Want> {
+        let rest = self.total_len - self.at;
+        if self.done || (rest == 0 && !self.needs_end_marker && self.entry_at == self.at) {
+            return None;
+        }
+        let len = self.awaited.map_or(BLOCK as u64, |(_, size)| size);
+        Some(Want { offset: self.at, len: len.min(rest) as usize })
+    }
+
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Step, Error> {
+        let step = match self.awaited.take() {
+            _ if self.done => Ok(Step::End),
+            Some((kind, size)) => self.feed_extension(kind, size, bytes),
+            None => self.feed_header(bytes),
+        };
+        self.done = !matches!(step, Ok(Step::File(_) | Step::More));
+        step
+    }
+
+    fn feed_header(&mut self, bytes: &[u8]) -> Result<Step, Error> {
+        let Some(block) = bytes.first_chunk::<BLOCK>() else {
+            return Err(Error::truncated("tar header", self.at, BLOCK as u64, bytes.len() as u64));
+        };
+        if header::is_zero(block) {
+            return Ok(Step::End);
+        }
+        let header = header::parse(block, self.at)?;
+        match header.kind {
+            Kind::File => return self.file(block, header.size).map(Step::File),
+            Kind::Pax | Kind::LongName => {
+                self.end_of_data(header.size)?;
+                self.await_extension(header.kind, header.size)?;
+            }
+            Kind::Note => self.at = self.end_of_data(header.size)?,
+            Kind::Other => {
+                self.extension = Extension::default();
+                self.at = self.end_of_data(header.size)?;
+                self.entry_at = self.at;
+            }
+        }
+        Ok(Step::More)
+    }
+
+    fn file(&mut self, block: &[u8; BLOCK], size: u64) -> Result<File, Error> {
+        let extension = std::mem::take(&mut self.extension);
+        let size = extension.size.unwrap_or(size);
+        let path = extension.path.map_or_else(|| header::path(block, self.at), Ok)?;
+        let end = self.end_of_data(size)?;
+        let file = File { path, header_offset: self.entry_at, data_offset: self.at + BLOCK as u64, size, end };
+        self.at = end;
+        self.entry_at = end;
+        Ok(file)
+    }
+
+    fn await_extension(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
+        if size > MAX_EXTENSION_LEN {
+            return Err(Error::TooLarge {
+                what: format!("extended tar header at offset {}", self.at),
+                limit: MAX_EXTENSION_LEN,
+                found: size,
+            });
+        }
+        self.awaited = Some((kind, size));
+        self.at += BLOCK as u64;
+        Ok(())
+    }
+
+    fn feed_extension(&mut self, kind: Kind, size: u64, bytes: &[u8]) -> Result<Step, Error> {
+        let Some(data) = bytes.get(..size as usize) else {
+            return Err(Error::truncated("extended tar header", self.at, size, bytes.len() as u64));
+        };
+        match kind {
+            Kind::LongName => self.extension.path = Some(header::utf8(header::until_nul(data), self.at)?.to_owned()),
+            _ => self.extension.read_pax(data, self.at)?,
+        }
+        self.at += size.next_multiple_of(BLOCK as u64);
+        Ok(Step::More)
+    }
+
+    /// Where the padded data of the entry whose header is at hand end.
+    fn end_of_data(&self, size: u64) -> Result<u64, Error> {
+        let padded = size.checked_next_multiple_of(BLOCK as u64).and_then(|padded| padded.checked_add(BLOCK as u64));
+        let found = self.total_len - self.at;
+        match padded {
+            Some(needed) if needed <= found => Ok(self.at + needed),
+            _ => Err(Error::truncated("tar entry", self.at, padded.unwrap_or(u64::MAX), found)),
+        }
+    }
+}
+
+impl Extension {
+    /// Reads records of the form `length key=value\n`, where the length counts the whole record.
+    fn read_pax(&mut self, mut data: &[u8], offset: u64) -> Result<(), Error> {
+        while !data.is_empty() {
+            let (record, rest) = split_record(data).ok_or_else(|| {
+                Error::invalid("pax record", offset, "length, key and value", data[..data.len().min(32)].escape_ascii())
+            })?;
+            match record {
+                (b"path", value) => self.path = Some(header::utf8(value, offset)?.to_owned()),
+                (b"size", value) => self.size = Some(parse_size(value, offset)?),
+                (key, _) if key.starts_with(b"GNU.sparse") => {
+                    return Err(Error::unsupported(format!("sparse tar entry at offset {offset}")));
+                }
+                _ => {}
+            }
+            data = rest;
+        }
+        Ok(())
+    }
+}
+
+type Record<'a> = (&'a [u8], &'a [u8]);
+
+fn split_record(data: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let space = data.iter().position(|&byte| byte == b' ')?;
+    let len: usize = std::str::from_utf8(&data[..space]).ok()?.parse().ok()?;
+    let record = data.get(space + 1..len)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|&byte| byte == b'=')?;
+    Some(((&record[..equals], &record[equals + 1..]), &data[len..]))
+}
+
+fn parse_size(value: &[u8], offset: u64) -> Result<u64, Error> {
+    let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+    size.ok_or_else(|| Error::invalid("pax record: size", offset, "a number", value.escape_ascii()))
+}

@@ -1,0 +1,81 @@
+//! Writing an archive: the same bytes on every machine.
+
+use super::BLOCK;
+use super::header::checksum;
+use crate::Error;
+
+/// The largest size that eleven octal digits hold.
+const MAX_SIZE: u64 = (1 << 33) - 1;
+
+/// Appends a file: mode 0644, owner root, modified at the epoch.
+///
+/// A path that does not fit a ustar header (too long, or not ASCII) is written as a pax record as well.
+///
+/// # Errors
+/// When the path is empty or contains a NUL, or the data have 8 GiB or more. Nothing has been appended then.
+pub fn append_file(out: &mut Vec<u8>, path: &str, data: &[u8]) -> Result<(), Error> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(Error::invalid("tar path", out.len() as u64, "a name without NUL", format!("{path:?}")));
+    }
+    if data.len() as u64 > MAX_SIZE {
+        return Err(Error::TooLarge { what: format!("tar entry {path}"), limit: MAX_SIZE, found: data.len() as u64 });
+    }
+    out.reserve(data.len() + 2 * BLOCK);
+    match split(path) {
+        Some((prefix, name)) => append_entry(out, b'0', prefix, name, data),
+        None => {
+            append_entry(out, b'x', b"", b"././@PaxHeader", pax_record("path", path).as_bytes());
+            let name = path.as_bytes();
+            append_entry(out, b'0', b"", &name[..name.len().min(100)], data);
+        }
+    }
+    Ok(())
+}
+
+/// Ends an archive with two blocks of zeros.
+pub fn finish(out: &mut Vec<u8>) {
+    out.resize(out.len() + 2 * BLOCK, 0);
+}
+
+/// The path as a ustar prefix of at most 155 bytes and a name of at most 100, parted at a slash.
+fn split(path: &str) -> Option<(&[u8], &[u8])> {
+    let bytes = path.as_bytes();
+    if !path.is_ascii() {
+        return None;
+    }
+    if bytes.len() <= 100 {
+        return Some((b"", bytes));
+    }
+    let at = (0..bytes.len().min(156)).rev().find(|&at| bytes[at] == b'/')?;
+    let (prefix, name) = (&bytes[..at], &bytes[at + 1..]);
+    ((1..=100).contains(&name.len()) && !prefix.is_empty()).then_some((prefix, name))
+}
+
+/// `length key=value\n`, where the length counts its own digits too.
+fn pax_record(key: &str, value: &str) -> String {
+    let rest = key.len() + value.len() + 3;
+    let mut len = rest;
+    while len != rest + len.to_string().len() {
+        len = rest + len.to_string().len();
+    }
+    format!("{len} {key}={value}\n")
+}
+
+fn append_entry(out: &mut Vec<u8>, kind: u8, prefix: &[u8], name: &[u8], data: &[u8]) {
+    let mut header = [0_u8; BLOCK];
+    let mut put = |at: usize, field: &[u8]| header[at..at + field.len()].copy_from_slice(field);
+    put(0, name);
+    put(100, b"0000644\0");
+    put(108, b"0000000\0");
+    put(116, b"0000000\0");
+    put(124, format!("{:011o}\0", data.len()).as_bytes());
+    put(136, b"00000000000\0");
+    put(156, &[kind]);
+    put(257, b"ustar\x0000");
+    put(345, prefix);
+    let sum = checksum(&header);
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    out.extend_from_slice(&header);
+    out.extend_from_slice(data);
+    out.resize(out.len() + data.len().next_multiple_of(BLOCK) - data.len(), 0);
+}

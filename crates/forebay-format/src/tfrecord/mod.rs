@@ -1,0 +1,33 @@
+//! TFRecord: a sequence of records, each framed by its length and two checksums.
+//!
+//! ```text
+//! offset  size
+//!      0     8  payload length n, little endian
+//!      8     4  masked crc32c of the eight length bytes
+//!     12     n  payload
+//! 12 + n     4  masked crc32c of the payload
+//! ```
+//!
+//! There is no header, no index and no end marker: a file cut exactly between two records is a shorter valid file. The
+//! checksum is "masked" (rotated and offset) so that a record whose payload is itself a TFRecord file does not check a
+//! checksum over checksums.
+
+mod compression;
+mod records;
+mod scanner;
+
+pub use compression::{Compression, compress, decompress};
+pub use records::{Record, Records, append, parse_frame};
+pub use scanner::FrameScanner;
+
+/// Bytes before the payload: length and its checksum.
+pub const HEADER_LEN: usize = 12;
+/// Bytes after the payload: its checksum.
+pub const FOOTER_LEN: usize = 4;
+
+const MASK_DELTA: u32 = 0xa282_ead8;
+
+/// The crc32c of `bytes` in the masked form that TFRecord stores.
+pub fn masked_crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK_DELTA)
+}
