@@ -1,0 +1,77 @@
+//! What can go wrong with a dataset, as outcomes that a caller may treat differently.
+
+use std::path::PathBuf;
+
+use crate::Fault;
+
+/// The result of an operation on a dataset.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failed operation on a dataset.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The storage could not read or write something; it says what and why.
+    #[error(transparent)]
+    Storage(#[from] forebay_storage::Error),
+    /// A parameter has a value that cannot be.
+    #[error("{parameter} {value}: {reason}")]
+    Parameter {
+        /// Which parameter.
+        parameter: &'static str,
+        /// The value given.
+        value: String,
+        /// Why it cannot be.
+        reason: &'static str,
+    },
+    /// The folder holds something that this command did not put there.
+    #[error("{}: the folder is not empty and was not made by this command", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder was made by this command from something else.
+    #[error("{}: the folder was made with {theirs}, not {ours}", path.display())]
+    Different {
+        /// The folder.
+        path: PathBuf,
+        /// What it was made with, where that differs.
+        theirs: String,
+        /// What was asked for.
+        ours: String,
+    },
+    /// Another process is writing there.
+    #[error("{}: another process is writing to this folder", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is nothing to work on.
+    #[error("{}: no images and no shards are there", path.display())]
+    Empty {
+        /// Where there is nothing.
+        path: PathBuf,
+    },
+    /// Shards were given where image files are needed.
+    #[error("{}: packing starts from image files, not from a {found} shard", path.display())]
+    NotFiles {
+        /// The shard.
+        path: PathBuf,
+        /// Its format.
+        found: &'static str,
+    },
+    /// The original files cannot be had back from what is there.
+    #[error("{}: {found} cannot be turned back into the files they were made from", path.display())]
+    Lossy {
+        /// What was to be turned back.
+        path: PathBuf,
+        /// What it holds.
+        found: &'static str,
+    },
+    /// A file or record is bad, and the caller wanted to stop at the first such.
+    #[error("bad input: {0}")]
+    Bad(Fault),
+    /// The caller asked to stop. What was finished stays.
+    #[error("stopped before the end")]
+    Cancelled,
+}

@@ -1,0 +1,147 @@
+//! A folder that one command fills: claimed, locked, and recognised again.
+//!
+//! The first thing written into a folder is a hidden marker that says from what it is being made. A later run with the
+//! same content of the marker goes on where the former ended; a folder with another marker, or with anything but a
+//! marker, is left alone. While a run is filling it, the folder is locked.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use forebay_storage::{Error as StorageError, Local, Operation, Storage};
+use serde_json::{Map, Value};
+
+use crate::{Error, Result, write};
+
+/// A claimed folder; dropping it ends the claim.
+pub(crate) struct Home {
+    path: PathBuf,
+    /// Whether a former run has been here.
+    pub(crate) resumed: bool,
+    _lock: File,
+}
+
+impl Home {
+    /// Claims `path` for something described by `identity`, which is kept in the file `marker`.
+    ///
+    /// The folder is made where it is missing.
+    pub(crate) fn claim(path: &Path, marker: &str, identity: &Map<String, Value>) -> Result<Self> {
+        write::folder(path)?;
+        let lock = lock(path)?;
+        let file = path.join(marker);
+        let resumed = match fs::read(&file) {
+            Ok(bytes) => agree(path, &bytes, identity).map(|()| true)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                refuse_foreign(path)?;
+                commit_json(&file, &Value::Object(identity.clone()))?;
+                false
+            }
+            Err(error) => return Err(StorageError::from_io(Operation::Read, &file, error).into()),
+        };
+        Ok(Self { path: path.to_owned(), resumed, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Writes a JSON file durably.
+pub(crate) fn commit_json(path: &Path, value: &Value) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).expect("a JSON value has a text");
+    text.push('\n');
+    commit(path, text.as_bytes())
+}
+
+/// Writes a file durably.
+pub(crate) fn commit(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut writer = Local::default().create(path)?;
+    writer.write(bytes)?;
+    Ok(writer.commit()?)
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let folder = File::open(path).map_err(|source| StorageError::from_io(Operation::Open, path, source))?;
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
+        // Some file systems know no locks; a folder there is filled without one.
+        _ => Ok(folder),
+    }
+}
+
+fn refuse_foreign(path: &Path) -> Result<()> {
+    let listed = fs::read_dir(path).map_err(|source| StorageError::from_io(Operation::List, path, source))?;
+    // A marker that was being written when the run was killed is no one's data.
+    let held = listed.flatten().any(|entry| !write::is_temporary(&entry.file_name().to_string_lossy()));
+    if held { Err(Error::Foreign { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// Whether the marker says what we would write.
+fn agree(path: &Path, bytes: &[u8], identity: &Map<String, Value>) -> Result<()> {
+    let theirs: Map<String, Value> = serde_json::from_slice(bytes).unwrap_or_default();
+    // Our own goes through text as theirs did, so that numbers compare equal.
+    let text = serde_json::to_vec(identity).expect("a JSON value has a text");
+    let ours: Map<String, Value> = serde_json::from_slice(&text).expect("our own text");
+    if theirs == ours {
+        return Ok(());
+    }
+    let mut keys: Vec<&String> =
+        ours.keys().chain(theirs.keys()).filter(|key| ours.get(*key) != theirs.get(*key)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    Err(Error::Different { path: path.to_owned(), theirs: listing(&keys, &theirs), ours: listing(&keys, &ours) })
+}
+
+fn listing(keys: &[&String], of: &Map<String, Value>) -> String {
+    let value = |key: &String| of.get(key).map_or("–".to_owned(), Value::to_string);
+    keys.iter().map(|key| format!("{key} {}", value(key))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(seed: u64) -> Map<String, Value> {
+        Map::from_iter([("seed".to_owned(), Value::from(seed)), ("sigma".to_owned(), Value::from(0.555))])
+    }
+
+    #[test]
+    fn a_folder_is_claimed_and_recognised_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("set");
+        assert!(!Home::claim(&path, ".m.json", &identity(1)).unwrap().resumed);
+        assert!(Home::claim(&path, ".m.json", &identity(1)).unwrap().resumed);
+    }
+
+    #[test]
+    fn other_parameters_are_refused_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Home::claim(dir.path(), ".m.json", &identity(1)).unwrap());
+        let error = Home::claim(dir.path(), ".m.json", &identity(2)).err().unwrap();
+        assert!(error.to_string().ends_with("the folder was made with seed 1, not seed 2"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_with_other_data_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("thesis.tex"), "x").unwrap();
+        let error = Home::claim(dir.path(), ".m.json", &identity(1)).err().unwrap();
+        assert!(matches!(error, Error::Foreign { .. }), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_claimed_folder_is_busy() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = Home::claim(dir.path(), ".m.json", &identity(1)).unwrap();
+        assert!(matches!(Home::claim(dir.path(), ".m.json", &identity(1)), Err(Error::Busy { .. })));
+    }
+
+    #[test]
+    fn a_file_in_the_folders_place_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "x").unwrap();
+        let error = Home::claim(&path, ".m.json", &identity(1)).err().unwrap();
+        assert!(error.to_string().contains("file"), "{error}");
+    }
+}

@@ -1,0 +1,279 @@
+//! `forebay data inspect`: what is in a dataset.
+//!
+//! Of an image file only the headers and the last bytes are read, so a large tree takes as long as opening its files
+//! does; shards are read whole, with their checksums. Whether the pixels themselves decode is for [`crate::verify()`]
+//! to say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use forebay_format::image::{self, ImageInfo, ImageKind};
+use forebay_storage::{Buffer, Local, Object, Storage};
+use forebay_units::{Bytes, Summary};
+use serde::Serialize;
+
+use crate::fault::{Fault, chain, why_unreadable};
+use crate::kind::{HEAD, Kind};
+use crate::manifest::Manifest;
+use crate::shard::{self, Content};
+use crate::sizes::{Bucket, bssplit, histogram};
+use crate::source::{Form, Item, Source};
+use crate::{Control, Result};
+
+/// First read of an image file: holds the headers of all but a few.
+const FIRST_READ: u64 = 16 << 10;
+/// Where the end of an image is looked for; some writers append a few bytes.
+const LAST_READ: u64 = 4 << 10;
+
+/// Options of [`inspect`].
+#[derive(Clone, Copy, Debug)]
+pub struct InspectOptions {
+    /// At most so many bad files are listed; all are counted.
+    pub bad_limit: usize,
+}
+
+impl Default for InspectOptions {
+    fn default() -> Self {
+        Self { bad_limit: 100 }
+    }
+}
+
+/// What a dataset consists of.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// What was inspected.
+    pub path: PathBuf,
+    /// What it turned out to be.
+    pub form: Form,
+    /// Files, good and bad.
+    pub n_files: u64,
+    /// Good samples: image files, or records of shards.
+    pub n_samples: u64,
+    /// What all files take.
+    pub total_bytes: Bytes,
+    /// Number of files of each format.
+    pub file_formats: BTreeMap<String, u64>,
+    /// Number of samples of each format.
+    pub sample_formats: BTreeMap<String, u64>,
+    /// Samples of each class, in the order of the labels.
+    pub classes: Vec<Class>,
+    /// Sizes of the samples in bytes; `None` where there are none.
+    pub sizes: Option<Summary>,
+    /// Sizes of the samples by powers of two.
+    pub histogram: Vec<Bucket>,
+    /// Widths of the images in pixels.
+    pub widths: Option<Summary>,
+    /// Heights of the images in pixels.
+    pub heights: Option<Summary>,
+    /// Number of samples of each kind of colour.
+    pub colours: BTreeMap<String, u64>,
+    /// Samples that come in passes: progressive JPEG, interlaced PNG.
+    pub n_progressive: u64,
+    /// Samples that carry an EXIF orientation other than upright, which decoding does not apply.
+    pub n_rotated: u64,
+    /// Bad files and records.
+    pub n_bad: u64,
+    /// The first of them, ordered by path and offset.
+    pub bad: Vec<Fault>,
+    /// The value of fio's `bssplit` that imitates the sizes.
+    pub bssplit: Option<String>,
+}
+
+/// A class and its samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Class {
+    /// Its label; `None` for samples without one.
+    pub label: Option<i64>,
+    /// Its name, where folders or a manifest give one.
+    pub name: Option<String>,
+    /// Its samples.
+    pub n_samples: u64,
+}
+
+/// Finds out what is at `path`: a folder of images, a list, an image, or shards.
+///
+/// # Errors
+/// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
+pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> Result<Inspection> {
+    let storage = Local::default();
+    let source = Source::open(&storage, path)?;
+    let names = class_names(&storage, path, &source);
+    let totals = Mutex::new(Totals::default());
+    let work = |buffer: &mut Buffer, number: u64| {
+        let mut seen = Totals::default();
+        seen.look(&storage, &source.items[number as usize], buffer);
+        let bytes = seen.bytes;
+        totals.lock().expect("adding does not panic").add(seen);
+        Ok(bytes)
+    };
+    control.for_each("inspect", source.items.len() as u64, Buffer::default, work)?;
+    let totals = totals.into_inner().expect("adding does not panic");
+    Ok(totals.finish(path, source.form, &names, options))
+}
+
+/// Names of the classes by label: a manifest's, or those of the folders.
+fn class_names(storage: &dyn Storage, path: &Path, source: &Source) -> Vec<String> {
+    match Manifest::beside(storage, path) {
+        Some(Ok(manifest)) => manifest.classes,
+        _ => source.classes.clone(),
+    }
+}
+
+/// What was seen so far.
+#[derive(Default)]
+struct Totals {
+    n_files: u64,
+    bytes: u64,
+    files: BTreeMap<&'static str, u64>,
+    formats: BTreeMap<&'static str, u64>,
+    colours: BTreeMap<&'static str, u64>,
+    labels: BTreeMap<Option<i64>, u64>,
+    sizes: Vec<u64>,
+    dimensions: Vec<(u32, u32)>,
+    n_progressive: u64,
+    n_rotated: u64,
+    bad: Vec<Fault>,
+}
+
+impl Totals {
+    fn look(&mut self, storage: &dyn Storage, item: &Item, buffer: &mut Buffer) {
+        self.n_files += 1;
+        if let Err(fault) = self.try_look(storage, item, buffer) {
+            self.bad.push(fault);
+        }
+    }
+
+    fn try_look(&mut self, storage: &dyn Storage, item: &Item, buffer: &mut Buffer) -> Result<(), Fault> {
+        let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
+        let object = storage.open(&item.path).map_err(unreadable)?;
+        let size = object.len().map_err(unreadable)?;
+        object.read_at(0, size.min(FIRST_READ) as usize, buffer).map_err(unreadable)?;
+        self.bytes += size;
+        let head = buffer.as_slice();
+        let kind = Kind::of(&head[..head.len().min(HEAD)]);
+        *self.files.entry(kind.name()).or_default() += 1;
+        match kind {
+            Kind::Image(kind) => {
+                let info =
+                    header(object.as_ref(), size, buffer).map_err(|reason| Fault::of_file(&item.path, reason))?;
+                ended(object.as_ref(), kind, size, buffer).map_err(|reason| Fault::of_file(&item.path, reason))?;
+                self.take_image(&info, size, item.label);
+                Ok(())
+            }
+            kind if kind.is_shard() => shard::walk(storage, &item.path, kind, &mut |sample| {
+                let taken = sample.and_then(|sample| self.take_sample(&sample, &item.path));
+                self.bad.extend(taken.err());
+            }),
+            Kind::Empty => Err(Fault::of_file(&item.path, "empty file")),
+            Kind::Text => Err(Fault::of_file(&item.path, "not an image: it is text")),
+            _ => Err(Fault::of_file(&item.path, not_recognised(buffer.as_slice()))),
+        }
+    }
+
+    fn take_sample(&mut self, sample: &shard::Sample<'_>, path: &Path) -> Result<(), Fault> {
+        match sample.content {
+            Content::Encoded(bytes) => {
+                let info = image::info(bytes).map_err(|error| Fault::of_record(path, sample.offset, chain(&error)))?;
+                self.take_image(&info, bytes.len() as u64, sample.label);
+            }
+            Content::Pixels { shape, bytes } => {
+                *self.formats.entry("pixels").or_default() += 1;
+                *self.colours.entry(if shape.channels == 3 { "rgb" } else { "other" }).or_default() += 1;
+                self.take_any(bytes, (shape.width, shape.height), sample.label);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_image(&mut self, info: &ImageInfo, size: u64, label: Option<i64>) {
+        *self.formats.entry(Kind::Image(info.kind).name()).or_default() += 1;
+        *self.colours.entry(info.colour).or_default() += 1;
+        self.n_progressive += u64::from(info.progressive);
+        self.n_rotated += u64::from(info.orientation.is_some_and(|orientation| orientation != 1));
+        self.take_any(size, (info.width, info.height), label);
+    }
+
+    fn take_any(&mut self, size: u64, dimensions: (u32, u32), label: Option<i64>) {
+        self.sizes.push(size);
+        self.dimensions.push(dimensions);
+        *self.labels.entry(label).or_default() += 1;
+    }
+
+    fn add(&mut self, other: Self) {
+        let sum = |into: &mut BTreeMap<&'static str, u64>, from: BTreeMap<&'static str, u64>| {
+            from.into_iter().for_each(|(key, count)| *into.entry(key).or_default() += count);
+        };
+        sum(&mut self.files, other.files);
+        sum(&mut self.formats, other.formats);
+        sum(&mut self.colours, other.colours);
+        other.labels.into_iter().for_each(|(label, count)| *self.labels.entry(label).or_default() += count);
+        self.n_files += other.n_files;
+        self.bytes += other.bytes;
+        self.sizes.extend(other.sizes);
+        self.dimensions.extend(other.dimensions);
+        self.n_progressive += other.n_progressive;
+        self.n_rotated += other.n_rotated;
+        self.bad.extend(other.bad);
+    }
+
+    fn finish(mut self, path: &Path, form: Form, names: &[String], options: &InspectOptions) -> Inspection {
+        let named =
+            |counts: BTreeMap<&'static str, u64>| counts.into_iter().map(|(key, n)| (key.to_owned(), n)).collect();
+        let summary = |values: Vec<f64>| Summary::of(&values);
+        self.bad.sort_unstable();
+        let n_bad = self.bad.len() as u64;
+        self.bad.truncate(options.bad_limit);
+        let class = |(label, n_samples): (Option<i64>, u64)| {
+            let name = label.and_then(|label| names.get(usize::try_from(label).ok()?)).cloned();
+            Class { label, name, n_samples }
+        };
+        Inspection {
+            path: path.to_owned(),
+            form,
+            n_files: self.n_files,
+            n_samples: self.sizes.len() as u64,
+            total_bytes: Bytes(self.bytes),
+            file_formats: named(self.files),
+            sample_formats: named(self.formats),
+            classes: self.labels.into_iter().map(class).collect(),
+            sizes: summary(self.sizes.iter().map(|&size| size as f64).collect()),
+            histogram: histogram(&self.sizes),
+            widths: summary(self.dimensions.iter().map(|of| f64::from(of.0)).collect()),
+            heights: summary(self.dimensions.iter().map(|of| f64::from(of.1)).collect()),
+            colours: named(self.colours),
+            n_progressive: self.n_progressive,
+            n_rotated: self.n_rotated,
+            n_bad,
+            bad: self.bad,
+            bssplit: bssplit(&self.sizes),
+        }
+    }
+}
+
+/// The headers of an image whose beginning is in `buffer`; reads on where that is not enough.
+fn header(object: &dyn Object, size: u64, buffer: &mut Buffer) -> Result<ImageInfo, String> {
+    match image::info(buffer.as_slice()) {
+        Err(_) if size > FIRST_READ => {
+            object.read_all(buffer).map_err(|error| why_unreadable(&error))?;
+            image::info(buffer.as_slice()).map_err(|error| chain(&error))
+        }
+        other => other.map_err(|error| chain(&error)),
+    }
+}
+
+/// Whether an image file has its end.
+fn ended(object: &dyn Object, kind: ImageKind, size: u64, buffer: &mut Buffer) -> Result<(), String> {
+    let len = size.min(LAST_READ);
+    object.read_at(size - len, len as usize, buffer).map_err(|error| why_unreadable(&error))?;
+    let mark: &[u8] = match kind {
+        ImageKind::Jpeg => &[0xFF, 0xD9],
+        ImageKind::Png => b"IEND",
+    };
+    let found = buffer.as_slice().windows(mark.len()).any(|window| window == mark);
+    if found { Ok(()) } else { Err(format!("truncated: no end of the image in its last {len} bytes")) }
+}
+
+pub(crate) fn not_recognised(bytes: &[u8]) -> String {
+    format!("not an image: begins with \"{}\"", bytes[..bytes.len().min(8)].escape_ascii())
+}

@@ -1,0 +1,104 @@
+//! `forebay data make`: a folder of synthetic photographs in class folders.
+//!
+//! Pictures are independent of one another, so any number of threads make the same files, and a run that was killed
+//! goes on with those that are missing. A picture is written under a hidden name and renamed; one that is there already
+//! and has a JPEG's first and last bytes is left as it is. Last comes `list.txt`, a line `path label` for every
+//! picture.
+
+mod plan;
+mod profile;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_units::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use plan::{MakePlan, MakeSpec, Parameters, Picture};
+pub use profile::Profile;
+
+use crate::home::{self, Home};
+use crate::synth::Camera;
+use crate::{Control, Result, write};
+
+/// The hidden file in which a made folder keeps its parameters.
+pub const MARKER: &str = ".forebay-dataset.json";
+/// The list of all pictures and their labels, below the dataset's folder.
+pub const LIST: &str = "list.txt";
+
+/// What a run of [`make`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// Pictures in the folder now.
+    pub n_files: u64,
+    /// Pictures that were there already.
+    pub n_kept: u64,
+    /// What all pictures take.
+    pub bytes: Bytes,
+}
+
+/// Makes the dataset of `plan` in `dir`, or what is missing of it.
+///
+/// # Errors
+/// When `dir` holds anything else, when it cannot be written to, or when the caller stops it; what is finished stays.
+pub fn make(plan: &MakePlan, dir: &Path, control: &Control<'_>) -> Result<Made> {
+    let home = Home::claim(dir, MARKER, &identity(plan))?;
+    for folder in plan.folders() {
+        let folder = dir.join(folder);
+        write::folder(&folder)?;
+        if home.resumed {
+            write::sweep(&folder)?;
+        }
+    }
+    let (kept, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = |studio: &mut (Camera, Vec<u8>), index: u64| {
+        let picture = plan.picture(index);
+        let path = dir.join(&picture.path);
+        let size = match home.resumed.then(|| whole_jpeg(&path)).flatten() {
+            Some(size) => {
+                kept.fetch_add(1, Ordering::Relaxed);
+                size
+            }
+            None => {
+                studio.0.take(&picture.shot, &mut studio.1);
+                write::atomic(&path, &studio.1)?;
+                studio.1.len() as u64
+            }
+        };
+        bytes.fetch_add(size, Ordering::Relaxed);
+        Ok(size)
+    };
+    control.for_each("make", plan.count(), Default::default, work)?;
+    write_list(plan, home.path())?;
+    Ok(Made { n_files: plan.count(), n_kept: kept.into_inner(), bytes: Bytes(bytes.into_inner()) })
+}
+
+fn identity(plan: &MakePlan) -> Map<String, Value> {
+    let parameters = serde_json::to_value(plan.parameters()).expect("parameters are plain data");
+    match parameters {
+        Value::Object(map) => map,
+        other => Map::from_iter([("parameters".to_owned(), other)]),
+    }
+}
+
+/// The size of a file that starts and ends as a JPEG does.
+fn whole_jpeg(path: &Path) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    let mut ends = [0; 4];
+    file.read_exact_at(&mut ends[..2], 0).ok()?;
+    file.read_exact_at(&mut ends[2..], size.checked_sub(2)?).ok()?;
+    (ends == [0xFF, 0xD8, 0xFF, 0xD9]).then_some(size)
+}
+
+fn write_list(plan: &MakePlan, dir: &Path) -> Result<()> {
+    let line = |index| {
+        let picture = plan.picture(index);
+        format!("{} {}\n", picture.path.display(), picture.label)
+    };
+    let text: String = (0..plan.count()).map(line).collect();
+    home::commit(&dir.join(LIST), text.as_bytes())
+}

@@ -1,0 +1,93 @@
+//! What a packed folder should hold: written last, checked by `verify`.
+
+use std::path::Path;
+
+use forebay_storage::{Buffer, Storage};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Fault, why_unreadable};
+use crate::shard::Bytes;
+use crate::source::Item;
+
+/// Name of the manifest in a packed folder.
+pub const MANIFEST: &str = "manifest.json";
+
+/// The shards of a packed folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this file.
+    pub schema: u32,
+    /// `tfrecord`, `tar` or `tensor`.
+    pub format: String,
+    /// Samples in all shards.
+    pub n_samples: u64,
+    /// Bytes of all shards.
+    pub bytes: u64,
+    /// Every shard, in order.
+    pub shards: Vec<ShardEntry>,
+    /// Names of the classes by label, where folders named them.
+    pub classes: Vec<String>,
+    /// Inputs that were left out, and why.
+    pub skipped: Vec<Fault>,
+}
+
+/// One shard of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardEntry {
+    /// Name of the file.
+    pub file: String,
+    /// Samples in it.
+    pub n_samples: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Checksum of all of it.
+    pub crc32c: u32,
+}
+
+impl Manifest {
+    /// The manifest of the folder `path`; `None` where there is none.
+    pub(crate) fn beside(storage: &dyn Storage, path: &Path) -> Option<Result<Self, Fault>> {
+        let file = path.join(MANIFEST);
+        let mut buffer = Buffer::default();
+        let read = storage.open(&file).and_then(|object| object.read_all(&mut buffer));
+        match read {
+            Ok(()) => Some(
+                serde_json::from_slice(buffer.as_slice())
+                    .map_err(|error| Fault::of_file(&file, format!("not a manifest: {error}"))),
+            ),
+            Err(forebay_storage::Error::NotFound { .. }) => None,
+            // `path` may be a file, in which case nothing lies below it.
+            Err(_) if storage.size(path).is_ok() => None,
+            Err(error) => Some(Err(Fault::of_file(&file, why_unreadable(&error)))),
+        }
+    }
+
+    /// How the file at `path` in the folder `dir` differs from what the manifest says of it.
+    pub(crate) fn disagreement(&self, storage: &dyn Storage, dir: &Path, path: &Path) -> Option<Fault> {
+        let Some(entry) = self.shards.iter().find(|entry| dir.join(&entry.file) == path) else {
+            return Some(Fault::of_file(path, format!("not in {MANIFEST}")));
+        };
+        let bytes = match Bytes::of(storage, path) {
+            Ok(bytes) => bytes,
+            Err(error) => return Some(Fault::of_file(path, why_unreadable(&error))),
+        };
+        let differ = |what, wanted: String, found: String| {
+            Some(Fault::of_file(path, format!("{what}: expected {wanted} by {MANIFEST}, found {found}")))
+        };
+        if bytes.len() as u64 != entry.bytes {
+            return differ("length", entry.bytes.to_string(), bytes.len().to_string());
+        }
+        let sum = crc32c::crc32c(&bytes);
+        (sum != entry.crc32c).then(|| differ("checksum", format!("{:#010x}", entry.crc32c), format!("{sum:#010x}")))?
+    }
+
+    /// Shards of the manifest that are not among `items`.
+    pub(crate) fn missing(&self, dir: &Path, items: &[Item]) -> Vec<Fault> {
+        let here = |file: &Path| items.iter().any(|item| item.path == file);
+        let paths = self.shards.iter().map(|entry| dir.join(&entry.file));
+        paths
+            .filter(|path| !here(path))
+            .map(|path| Fault::of_file(&path, format!("missing: listed in {MANIFEST}")))
+            .collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! One shard while it is being written.
+
+use forebay_format::example::ImageExample;
+use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec};
+use forebay_format::tensor::{Shape, ShardWriter};
+use forebay_format::tfrecord::{self, Compression};
+use forebay_format::{Error as FormatError, tar};
+use forebay_storage::Writer;
+
+use super::NAME_PART;
+use super::plan::{Input, Packing};
+use crate::Result;
+use crate::fault::chain;
+use crate::manifest::ShardEntry;
+
+/// Samples are collected up to this length before they are written.
+const CHUNK: usize = 4 << 20;
+/// The label of a tensor sample that has none.
+const NO_LABEL: i64 = -1;
+
+/// A shard and the file it goes to.
+pub(super) struct Shard {
+    writer: Box<dyn Writer>,
+    body: Body,
+    /// What is not written yet.
+    pending: Vec<u8>,
+    n_samples: u64,
+    bytes: u64,
+    crc32c: u32,
+}
+
+/// What makes samples of one format.
+enum Body {
+    TfRecord(Compression),
+    Tar,
+    // Boxed, because it is far larger than the others.
+    Tensor(Box<TensorBody>),
+}
+
+struct TensorBody {
+    decoder: ImageDecoder,
+    slot: Vec<u8>,
+    shard: ShardWriter,
+}
+
+impl Shard {
+    pub(super) fn start(packing: &Packing, writer: Box<dyn Writer>) -> Result<Self> {
+        let body = match *packing {
+            Packing::TfRecord { compression } => Body::TfRecord(compression),
+            Packing::Tar => Body::Tar,
+            Packing::Tensor { width, height } => Body::Tensor(Box::new(TensorBody::new(width, height))),
+        };
+        Ok(Self { writer, body, pending: Vec::new(), n_samples: 0, bytes: 0, crc32c: 0 })
+    }
+
+    /// Adds a file; the inner error says why it cannot be a sample.
+    pub(super) fn append(&mut self, input: &Input, bytes: &[u8]) -> Result<Result<(), String>> {
+        if bytes.is_empty() {
+            return Ok(Err("empty file".to_owned()));
+        }
+        let added = match &mut self.body {
+            Body::TfRecord(_) => append_record(&mut self.pending, input, bytes),
+            Body::Tar => append_member(&mut self.pending, input, bytes),
+            Body::Tensor(body) => body.append(input, bytes),
+        };
+        if let Err(error) = added {
+            return Ok(Err(chain(&error)));
+        }
+        self.n_samples += 1;
+        // A compressed shard is one stream: it is compressed, and written, at the end.
+        let streams = matches!(self.body, Body::Tar | Body::TfRecord(Compression::None));
+        if streams && self.pending.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Ends the shard; it is on the disk under its name when this returns.
+    pub(super) fn commit(mut self, file: String) -> Result<ShardEntry> {
+        match std::mem::replace(&mut self.body, Body::Tar) {
+            Body::TfRecord(Compression::None) => {}
+            Body::TfRecord(compression) => {
+                self.pending =
+                    tfrecord::compress(&self.pending, compression).expect("compressing memory into memory succeeds");
+            }
+            Body::Tar => tar::finish(&mut self.pending),
+            Body::Tensor(body) => self.pending = body.shard.finish().expect("a shard in memory is below 2^64 bytes"),
+        }
+        self.flush()?;
+        self.writer.commit()?;
+        Ok(ShardEntry { file, n_samples: self.n_samples, bytes: self.bytes, crc32c: self.crc32c })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.writer.write(&self.pending)?;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, &self.pending);
+        self.bytes += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl TensorBody {
+    fn new(width: u32, height: u32) -> Self {
+        let spec = ImageSpec { width, height, dtype: Dtype::U8, ..ImageSpec::default() };
+        let shape = Shape { height, width, channels: 3 };
+        Self {
+            slot: vec![0; spec.sample_bytes()],
+            decoder: ImageDecoder::new(spec),
+            shard: ShardWriter::new(shape).expect("the plan has checked the shape"),
+        }
+    }
+
+    fn append(&mut self, input: &Input, bytes: &[u8]) -> Result<(), FormatError> {
+        self.decoder.decode_into(bytes, &mut self.slot)?;
+        self.shard.append(&self.slot, input.label.unwrap_or(NO_LABEL), input.id)
+    }
+}
+
+fn append_record(out: &mut Vec<u8>, input: &Input, bytes: &[u8]) -> Result<(), FormatError> {
+    let info = image::info(bytes)?;
+    let example = ImageExample {
+        encoded: bytes,
+        format: Some(info.kind),
+        label: input.label,
+        filename: Some(&input.name),
+        height: Some(info.height),
+        width: Some(info.width),
+    };
+    tfrecord::append(out, &example.to_bytes());
+    Ok(())
+}
+
+fn append_member(out: &mut Vec<u8>, input: &Input, bytes: &[u8]) -> Result<(), FormatError> {
+    let info = image::info(bytes)?;
+    let path = if input.odd { plain_name(input, info.kind.extension()) } else { input.name.clone() };
+    let (key, _) = tar::key_and_extension(&path).expect("a plain name has a key and an extension");
+    tar::append_file(out, &path, bytes)?;
+    if let Some(label) = input.label {
+        tar::append_file(out, &format!("{key}.cls"), label.to_string().as_bytes())?;
+    }
+    if input.odd {
+        tar::append_file(out, &format!("{key}.{NAME_PART}"), input.name.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A name with one dot, and no other file's: the number of the input sets it apart.
+fn plain_name(input: &Input, extension: &str) -> String {
+    let (folder, file) = input.name.rsplit_once('/').unwrap_or(("", &input.name));
+    let slash = if folder.is_empty() { "" } else { "/" };
+    format!("{folder}{slash}{}-{}.{extension}", file.replace(['.', '_'], "-"), input.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_has_one_dot_and_keeps_its_folder() {
+        assert_eq!(plain_name(&Input::for_test(7, "v1.0/a.b.gif", 1), "png"), "v1.0/a-b-gif-7.png");
+        assert_eq!(plain_name(&Input::for_test(7, "__x", 1), "jpg"), "--x-7.jpg");
+    }
+}

@@ -1,0 +1,338 @@
+//! Which file goes into which shard, and under what name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use forebay_format::tar;
+use forebay_format::tfrecord::Compression;
+use forebay_storage::{Buffer, Local};
+use forebay_units::Bytes;
+use serde_json::{Map, Value};
+
+use super::Note;
+use crate::manifest::Manifest;
+use crate::rng::{Rng, mix};
+use crate::source::{Item, Source, read_head};
+use crate::{Error, Result};
+
+/// What files are packed into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// TFRecord shards of `tf.train.Example` messages.
+    TfRecord {
+        /// How each shard is compressed.
+        compression: Compression,
+    },
+    /// Tar shards in WebDataset's convention.
+    Tar,
+    /// Images decoded and resized, one after the other.
+    Tensor {
+        /// Columns of every image.
+        width: u32,
+        /// Rows of every image.
+        height: u32,
+    },
+}
+
+impl Packing {
+    /// The name used in flags, manifests and messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TfRecord { .. } => "tfrecord",
+            Self::Tar => "tar",
+            Self::Tensor { .. } => "tensor",
+        }
+    }
+
+    fn extension(&self) -> &'static str {
+        match self {
+            Self::TfRecord { compression: Compression::Gzip } => "tfrecord.gz",
+            Self::TfRecord { compression: Compression::Zlib } => "tfrecord.zlib",
+            Self::TfRecord { .. } => "tfrecord",
+            Self::Tar => "tar",
+            Self::Tensor { .. } => "fbt",
+        }
+    }
+
+    /// About what a file of `size` bytes takes in a shard.
+    fn sample_bytes(&self, size: u64) -> u64 {
+        match self {
+            Self::TfRecord { .. } => size + 200,
+            Self::Tar => size.next_multiple_of(512) + 1536,
+            Self::Tensor { width, height } => u64::from(*width) * u64::from(*height) * 3,
+        }
+    }
+}
+
+/// Options of packing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackOptions {
+    /// What files are packed into.
+    pub packing: Packing,
+    /// A shard is ended before it would become longer than this.
+    pub shard_size: Bytes,
+    /// Seed by which files are mixed before they are packed, so that every shard holds all classes; `None` keeps them
+    /// in the order of their paths, or of the list.
+    pub shuffle: Option<u64>,
+    /// What shards are called, before `-00000-of-00012`; `None` takes the name of the input.
+    pub name: Option<String>,
+    /// Stop at the first bad input instead of leaving it out.
+    pub stop_at_bad: bool,
+}
+
+impl PackOptions {
+    /// Shards of 128 MiB, mixed with seed 0, bad inputs left out.
+    pub fn new(packing: Packing) -> Self {
+        Self { packing, shard_size: Bytes(128 << 20), shuffle: Some(0), name: None, stop_at_bad: false }
+    }
+}
+
+/// One file to be packed.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    /// Its number in the order of the source.
+    pub(super) id: u64,
+    pub(super) path: PathBuf,
+    /// The name to be kept: relative, without steps upwards.
+    pub(super) name: String,
+    pub(super) label: Option<i64>,
+    /// Whether a tar entry of this name would not give the name back.
+    pub(super) odd: bool,
+    size: u64,
+}
+
+/// A checked plan: every file has its shard.
+#[derive(Clone, Debug)]
+pub struct PackPlan {
+    options: PackOptions,
+    name: String,
+    inputs: Vec<Input>,
+    shards: Vec<Vec<u32>>,
+    classes: Vec<String>,
+    fingerprint: u64,
+}
+
+impl PackPlan {
+    /// Decides where the files that `input` stands for go.
+    ///
+    /// # Errors
+    /// When there is nothing at `input`, when shards are there instead of files, or when an option cannot be.
+    pub fn new(input: &Path, options: PackOptions) -> Result<Self> {
+        check(&options)?;
+        let source = Source::open(&Local::default(), input)?;
+        refuse_shards(&source)?;
+        let mut fingerprint = 0;
+        let mut inputs: Vec<Input> =
+            (0..).zip(source.items).map(|(id, item)| Input::new(id, item, &mut fingerprint)).collect();
+        mark_odd(&mut inputs);
+        let shards = assign(&inputs, &options);
+        let name = options.name.clone().unwrap_or_else(|| name_of(input));
+        Ok(Self { options, name, inputs, shards, classes: source.classes, fingerprint })
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &PackOptions {
+        &self.options
+    }
+
+    /// Files to be packed.
+    pub fn n_files(&self) -> u64 {
+        self.inputs.len() as u64
+    }
+
+    /// Shards to be written.
+    pub fn n_shards(&self) -> u64 {
+        self.shards.len() as u64
+    }
+
+    /// About what the shards will take, before compression.
+    pub fn expected_bytes(&self) -> Bytes {
+        Bytes(self.inputs.iter().map(|input| self.options.packing.sample_bytes(input.size)).sum())
+    }
+
+    /// File name of shard `number`.
+    pub fn shard_name(&self, number: usize) -> String {
+        format!("{}-{number:05}-of-{:05}.{}", self.name, self.shards.len(), self.options.packing.extension())
+    }
+
+    pub(super) fn inputs_of(&self, shard: usize) -> &[u32] {
+        &self.shards[shard]
+    }
+
+    pub(super) fn input(&self, number: u32) -> &Input {
+        &self.inputs[number as usize]
+    }
+
+    /// Everything that decides the bytes of the shards.
+    pub(super) fn identity(&self) -> Map<String, Value> {
+        let PackOptions { packing, shard_size, shuffle, .. } = &self.options;
+        let mut map = Map::new();
+        let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
+        put("format", packing.extension().into());
+        put("shard_bytes", shard_size.0.into());
+        put("shuffle", (*shuffle).into());
+        put("name", self.name.as_str().into());
+        put("n_files", self.n_files().into());
+        put("inputs", format!("{:016x}", self.fingerprint).into());
+        if let Packing::Tensor { width, height } = packing {
+            put("size", format!("{width}x{height}").into());
+        }
+        map
+    }
+
+    pub(super) fn manifest(&self, notes: Vec<Note>) -> Manifest {
+        let (shards, skipped): (Vec<_>, Vec<_>) = notes.into_iter().map(|note| (note.entry, note.skipped)).unzip();
+        Manifest {
+            schema: 1,
+            format: self.options.packing.name().to_owned(),
+            n_samples: shards.iter().map(|shard| shard.n_samples).sum(),
+            bytes: shards.iter().map(|shard| shard.bytes).sum(),
+            shards,
+            classes: self.classes.clone(),
+            skipped: skipped.into_iter().flatten().collect(),
+        }
+    }
+}
+
+impl Input {
+    #[cfg(test)]
+    pub(super) fn for_test(id: u64, name: &str, size: u64) -> Self {
+        Self { id, path: name.into(), name: name.to_owned(), label: None, odd: false, size }
+    }
+
+    /// Takes note of a file, and of its name, size and time in the fingerprint of all.
+    fn new(id: u64, item: Item, fingerprint: &mut u64) -> Self {
+        let name = inner_name(&item.name);
+        // A file that is not there is found again, with its reason, when it is to be read.
+        let (size, time) =
+            fs::metadata(&item.path).map_or((0, 0), |of| (of.len(), of.mtime_nsec() ^ (of.mtime() << 30)));
+        let numbers = [size, time as u64, item.label.map_or(u64::MAX, |label| label as u64)];
+        let words =
+            name.as_bytes().chunks(8).map(|word| word.iter().fold(0, |sum, &byte| (sum << 8) | u64::from(byte)));
+        for word in words.chain(numbers) {
+            *fingerprint = mix(*fingerprint ^ word).wrapping_add(1);
+        }
+        Self { id, path: item.path, name, label: item.label, odd: false, size }
+    }
+}
+
+fn check(options: &PackOptions) -> Result<()> {
+    let refuse = |parameter, value: String, reason| Err(Error::Parameter { parameter, value, reason });
+    if options.shard_size.0 < 1 << 16 {
+        return refuse("shard size", options.shard_size.to_string(), "must be at least 64 KiB");
+    }
+    match options.packing {
+        Packing::Tensor { width, height } if !(1..=16_384).contains(&width) || !(1..=16_384).contains(&height) => {
+            refuse("size", format!("{width}x{height}"), "must be 1 to 16,384 each")
+        }
+        _ => match &options.name {
+            Some(name) if name.is_empty() || name.starts_with('.') || name.contains('/') => {
+                refuse("name", format!("\"{name}\""), "must be a file name that is not hidden")
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+fn refuse_shards(source: &Source) -> Result<()> {
+    let Some(first) = source.items.first() else { return Ok(()) };
+    // A first file that cannot be read is an input like any other, and reported with it.
+    let kind = read_head(&Local::default(), &first.path, &mut Buffer::default());
+    match kind {
+        Ok(kind) if kind.is_shard() => Err(Error::NotFiles { path: first.path.clone(), found: kind.name() }),
+        _ => Ok(()),
+    }
+}
+
+/// Cuts the files, mixed or not, into runs that fill a shard each.
+fn assign(inputs: &[Input], options: &PackOptions) -> Vec<Vec<u32>> {
+    let mut order: Vec<u32> = (0..inputs.len() as u32).collect();
+    if let Some(seed) = options.shuffle {
+        let mut rng = Rng::new(seed, 0x7368_7566);
+        (1..order.len()).rev().for_each(|at| order.swap(at, rng.below(at as u32 + 1) as usize));
+    }
+    let mut shards: Vec<Vec<u32>> = Vec::new();
+    let mut filled = u64::MAX;
+    for input in order {
+        let bytes = options.packing.sample_bytes(inputs[input as usize].size);
+        if filled.saturating_add(bytes) > options.shard_size.0 {
+            shards.push(Vec::new());
+            filled = 0;
+        }
+        filled += bytes;
+        shards.last_mut().expect("the first input opens a shard").push(input);
+    }
+    shards
+}
+
+/// Marks the names that an entry of a tar sample would not give back: those that share their key with another, and
+/// those that WebDataset would read in another way.
+fn mark_odd(inputs: &mut [Input]) {
+    let mut keys: HashMap<String, u32> = HashMap::new();
+    let key = |name: &str| tar::key_and_extension(name).map_or_else(|| name.to_owned(), |(key, _)| key.to_owned());
+    inputs.iter().for_each(|input| *keys.entry(key(&input.name)).or_default() += 1);
+    for input in inputs {
+        let plain = match tar::key_and_extension(&input.name) {
+            Some((key, extension)) => {
+                let known = ["jpg", "jpeg", "png"].contains(&extension.to_ascii_lowercase().as_str());
+                known && keys.get(key) == Some(&1) && !key.starts_with("__")
+            }
+            None => false,
+        };
+        input.odd = !plain;
+    }
+}
+
+/// A name with nothing in it that leads out of a folder.
+fn inner_name(name: &str) -> String {
+    let normal = |part: Component<'_>| match part {
+        Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    Path::new(name).components().filter_map(normal).collect::<Vec<_>>().join("/")
+}
+
+/// What shards are called: as the folder, or as the list without its extension.
+fn name_of(input: &Path) -> String {
+    let whole = fs::canonicalize(input).unwrap_or_else(|_| input.to_owned());
+    let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
+    let name = name.map(|name| name.to_string_lossy().trim_start_matches('.').to_owned()).unwrap_or_default();
+    if name.is_empty() { "data".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_in_one_shard_and_no_shard_is_too_long() {
+        let inputs: Vec<Input> =
+            (0..1000).map(|id| Input::for_test(id, &format!("{id}.jpg"), 1000 + id * 37 % 5000)).collect();
+        for shuffle in [None, Some(3)] {
+            let packing = Packing::TfRecord { compression: Compression::None };
+            let options = PackOptions { shard_size: Bytes(100_000), shuffle, ..PackOptions::new(packing) };
+            let shards = assign(&inputs, &options);
+            let mut all: Vec<u32> = shards.iter().flatten().copied().collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..1000).collect::<Vec<u32>>());
+            let bytes = |shard: &Vec<u32>| shard.iter().map(|&n| inputs[n as usize].size + 200).sum::<u64>();
+            assert!(shards.iter().all(|shard| bytes(shard) <= 100_000));
+        }
+    }
+
+    #[test]
+    fn names_that_tar_would_not_give_back_are_marked() {
+        let names = ["a/1.jpg", "a/1.png", "a/2.JPEG", "b/x.y.jpg", "b/z", "b/z.gif", "__m__.jpg"];
+        let mut inputs: Vec<Input> = names.iter().map(|name| Input::for_test(0, name, 1)).collect();
+        mark_odd(&mut inputs);
+        let odd: Vec<bool> = inputs.iter().map(|input| input.odd).collect();
+        assert_eq!(odd, [true, true, false, true, true, true, true]);
+    }
+
+    #[test]
+    fn kept_names_do_not_lead_out_of_a_folder() {
+        assert_eq!(inner_name("/data/../x/./1.jpg"), "data/x/1.jpg");
+    }
+}

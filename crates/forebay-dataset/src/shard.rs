@@ -1,0 +1,170 @@
+//! The samples of a shard that is in memory, whatever its format.
+//!
+//! A damaged sample does not end the walk where the next one can still be found: a TFRecord payload or a tar entry with
+//! wrong content costs itself, a damaged length or header costs the rest of the shard.
+
+use std::path::Path;
+
+use forebay_format::example::ImageExample;
+use forebay_format::tfrecord::{self, Compression, FrameScanner};
+use forebay_format::{Error as FormatError, Scanner, Span, tar, tensor};
+use forebay_storage::{Buffer, Storage};
+
+use crate::fault::{Fault, chain, why_unreadable};
+use crate::kind::Kind;
+
+/// A compressed shard may expand to this many bytes.
+const EXPANDED_LIMIT: u64 = 8 << 30;
+
+/// One sample of a shard.
+pub(crate) struct Sample<'a> {
+    pub(crate) offset: u64,
+    pub(crate) label: Option<i64>,
+    /// The file it was made from, where that is kept.
+    pub(crate) name: Option<String>,
+    pub(crate) content: Content<'a>,
+}
+
+/// What a sample holds.
+pub(crate) enum Content<'a> {
+    /// An image file.
+    Encoded(&'a [u8]),
+    /// Pixels, already verified.
+    Pixels { shape: tensor::Shape, bytes: u64 },
+}
+
+/// A whole file in memory, mapped where that is possible.
+pub(crate) enum Bytes {
+    Mapped(memmap2::Mmap),
+    Read(Buffer),
+}
+
+impl Bytes {
+    pub(crate) fn of(storage: &dyn Storage, path: &Path) -> forebay_storage::Result<Self> {
+        let object = storage.open(path)?;
+        if let Some(map) = object.map()? {
+            return Ok(Self::Mapped(map));
+        }
+        let mut buffer = Buffer::default();
+        object.read_all(&mut buffer)?;
+        Ok(Self::Read(buffer))
+    }
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Read(buffer) => buffer.as_slice(),
+        }
+    }
+}
+
+/// Hands every sample of the shard at `path`, good or bad, to `visit`.
+pub(crate) fn walk(
+    storage: &dyn Storage,
+    path: &Path,
+    kind: Kind,
+    visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
+) -> Result<(), Fault> {
+    let bytes = Bytes::of(storage, path).map_err(|error| Fault::of_file(path, why_unreadable(&error)))?;
+    walk_bytes(&bytes, path, kind, visit)
+}
+
+fn walk_bytes(
+    bytes: &[u8],
+    path: &Path,
+    kind: Kind,
+    visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
+) -> Result<(), Fault> {
+    match kind {
+        Kind::TfRecord(Compression::None) => {
+            walk_spans(FrameScanner::new(bytes.len() as u64), bytes, path, read_record, visit);
+        }
+        Kind::TfRecord(packed) => {
+            let expanded = tfrecord::decompress(bytes, packed, EXPANDED_LIMIT);
+            let expanded = expanded.map_err(|error| Fault::of_file(path, chain(&error)))?;
+            walk_bytes(&expanded, path, Kind::TfRecord(Compression::None), visit)?;
+        }
+        Kind::Tar => walk_spans(tar::SampleScanner::new(bytes.len() as u64), bytes, path, read_member, visit),
+        Kind::Tensor => walk_tensor(bytes, path, visit)?,
+        other => return Err(Fault::of_file(path, format!("not a shard: {}", other.name()))),
+    }
+    Ok(())
+}
+
+/// Visits the samples at the places a scanner finds.
+fn walk_spans(
+    mut scanner: impl Scanner,
+    bytes: &[u8],
+    path: &Path,
+    read: for<'a> fn(&'a [u8], u64) -> Result<Sample<'a>, FormatError>,
+    visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
+) {
+    while let Some(want) = scanner.want() {
+        let start = usize::try_from(want.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let piece = &bytes[start..bytes.len().min(start.saturating_add(want.len))];
+        match scanner.feed(piece) {
+            Ok(None) => {}
+            Ok(Some(Span { offset, len })) => {
+                let span = &bytes[offset as usize..][..len as usize];
+                visit(read(span, offset).map_err(|error| Fault::of_record(path, offset, chain(&error))));
+            }
+            Err(error) => {
+                let reason = format!("{}; the rest of the shard cannot be read", chain(&error));
+                visit(Err(Fault::of_record(path, want.offset, reason)));
+            }
+        }
+    }
+}
+
+fn read_record(bytes: &[u8], offset: u64) -> Result<Sample<'_>, FormatError> {
+    let record = tfrecord::parse_frame(bytes, offset)?;
+    let example = ImageExample::parse(record.payload)?;
+    let name = example.filename.map(str::to_owned);
+    Ok(Sample { offset, label: example.label, name, content: Content::Encoded(example.encoded) })
+}
+
+fn read_member(bytes: &[u8], offset: u64) -> Result<Sample<'_>, FormatError> {
+    let sample = tar::parse_sample(bytes, offset)?;
+    let missing = || FormatError::NotRecognised { expected: "a part .jpg, .jpeg or .png", found: parts(&sample) };
+    let encoded = sample.image().ok_or_else(missing)?;
+    Ok(Sample {
+        offset,
+        label: sample.label()?,
+        name: member_name(bytes, offset, &sample),
+        content: Content::Encoded(encoded),
+    })
+}
+
+fn parts(sample: &tar::Sample<'_>) -> String {
+    sample.parts.iter().map(|part| format!(".{}", part.extension)).collect::<Vec<_>>().join(", ")
+}
+
+/// The name of a member's file: as kept beside it, else its path in the archive, with the case of the letters kept.
+fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<String> {
+    if let Some(kept) = sample.part(super::pack::NAME_PART) {
+        return std::str::from_utf8(kept).ok().map(str::to_owned);
+    }
+    let image = sample.image()?.as_ptr();
+    tar::Entries::fragment(bytes, offset).flatten().find(|entry| entry.data.as_ptr() == image).map(|entry| entry.path)
+}
+
+fn walk_tensor(bytes: &[u8], path: &Path, visit: &mut dyn FnMut(Result<Sample<'_>, Fault>)) -> Result<(), Fault> {
+    let shard = tensor::Shard::parse(bytes).map_err(|error| Fault::of_file(path, chain(&error)))?;
+    let shape = shard.header().shape();
+    for index in 0..shard.header().n_samples() {
+        let Span { offset, len } = shard.header().sample_span(index);
+        let sample = Sample {
+            offset,
+            label: Some(shard.tables().labels()[index as usize]).filter(|&label| label >= 0),
+            name: None,
+            content: Content::Pixels { shape, bytes: len },
+        };
+        let checked = shard.verify(index).map_err(|error| Fault::of_record(path, offset, chain(&error)));
+        visit(checked.map(|()| sample));
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Which files a path stands for.
+//!
+//! A folder stands for the files below it (hidden ones, and text with a text's name, are passed over), each of the
+//! class its folder names; a text file for the `path label` lines in it, with paths relative to the list's own folder;
+//! any other file for itself. Whether a file is an image or a shard is found when it is read.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use forebay_storage::{Buffer, Error as StorageError, Operation, Storage};
+
+use crate::kind::{HEAD, Kind};
+use crate::{Error, Result};
+
+/// One file of a dataset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) path: PathBuf,
+    /// Path relative to the dataset's folder, with slashes; for a listed file outside of it, its path.
+    pub(crate) name: String,
+    pub(crate) label: Option<i64>,
+}
+
+/// What a path turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A folder, with a class per folder below it.
+    Folder,
+    /// A text file with a `path label` line for every file.
+    List,
+    /// A single image or shard.
+    File,
+}
+
+/// The files of a dataset.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) form: Form,
+    pub(crate) items: Vec<Item>,
+    /// Names of the classes by label, where folders name them.
+    pub(crate) classes: Vec<String>,
+}
+
+impl Source {
+    /// Finds the files that `path` stands for.
+    ///
+    /// # Errors
+    /// When there is nothing at `path`, when it cannot be read, or when it stands for no file.
+    pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        // Only a file has a size; a folder is listed.
+        let is_file = storage.size(path).is_ok();
+        let source = if is_file { Self::of_file(storage, path)? } else { Self::of_folder(storage, path)? };
+        if source.items.is_empty() { Err(Error::Empty { path: path.to_owned() }) } else { Ok(source) }
+    }
+
+    fn of_file(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        let mut buffer = Buffer::default();
+        if read_head(storage, path, &mut buffer)? == Kind::Text {
+            storage.open(path)?.read_all(&mut buffer)?;
+            return Self::of_list(path, buffer.as_slice());
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let items = vec![Item { path: path.to_owned(), name, label: None }];
+        Ok(Self { form: Form::File, items, classes: Vec::new() })
+    }
+
+    fn of_folder(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        let entries = storage.list(path)?.into_iter().map(|entry| entry.path);
+        let files: Vec<PathBuf> = entries.filter(|file| !is_passed_over(below(file, path))).collect();
+        let mut labels: BTreeMap<PathBuf, i64> = files.iter().map(|file| (folder_of(file), 0)).collect();
+        (0..).zip(labels.values_mut()).for_each(|(number, label)| *label = number);
+        let item = |file: PathBuf| {
+            let (label, name) = (labels.get(&folder_of(&file)).copied(), slashed(below(&file, path)));
+            Item { path: file, name, label }
+        };
+        let items = files.into_iter().map(item).collect();
+        let class = |folder: &PathBuf| Some(slashed(below(folder, path))).filter(|name| !name.is_empty());
+        let classes = labels.keys().map(|folder| class(folder).unwrap_or_else(|| ".".to_owned())).collect();
+        Ok(Self { form: Form::Folder, items, classes })
+    }
+
+    fn of_list(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+            StorageError::from_io(Operation::Read, path, source)
+        })?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let item = |(name, label): (&str, Option<i64>)| Item { path: base.join(name), name: name.to_owned(), label };
+        let items = text.lines().filter_map(parse_line).map(item).collect();
+        Ok(Self { form: Form::List, items, classes: Vec::new() })
+    }
+}
+
+/// Reads a file's first bytes and says what it is.
+pub(crate) fn read_head(storage: &dyn Storage, path: &Path, buffer: &mut Buffer) -> forebay_storage::Result<Kind> {
+    let object = storage.open(path)?;
+    let len = object.len()?.min(HEAD as u64) as usize;
+    object.read_at(0, len, buffer)?;
+    Ok(Kind::of(buffer.as_slice()))
+}
+
+/// Path and, if the last word is a whole number, label; `None` for an empty line or a `#` comment.
+fn parse_line(line: &str) -> Option<(&str, Option<i64>)> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let labelled =
+        line.rsplit_once([' ', '\t']).and_then(|(path, last)| Some((path.trim_end(), Some(last.parse().ok()?))));
+    Some(labelled.unwrap_or((line, None)))
+}
+
+fn below<'a>(path: &'a Path, folder: &Path) -> &'a Path {
+    path.strip_prefix(folder).unwrap_or(path)
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+fn slashed(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Hidden files and folders are unfinished or somebody's own; notes beside the data are not data.
+fn is_passed_over(path: &Path) -> bool {
+    const NOTES: [&str; 10] = ["txt", "json", "md", "csv", "tsv", "html", "xml", "yaml", "toml", "index"];
+    let hidden = path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
+    let extension = path.extension().unwrap_or(OsStr::new("")).to_string_lossy().to_ascii_lowercase();
+    hidden || NOTES.contains(&extension.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_storage::Memory;
+
+    fn memory(files: &[(&str, &[u8])]) -> Memory {
+        let storage = Memory::default();
+        files.iter().for_each(|(path, bytes)| storage.insert(*path, bytes.to_vec()));
+        storage
+    }
+
+    #[test]
+    fn folders_are_classes_in_the_order_of_their_names() {
+        let storage = memory(&[
+            ("set/b/1.jpg", b"x"),
+            ("set/a/2.jpg", b"x"),
+            ("set/.hidden/3.jpg", b"x"),
+            ("set/list.txt", b"x"),
+        ]);
+        let source = Source::open(&storage, Path::new("set")).unwrap();
+        let found: Vec<_> = source.items.iter().map(|item| (item.name.as_str(), item.label)).collect();
+        assert_eq!(found, [("a/2.jpg", Some(0)), ("b/1.jpg", Some(1))]);
+        assert_eq!(source.classes, ["a", "b"]);
+    }
+
+    #[test]
+    fn list_lines_are_paths_beside_the_list_with_labels() {
+        let storage = memory(&[("d/list", b"# all\na/1.jpg 3\nwith space.jpg 4\n\n/abs/2.jpg\n")]);
+        let source = Source::open(&storage, Path::new("d/list")).unwrap();
+        let found: Vec<_> = source.items.iter().map(|item| (item.path.to_str().unwrap(), item.label)).collect();
+        assert_eq!(found, [("d/a/1.jpg", Some(3)), ("d/with space.jpg", Some(4)), ("/abs/2.jpg", None)]);
+        assert_eq!(source.form, Form::List);
+    }
+
+    #[test]
+    fn nothing_and_an_empty_list_are_errors_that_name_the_path() {
+        let storage = memory(&[("empty", b"\n")]);
+        let error = |path: &str| Source::open(&storage, Path::new(path)).unwrap_err().to_string();
+        assert!(error("missing").contains("missing: no such file or folder"), "{}", error("missing"));
+        assert_eq!(error("empty"), "empty: no images and no shards are there");
+    }
+}

@@ -1,0 +1,151 @@
+//! `forebay data verify`: every checksum and every decode.
+//!
+//! An image file must decode to its last pixel; a TFRecord shard's checksums must hold and its images decode; a tar
+//! shard's headers must be sound and its images decode; a tensor shard's checksums must hold. Where a folder has a
+//! manifest, every shard in it must be there with the length and the checksum it was written with. Every file that
+//! fails is named.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use forebay_format::image::{ImageDecoder, ImageSpec};
+use forebay_storage::{Buffer, Local, Storage};
+use forebay_units::Bytes;
+use serde::Serialize;
+
+use crate::fault::{Fault, chain, why_unreadable};
+use crate::inspect::not_recognised;
+use crate::kind::{HEAD, Kind};
+use crate::manifest::Manifest;
+use crate::shard::{self, Content};
+use crate::source::{Item, Source, read_head};
+use crate::{Control, Result};
+
+/// What [`verify`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// What was verified.
+    pub path: PathBuf,
+    /// Files looked at.
+    pub n_files: u64,
+    /// Samples that are sound.
+    pub n_good: u64,
+    /// Bad files and records.
+    pub n_bad: u64,
+    /// All of them, ordered by path and offset.
+    pub bad: Vec<Fault>,
+    /// Bytes read.
+    pub bytes: Bytes,
+    /// Whether a manifest was there to compare with.
+    pub manifest: bool,
+}
+
+/// Checks everything at `path` that can be checked.
+///
+/// # Errors
+/// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
+pub fn verify(path: &Path, control: &Control<'_>) -> Result<Verification> {
+    let storage = Local::default();
+    let manifest = Manifest::beside(&storage, path);
+    let listed = manifest.as_ref().and_then(|read| read.as_ref().ok());
+    let source = Source::open(&storage, path)?;
+    let found =
+        Mutex::new(Verification { path: path.to_owned(), manifest: manifest.is_some(), ..Verification::default() });
+    let work = |desk: &mut Desk, number: u64| {
+        let item = &source.items[number as usize];
+        let mut seen = Seen::default();
+        if let Err(fault) = seen.check(&storage, item, desk) {
+            seen.bad.push(fault);
+        }
+        seen.bad.extend(listed.and_then(|manifest| manifest.disagreement(&storage, path, &item.path)));
+        let bytes = seen.bytes;
+        found.lock().expect("adding does not panic").add(seen);
+        Ok(bytes)
+    };
+    control.for_each("verify", source.items.len() as u64, Desk::default, work)?;
+    let mut found = found.into_inner().expect("adding does not panic");
+    match &manifest {
+        Some(Ok(manifest)) => found.bad.extend(manifest.missing(path, &source.items)),
+        Some(Err(fault)) => found.bad.push(fault.clone()),
+        None => {}
+    }
+    found.bad.sort_unstable();
+    found.bad.dedup();
+    found.n_bad = found.bad.len() as u64;
+    Ok(found)
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.n_bad == 0
+    }
+
+    fn add(&mut self, seen: Seen) {
+        self.n_files += 1;
+        self.n_good += seen.n_good;
+        self.bytes += Bytes(seen.bytes);
+        self.bad.extend(seen.bad);
+    }
+}
+
+/// A worker's buffers.
+struct Desk {
+    buffer: Buffer,
+    decoder: ImageDecoder,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self { buffer: Buffer::default(), decoder: ImageDecoder::new(ImageSpec::default()) }
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    n_good: u64,
+    bytes: u64,
+    bad: Vec<Fault>,
+}
+
+impl Seen {
+    fn check(&mut self, storage: &dyn Storage, item: &Item, desk: &mut Desk) -> Result<(), Fault> {
+        let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
+        let kind = read_head(storage, &item.path, &mut desk.buffer).map_err(unreadable)?;
+        if kind.is_shard() {
+            self.bytes += storage.size(&item.path).map_err(unreadable)?;
+            return shard::walk(storage, &item.path, kind, &mut |sample| match sample
+                .and_then(|sample| check_sample(&sample, &item.path, &mut desk.decoder))
+            {
+                Ok(()) => self.n_good += 1,
+                Err(fault) => self.bad.push(fault),
+            });
+        }
+        storage.open(&item.path).and_then(|object| object.read_all(&mut desk.buffer)).map_err(unreadable)?;
+        let bytes = desk.buffer.as_slice();
+        self.bytes += bytes.len() as u64;
+        check_image(bytes, &mut desk.decoder).map_err(|reason| Fault::of_file(&item.path, reason))?;
+        self.n_good += 1;
+        Ok(())
+    }
+}
+
+fn check_sample(sample: &shard::Sample<'_>, path: &Path, decoder: &mut ImageDecoder) -> Result<(), Fault> {
+    match sample.content {
+        Content::Encoded(bytes) => {
+            check_image(bytes, decoder).map_err(|reason| Fault::of_record(path, sample.offset, reason))
+        }
+        // The walk has compared their checksum already.
+        Content::Pixels { .. } => Ok(()),
+    }
+}
+
+/// Decodes an image to its last pixel.
+fn check_image(bytes: &[u8], decoder: &mut ImageDecoder) -> Result<(), String> {
+    match Kind::of(&bytes[..bytes.len().min(HEAD)]) {
+        Kind::Image(_) => decoder.decode(bytes).map(|_| ()).map_err(|error| chain(&error)),
+        Kind::Empty => Err("empty file".to_owned()),
+        Kind::Text => Err("not an image: it is text".to_owned()),
+        _ => Err(not_recognised(bytes)),
+    }
+}
