@@ -1,0 +1,87 @@
+//! The machine a run takes place on.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use forebay_record::Environment;
+
+/// Describes this machine and the file system under `data`.
+pub fn describe_environment(data: &Path, version: &str) -> Environment {
+    Environment {
+        version: version.to_owned(),
+        started_at: utc_now(),
+        cpu: field("/proc/cpuinfo", "model name"),
+        n_cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+        memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)),
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned()),
+        data_file_system: file_system_of(data),
+        // SAFETY: no arguments, no memory.
+        root: unsafe { libc::geteuid() } == 0,
+    }
+}
+
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn kibibytes(text: &str) -> Option<u64> {
+    text.strip_suffix("kB")?.trim().parse::<u64>().ok().map(|n| n * 1024)
+}
+
+/// The longest mount point above the path, from `/proc/self/mounts`.
+fn file_system_of(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut best: Option<(usize, String)> = None;
+    for line in mounts.lines() {
+        let mut words = line.split(' ');
+        let (device, point, kind) = (words.next()?, words.next()?, words.next()?);
+        let point = point.replace("\\040", " ");
+        let depth = Path::new(&point).components().count();
+        // A later mount on the same point hides the earlier one.
+        if path.starts_with(&point) && best.as_ref().is_none_or(|(known, _)| depth >= *known) {
+            best = Some((depth, format!("{kind} on {device}")));
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+fn utc_now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    utc(seconds)
+}
+
+/// Seconds since 1970 as a date, by the civil-calendar algorithm with eras of 400 years.
+fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_794_761_045), "2026-11-15T16:44:05Z");
+    }
+
+    #[test]
+    fn the_root_lies_on_some_file_system() {
+        assert!(file_system_of(Path::new("/")).unwrap().contains(" on "));
+    }
+}

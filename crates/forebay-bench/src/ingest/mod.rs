@@ -1,0 +1,11 @@
+//! The ingest micro-benchmark: how fast this machine and this storage can feed training.
+//!
+//! Rounds go over all thread counts before the next round begins, so that a machine that slows down slows all of them;
+//! the first rounds are warm-ups and are not kept.
+
+mod cache;
+mod plan;
+mod run;
+
+pub use plan::{Cache, Io, Plan, ThreadCount};
+pub use run::{Error, Event, run};

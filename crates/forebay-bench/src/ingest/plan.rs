@@ -1,0 +1,72 @@
+//! What an ingest run is going to do: validated, total.
+
+use std::path::PathBuf;
+
+use forebay_format::image::ImageSpec;
+use forebay_storage::{Mode, Profile};
+
+/// How many threads make samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadCount {
+    /// That many.
+    Fixed(usize),
+    /// As many as pay.
+    Auto,
+}
+
+/// What the page cache shall hold when a repeat starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// The files, as the warm-up leaves them.
+    Warm,
+    /// Nothing of them: evicted before each repeat, and proven.
+    Cold,
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Io {
+    /// In this mode.
+    Fixed(Mode),
+    /// In the mode that a short measurement on this disk finds fastest.
+    Auto,
+}
+
+/// An ingest run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// A folder of images, a list, or shards.
+    pub data: PathBuf,
+    /// The thread counts to sweep.
+    pub threads: Vec<ThreadCount>,
+    /// Threads that only read; 0 lets every thread do both.
+    pub readers: usize,
+    /// Samples a batch.
+    pub batch: usize,
+    /// Batches a repeat; `None` for one pass over the data.
+    pub batches: Option<u64>,
+    /// Batches made ahead.
+    pub prefetch: usize,
+    /// Read without decoding.
+    pub read_only: bool,
+    /// What an image becomes.
+    pub image: ImageSpec,
+    /// Whether pre-decoded shards are resized too; otherwise they keep their size.
+    pub resize_pixels: bool,
+    /// Cold or warm.
+    pub cache: Cache,
+    /// How files are read.
+    pub io: Io,
+    /// The device to emulate.
+    pub tier: Option<Profile>,
+    /// Map pre-decoded shards into memory instead of reading them.
+    pub map_shards: bool,
+    /// Rounds that are run and not kept.
+    pub warmups: usize,
+    /// Rounds that are kept.
+    pub repeats: usize,
+    /// Seed of the shuffle.
+    pub seed: u64,
+    /// Give samples in the order in which they arrive.
+    pub first_come: bool,
+}

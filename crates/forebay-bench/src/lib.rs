@@ -1,0 +1,12 @@
+//! Experiments: what is measured, how often, and in which order.
+//!
+//! An experiment takes a validated plan, runs it, tells an observer how it goes, and yields a record. It renders nothing
+//! and prints nothing.
+//!
+//! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
+
+mod environment;
+pub mod ingest;
+mod usage;
+
+pub use environment::describe_environment;

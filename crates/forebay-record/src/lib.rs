@@ -1,0 +1,135 @@
+//! The versioned result of a run: command, environment, raw samples.
+//!
+//! Running and reporting meet here and nowhere else: what runs writes a [`Record`], what reports reads one, also one
+//! that an older version wrote. Raw repeats are kept; the medians beside them can be derived again.
+//!
+//! It is plain data and does no I/O. An unknown quantity is `None`, never a stand-in number.
+//!
+//! ```
+//! use forebay_record::{Record, IngestCell};
+//!
+//! let text = r#"{"schema": "forebay-record/1", "command": "ingest", "cells": []}"#;
+//! let record: Record<IngestCell> = Record::from_json(text)?;
+//! assert_eq!(record.command, "ingest");
+//! # Ok::<(), forebay_record::Error>(())
+//! ```
+
+mod environment;
+mod ingest;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use environment::Environment;
+pub use ingest::{CacheEvidence, CacheState, Failure, IngestCell, IngestRepeat};
+
+/// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
+/// that are added leave it as it is.
+pub const SCHEMA: &str = "forebay-record/1";
+
+/// A text that is not a record we can read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It is not the JSON of such a record.
+    #[error("not a record")]
+    Json(#[from] serde_json::Error),
+    /// It is a record of a version we do not know.
+    #[error("this record has the schema \"{found}\"; this version reads \"{SCHEMA}\"")]
+    Schema {
+        /// The schema it names.
+        found: String,
+    },
+    /// It is a record of another command.
+    #[error("this is a record of \"{found}\", not of \"{expected}\"")]
+    Command {
+        /// The command it is of.
+        found: String,
+        /// The command it should be of.
+        expected: &'static str,
+    },
+}
+
+/// A cell type and the command whose records hold it.
+pub trait Cell: Serialize + DeserializeOwned {
+    /// The command's name.
+    const COMMAND: &'static str;
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DatasetNote {
+    /// Where it lies, as the user named it.
+    pub path: String,
+    /// What the samples lie in: "files", "tfrecord", "tar", "tensor".
+    pub packing: String,
+    /// How many samples.
+    pub n_samples: u64,
+    /// How many files or shards.
+    pub n_files: u64,
+}
+
+/// The result of one run of one command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "C: Cell")]
+pub struct Record<C> {
+    /// [`SCHEMA`] when it was written.
+    pub schema: String,
+    /// The command: "ingest".
+    pub command: String,
+    /// The command line, to repeat it.
+    #[serde(default)]
+    pub command_line: Vec<String>,
+    /// Where it ran.
+    #[serde(default)]
+    pub environment: Environment,
+    /// What it read.
+    #[serde(default)]
+    pub dataset: DatasetNote,
+    /// One entry per combination that was measured.
+    pub cells: Vec<C>,
+    /// What a reader must know to understand the numbers: interruptions, damage, what could not be proven.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl<C: Cell> Record<C> {
+    /// An empty record of the cell's command.
+    pub fn new(command_line: Vec<String>, environment: Environment) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            command: C::COMMAND.to_owned(),
+            command_line,
+            environment,
+            dataset: DatasetNote::default(),
+            cells: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The record as JSON, one object over several lines.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self)
+            .expect("a record has no keys but strings and no number that JSON cannot hold")
+    }
+
+    /// A record from its JSON.
+    ///
+    /// # Errors
+    /// When the text is not a record, or one of an unknown schema or another command.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+            command: String,
+        }
+        let head: Head = serde_json::from_str(text)?;
+        if head.schema != SCHEMA {
+            return Err(Error::Schema { found: head.schema });
+        }
+        if head.command != C::COMMAND {
+            return Err(Error::Command { found: head.command, expected: C::COMMAND });
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+}

@@ -1,0 +1,216 @@
+//! The table of an ingest run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use forebay_record::{CacheState, IngestCell, Record};
+use forebay_units::group_digits;
+
+use crate::table::{Align, Table};
+
+/// Failures shown in full.
+const SHOWN_FAILURES: usize = 5;
+
+/// The record as a table with its notes.
+pub fn ingest(record: &Record<IngestCell>) -> String {
+    let mut out = head(record);
+    if record.cells.is_empty() {
+        out.push_str("nothing was measured\n");
+    } else {
+        out.push_str(&table(&record.cells));
+        out.push('\n');
+        out.push_str(&legend(&record.cells));
+    }
+    out.push_str(&failures(&record.cells));
+    for note in &record.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+fn head(record: &Record<IngestCell>) -> String {
+    let data = &record.dataset;
+    let mut out = format!("{}: {} samples", data.path, group_digits(data.n_samples));
+    if data.packing != "files" {
+        let _ = write!(out, " in {} {} shards", group_digits(data.n_files), data.packing);
+    }
+    if let Some(cell) = record.cells.first() {
+        let what = if cell.read_only { "read only" } else { "read, decode, resize" };
+        let repeats = cell.samples.len();
+        let _ = write!(out, "; {what}; batch {}, prefetch {}; {}", cell.batch, cell.prefetch, cell.storage);
+        let _ = write!(out, "; median of {repeats} repeat{}", if repeats == 1 { "" } else { "s" });
+    }
+    let environment = &record.environment;
+    if let Some(cpu) = &environment.cpu {
+        let _ = write!(out, "\n{} cores of {cpu}", environment.n_cores);
+    }
+    if let Some(file_system) = &environment.data_file_system {
+        let _ = write!(out, ", {file_system}");
+    }
+    out.push_str("\n\n");
+    out
+}
+
+fn table(cells: &[IngestCell]) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("threads", Right),
+        ("images/s", Right),
+        ("±", Right),
+        ("MB/s", Right),
+        ("speed-up", Right),
+        ("CPU s/1000", Right),
+        ("cache", Left),
+        ("failed", Right),
+        ("workers' time", Left),
+        ("harness floor", Right),
+        ("of ceiling", Right),
+    ]);
+    let first = cells[0].images_per_s;
+    for cell in cells {
+        table.row(vec![
+            format!("{}{}", cell.threads, if cell.threads_auto { " (auto)" } else { "" }),
+            rate(cell.images_per_s),
+            cell.spread.map_or("–".to_owned(), |spread| format!("{:.1} %", spread * 100.0)),
+            format!("{:.1}", cell.mb_per_s),
+            format!("{:.2}×", cell.images_per_s / first),
+            format!("{:.3}", cell.cpu_s_per_1000),
+            cache(cell.cache).to_owned(),
+            if cell.failed_samples == 0 { "–".to_owned() } else { group_digits(cell.failed_samples) },
+            shares(&cell.worker_time),
+            cell.floor_images_per_s.map_or("–".to_owned(), |floor| format!("{}/s", rate(floor))),
+            ceiling(cell),
+        ]);
+    }
+    table.render()
+}
+
+fn rate(value: f64) -> String {
+    if value < 100.0 { format!("{value:.1}") } else { group_digits(value.round() as u64) }
+}
+
+fn cache(state: CacheState) -> &'static str {
+    match state {
+        CacheState::Cold => "cold",
+        CacheState::Warm => "warm",
+        CacheState::Mixed => "mixed",
+    }
+}
+
+fn ceiling(cell: &IngestCell) -> String {
+    match cell.ceiling_mb_per_s {
+        Some(ceiling) => format!("{:.0} % of {ceiling:.0} MB/s", cell.mb_per_s / ceiling * 100.0),
+        None => "–".to_owned(),
+    }
+}
+
+/// The activities that took at least one percent, largest first.
+fn shares(worker_time: &BTreeMap<String, f64>) -> String {
+    let total: f64 = worker_time.values().sum();
+    let mut parts: Vec<(&str, f64)> =
+        worker_time.iter().map(|(name, seconds)| (short(name), seconds / total * 100.0)).collect();
+    parts.retain(|(_, share)| *share >= 1.0);
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let words: Vec<String> = parts.iter().map(|(name, share)| format!("{name} {share:.0} %")).collect();
+    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+}
+
+fn short(activity: &str) -> &str {
+    match activity {
+        "opening" => "open",
+        "reading" => "read",
+        "decoding" => "decode",
+        "resizing" => "resize",
+        "waiting_for_slot" => "wait for consumer",
+        "waiting_for_bytes" => "wait for bytes",
+        "waiting_for_decoder" => "wait for decoder",
+        other => other,
+    }
+}
+
+fn legend(cells: &[IngestCell]) -> String {
+    let mut out =
+        "MB = 10^6 bytes moved from storage; ± is half the range of the repeats; the harness floor is the same \
+                   pipeline on null storage without work.\n"
+            .to_owned();
+    if let Some(tier) = cells.iter().find_map(|cell| cell.tier.as_ref()) {
+        let _ = writeln!(
+            out,
+            "The tier {tier} is emulated in this process; cold and warm speak of the real disk below it."
+        );
+    }
+    out
+}
+
+fn failures(cells: &[IngestCell]) -> String {
+    let Some(cell) = cells.iter().find(|cell| cell.failed_samples > 0) else { return String::new() };
+    let mut out = format!("{} samples failed and were left out:\n", group_digits(cell.failed_samples));
+    for failure in cell.failures.iter().take(SHOWN_FAILURES) {
+        let _ = writeln!(out, "  {}: {}", failure.name, failure.reason);
+    }
+    let more = cell.failed_samples.saturating_sub(SHOWN_FAILURES as u64);
+    if more > 0 {
+        let _ = writeln!(out, "  … and {} more; the record has up to 100 of them", group_digits(more));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_record::Environment;
+
+    fn cell(threads: u64, images_per_s: f64) -> IngestCell {
+        let worker_time = [("reading", 0.2), ("decoding", 0.7), ("resizing", 0.1), ("idle", 0.001)];
+        IngestCell {
+            threads,
+            threads_auto: false,
+            readers: 0,
+            batch: 64,
+            prefetch: 1,
+            read_only: false,
+            storage: "local, buffered".to_owned(),
+            tier: None,
+            cache: CacheState::Warm,
+            images_per_s,
+            mb_per_s: images_per_s * 0.112,
+            spread: Some(0.012),
+            cpu_s_per_1000: 1.17,
+            failed_samples: 0,
+            failures: Vec::new(),
+            worker_time: worker_time.map(|(name, seconds)| (name.to_owned(), seconds)).into(),
+            wait_s: 1.0,
+            wall_s: 1.1,
+            floor_images_per_s: Some(1_250_000.0),
+            ceiling_mb_per_s: None,
+            samples: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_table_shows_every_number_with_its_unit() {
+        let mut record = Record::new(vec![], Environment::default());
+        record.dataset.path = "photos".to_owned();
+        record.dataset.packing = "files".to_owned();
+        record.dataset.n_samples = 16_384;
+        record.cells = vec![cell(1, 850.4), cell(2, 1_690.0)];
+        let text = ingest(&record);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("photos: 16,384 samples; read, decode, resize; batch 64, prefetch 1"), "{text}");
+        let header = "threads  images/s      ±   MB/s  speed-up  CPU s/1000  cache  workers' time                       harness floor";
+        assert_eq!(lines[2], header);
+        let row = "      2     1,690  1.2 %  189.3     1.99×       1.170  warm   decode 70 %, read 20 %, resize 10 %    1,250,000/s";
+        assert_eq!(lines[4], row);
+    }
+
+    #[test]
+    fn failures_are_named() {
+        let mut bad = cell(1, 850.0);
+        bad.failed_samples = 7;
+        let failure = |i| forebay_record::Failure { name: format!("{i}.jpg"), reason: "empty".to_owned() };
+        bad.failures = (0..7).map(failure).collect();
+        let text = failures(&[bad]);
+        assert!(text.starts_with("7 samples failed and were left out:\n  0.jpg: empty\n"), "{text}");
+        assert!(text.ends_with("… and 2 more; the record has up to 100 of them\n"), "{text}");
+    }
+}

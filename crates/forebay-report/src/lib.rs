@@ -1,0 +1,12 @@
+//! Records and findings as text for people: terminal tables.
+//!
+//! A report is made from a record alone, on any machine; it runs nothing and opens nothing. JSON is the record's own
+//! form ([`forebay_record::Record::to_json`]). An unknown quantity prints as "–".
+
+mod dataset;
+mod ingest;
+mod table;
+
+pub use dataset::{inspection, verification};
+pub use ingest::ingest;
+pub use table::{Align, Table};
