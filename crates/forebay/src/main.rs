@@ -1,2 +1,25 @@
-//! Stub.
-fn main() {}
+//! forebay: measures, explains and removes the I/O stalls of deep-learning training.
+//!
+//! Exit status: 0 ran and met what was asked, 1 ran and did not, 2 could not run.
+
+mod cli;
+mod data;
+mod ingest;
+mod output;
+mod progress;
+mod report;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let outcome = match cli.command {
+        cli::Command::Data(command) => data::run(command),
+        cli::Command::Ingest(args) => ingest::run(args),
+        cli::Command::Report(args) => report::run(&args),
+    };
+    output::exit_code(outcome)
+}

@@ -1,0 +1,26 @@
+//! The command line: what can be asked for.
+
+use clap::{Parser, Subcommand};
+
+/// Measures, explains and removes the I/O stalls of deep-learning training.
+///
+/// Exit status: 0 ran and met what was asked, 1 ran and did not (bad files, a missed threshold), 2 could not run.
+#[derive(Debug, Parser)]
+#[command(name = "forebay", version, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make, inspect, pack, verify and decode datasets
+    #[command(subcommand)]
+    Data(crate::data::Command),
+    /// Measure how many images a second this machine and this storage can feed
+    ///
+    /// The pipeline is list → shuffle → map (read, decode, resize) → ignore errors → batch, iterated until consumed.
+    Ingest(crate::ingest::Args),
+    /// Show records of earlier runs again
+    Report(crate::report::Args),
+}

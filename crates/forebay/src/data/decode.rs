@@ -1,0 +1,77 @@
+//! `forebay data decode`: the pixels ingest would give, as a NumPy array to look at or to compare with.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_format::npy;
+use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
+use forebay_storage::Local;
+use forebay_units::group_digits;
+
+use crate::ingest::{parse_dtype, parse_layout, parse_size};
+use crate::output::{Outcome, print};
+use crate::progress;
+
+/// The flags of `forebay data decode`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A folder, a list, an image, or TFRecord or tar shards
+    path: PathBuf,
+
+    /// The array's file, in NumPy's format; images in the source's order
+    #[arg(long, value_name = "FILE.npy")]
+    to: PathBuf,
+
+    /// Output size in pixels
+    #[arg(long, default_value = "224", value_parser = parse_size, value_name = "N|WxH")]
+    size: (u32, u32),
+
+    /// Type of the values
+    #[arg(long, default_value = "f32", value_parser = parse_dtype, value_name = "f32|u8")]
+    dtype: Dtype,
+
+    /// Order of the values
+    #[arg(long, default_value = "nhwc", value_parser = parse_layout, value_name = "nhwc|nchw")]
+    layout: Layout,
+
+    /// Decode JPEG at 1/2, 1/4 or 1/8 where that still covers the output: faster, other pixels
+    #[arg(long)]
+    scaled: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    let source = Source::discover(Arc::new(Local::default()), &args.path)?;
+    if source.pixels().is_some() {
+        bail!("{} holds decoded images already", args.path.display());
+    }
+    let n = source.n_samples();
+    let (width, height) = args.size;
+    let spec = ImageSpec { width, height, dtype: args.dtype, layout: args.layout, scaled_dct: args.scaled };
+    let cannot = || format!("cannot write {}", args.to.display());
+    let mut file = BufWriter::new(File::create(&args.to).with_context(cannot)?);
+    file.write_all(&npy::header(args.dtype, &shape(n, &spec))).with_context(cannot)?;
+    let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
+    let bar = progress::images(n as u64);
+    for batch in pipeline.iter()? {
+        // A bad image stops it: rows would no longer be those of the files.
+        let batch = batch?;
+        file.write_all(batch.data()).with_context(cannot)?;
+        bar.inc(batch.len() as u64);
+    }
+    file.flush().with_context(cannot)?;
+    bar.finish_and_clear();
+    print(&format!("{}: {} images\n", args.to.display(), group_digits(n as u64)))?;
+    Ok(Outcome::Met)
+}
+
+fn shape(n: usize, spec: &ImageSpec) -> [usize; 4] {
+    let (width, height) = (spec.width as usize, spec.height as usize);
+    match spec.layout {
+        Layout::Nhwc => [n, height, width, 3],
+        Layout::Nchw => [n, 3, height, width],
+    }
+}

@@ -1,0 +1,83 @@
+//! `forebay data make`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
+use forebay_units::{Bytes, group_digits};
+
+use super::with_progress;
+use crate::ingest::parse_size;
+use crate::output::{Outcome, print};
+
+/// The flags of `forebay data make`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// imagenet: median 112 KB, about 480x415; caltech101: 102 classes, median 12 KB
+    #[arg(value_parser = parse_profile, value_name = "imagenet|caltech101")]
+    profile: Profile,
+
+    /// Where to make it; a second run goes on where the first one stopped
+    dir: PathBuf,
+
+    /// How many images; the profile's own number by default
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+
+    /// Seed of everything in the images
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    seed: u64,
+
+    /// Median file size
+    #[arg(long, value_name = "SIZE")]
+    median_size: Option<Bytes>,
+
+    /// Spread of the file sizes: the standard deviation of their logarithm
+    #[arg(long, value_name = "SIGMA")]
+    sigma: Option<f64>,
+
+    /// All images of this size, instead of the profile's mix
+    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    dimensions: Option<(u32, u32)>,
+
+    /// Number of class folders
+    #[arg(long, value_name = "N")]
+    classes: Option<u32>,
+
+    /// Worker threads; one a core by default
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn parse_profile(text: &str) -> Result<Profile, String> {
+    let known = Profile::ALL.into_iter().find(|profile| profile.name() == text);
+    known.ok_or_else(|| "give imagenet or caltech101".to_owned())
+}
+
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    let spec = MakeSpec {
+        count: args.count,
+        seed: args.seed,
+        median_size: args.median_size,
+        sigma: args.sigma,
+        dimensions: args.dimensions,
+        classes: args.classes,
+        ..MakeSpec::new(args.profile)
+    };
+    let plan = MakePlan::new(&spec)?;
+    let dir = args.dir.display();
+    if args.dry_run {
+        let (count, classes) = (group_digits(plan.count()), plan.parameters().classes);
+        print(&format!("{dir}: {count} images in {classes} classes, about {}\n", plan.expected_bytes()))?;
+        return Ok(Outcome::Met);
+    }
+    let made = with_progress("making", args.threads, |control| make(&plan, &args.dir, control))?;
+    let kept =
+        if made.n_kept > 0 { format!(", {} of them there already", group_digits(made.n_kept)) } else { String::new() };
+    print(&format!("{dir}: {} images, {}{kept}\n", group_digits(made.n_files), made.bytes))?;
+    Ok(Outcome::Met)
+}

@@ -1,0 +1,159 @@
+//! `forebay data pack`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, pack, unpack};
+use forebay_format::tfrecord::Compression;
+use forebay_units::{Bytes, group_digits};
+
+use super::with_progress;
+use crate::ingest::parse_size;
+use crate::output::{Outcome, print, remark};
+
+/// The flags of `forebay data pack`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Image files (a folder or a list); with `--to files`, TFRecord or tar shards
+    input: PathBuf,
+
+    /// Where to put the shards; a second run goes on where the first one stopped
+    out: PathBuf,
+
+    /// What to make
+    #[arg(long, value_enum)]
+    to: Target,
+
+    /// Size of tensor images in pixels; 256x256 by default
+    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    size: Option<(u32, u32)>,
+
+    /// A shard is ended before it would become larger than this
+    #[arg(long, default_value = "128MiB", value_name = "SIZE")]
+    shard_size: Bytes,
+
+    /// Compress each TFRecord shard as a whole
+    #[arg(long, value_enum, value_name = "gzip|zlib")]
+    compression: Option<CompressionArg>,
+
+    /// Keep the files' order instead of mixing the classes over the shards
+    #[arg(long)]
+    keep_order: bool,
+
+    /// Seed of the mixing
+    #[arg(long, default_value_t = 0, value_name = "S", conflicts_with = "keep_order")]
+    seed: u64,
+
+    /// Stop at the first bad input instead of leaving it out
+    #[arg(long)]
+    strict: bool,
+
+    /// Worker threads; one a core by default
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    Tfrecord,
+    Tar,
+    Tensor,
+    Files,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CompressionArg {
+    Gzip,
+    Zlib,
+}
+
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    if args.compression.is_some() && args.to != Target::Tfrecord {
+        bail!("--compression belongs to --to tfrecord");
+    }
+    if args.size.is_some() && args.to != Target::Tensor {
+        bail!("--size belongs to --to tensor");
+    }
+    match packing(&args) {
+        Some(packing) => run_pack(&args, packing),
+        None => run_unpack(&args),
+    }
+}
+
+fn packing(args: &Args) -> Option<Packing> {
+    let (width, height) = args.size.unwrap_or((256, 256));
+    let compression = match args.compression {
+        None => Compression::None,
+        Some(CompressionArg::Gzip) => Compression::Gzip,
+        Some(CompressionArg::Zlib) => Compression::Zlib,
+    };
+    match args.to {
+        Target::Tfrecord => Some(Packing::TfRecord { compression }),
+        Target::Tar => Some(Packing::Tar),
+        Target::Tensor => Some(Packing::Tensor { width, height }),
+        Target::Files => None,
+    }
+}
+
+fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
+    let options = PackOptions {
+        shard_size: args.shard_size,
+        shuffle: (!args.keep_order).then_some(args.seed),
+        stop_at_bad: args.strict,
+        ..PackOptions::new(packing)
+    };
+    let plan = PackPlan::new(&args.input, options)?;
+    let out = args.out.display();
+    if args.dry_run {
+        let (files, shards) = (group_digits(plan.n_files()), group_digits(plan.n_shards()));
+        print(&format!(
+            "{out}: {files} files into {shards} {} shards, about {}\n",
+            packing.name(),
+            plan.expected_bytes()
+        ))?;
+        return Ok(Outcome::Met);
+    }
+    let packed = with_progress("packing", args.threads, |control| pack(&plan, &args.out, control))?;
+    let (samples, shards) = (group_digits(packed.n_samples), group_digits(packed.n_shards));
+    print(&format!(
+        "{out}: {samples} samples in {shards} {} shards, {}{}\n",
+        packing.name(),
+        packed.bytes,
+        kept(packed.n_kept)
+    ))?;
+    Ok(judge(&packed.skipped))
+}
+
+fn run_unpack(args: &Args) -> Result<Outcome> {
+    if args.dry_run {
+        bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
+    }
+    let done =
+        with_progress("unpacking", args.threads, |control| unpack(&args.input, &args.out, args.strict, control))?;
+    print(&format!(
+        "{}: {} files, {}{}\n",
+        args.out.display(),
+        group_digits(done.n_files),
+        done.bytes,
+        kept(done.n_kept)
+    ))?;
+    Ok(judge(&done.skipped))
+}
+
+fn kept(n: u64) -> String {
+    if n == 0 { String::new() } else { format!("; {} were there already", group_digits(n)) }
+}
+
+fn judge(skipped: &[Fault]) -> Outcome {
+    if skipped.is_empty() {
+        return Outcome::Met;
+    }
+    remark(&format!("forebay: {} bad inputs were left out:", skipped.len()));
+    skipped.iter().for_each(|fault| remark(&format!("  {fault}")));
+    Outcome::Missed
+}

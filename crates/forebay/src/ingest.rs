@@ -1,0 +1,216 @@
+//! `forebay ingest`: flags in, plan built, experiment run, table out.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args as ClapArgs;
+use forebay_bench::ingest::{Cache, Event, Io, Plan, ThreadCount};
+use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_record::IngestCell;
+use forebay_storage::Profile;
+use indicatif::ProgressBar;
+
+use crate::output::{JsonTarget, Outcome, give, remark};
+use crate::{progress, stop};
+
+/// The flags of `forebay ingest`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
+    data: PathBuf,
+
+    /// Threads that make samples; a list is swept, `auto` finds the knee
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8", value_parser = parse_threads, value_name = "N,…|auto")]
+    threads: Vec<ThreadCount>,
+
+    /// Threads that only read, ahead of those that decode; 0 lets every thread do both
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    readers: usize,
+
+    /// Samples a batch
+    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+
+    /// Batches a repeat; one pass over the data by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
+
+    /// Batches made ahead of the consumer; 0 works only while the consumer waits
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    prefetch: usize,
+
+    /// Read without decoding
+    #[arg(long)]
+    read_only: bool,
+
+    /// Evict the files before each repeat, and prove it
+    #[arg(long, conflicts_with = "warm")]
+    cold: bool,
+
+    /// Leave the page cache as the warm-up fills it (the default)
+    #[arg(long)]
+    warm: bool,
+
+    /// Emulate a device in this process: hdd, ssd, optane or lustre
+    #[arg(long, value_name = "NAME")]
+    tier: Option<Profile>,
+
+    /// How files are read: buffered, direct, uring, uring-direct, or auto to measure and choose
+    #[arg(long, default_value = "buffered", value_parser = parse_io, value_name = "MODE")]
+    io: Io,
+
+    /// Output size in pixels; 224x224 by default, and tensor shards keep their own
+    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    size: Option<(u32, u32)>,
+
+    /// Type of the output values
+    #[arg(long, default_value = "f32", value_parser = parse_dtype, value_name = "f32|u8")]
+    dtype: Dtype,
+
+    /// Order of the output values
+    #[arg(long, default_value = "nhwc", value_parser = parse_layout, value_name = "nhwc|nchw")]
+    layout: Layout,
+
+    /// Decode JPEG at 1/2, 1/4 or 1/8 where that still covers the output: faster, other pixels
+    #[arg(long)]
+    scaled: bool,
+
+    /// Map tensor shards into memory instead of reading them
+    #[arg(long)]
+    mmap: bool,
+
+    /// Give samples in the order in which they arrive, not in the seeded one
+    #[arg(long)]
+    first_come: bool,
+
+    /// Rounds that are run and not kept
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    warmups: usize,
+
+    /// Rounds that are kept: median and spread are over these
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+
+    /// Seed of the shuffle
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    seed: u64,
+
+    /// Exit with status 1 when the fastest cell is below this many images a second
+    #[arg(long, value_name = "RATE")]
+    min_images_per_s: Option<f64>,
+
+    /// Write the record to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    let json = args.json.as_deref().map(JsonTarget::from);
+    if let Some(json) = &json {
+        json.check()?;
+    }
+    let threshold = args.min_images_per_s;
+    let plan = args.into_plan()?;
+    let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
+    let command_line = std::env::args().collect();
+    let mut bar = ProgressBar::hidden();
+    let mut observe = |event: Event| match event {
+        Event::Started { images } => bar = progress::images(images),
+        Event::Repeat { what } => bar.set_message(what),
+        Event::Advanced { images } => bar.inc(images),
+    };
+    let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
+    bar.finish_and_clear();
+    let record = record?;
+    give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    Ok(judge(&record.cells, threshold))
+}
+
+/// Whether what was asked for was met.
+fn judge(cells: &[IngestCell], threshold: Option<f64>) -> Outcome {
+    let best = cells.iter().map(|cell| cell.images_per_s).fold(0.0, f64::max);
+    match threshold {
+        _ if cells.is_empty() => Outcome::Missed,
+        Some(wanted) if best < wanted => {
+            remark(&format!("forebay: {best:.0} images/s, less than the {wanted:.0} asked for"));
+            Outcome::Missed
+        }
+        _ => Outcome::Met,
+    }
+}
+
+impl Args {
+    fn into_plan(self) -> Result<Plan> {
+        if self.threads.is_empty() {
+            bail!("--threads: give at least one number, or auto");
+        }
+        let (width, height) = self.size.unwrap_or((224, 224));
+        let spec = ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled };
+        // Tensor shards keep their own size unless one is asked for; type and layout hold for them too.
+        let image_is_given = self.size.is_some();
+        Ok(Plan {
+            data: self.data,
+            threads: self.threads,
+            readers: self.readers,
+            batch: self.batch as usize,
+            batches: self.batches,
+            prefetch: self.prefetch,
+            read_only: self.read_only,
+            image: spec,
+            resize_pixels: image_is_given,
+            cache: if self.cold { Cache::Cold } else { Cache::Warm },
+            io: self.io,
+            tier: self.tier,
+            map_shards: self.mmap,
+            warmups: self.warmups,
+            repeats: self.repeats as usize,
+            seed: self.seed,
+            first_come: self.first_come,
+        })
+    }
+}
+
+fn parse_threads(text: &str) -> Result<ThreadCount, String> {
+    match text {
+        "auto" => Ok(ThreadCount::Auto),
+        _ => match text.parse() {
+            Ok(n @ 1..=1024) => Ok(ThreadCount::Fixed(n)),
+            _ => Err("give a number from 1 to 1024, or auto".to_owned()),
+        },
+    }
+}
+
+fn parse_io(text: &str) -> Result<Io, String> {
+    match text {
+        "auto" => Ok(Io::Auto),
+        _ => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
+    }
+}
+
+/// "224" or "320x240" (width times height).
+pub(crate) fn parse_size(text: &str) -> Result<(u32, u32), String> {
+    let side = |text: &str| match text.parse() {
+        Ok(n @ 1..=16_384) => Ok(n),
+        _ => Err("give a side from 1 to 16384 pixels, or WIDTHxHEIGHT".to_owned()),
+    };
+    match text.split_once(['x', 'X', '×']) {
+        None => side(text).map(|n| (n, n)),
+        Some((width, height)) => Ok((side(width)?, side(height)?)),
+    }
+}
+
+pub(crate) fn parse_dtype(text: &str) -> Result<Dtype, String> {
+    match text {
+        "f32" => Ok(Dtype::F32),
+        "u8" => Ok(Dtype::U8),
+        _ => Err("give f32 or u8".to_owned()),
+    }
+}
+
+pub(crate) fn parse_layout(text: &str) -> Result<Layout, String> {
+    match text {
+        "nhwc" => Ok(Layout::Nhwc),
+        "nchw" => Ok(Layout::Nchw),
+        _ => Err("give nhwc or nchw".to_owned()),
+    }
+}
