@@ -109,6 +109,11 @@ impl Dataset {
         self
     }
 
+    /// Whether samples can be read in any order at the price of one read each: not so in compressed shards.
+    pub fn packing_is_seekable(&self) -> bool {
+        !matches!(self.source.index.packing, Packing::CompressedTfRecord(_))
+    }
+
     /// How many samples there are; `None` when they never end.
     pub fn n_samples(&self) -> Option<u64> {
         self.chain.len()
@@ -348,7 +353,7 @@ impl Batched {
         if self.mapped.map.sample_bytes() == 0 {
             return Err(Error::Plan { stage: "map", reason: "a sample takes at least one byte".to_owned() });
         }
-        if matches!(dataset.source.index.packing, Packing::CompressedTfRecord(_)) && dataset.shuffled_whole {
+        if !dataset.packing_is_seekable() && dataset.shuffled_whole {
             let reason = "a compressed shard can only be read as a whole, so a full shuffle would expand it for every \
                           sample; use shuffle_groups, interleave and shuffle_buffer";
             return Err(Error::Plan { stage: "shuffle", reason: reason.to_owned() });
