@@ -107,12 +107,8 @@ impl Image<'_> {
             match (plane.edge, i + 1 < blocks.len()) {
                 (8, true) => planes.put_pair(self.level, [job(i), job(i + 1)]),
                 (8, false) => planes.put_one(self.level, job(i)),
-                (edge, has_second) => {
-                    planes.put_reduced(edge, &job(i));
-                    if has_second {
-                        planes.put_reduced(edge, &job(i + 1));
-                    }
-                }
+                (edge, true) => planes.put_reduced_pair(self.level, edge, [job(i), job(i + 1)]),
+                (edge, false) => planes.put_reduced(edge, &job(i)),
             }
         }
     }
@@ -128,7 +124,7 @@ struct Reading<'a, 'b> {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn read_blocks_avx2(reading: Reading<'_, '_>) -> Result<(), Error> {
     read_blocks(Level::Avx2, reading)
 }

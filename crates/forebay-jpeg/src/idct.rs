@@ -9,6 +9,8 @@ use crate::simd::Level;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::dequantise as dequantise_avx2;
 
 /// Fractional bits of the constants.
 const CONST_BITS: u32 = 13;
@@ -115,7 +117,8 @@ pub(crate) fn saturate(value: i32) -> u8 {
     (value.clamp(-128, 127) + 128) as u8
 }
 
-fn saturate_16(value: i32) -> i16 {
+/// The nearest value of 16 bits.
+pub(crate) fn saturate_16(value: i32) -> i16 {
     value.clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 

@@ -90,9 +90,15 @@ impl Planes {
         idct::pair(level, [job, nowhere], &mut self.samples);
     }
 
+    /// Reconstructs two blocks with the same edge, which is below 8.
+    #[inline(always)]
+    pub(crate) fn put_reduced_pair(&mut self, level: Level, edge: usize, jobs: [Job<'_>; 2]) {
+        scale::pair(level, edge, jobs, &mut self.samples);
+    }
+
     /// Reconstructs a block with an edge below 8.
     pub(crate) fn put_reduced(&mut self, edge: usize, job: &Job<'_>) {
-        scale::reduced(edge, job, &mut self.samples);
+        scale::one(edge, job, &mut self.samples);
     }
 
     /// Fills the margins next to the image, once all blocks of a row of MCUs are there.

@@ -3,13 +3,34 @@
 //! The 4x4 and 2x2 transforms are the 8-point one with only the outputs computed that the smaller grid has, as in
 //! libjpeg: the coefficients that contribute nothing to them (the fourth, and for 2x2 all even ones) are not read.
 
-use crate::idct::{Job, descale, saturate};
+use crate::idct::{Job, descale, saturate, saturate_16};
+use crate::simd::Level;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 
 const CONST_BITS: u32 = 13;
 const PASS1_BITS: u32 = 2;
 
+/// Reconstructs two blocks to `edge` by `edge` samples, `edge` being 4, 2 or 1.
+#[inline(always)]
+pub(crate) fn pair(level: Level, edge: usize, jobs: [Job<'_>; 2], samples: &mut [u8]) {
+    match (level, edge) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level says that the CPU has AVX2.
+        (Level::Avx2, 4) => unsafe { avx2::four(jobs, samples) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        (Level::Avx2, 2) => unsafe { avx2::two(jobs, samples) },
+        _ => {
+            one(edge, &jobs[0], samples);
+            one(edge, &jobs[1], samples);
+        }
+    }
+}
+
 /// Reconstructs a block to `edge` by `edge` samples, `edge` being 4, 2 or 1.
-pub(crate) fn reduced(edge: usize, job: &Job<'_>, samples: &mut [u8]) {
+pub(crate) fn one(edge: usize, job: &Job<'_>, samples: &mut [u8]) {
     match edge {
         4 => separable::<4>(job, samples, four, 1),
         2 => separable::<2>(job, samples, two, 2),
@@ -22,11 +43,16 @@ fn coefficient(job: &Job<'_>, i: usize) -> i32 {
 }
 
 /// Columns, then rows, with `gain` more bits in the products than the full transform has.
-fn separable<const N: usize>(job: &Job<'_>, samples: &mut [u8], transform: fn([i32; 8]) -> [i32; N], gain: u32) {
-    let columns: [[i32; N]; 8] = std::array::from_fn(|x| {
-        let column = std::array::from_fn(|y| coefficient(job, 8 * y + x));
-        transform(column).map(|v| descale(v, CONST_BITS - PASS1_BITS + gain))
-    });
+#[inline(always)]
+fn separable<const N: usize>(job: &Job<'_>, samples: &mut [u8], transform: impl Fn([i32; 8]) -> [i32; N], gain: u32) {
+    let mut columns = [[0; N]; 8];
+    for (x, output) in columns.iter_mut().enumerate() {
+        // The columns that are multiples of the edge (4, or 2, 4 and 6) contribute nothing to the rows.
+        if x == 0 || !x.is_multiple_of(N) {
+            let column = std::array::from_fn(|y| coefficient(job, 8 * y + x));
+            *output = transform(column).map(|v| saturate_16(descale(v, CONST_BITS - PASS1_BITS + gain)).into());
+        }
+    }
     for y in 0..N {
         let row = transform(columns.map(|column| column[y]));
         let row = row.map(|v| saturate(descale(v, CONST_BITS + PASS1_BITS + 3 + gain)));
@@ -51,4 +77,31 @@ fn two(c: [i32; 8]) -> [i32; 2] {
 
 fn sum<const N: usize>(products: [(i32, i32); N]) -> i32 {
     products.into_iter().fold(0, |total, (a, b)| total.wrapping_add(a.wrapping_mul(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pair;
+    use crate::idct::Job;
+    use crate::simd::Level;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn every_level_reduces_alike(
+            a in prop::collection::vec(-1024i16..=1024, 64),
+            b in prop::collection::vec(any::<i16>(), 64),
+            quant in prop::collection::vec(-300i16..300, 64),
+            edge in prop::sample::select(vec![1, 2, 4]),
+        ) {
+            let quant: &[i16; 64] = quant.first_chunk().unwrap();
+            let jobs = [(&a, 3), (&b, 100)]
+                .map(|(c, at)| Job { coefficients: c.first_chunk().unwrap(), quant, at, stride: 11 });
+            let (mut portable, mut vector) = ([0; 200], [0; 200]);
+            pair(Level::Portable, edge, jobs, &mut portable);
+            pair(Level::detect(), edge, jobs, &mut vector);
+            prop_assert_eq!(portable, vector);
+        }
+    }
 }

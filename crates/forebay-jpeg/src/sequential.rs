@@ -101,7 +101,7 @@ impl Default for Blocks {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn mcu_row_avx2(
     n_mcus: usize,
     slots: &[Slot<'_>],
@@ -135,7 +135,7 @@ fn mcu_row_on(
             }
             blocks.waiting[blocks.n_waiting & 1] = (i, slot.at + mcu * slot.step);
             blocks.n_waiting += 1;
-            if blocks.n_waiting == 2 || slot.edge != 8 {
+            if blocks.n_waiting == 2 {
                 blocks.transform(level, slots, planes);
             }
         }
@@ -144,19 +144,19 @@ fn mcu_row_on(
 }
 
 impl Blocks {
-    /// Transforms the waiting blocks: two of edge 8, or any mix of them with smaller ones.
+    /// Transforms two waiting blocks.
     #[inline(always)]
     fn transform(&mut self, level: Level, slots: &[Slot<'_>], planes: &mut Planes) {
         let (a, b) = (&slots[self.waiting[0].0], &slots[self.waiting[1].0]);
-        if self.n_waiting < 2 || a.edge != 8 || b.edge != 8 {
-            return self.flush(level, slots, planes);
-        }
         let jobs = [self.job(0, a), self.job(1, b)];
-        if self.last == 0 {
-            planes.put_flat(&jobs[0]);
-            planes.put_flat(&jobs[1]);
-        } else {
-            planes.put_pair(level, jobs);
+        match (a.edge, b.edge) {
+            (8, 8) if self.last == 0 => {
+                planes.put_flat(&jobs[0]);
+                planes.put_flat(&jobs[1]);
+            }
+            (8, 8) => planes.put_pair(level, jobs),
+            (p, q) if p == q => planes.put_reduced_pair(level, p, jobs),
+            _ => return self.flush(level, slots, planes),
         }
         self.clear();
     }

@@ -5,7 +5,7 @@
 pub(crate) enum Level {
     /// What the target always has.
     Portable,
-    /// AVX2, BMI1, BMI2 and LZCNT.
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
@@ -18,6 +18,7 @@ impl Level {
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
         {
             return Level::Avx2;
         }

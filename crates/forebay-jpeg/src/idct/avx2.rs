@@ -19,9 +19,10 @@ pub(super) fn pair(jobs: [Job<'_>; 2], samples: &mut [u8]) {
     store(pixels, jobs, samples);
 }
 
+/// Rows of both blocks, multiplied by their quantisation tables.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn dequantise(jobs: [Job<'_>; 2]) -> Rows {
+pub(crate) fn dequantise(jobs: [Job<'_>; 2]) -> Rows {
     std::array::from_fn(|y| {
         let c = join(jobs[0].coefficients, jobs[1].coefficients, y);
         let q = join(jobs[0].quant, jobs[1].quant, y);

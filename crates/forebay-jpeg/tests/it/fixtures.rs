@@ -92,3 +92,15 @@ fn output_memory_is_reused() {
     decoder.decode_rgb(&read("420-7x9.jpg"), Scale::Full, &mut out).unwrap();
     assert_eq!((out.as_ptr(), out.capacity(), out.len()), (pointer, capacity, 3 * 7 * 9));
 }
+
+#[test]
+fn decoder_can_be_sent_to_another_thread() {
+    let mut decoder = Decoder::new();
+    let data = read("420-16x16.jpg");
+    let n_bytes = std::thread::spawn(move || {
+        let mut out = Vec::new();
+        decoder.decode_rgb(&data, Scale::Full, &mut out).unwrap();
+        out.len()
+    });
+    assert_eq!(n_bytes.join().unwrap(), 3 * 16 * 16);
+}
