@@ -1,0 +1,128 @@
+//! Small valid inputs to start from.
+
+use forebay_format::example::{ExampleWriter, ImageExample};
+use forebay_format::image::ImageKind;
+use forebay_format::tensor::{Shape, ShardWriter};
+use forebay_format::{tar, tfrecord};
+use jpeg_encoder::{ColorType as JpegColor, Encoder as JpegEncoder, SamplingFactor};
+use png::{BitDepth, ColorType};
+
+pub fn jpeg() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for sampling in [SamplingFactor::R_4_4_4, SamplingFactor::R_4_2_0, SamplingFactor::R_4_2_2, SamplingFactor::R_4_4_0]
+    {
+        for progressive in [false, true] {
+            for restart in [0, 3] {
+                seeds.push(one_jpeg(JpegColor::Rgb, 3, sampling, progressive, restart));
+            }
+        }
+    }
+    seeds.push(one_jpeg(JpegColor::Luma, 1, SamplingFactor::R_4_4_4, false, 0));
+    seeds.push(one_jpeg(JpegColor::Luma, 1, SamplingFactor::R_4_4_4, true, 0));
+    seeds.push(one_jpeg(JpegColor::Cmyk, 4, SamplingFactor::R_4_2_0, false, 0));
+    seeds.push(one_jpeg(JpegColor::CmykAsYcck, 4, SamplingFactor::R_4_4_4, true, 2));
+    seeds
+}
+
+fn one_jpeg(color: JpegColor, channels: usize, sampling: SamplingFactor, progressive: bool, restart: u16) -> Vec<u8> {
+    let (width, height) = (41, 35);
+    let mut out = Vec::new();
+    let mut encoder = JpegEncoder::new(&mut out, 80);
+    encoder.set_sampling_factor(sampling);
+    encoder.set_progressive(progressive);
+    encoder.set_restart_interval(restart);
+    encoder.encode(&texture(width * height * channels), width as u16, height as u16, color).expect("encodes to memory");
+    out
+}
+
+pub fn png() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (color, channels) in [
+        (ColorType::Grayscale, 1_usize),
+        (ColorType::GrayscaleAlpha, 2),
+        (ColorType::Rgb, 3),
+        (ColorType::Rgba, 4),
+        (ColorType::Indexed, 1),
+    ] {
+        for (depth, bits) in [(BitDepth::One, 1), (BitDepth::Four, 4), (BitDepth::Eight, 8), (BitDepth::Sixteen, 16)] {
+            let small_only = matches!(color, ColorType::Grayscale | ColorType::Indexed);
+            if (bits < 8 && !small_only) || (bits == 16 && color == ColorType::Indexed) {
+                continue;
+            }
+            seeds.push(one_png(color, depth, (13 * channels * bits).div_ceil(8)));
+        }
+    }
+    seeds
+}
+
+fn one_png(color: ColorType, depth: BitDepth, row_bytes: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = png::Encoder::new(&mut out, 13, 9);
+    encoder.set_color(color);
+    encoder.set_depth(depth);
+    if color == ColorType::Indexed {
+        encoder.set_palette(texture(768));
+        encoder.set_trns(vec![0, 128]);
+    }
+    let mut writer = encoder.write_header().expect("writes to memory");
+    writer.write_image_data(&texture(row_bytes * 9)).expect("writes to memory");
+    drop(writer);
+    out
+}
+
+pub fn example() -> Vec<Vec<u8>> {
+    let image = ImageExample {
+        encoded: b"encoded",
+        format: Some(ImageKind::Jpeg),
+        label: Some(-7),
+        filename: Some("a/b.jpg"),
+        height: Some(4),
+        width: Some(5),
+    };
+    let mixed = ExampleWriter::new().bytes("b", &[b"x", b""]).floats("f", &[1.5, -2.0]).ints("i", &[i64::MIN, 300, 0]);
+    // The same with unpacked numbers.
+    let unpacked =
+        b"\x0a\x18\x0a\x09\x0a\x01i\x12\x04\x1a\x02\x08\x07\x0a\x0b\x0a\x01f\x12\x06\x12\x05\x0d\0\0\x80\x3f";
+    vec![image.to_bytes(), mixed.finish(), unpacked.to_vec(), Vec::new()]
+}
+
+pub fn tfrecord() -> Vec<Vec<u8>> {
+    let mut plain = Vec::new();
+    example().iter().for_each(|payload| tfrecord::append(&mut plain, payload));
+    [tfrecord::Compression::None, tfrecord::Compression::Gzip, tfrecord::Compression::Zlib]
+        .map(|kind| tfrecord::compress(&plain, kind).expect("compresses to memory"))
+        .to_vec()
+}
+
+pub fn tar() -> Vec<Vec<u8>> {
+    let mut plain = Vec::new();
+    for path in ["a.jpg", "a.cls", "b.cls", "__meta__"] {
+        tar::append_file(&mut plain, path, b"12").expect("a good path");
+    }
+    let mut long = Vec::new();
+    for path in [format!("{}/n.jpg", "d".repeat(120)), format!("{}.cls", "é".repeat(150))] {
+        tar::append_file(&mut long, &path, &[7; 600]).expect("a good path");
+    }
+    let mut gnu = Vec::new();
+    tar::append_file(&mut gnu, "././@LongLink", b"long.jpg\0").expect("a good path");
+    gnu[156] = b'L';
+    tar::append_file(&mut gnu, "short", b"data").expect("a good path");
+    let mut archives = vec![plain, long, gnu];
+    archives.iter_mut().for_each(tar::finish);
+    archives.iter_mut().for_each(|archive| crate::repair::tar(archive));
+    archives
+}
+
+pub fn tensor() -> Vec<Vec<u8>> {
+    let shard = |n_samples: u64| {
+        let mut writer = ShardWriter::new(Shape { height: 3, width: 4, channels: 3 }).expect("a good shape");
+        (0..n_samples).for_each(|n| writer.append(&texture(36), 5, n).expect("a whole sample"));
+        writer.finish().expect("a small shard")
+    };
+    vec![shard(0), shard(1), shard(3)]
+}
+
+/// Bytes that vary slowly here and fast there.
+fn texture(len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n / 5 + n * n / 97 * (n % 3)) as u8).collect()
+}

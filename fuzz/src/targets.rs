@@ -1,0 +1,159 @@
+//! What is fuzzed: one line per decoder.
+
+use forebay_format::example::{Example, ImageExample, find};
+use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec, Layout};
+use forebay_format::tar::{Entries, SampleScanner, Samples, parse_sample};
+use forebay_format::tensor::Shard;
+use forebay_format::tfrecord::{Compression, FrameScanner, Records, decompress, parse_frame};
+use forebay_format::{Error, Scanner, Span};
+use forebay_jpeg::{Decoder, Limits, Scale};
+
+use crate::{repair, seeds};
+
+/// A decoder, inputs to start from, and how to make their checksums fit again.
+pub struct Target {
+    pub name: &'static str,
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    pub repair: fn(&mut [u8]),
+    /// Decodes and says how it went. May panic only if there is a bug.
+    pub run: fn(&[u8]) -> String,
+}
+
+pub const TARGETS: &[Target] = &[
+    Target { name: "jpeg", seeds: seeds::jpeg, repair: repair::nothing, run: jpeg },
+    Target { name: "png", seeds: seeds::png, repair: repair::png, run: png },
+    Target { name: "tfrecord", seeds: seeds::tfrecord, repair: repair::tfrecord, run: tfrecord },
+    Target { name: "example", seeds: seeds::example, repair: repair::nothing, run: example },
+    Target { name: "tar", seeds: seeds::tar, repair: repair::tar, run: tar },
+    Target { name: "tensor", seeds: seeds::tensor, repair: repair::tensor, run: tensor },
+];
+
+/// Images beyond this are valid but only cost time.
+const PIXELS_MAX: u64 = 1 << 20;
+
+fn jpeg(input: &[u8]) -> String {
+    let info = outcome(&Decoder::info(input));
+    let limits = Limits { max_pixels: PIXELS_MAX, ..Limits::default() };
+    let mut decoder = Decoder::with_limits(limits);
+    let mut rgb = Vec::new();
+    let scaled = [Scale::Full, Scale::Half, Scale::Quarter, Scale::Eighth].map(|scale| {
+        let result = decoder.decode_rgb(input, scale, &mut rgb);
+        if let Ok(info) = result {
+            assert_eq!(rgb.len(), info.output_width as usize * info.output_height as usize * 3);
+        }
+        outcome(&result)
+    });
+    format!("{info}, {}", scaled.join(", "))
+}
+
+fn png(input: &[u8]) -> String {
+    match image::info(input) {
+        Ok(info) if u64::from(info.width) * u64::from(info.height) > PIXELS_MAX => "large".to_owned(),
+        Ok(_) => outcome(&decode_into(input)),
+        // A header that cannot be read must not decode either.
+        Err(error) => {
+            assert!(decode_into(input).is_err(), "decoded in spite of: {error}");
+            outcome::<(), _>(&Err(error))
+        }
+    }
+}
+
+fn decode_into(input: &[u8]) -> Result<(), Error> {
+    let spec = ImageSpec { width: 10, height: 7, dtype: Dtype::U8, layout: Layout::Nchw, scaled_dct: false };
+    let mut slot = vec![0; spec.sample_bytes()];
+    ImageDecoder::new(spec).decode_into(input, &mut slot)
+}
+
+fn tfrecord(input: &[u8]) -> String {
+    let kind = Compression::sniff(input);
+    let plain = match decompress(input, kind, 1 << 22) {
+        Ok(plain) => plain,
+        Err(error) => return outcome::<(), _>(&Err(error)),
+    };
+    let records: Vec<_> = Records::new(&plain).collect();
+    let (spans, scanned) = scan(FrameScanner::new(plain.len() as u64), &plain);
+    // The scanner does not see payloads, so it may find more, never fewer.
+    let n_good = records.iter().filter(|record| record.is_ok()).count();
+    assert!(spans.len() >= n_good);
+    for (record, span) in records.iter().flatten().zip(&spans) {
+        assert_eq!(&parse_frame(slice(&plain, *span), span.offset).expect("was read before"), record);
+    }
+    let last = records.into_iter().last().transpose().map(|_| ());
+    format!("{kind:?} {} {}", outcome(&last), outcome(&scanned))
+}
+
+fn example(input: &[u8]) -> String {
+    let parsed = Example::parse(input);
+    if let Ok(example) = &parsed {
+        for (name, feature) in example.features() {
+            let view = find(input, name).expect("was read before").expect("is there");
+            assert_eq!(format!("{:?}", view.to_feature().expect("was read before")), format!("{feature:?}"));
+        }
+    }
+    format!("{} {}", outcome(&parsed), outcome(&ImageExample::parse(input)))
+}
+
+fn tar(input: &[u8]) -> String {
+    let entries = Entries::new(input).try_for_each(|entry| entry.map(|_| ()));
+    let samples: Result<Vec<_>, _> = Samples::new(input).collect();
+    let (spans, scanned) = scan(SampleScanner::new(input.len() as u64), input);
+    assert_eq!(entries.is_ok(), scanned.is_ok());
+    if let Ok(samples) = &samples {
+        assert_eq!(samples.len(), spans.len());
+        for (sample, span) in samples.iter().zip(spans) {
+            let _ = (sample.label(), sample.image());
+            assert_eq!(&parse_sample(slice(input, span), span.offset).expect("was read before"), sample);
+        }
+    }
+    format!("{} {} {}", outcome(&entries), outcome(&samples), outcome(&scanned))
+}
+
+fn tensor(input: &[u8]) -> String {
+    let shard = Shard::parse(input);
+    let verified = shard.as_ref().ok().map(|shard| {
+        let verified = (0..shard.header().n_samples()).try_for_each(|n| shard.verify(n));
+        outcome(&verified)
+    });
+    format!("{} {verified:?}", outcome(&shard))
+}
+
+/// Drives a scanner over bytes in memory and checks the laws of its trait.
+fn scan(mut scanner: impl Scanner, bytes: &[u8]) -> (Vec<Span>, Result<(), Error>) {
+    let mut spans: Vec<Span> = Vec::new();
+    while let Some(want) = scanner.want() {
+        assert!(want.len <= 1 << 20);
+        let piece = slice(bytes, Span { offset: want.offset, len: want.len as u64 });
+        match scanner.feed(piece) {
+            Ok(span) => spans.extend(span),
+            Err(error) => {
+                assert_eq!(scanner.want(), None);
+                return (spans, Err(error));
+            }
+        }
+    }
+    assert!(spans.windows(2).all(|pair| pair[0].offset + pair[0].len <= pair[1].offset), "spans overlap");
+    (spans, Ok(()))
+}
+
+fn slice(bytes: &[u8], span: Span) -> &[u8] {
+    &bytes[span.offset as usize..][..span.len as usize]
+}
+
+/// "ok", or the first words of the error's message and of its causes, without numbers and without what was found: these
+/// differ from input to input and make no outcome new.
+fn outcome<T, E: std::error::Error>(result: &Result<T, E>) -> String {
+    let Err(error) = result else { return "ok".to_owned() };
+    let mut messages = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        messages.push(error.to_string());
+        cause = error.source();
+    }
+    let words = messages.iter().flat_map(|message| {
+        // The png crate prints the type of a damaged chunk in full.
+        let stable = message.split(", found").next().unwrap_or(message).split("ChunkType").next().unwrap_or(message);
+        let words = stable.split(|c: char| !c.is_alphanumeric());
+        words.filter(|word| !word.is_empty() && word.chars().all(char::is_alphabetic)).take(6)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
