@@ -1,0 +1,41 @@
+//! Comparisons with other people's pipelines, side by side on the same files.
+
+use anyhow::Result;
+
+use crate::shell::{binary, cargo, program, root, run, scratch, target};
+use crate::{python, system};
+
+/// What FFCV needs to be built from source: it has no wheels.
+const FFCV_PACKAGES: [&str; 4] = ["libopencv-dev", "libturbojpeg0-dev", "pkg-config", "g++"];
+
+/// Makes both datasets and runs `bench/peers/run.py` with the given options.
+pub fn peers(options: &[&str]) -> Result<()> {
+    run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    let data = scratch("bench")?;
+    for (profile, name, count) in [("imagenet", "imagenet", "2000"), ("caltech101", "caltech", "9144")] {
+        run(program(binary()).args(["data", "make", profile]).arg(data.join(name)).args(["--count", count]))?;
+    }
+    let scripts = root().join("bench/peers");
+    let python = python::environment("peers", &scripts.join("requirements.txt"))?;
+    add_ffcv(&python);
+    let mut command = program(python);
+    command.arg(scripts.join("run.py")).arg("--data").arg(&data).arg("--forebay").arg(binary());
+    command.arg("--out").arg(target().join("bench/peers.json"));
+    run(command.args(options))
+}
+
+/// FFCV joins where it can be built; the comparison says "not run" where it cannot.
+fn add_ffcv(python: &std::path::Path) {
+    let present = system::works(&python.to_string_lossy(), &["-c", "import ffcv"]);
+    if present {
+        return;
+    }
+    let requirements = root().join("bench/peers/requirements-ffcv.txt");
+    let outcome = system::install(&FFCV_PACKAGES, "FFCV is built from source").and_then(|()| {
+        let pip = ["-m", "pip", "install", "--quiet", "--no-build-isolation", "--requirement"];
+        run(program(python).args(pip).arg(requirements))
+    });
+    if let Err(error) = outcome {
+        eprintln!("xtask: FFCV could not be installed and will not be run: {error:#}");
+    }
+}

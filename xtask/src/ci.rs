@@ -1,0 +1,54 @@
+//! Everything that guards the project, cheapest first.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{cargo, run};
+use crate::{fuzz, layers, python, system, tidy};
+
+/// A named step.
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: &[Step] = &[
+    ("formatting", || run(&mut cargo(&["fmt", "--all", "--check"]))),
+    ("tidy", tidy::run),
+    ("layers", layers::run),
+    ("clippy", || run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("documentation", documentation),
+    ("tests", || run(&mut cargo(&["test", "--workspace", "--quiet"]))),
+    ("release build", || run(&mut cargo(&["build", "--release"]))),
+    ("examples", examples),
+    ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
+    ("interoperability", python::interop),
+];
+
+/// Runs all steps; stops at the first that fails.
+pub fn run_ci() -> Result<()> {
+    system::need("cc", "gcc")?;
+    let mut times = Vec::new();
+    for (name, step) in STEPS {
+        eprintln!("\n=== {name}");
+        let start = Instant::now();
+        step().with_context(|| format!("{name} failed"))?;
+        times.push((name, start.elapsed().as_secs_f64()));
+    }
+    eprintln!("\nall passed:");
+    for (name, seconds) in times {
+        eprintln!("  {name:18} {seconds:6.1} s");
+    }
+    Ok(())
+}
+
+fn documentation() -> Result<()> {
+    run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Runs every example of the examples' crate.
+fn examples() -> Result<()> {
+    run(&mut cargo(&["build", "--release", "--quiet", "--package", "forebay-examples"]))?;
+    for name in crate::tidy::examples()? {
+        run(&mut cargo(&["run", "--release", "--quiet", "--package", "forebay-examples", "--bin", &name]))?;
+    }
+    Ok(())
+}

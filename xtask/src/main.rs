@@ -1,0 +1,56 @@
+//! Set-up, demonstration and everything that guards the project.
+
+mod bench;
+mod ci;
+mod demo;
+mod fuzz;
+mod layers;
+mod python;
+mod shell;
+mod system;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  demo           make a small dataset, run the ingest sweep, print the table
+  ci             everything that guards the project; installs what it needs
+  tidy           house rules that no compiler checks
+  layers         which crate may depend on which
+  interop        our files read by TensorFlow and webdataset, and theirs by us
+  fuzz [--seconds N] [TARGET]
+                 mutated inputs for every decoder (60 s each by default)
+  bench peers [OPTIONS…]
+                 ingest beside tf.data, torchvision, DALI and FFCV on the same files
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["demo"] => demo::run_demo(),
+        ["ci"] => ci::run_ci(),
+        ["tidy"] => tidy::run(),
+        ["layers"] => layers::run(),
+        ["interop"] => python::interop(),
+        ["fuzz", rest @ ..] => fuzz::run_targets(rest),
+        ["bench", "peers", rest @ ..] => bench::peers(rest),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

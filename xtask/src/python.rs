@@ -1,0 +1,39 @@
+//! Virtual environments, and the tests against other people's libraries.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::shell::{binary, cargo, program, root, run};
+use crate::system;
+
+/// A virtual environment below `.venv` with the packages of a requirements file; returns its interpreter.
+pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
+    let dir = root().join(".venv").join(name);
+    let python = dir.join("bin/python");
+    let wanted = std::fs::read_to_string(requirements).with_context(|| requirements.display().to_string())?;
+    let stamp = dir.join("installed-requirements.txt");
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    system::need("python3", "python3")?;
+    if !system::works("python3", &["-c", "import ensurepip, venv"]) {
+        system::install(&["python3-venv"], "Python's venv module is missing")?;
+    }
+    run(program("python3").args(["-m", "venv", "--clear"]).arg(&dir))?;
+    let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    run(program(&python).args(quiet).arg(requirements))?;
+    // Written last: an installation that was cut off is done again.
+    std::fs::write(&stamp, wanted)?;
+    Ok(python)
+}
+
+/// Our files read by TensorFlow, webdataset, NumPy and Pillow, and theirs by us.
+pub fn interop() -> Result<()> {
+    run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    let tests = root().join("tests/python");
+    let python = environment("test", &tests.join("requirements.txt"))?;
+    let mut pytest = program(python);
+    pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
+    run(&mut pytest)
+}
