@@ -1,3 +1,5 @@
+//! Examples as TensorFlow writes them, round trips, and damage.
+
 use super::*;
 use crate::image::ImageKind;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Images of every kind, and what is not an image.
+
 use ::png::{BitDepth, ColorType, Encoder};
 
 use super::*;

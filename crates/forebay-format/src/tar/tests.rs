@@ -1,3 +1,5 @@
+//! Archives of every dialect, samples, and damage.
+
 use super::*;
 use crate::{Error, Scanner, Span};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Shards round trip, and no flipped bit or cut goes unnoticed.
+
 use super::*;
 use crate::Error;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Every code path against a plain reading of TensorFlow's formula.
+
 use super::*;
 use proptest::prelude::*;
 
