@@ -12,7 +12,7 @@ pub struct Progress {
     pub done: u64,
     /// Items in all.
     pub total: u64,
-    /// Bytes read or written so far.
+    /// What the finished items take, in bytes.
     pub bytes: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct Control<'a> {
     pub threads: usize,
     /// Checked before every item; once true, the operation ends with [`Error::Cancelled`].
     pub cancel: &'a AtomicBool,
-    /// Called after every item, from any worker.
+    /// Called after every item, from any worker, one call at a time.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
@@ -63,7 +63,13 @@ impl Control<'_> {
         std::thread::scope(|scope| {
             for number in 0..self.workers(total) {
                 let builder = std::thread::Builder::new().name(format!("forebay:{name}-{number}"));
-                builder.spawn_scoped(scope, worker).expect("the system starts another thread");
+                if builder.spawn_scoped(scope, worker).is_err() {
+                    // The system allows no more threads: those that run do the work, or else this one does.
+                    if number == 0 {
+                        worker();
+                    }
+                    break;
+                }
             }
         });
         tally.outcome(self.cancel)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::Fault;
+use forebay_record::Fault;
 
 /// The result of an operation on a dataset.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -5,20 +5,20 @@
 //! to say.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
+use forebay_format::Kind;
 use forebay_format::image::{self, ImageInfo, ImageKind};
+use forebay_record::{Class, Fault, Form, Inspection};
 use forebay_storage::{Buffer, Local, Object, Storage};
 use forebay_units::{Bytes, Summary};
-use serde::Serialize;
 
-use crate::fault::{Fault, chain, why_unreadable};
-use crate::kind::{HEAD, Kind};
 use crate::manifest::Manifest;
+use crate::reason::{chain, why_unreadable};
 use crate::shard::{self, Content};
-use crate::sizes::{Bucket, bssplit, histogram};
-use crate::source::{Form, Item, Source};
+use crate::sizes::{bssplit, histogram};
+use crate::source::{Item, Source};
 use crate::{Control, Result};
 
 /// First read of an image file: holds the headers of all but a few.
@@ -37,58 +37,6 @@ impl Default for InspectOptions {
     fn default() -> Self {
         Self { bad_limit: 100 }
     }
-}
-
-/// What a dataset consists of.
-#[derive(Clone, Debug, Serialize)]
-pub struct Inspection {
-    /// What was inspected.
-    pub path: PathBuf,
-    /// What it turned out to be.
-    pub form: Form,
-    /// Files, good and bad.
-    pub n_files: u64,
-    /// Good samples: image files, or records of shards.
-    pub n_samples: u64,
-    /// What all files take.
-    pub total_bytes: Bytes,
-    /// Number of files of each format.
-    pub file_formats: BTreeMap<String, u64>,
-    /// Number of samples of each format.
-    pub sample_formats: BTreeMap<String, u64>,
-    /// Samples of each class, in the order of the labels.
-    pub classes: Vec<Class>,
-    /// Sizes of the samples in bytes; `None` where there are none.
-    pub sizes: Option<Summary>,
-    /// Sizes of the samples by powers of two.
-    pub histogram: Vec<Bucket>,
-    /// Widths of the images in pixels.
-    pub widths: Option<Summary>,
-    /// Heights of the images in pixels.
-    pub heights: Option<Summary>,
-    /// Number of samples of each kind of colour.
-    pub colours: BTreeMap<String, u64>,
-    /// Samples that come in passes: progressive JPEG, interlaced PNG.
-    pub n_progressive: u64,
-    /// Samples that carry an EXIF orientation other than upright, which decoding does not apply.
-    pub n_rotated: u64,
-    /// Bad files and records.
-    pub n_bad: u64,
-    /// The first of them, ordered by path and offset.
-    pub bad: Vec<Fault>,
-    /// The value of fio's `bssplit` that imitates the sizes.
-    pub bssplit: Option<String>,
-}
-
-/// A class and its samples.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Class {
-    /// Its label; `None` for samples without one.
-    pub label: Option<i64>,
-    /// Its name, where folders or a manifest give one.
-    pub name: Option<String>,
-    /// Its samples.
-    pub n_samples: u64,
 }
 
 /// Finds out what is at `path`: a folder of images, a list, an image, or shards.
@@ -150,8 +98,7 @@ impl Totals {
         let size = object.len().map_err(unreadable)?;
         object.read_at(0, size.min(FIRST_READ) as usize, buffer).map_err(unreadable)?;
         self.bytes += size;
-        let head = buffer.as_slice();
-        let kind = Kind::of(&head[..head.len().min(HEAD)]);
+        let kind = Kind::of(buffer.as_slice());
         *self.files.entry(kind.name()).or_default() += 1;
         match kind {
             Kind::Image(kind) => {

@@ -1,16 +1,21 @@
 //! What a packed folder should hold: written last, checked by `verify`.
 
+use std::collections::HashSet;
 use std::path::Path;
 
+use forebay_record::Fault;
 use forebay_storage::{Buffer, Storage};
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Fault, why_unreadable};
+use crate::reason::why_unreadable;
 use crate::shard::Bytes;
 use crate::source::Item;
 
 /// Name of the manifest in a packed folder.
 pub const MANIFEST: &str = "manifest.json";
+
+/// The version of the manifest that is written and read.
+pub(crate) const SCHEMA: u32 = 1;
 
 /// The shards of a packed folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +56,7 @@ impl Manifest {
         let mut buffer = Buffer::default();
         let read = storage.open(&file).and_then(|object| object.read_all(&mut buffer));
         match read {
-            Ok(()) => Some(
-                serde_json::from_slice(buffer.as_slice())
-                    .map_err(|error| Fault::of_file(&file, format!("not a manifest: {error}"))),
-            ),
+            Ok(()) => Some(Self::parse(buffer.as_slice()).map_err(|reason| Fault::of_file(&file, reason))),
             Err(forebay_storage::Error::NotFound { .. }) => None,
             // `path` may be a file, in which case nothing lies below it.
             Err(_) if storage.size(path).is_ok() => None,
@@ -62,9 +64,18 @@ impl Manifest {
         }
     }
 
+    fn parse(json: &[u8]) -> Result<Self, String> {
+        let manifest: Self = serde_json::from_slice(json).map_err(|error| format!("not a manifest: {error}"))?;
+        match manifest.schema {
+            SCHEMA => Ok(manifest),
+            other => Err(format!("a manifest of version {other}: expected version {SCHEMA}")),
+        }
+    }
+
     /// How the file at `path` in the folder `dir` differs from what the manifest says of it.
     pub(crate) fn disagreement(&self, storage: &dyn Storage, dir: &Path, path: &Path) -> Option<Fault> {
-        let Some(entry) = self.shards.iter().find(|entry| dir.join(&entry.file) == path) else {
+        let file = path.strip_prefix(dir).unwrap_or(path);
+        let Some(entry) = self.shards.iter().find(|entry| Path::new(&entry.file) == file) else {
             return Some(Fault::of_file(path, format!("not in {MANIFEST}")));
         };
         let bytes = match Bytes::of(storage, path) {
@@ -83,10 +94,10 @@ impl Manifest {
 
     /// Shards of the manifest that are not among `items`.
     pub(crate) fn missing(&self, dir: &Path, items: &[Item]) -> Vec<Fault> {
-        let here = |file: &Path| items.iter().any(|item| item.path == file);
+        let here: HashSet<&Path> = items.iter().map(|item| item.path.as_path()).collect();
         let paths = self.shards.iter().map(|entry| dir.join(&entry.file));
         paths
-            .filter(|path| !here(path))
+            .filter(|path| !here.contains(path.as_path()))
             .map(|path| Fault::of_file(&path, format!("missing: listed in {MANIFEST}")))
             .collect()
     }

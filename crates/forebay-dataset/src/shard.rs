@@ -7,11 +7,11 @@ use std::path::Path;
 
 use forebay_format::example::ImageExample;
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
-use forebay_format::{Error as FormatError, Scanner, Span, tar, tensor};
+use forebay_format::{Error as FormatError, Kind, Scanner, Span, tar, tensor};
+use forebay_record::Fault;
 use forebay_storage::{Buffer, Storage};
 
-use crate::fault::{Fault, chain, why_unreadable};
-use crate::kind::Kind;
+use crate::reason::{chain, why_unreadable};
 
 /// A compressed shard may expand to this many bytes.
 const EXPANDED_LIMIT: u64 = 8 << 30;

@@ -1,26 +1,15 @@
 //! The distribution of sizes: a histogram by powers of two, and fio's imitation of it.
 
-use serde::Serialize;
+use forebay_record::Bucket;
 
 /// fio's smallest block.
 const BLOCK_MIN_LOG2: u32 = 9;
-
-/// Samples whose size is at least `from` and below twice that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bucket {
-    /// Smallest size of the bucket, in bytes: a power of two, or 0 for empty samples.
-    pub from: u64,
-    /// Samples in it.
-    pub n_samples: u64,
-    /// What they hold together.
-    pub bytes: u64,
-}
 
 /// Counts sizes by powers of two, from the smallest bucket that is not empty to the largest.
 pub(crate) fn histogram(sizes: &[u64]) -> Vec<Bucket> {
     let floor = |size: u64| size.checked_ilog2().map_or(0, |log| 1u64 << log);
     let (Some(low), Some(high)) = (sizes.iter().min(), sizes.iter().max()) else { return Vec::new() };
-    let starts = std::iter::successors(Some(floor(*low)), |from| Some((from * 2).max(1)));
+    let starts = std::iter::successors(Some(floor(*low)), |from: &u64| from.checked_mul(2).map(|next| next.max(1)));
     let mut buckets: Vec<Bucket> =
         starts.take_while(|&from| from <= floor(*high)).map(|from| Bucket { from, n_samples: 0, bytes: 0 }).collect();
     for &size in sizes {
@@ -86,6 +75,7 @@ mod tests {
         assert_eq!(found, [(1024, 3, 4571), (2048, 1, 2048), (4096, 0, 0), (8192, 1, 9000)]);
         assert_eq!(histogram(&[]), []);
         assert_eq!(histogram(&[0, 3]).len(), 3);
+        assert_eq!(histogram(&[u64::MAX]).len(), 1);
     }
 
     #[test]

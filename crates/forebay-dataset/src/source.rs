@@ -5,12 +5,12 @@
 //! any other file for itself. Whether a file is an image or a shard is found when it is read.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use forebay_format::{Kind, is_passed_over, list};
+use forebay_record::Form;
 use forebay_storage::{Buffer, Error as StorageError, Operation, Storage};
 
-use crate::kind::{HEAD, Kind};
 use crate::{Error, Result};
 
 /// One file of a dataset.
@@ -20,18 +20,6 @@ pub(crate) struct Item {
     /// Path relative to the dataset's folder, with slashes; for a listed file outside of it, its path.
     pub(crate) name: String,
     pub(crate) label: Option<i64>,
-}
-
-/// What a path turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// A folder, with a class per folder below it.
-    Folder,
-    /// A text file with a `path label` line for every file.
-    List,
-    /// A single image or shard.
-    File,
 }
 
 /// The files of a dataset.
@@ -87,8 +75,12 @@ impl Source {
             StorageError::from_io(Operation::Read, path, source)
         })?;
         let base = path.parent().unwrap_or(Path::new(""));
-        let item = |(name, label): (&str, Option<i64>)| Item { path: base.join(name), name: name.to_owned(), label };
-        let items = text.lines().filter_map(parse_line).map(item).collect();
+        let item = |entry: list::Entry<'_>| Item {
+            path: base.join(entry.path),
+            name: entry.path.to_owned(),
+            label: entry.label,
+        };
+        let items = list::parse(text).map(item).collect();
         Ok(Self { form: Form::List, items, classes: Vec::new() })
     }
 }
@@ -96,20 +88,9 @@ impl Source {
 /// Reads a file's first bytes and says what it is.
 pub(crate) fn read_head(storage: &dyn Storage, path: &Path, buffer: &mut Buffer) -> forebay_storage::Result<Kind> {
     let object = storage.open(path)?;
-    let len = object.len()?.min(HEAD as u64) as usize;
+    let len = object.len()?.min(Kind::HEAD_LEN as u64) as usize;
     object.read_at(0, len, buffer)?;
     Ok(Kind::of(buffer.as_slice()))
-}
-
-/// Path and, if the last word is a whole number, label; `None` for an empty line or a `#` comment.
-fn parse_line(line: &str) -> Option<(&str, Option<i64>)> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return None;
-    }
-    let labelled =
-        line.rsplit_once([' ', '\t']).and_then(|(path, last)| Some((path.trim_end(), Some(last.parse().ok()?))));
-    Some(labelled.unwrap_or((line, None)))
 }
 
 fn below<'a>(path: &'a Path, folder: &Path) -> &'a Path {
@@ -122,14 +103,6 @@ fn folder_of(path: &Path) -> PathBuf {
 
 fn slashed(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Hidden files and folders are unfinished or somebody's own; notes beside the data are not data.
-fn is_passed_over(path: &Path) -> bool {
-    const NOTES: [&str; 10] = ["txt", "json", "md", "csv", "tsv", "html", "xml", "yaml", "toml", "index"];
-    let hidden = path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
-    let extension = path.extension().unwrap_or(OsStr::new("")).to_string_lossy().to_ascii_lowercase();
-    hidden || NOTES.contains(&extension.as_str())
 }
 
 #[cfg(test)]

@@ -5,40 +5,21 @@
 //! manifest, every shard in it must be there with the length and the checksum it was written with. Every file that
 //! fails is named.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
+use forebay_format::Kind;
 use forebay_format::image::{ImageDecoder, ImageSpec};
+use forebay_record::{Fault, Verification};
 use forebay_storage::{Buffer, Local, Storage};
 use forebay_units::Bytes;
-use serde::Serialize;
 
-use crate::fault::{Fault, chain, why_unreadable};
 use crate::inspect::not_recognised;
-use crate::kind::{HEAD, Kind};
 use crate::manifest::Manifest;
+use crate::reason::{chain, why_unreadable};
 use crate::shard::{self, Content};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Result};
-
-/// What [`verify`] found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verification {
-    /// What was verified.
-    pub path: PathBuf,
-    /// Files looked at.
-    pub n_files: u64,
-    /// Samples that are sound.
-    pub n_good: u64,
-    /// Bad files and records.
-    pub n_bad: u64,
-    /// All of them, ordered by path and offset.
-    pub bad: Vec<Fault>,
-    /// Bytes read.
-    pub bytes: Bytes,
-    /// Whether a manifest was there to compare with.
-    pub manifest: bool,
-}
 
 /// Checks everything at `path` that can be checked.
 ///
@@ -59,7 +40,7 @@ pub fn verify(path: &Path, control: &Control<'_>) -> Result<Verification> {
         }
         seen.bad.extend(listed.and_then(|manifest| manifest.disagreement(&storage, path, &item.path)));
         let bytes = seen.bytes;
-        found.lock().expect("adding does not panic").add(seen);
+        seen.add_to(&mut found.lock().expect("adding does not panic"));
         Ok(bytes)
     };
     control.for_each("verify", source.items.len() as u64, Desk::default, work)?;
@@ -73,20 +54,6 @@ pub fn verify(path: &Path, control: &Control<'_>) -> Result<Verification> {
     found.bad.dedup();
     found.n_bad = found.bad.len() as u64;
     Ok(found)
-}
-
-impl Verification {
-    /// Whether nothing is wrong.
-    pub fn is_sound(&self) -> bool {
-        self.n_bad == 0
-    }
-
-    fn add(&mut self, seen: Seen) {
-        self.n_files += 1;
-        self.n_good += seen.n_good;
-        self.bytes += Bytes(seen.bytes);
-        self.bad.extend(seen.bad);
-    }
 }
 
 /// A worker's buffers.
@@ -109,6 +76,13 @@ struct Seen {
 }
 
 impl Seen {
+    fn add_to(self, found: &mut Verification) {
+        found.n_files += 1;
+        found.n_good += self.n_good;
+        found.bytes += Bytes(self.bytes);
+        found.bad.extend(self.bad);
+    }
+
     fn check(&mut self, storage: &dyn Storage, item: &Item, desk: &mut Desk) -> Result<(), Fault> {
         let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
         let kind = read_head(storage, &item.path, &mut desk.buffer).map_err(unreadable)?;
@@ -142,7 +116,7 @@ fn check_sample(sample: &shard::Sample<'_>, path: &Path, decoder: &mut ImageDeco
 
 /// Decodes an image to its last pixel.
 fn check_image(bytes: &[u8], decoder: &mut ImageDecoder) -> Result<(), String> {
-    match Kind::of(&bytes[..bytes.len().min(HEAD)]) {
+    match Kind::of(bytes) {
         Kind::Image(_) => decoder.decode(bytes).map(|_| ()).map_err(|error| chain(&error)),
         Kind::Empty => Err("empty file".to_owned()),
         Kind::Text => Err("not an image: it is text".to_owned()),

@@ -25,6 +25,8 @@
 mod error;
 pub mod example;
 pub mod image;
+mod kind;
+pub mod list;
 mod little_endian;
 pub mod npy;
 mod scan;
@@ -33,4 +35,5 @@ pub mod tensor;
 pub mod tfrecord;
 
 pub use error::Error;
+pub use kind::{Kind, is_passed_over};
 pub use scan::{Scanner, Span, Want};

@@ -52,6 +52,6 @@ pub use exec::activity::{Activity, Stopwatch, Times};
 pub use exec::tuner::Tuning;
 pub use iterator::{Batches, Stats};
 pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels};
-pub use source::{Damaged, Kind, NO_LABEL, PixelShape, Source, kind_of_file};
+pub use source::{Damaged, NO_LABEL, PixelShape, Source};
 pub use stage_cache::CacheAt;
 pub use state::State;

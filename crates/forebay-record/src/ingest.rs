@@ -85,6 +85,15 @@ impl IngestRepeat {
     }
 }
 
+/// A number of threads the tuner tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TriedThreads {
+    /// How many.
+    pub threads: u64,
+    /// Their rate while they were tried.
+    pub images_per_s: f64,
+}
+
 /// A sample that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -102,6 +111,9 @@ pub struct IngestCell {
     /// Whether the number was found by the tuner.
     #[serde(default)]
     pub threads_auto: bool,
+    /// What the tuner tried in the last repeat, in its order.
+    #[serde(default)]
+    pub tried: Vec<TriedThreads>,
     /// Threads that only read; 0 when each thread does both.
     #[serde(default)]
     pub readers: u64,

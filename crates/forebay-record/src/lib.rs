@@ -3,6 +3,8 @@
 //! Running and reporting meet here and nowhere else: what runs writes a [`Record`], what reports reads one, also one
 //! that an older version wrote. Raw repeats are kept; the medians beside them can be derived again.
 //!
+//! What `forebay data` finds in a dataset ([`Inspection`], [`Verification`]) is here for the same reason.
+//!
 //! It is plain data and does no I/O. An unknown quantity is `None`, never a stand-in number.
 //!
 //! ```
@@ -14,14 +16,16 @@
 //! # Ok::<(), forebay_record::Error>(())
 //! ```
 
+mod dataset;
 mod environment;
 mod ingest;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;
-pub use ingest::{CacheEvidence, CacheState, Failure, IngestCell, IngestRepeat};
+pub use ingest::{CacheEvidence, CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
 
 /// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
 /// that are added leave it as it is.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use forebay_dataset::{Fault, Inspection, Verification};
+use forebay_record::{Fault, Inspection, Verification};
 use forebay_units::{Bytes, Summary, group_digits};
 
 use crate::table::{Align, Table};

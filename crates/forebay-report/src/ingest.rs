@@ -133,6 +133,10 @@ fn legend(cells: &[IngestCell]) -> String {
         "MB = 10^6 bytes moved from storage; ± is half the range of the repeats; the harness floor is the same \
                    pipeline on null storage without work.\n"
             .to_owned();
+    for cell in cells.iter().filter(|cell| !cell.tried.is_empty()) {
+        let tried = cell.tried.iter().map(|t| format!("{} at {}/s", t.threads, rate(t.images_per_s)));
+        let _ = writeln!(out, "Auto chose {}; it tried {}.", cell.threads, tried.collect::<Vec<_>>().join(", "));
+    }
     if let Some(tier) = cells.iter().find_map(|cell| cell.tier.as_ref()) {
         let _ = writeln!(
             out,
@@ -165,6 +169,7 @@ mod tests {
         IngestCell {
             threads,
             threads_auto: false,
+            tried: Vec::new(),
             readers: 0,
             batch: 64,
             prefetch: 1,
@@ -197,7 +202,7 @@ mod tests {
         let text = ingest(&record);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("photos: 16,384 samples; read, decode, resize; batch 64, prefetch 1"), "{text}");
-        let header = "threads  images/s      ±   MB/s  speed-up  CPU s/1000  cache  workers' time                       harness floor";
+        let header = "threads  images/s      ±   MB/s  speed-up  CPU s/1000  cache  workers' time                        harness floor";
         assert_eq!(lines[2], header);
         let row = "      2     1,690  1.2 %  189.3     1.99×       1.170  warm   decode 70 %, read 20 %, resize 10 %    1,250,000/s";
         assert_eq!(lines[4], row);

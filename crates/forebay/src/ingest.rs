@@ -1,16 +1,17 @@
 //! `forebay ingest`: flags in, plan built, experiment run, table out.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use forebay_bench::ingest::{Cache, Event, Io, Plan, ThreadCount};
-use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
 use indicatif::ProgressBar;
 
 use crate::output::{JsonTarget, Outcome, give, remark};
+use crate::pixels::{PixelArgs, parse_size};
 use crate::{progress, stop};
 
 /// The flags of `forebay ingest`.
@@ -24,20 +25,20 @@ pub(crate) struct Args {
     threads: Vec<ThreadCount>,
 
     /// Threads that only read, ahead of those that decode; 0 lets every thread do both
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    readers: usize,
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
+    readers: u32,
 
     /// Samples a batch
-    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     batch: u32,
 
     /// Batches a repeat; one pass over the data by default
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     batches: Option<u64>,
 
     /// Batches made ahead of the consumer; 0 works only while the consumer waits
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    prefetch: usize,
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
+    prefetch: u32,
 
     /// Read without decoding
     #[arg(long)]
@@ -60,23 +61,14 @@ pub(crate) struct Args {
     io: Io,
 
     /// Output size in pixels; 224x224 by default, and tensor shards keep their own
-    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    #[arg(long, value_parser = parse_size, value_name = "N|WxH", conflicts_with = "read_only")]
     size: Option<(u32, u32)>,
 
-    /// Type of the output values
-    #[arg(long, default_value = "f32", value_parser = parse_dtype, value_name = "f32|u8")]
-    dtype: Dtype,
-
-    /// Order of the output values
-    #[arg(long, default_value = "nhwc", value_parser = parse_layout, value_name = "nhwc|nchw")]
-    layout: Layout,
-
-    /// Decode JPEG at 1/2, 1/4 or 1/8 where that still covers the output: faster, other pixels
-    #[arg(long)]
-    scaled: bool,
+    #[command(flatten)]
+    pixels: PixelArgs,
 
     /// Map tensor shards into memory instead of reading them
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["io", "tier"])]
     mmap: bool,
 
     /// Give samples in the order in which they arrive, not in the seeded one
@@ -84,11 +76,11 @@ pub(crate) struct Args {
     first_come: bool,
 
     /// Rounds that are run and not kept
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    warmups: usize,
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    warmups: u32,
 
     /// Rounds that are kept: median and spread are over these
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
 
     /// Seed of the shuffle
@@ -96,7 +88,7 @@ pub(crate) struct Args {
     seed: u64,
 
     /// Exit with status 1 when the fastest cell is below this many images a second
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     min_images_per_s: Option<f64>,
 
     /// Write the record to a file, or to stdout with "-"
@@ -123,16 +115,16 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     bar.finish_and_clear();
     let record = record?;
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
-    Ok(judge(&record.cells, threshold))
+    Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
 }
 
-/// Whether what was asked for was met.
-fn judge(cells: &[IngestCell], threshold: Option<f64>) -> Outcome {
+/// Whether what was asked for was met. A run that was stopped did not do all that was asked.
+fn judge(cells: &[IngestCell], threshold: Option<f64>, stopped: bool) -> Outcome {
     let best = cells.iter().map(|cell| cell.images_per_s).fold(0.0, f64::max);
     match threshold {
-        _ if cells.is_empty() => Outcome::Missed,
+        _ if stopped || cells.is_empty() => Outcome::Missed,
         Some(wanted) if best < wanted => {
-            remark(&format!("forebay: {best:.0} images/s, less than the {wanted:.0} asked for"));
+            remark(&format!("forebay: {best:.1} images/s, less than the {wanted} asked for"));
             Outcome::Missed
         }
         _ => Outcome::Met,
@@ -144,25 +136,23 @@ impl Args {
         if self.threads.is_empty() {
             bail!("--threads: give at least one number, or auto");
         }
-        let (width, height) = self.size.unwrap_or((224, 224));
-        let spec = ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled };
         // Tensor shards keep their own size unless one is asked for; type and layout hold for them too.
         let image_is_given = self.size.is_some();
         Ok(Plan {
             data: self.data,
             threads: self.threads,
-            readers: self.readers,
+            readers: self.readers as usize,
             batch: self.batch as usize,
             batches: self.batches,
-            prefetch: self.prefetch,
+            prefetch: self.prefetch as usize,
             read_only: self.read_only,
-            image: spec,
+            image: self.pixels.spec(self.size.unwrap_or((224, 224))),
             resize_pixels: image_is_given,
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
             tier: self.tier,
             map_shards: self.mmap,
-            warmups: self.warmups,
+            warmups: self.warmups as usize,
             repeats: self.repeats as usize,
             seed: self.seed,
             first_come: self.first_come,
@@ -180,37 +170,16 @@ fn parse_threads(text: &str) -> Result<ThreadCount, String> {
     }
 }
 
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
+        _ => Err("give a number above 0".to_owned()),
+    }
+}
+
 fn parse_io(text: &str) -> Result<Io, String> {
     match text {
         "auto" => Ok(Io::Auto),
         _ => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
-    }
-}
-
-/// "224" or "320x240" (width times height).
-pub(crate) fn parse_size(text: &str) -> Result<(u32, u32), String> {
-    let side = |text: &str| match text.parse() {
-        Ok(n @ 1..=16_384) => Ok(n),
-        _ => Err("give a side from 1 to 16384 pixels, or WIDTHxHEIGHT".to_owned()),
-    };
-    match text.split_once(['x', 'X', '×']) {
-        None => side(text).map(|n| (n, n)),
-        Some((width, height)) => Ok((side(width)?, side(height)?)),
-    }
-}
-
-pub(crate) fn parse_dtype(text: &str) -> Result<Dtype, String> {
-    match text {
-        "f32" => Ok(Dtype::F32),
-        "u8" => Ok(Dtype::U8),
-        _ => Err("give f32 or u8".to_owned()),
-    }
-}
-
-pub(crate) fn parse_layout(text: &str) -> Result<Layout, String> {
-    match text {
-        "nhwc" => Ok(Layout::Nhwc),
-        "nchw" => Ok(Layout::Nchw),
-        _ => Err("give nhwc or nchw".to_owned()),
     }
 }

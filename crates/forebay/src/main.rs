@@ -6,6 +6,7 @@ mod cli;
 mod data;
 mod ingest;
 mod output;
+mod pixels;
 mod progress;
 mod report;
 mod stop;

@@ -1,6 +1,7 @@
 //! Where results go, and what the exit status says.
 
-use std::io::Write;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,9 +23,6 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
         Ok(Outcome::Met) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
         Err(error) => {
-            if is_broken_pipe(&error) {
-                return ExitCode::SUCCESS; // The reader, such as `head`, has seen enough.
-            }
             let mut text = error.to_string();
             for cause in error.chain().skip(1) {
                 let cause = cause.to_string();
@@ -40,16 +38,14 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
 /// Writes text to stdout.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader, such as `head`, has seen enough. What the run found still decides the exit status.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to stdout"),
+    }
 }
 
 /// Writes a remark to stderr.
@@ -72,13 +68,21 @@ impl JsonTarget {
         self.0 == Path::new("-")
     }
 
-    /// Fails now rather than after the run if the file cannot be written.
+    /// Fails now rather than after the run if the file cannot be written. A former record stays as it is until then.
     pub(crate) fn check(&self) -> Result<()> {
-        if !self.is_stdout() {
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.0);
-            file.with_context(|| format!("cannot write {}", self.0.display()))?;
+        if self.is_stdout() {
+            return Ok(());
         }
-        Ok(())
+        let cannot = || format!("cannot write {}", self.0.display());
+        let open = |options: &mut OpenOptions| options.append(true).open(&self.0);
+        match open(OpenOptions::new().create_new(true)) {
+            // An empty file is no record: a run that fails leaves none behind.
+            Ok(_) => std::fs::remove_file(&self.0).with_context(cannot),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                open(&mut OpenOptions::new()).map(drop).with_context(cannot)
+            }
+            Err(error) => Err(error).with_context(cannot),
+        }
     }
 
     fn write(&self, json: &str) -> Result<()> {
@@ -93,9 +97,12 @@ impl JsonTarget {
 pub(crate) fn give(text: &str, json: Option<(&JsonTarget, String)>) -> Result<()> {
     match json {
         None => print(text),
+        Some((target, json)) if target.is_stdout() => target.write(&json),
         Some((target, json)) => {
-            target.write(&json)?;
-            if target.is_stdout() { Ok(()) } else { print(text) }
+            // What was measured is shown even where it cannot be kept.
+            let kept = target.write(&json);
+            print(text)?;
+            kept
         }
     }
 }

@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forebay_format::list;
 use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -97,7 +98,8 @@ fn whole_jpeg(path: &Path) -> Option<u64> {
 fn write_list(plan: &MakePlan, dir: &Path) -> Result<()> {
     let line = |index| {
         let picture = plan.picture(index);
-        format!("{} {}\n", picture.path.display(), picture.label)
+        let path = picture.path.to_string_lossy();
+        format!("{}\n", list::Entry { path: &path, label: Some(picture.label.into()) })
     };
     let text: String = (0..plan.count()).map(line).collect();
     home::commit(&dir.join(LIST), text.as_bytes())

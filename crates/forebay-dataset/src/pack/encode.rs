@@ -10,8 +10,8 @@ use forebay_storage::Writer;
 use super::NAME_PART;
 use super::plan::{Input, Packing};
 use crate::Result;
-use crate::fault::chain;
 use crate::manifest::ShardEntry;
+use crate::reason::chain;
 
 /// Samples are collected up to this length before they are written.
 const CHUNK: usize = 4 << 20;
@@ -44,13 +44,13 @@ struct TensorBody {
 }
 
 impl Shard {
-    pub(super) fn start(packing: &Packing, writer: Box<dyn Writer>) -> Result<Self> {
+    pub(super) fn start(packing: &Packing, writer: Box<dyn Writer>) -> Self {
         let body = match *packing {
             Packing::TfRecord { compression } => Body::TfRecord(compression),
             Packing::Tar => Body::Tar,
             Packing::Tensor { width, height } => Body::Tensor(Box::new(TensorBody::new(width, height))),
         };
-        Ok(Self { writer, body, pending: Vec::new(), n_samples: 0, bytes: 0, crc32c: 0 })
+        Self { writer, body, pending: Vec::new(), n_samples: 0, bytes: 0, crc32c: 0 }
     }
 
     /// Adds a file; the inner error says why it cannot be a sample.

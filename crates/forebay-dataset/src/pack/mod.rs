@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use forebay_record::Fault;
 use forebay_storage::{Buffer, Local, Storage};
 use forebay_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,9 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use plan::{PackOptions, PackPlan, Packing};
 pub use unpack::{Unpacked, unpack};
 
-use crate::fault::{Fault, why_unreadable};
 use crate::home::{Home, commit_json};
 use crate::manifest::{MANIFEST, Manifest, ShardEntry};
+use crate::reason::why_unreadable;
 use crate::{Control, Error, Progress, Result, write};
 use encode::Shard;
 
@@ -147,7 +148,7 @@ impl Run<'_> {
     }
 
     fn build(&self, number: usize, file: String, buffer: &mut Buffer) -> Result<Note> {
-        let mut shard = Shard::start(&self.plan.options().packing, self.storage.create(&self.out.join(&file))?)?;
+        let mut shard = Shard::start(&self.plan.options().packing, self.storage.create(&self.out.join(&file))?);
         let mut skipped = Vec::new();
         for &input in self.plan.inputs_of(number) {
             if self.control.cancel.load(Ordering::Relaxed) {
@@ -155,9 +156,10 @@ impl Run<'_> {
             }
             let input = self.plan.input(input);
             let read = self.storage.open(&input.path).and_then(|object| object.read_all(buffer));
-            let added = match read {
-                Ok(()) => shard.append(input, buffer.as_slice())?,
-                Err(error) => Err(why_unreadable(&error)),
+            // What a failed read leaves in the buffer is of no file.
+            let (added, bytes) = match read {
+                Ok(()) => (shard.append(input, buffer.as_slice())?, buffer.len() as u64),
+                Err(error) => (Err(why_unreadable(&error)), 0),
             };
             if let Err(reason) = added {
                 let fault = Fault::of_file(&input.path, reason);
@@ -166,7 +168,7 @@ impl Run<'_> {
                 }
                 skipped.push(fault);
             }
-            self.advance(1, buffer.len() as u64);
+            self.advance(1, bytes);
         }
         Ok(Note { entry: shard.commit(file)?, skipped })
     }

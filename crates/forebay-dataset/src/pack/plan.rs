@@ -12,7 +12,7 @@ use forebay_units::Bytes;
 use serde_json::{Map, Value};
 
 use super::Note;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, SCHEMA};
 use crate::rng::{Rng, mix};
 use crate::source::{Item, Source, read_head};
 use crate::{Error, Result};
@@ -185,7 +185,7 @@ impl PackPlan {
     pub(super) fn manifest(&self, notes: Vec<Note>) -> Manifest {
         let (shards, skipped): (Vec<_>, Vec<_>) = notes.into_iter().map(|note| (note.entry, note.skipped)).unzip();
         Manifest {
-            schema: 1,
+            schema: SCHEMA,
             format: self.options.packing.name().to_owned(),
             n_samples: shards.iter().map(|shard| shard.n_samples).sum(),
             bytes: shards.iter().map(|shard| shard.bytes).sum(),

@@ -4,21 +4,21 @@
 //! refused. Labels go into `list.txt`.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use forebay_format::image;
+use forebay_format::{Kind, image, list};
+use forebay_record::Fault;
 use forebay_storage::{Buffer, Local};
 use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::fault::Fault;
 use crate::home::{self, Home};
-use crate::kind::Kind;
 use crate::make::LIST;
 use crate::rng::mix;
 use crate::shard::{self, Content, Sample};
@@ -128,27 +128,28 @@ impl Run<'_> {
         let named = sample.and_then(|sample| {
             let Content::Encoded(bytes) = sample.content else { return Err(Fault::of_file(shard, "holds no files")) };
             let name = name_of(&sample, shard, number, bytes);
-            let name = name.map_err(|reason| Fault::of_record(shard, sample.offset, reason))?;
-            self.register(&name, sample.label, bytes)
-                .map_err(|reason| Fault::of_record(shard, sample.offset, reason))?;
-            Ok((name, bytes))
+            let claimed = name.and_then(|name| Ok((self.claim(&name, sample.label, bytes)?, name)));
+            let (first, name) = claimed.map_err(|reason| Fault::of_record(shard, sample.offset, reason))?;
+            Ok(first.then_some((name, bytes)))
         });
         match named {
-            Ok((name, bytes)) => self.place(&self.out.join(name), bytes),
+            Ok(Some((name, bytes))) => self.place(&self.out.join(name), bytes),
+            Ok(None) => Ok(0),
             Err(fault) => self.bad(fault).map(|()| 0),
         }
     }
 
-    /// Claims a name; the same file twice is one file.
-    fn register(&self, name: &str, label: Option<i64>, bytes: &[u8]) -> Result<(), String> {
+    /// Claims a name and says whether it was free; the same file twice is one file, and whoever claimed it first
+    /// writes it.
+    fn claim(&self, name: &str, label: Option<i64>, bytes: &[u8]) -> Result<bool, String> {
         let entry = (label, crc32c::crc32c(bytes));
-        let mut found = self.found.lock().expect("storing does not panic");
-        match found.files.insert(name.to_owned(), entry) {
-            Some(former) if former != entry => {
-                found.files.insert(name.to_owned(), former);
-                Err(format!("another record is called {name} too"))
+        match self.found.lock().expect("storing does not panic").files.entry(name.to_owned()) {
+            Entry::Vacant(free) => {
+                free.insert(entry);
+                Ok(true)
             }
-            _ => Ok(()),
+            Entry::Occupied(former) if *former.get() == entry => Ok(false),
+            Entry::Occupied(_) => Err(format!("another record is called {name} too")),
         }
     }
 
@@ -176,20 +177,19 @@ fn name_of(sample: &Sample<'_>, shard: &Path, number: u64, bytes: &[u8]) -> Resu
     };
     let inner = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     let visible = !name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
-    if inner && visible {
-        Ok(name.clone())
-    } else {
-        Err(format!("its file name \"{name}\" leads out of the folder or is hidden"))
+    if !inner || !visible {
+        return Err(format!("its file name \"{name}\" leads out of the folder or is hidden"));
     }
+    if name == LIST || name.contains(['\0', '\n']) {
+        return Err(format!("its file name {name:?} cannot stand in {LIST}"));
+    }
+    Ok(name.clone())
 }
 
 fn write_list(out: &Path, files: &HashMap<String, (Option<i64>, u32)>) -> Result<()> {
     let mut names: Vec<(&String, Option<i64>)> = files.iter().map(|(name, (label, _))| (name, *label)).collect();
     names.sort_unstable();
-    let line = |(name, label): (&String, Option<i64>)| match label {
-        Some(label) => format!("{name} {label}\n"),
-        None => format!("{name}\n"),
-    };
+    let line = |(path, label): (&String, Option<i64>)| format!("{}\n", list::Entry { path, label });
     let text: String = names.into_iter().map(line).collect();
     home::commit(&out.join(LIST), text.as_bytes())
 }

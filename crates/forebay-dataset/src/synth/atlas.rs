@@ -53,7 +53,8 @@ impl Atlas {
 
     /// `len` grains of sensor noise from a place named by `bits`, with values of r.m.s. 32.
     pub(crate) fn grain(&self, bits: u64, len: usize) -> &[i8] {
-        let start = bits as usize % (self.grain.len() - len);
+        // The widest picture takes all of it.
+        let start = bits as usize % (self.grain.len() - len).max(1);
         &self.grain[start..start + len]
     }
 }
@@ -111,6 +112,11 @@ mod tests {
             let rms = (squares as f64 / texture.len() as f64).sqrt();
             assert!((rms - TEXTURE_RMS).abs() < 1.5, "rms {rms}");
         }
+    }
+
+    #[test]
+    fn the_widest_picture_has_grain() {
+        assert_eq!(Atlas::shared().grain(u64::MAX, 65_535_usize.next_multiple_of(16)).len(), 65_536);
     }
 
     #[test]

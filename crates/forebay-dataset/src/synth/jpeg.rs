@@ -34,7 +34,7 @@ pub(crate) struct Quantiser {
 }
 
 impl Quantiser {
-    /// Annex K's tables times `percent`/100: 200 is quality 1 of the usual scale's upper half (50), 10 is quality 95.
+    /// Annex K's tables times `percent`/100: 100 is quality 50 of the usual scale, 10 is quality 95.
     pub(crate) fn new(percent: f32) -> Self {
         let scale = |base: u8| ((f32::from(base) * percent + 50.0) / 100.0).clamp(1.0, 255.0) as u8;
         let divisors = BASE.map(|table| dct::ZIGZAG.map(|at| scale(table[usize::from(at)])));

@@ -1,3 +1,5 @@
+//! What inspection finds in folders, lists and shards, good and bad.
+
 use std::fs;
 
 use forebay_dataset::{

@@ -1,3 +1,5 @@
+//! Verification names everything that is wrong, and nothing else.
+
 use std::fs;
 use std::path::Path;
 
@@ -87,6 +89,19 @@ fn a_damaged_record_costs_itself_only() {
     assert_eq!((found.n_good, found.n_bad), (8, 1));
     assert_eq!(found.bad[0].offset, Some(0));
     assert!(found.bad[0].reason.contains("payload checksum"), "{}", found.bad[0]);
+}
+
+#[test]
+fn a_manifest_of_another_version_is_not_believed() {
+    let (dir, set) = small_set(3);
+    let out = dir.path().join("out");
+    pack(&PackPlan::new(&set, PackOptions::new(Packing::Tar)).unwrap(), &out, &Control::default()).unwrap();
+    let text = fs::read_to_string(out.join(MANIFEST)).unwrap();
+    fs::write(out.join(MANIFEST), text.replace("\"schema\": 1", "\"schema\": 2")).unwrap();
+    let found = check(&out);
+    assert_eq!((found.n_good, found.n_bad), (3, 1));
+    assert_eq!(found.bad[0].path, out.join(MANIFEST));
+    assert_eq!(found.bad[0].reason, "a manifest of version 2: expected version 1");
 }
 
 #[test]

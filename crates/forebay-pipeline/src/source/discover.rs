@@ -1,143 +1,154 @@
 //! What is at a path.
+//!
+//! A single file is judged by its content. In a folder the names come first and content is looked at only where a name
+//! says nothing: opening a million files would cost more than an epoch, and an image that is empty or damaged must stay
+//! a sample of its folder, to fail under its own name when it is read.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_format::tfrecord::{Compression, FrameScanner};
-use forebay_format::{Scanner, image, tensor};
+use forebay_format::{Kind, is_passed_over};
 use forebay_storage::{Buffer, Storage};
 
-use super::{Source, folder};
+use super::{Source, below, folder};
 use crate::error::Error;
 
-/// What a file holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// One image.
-    Image,
-    /// TFRecord frames, compressed or not.
-    TfRecord,
-    /// A tar archive.
-    Tar,
-    /// Pre-decoded pixels.
-    Tensor,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Image => "images",
-            Self::TfRecord => "TFRecord shards",
-            Self::Tar => "tar shards",
-            Self::Tensor => "tensor shards",
-        }
-    }
-}
-
-/// Enough of a file to recognise it by: a tar archive's magic ends at byte 265.
-const HEAD: usize = 512;
-
 pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
+    let mut found = Found::default();
     // Only a file has a size; a folder is listed.
     if storage.size(path).is_ok() {
-        return match kind_of_file(storage.as_ref(), path)? {
-            Some(Kind::Image) => folder::of_files(storage, vec![path.to_owned()], path),
-            Some(kind) => shards(storage, kind, &[path.to_owned()]),
-            None => Source::list(storage, path),
-        };
-    }
-    let mut kinds: BTreeMap<Kind, Vec<PathBuf>> = BTreeMap::new();
-    for entry in storage.list(path)?.into_iter().filter(|entry| !is_hidden(&entry.path, path)) {
-        let kind = match kind_by_name(&entry.path) {
-            None if !is_text_by_name(&entry.path) => kind_of_file(storage.as_ref(), &entry.path)?,
-            known => known,
-        };
-        if let Some(kind) = kind {
-            kinds.entry(kind).or_default().push(entry.path);
+        match kind_of_file(storage.as_ref(), path)? {
+            Kind::Text | Kind::Unknown | Kind::Empty => return Source::list(storage, path),
+            kind => found.add(kind, path.to_owned()),
+        }
+    } else {
+        for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
+            let kind = match Kind::by_name(&entry.path) {
+                Some(kind) => kind,
+                None => kind_of_file(storage.as_ref(), &entry.path)?,
+            };
+            found.add(kind, entry.path);
         }
     }
-    if kinds.len() > 1 {
-        let found: Vec<String> = kinds.iter().map(|(kind, files)| format!("{} {}", files.len(), kind.name())).collect();
-        let what =
-            format!("{} holds several kinds at once ({}): name one of its folders", path.display(), found.join(", "));
-        return Err(Error::Source { what, source: None });
-    }
-    match kinds.pop_first() {
-        None => Err(Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) }),
-        Some((Kind::Image, files)) => folder::of_files(storage, files, path),
-        Some((kind, files)) => shards(storage, kind, &files),
-    }
+    found.into_source(storage, path)
 }
 
-fn shards(storage: Arc<dyn Storage>, kind: Kind, files: &[PathBuf]) -> Result<Source, Error> {
-    match kind {
-        Kind::TfRecord => Source::tfrecord(storage, files),
-        Kind::Tar => Source::tar(storage, files),
-        Kind::Tensor | Kind::Image => Source::tensor(storage, files),
-    }
-}
-
-/// A name that starts with a dot somewhere below `dir`: unfinished or foreign.
-fn is_hidden(path: &Path, dir: &Path) -> bool {
-    let below = path.strip_prefix(dir).unwrap_or(path);
-    below.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
-}
-
-fn extension(path: &Path) -> String {
-    path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
-}
-
-fn is_text_by_name(path: &Path) -> bool {
-    matches!(
-        extension(path).as_str(),
-        "txt" | "json" | "md" | "csv" | "tsv" | "html" | "xml" | "yaml" | "toml" | "index"
-    )
-}
-
-/// What a file's name says. Shards are often called `name.tfrecord-00000-of-00012` or `name.tfrecord.gz`.
-pub(super) fn kind_by_name(path: &Path) -> Option<Kind> {
-    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-    match extension(path).as_str() {
-        "jpg" | "jpeg" | "jpe" | "png" => Some(Kind::Image),
-        "tar" => Some(Kind::Tar),
-        "fbt" => Some(Kind::Tensor),
-        _ if name.contains(".tfrecord") || name.contains(".tfrec") => Some(Kind::TfRecord),
-        _ => None,
-    }
-}
-
-/// What a file's first bytes say; `None` for anything else, text included.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<Option<Kind>, Error> {
+/// What a file's first bytes say. One without any is what its name says: a shard without a record, an image cut to
+/// nothing.
+fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<Kind, Error> {
     let object = storage.open(path)?;
-    let len = object.len()?.min(HEAD as u64) as usize;
+    let len = object.len()?.min(Kind::HEAD_LEN as u64) as usize;
     let mut buffer = Buffer::default();
     object.read_at(0, len, &mut buffer)?;
-    let head = buffer.as_slice();
-    if image::sniff(head).is_some() {
-        return Ok(Some(Kind::Image));
-    }
-    if head.starts_with(tensor::MAGIC) {
-        return Ok(Some(Kind::Tensor));
-    }
-    if head.get(257..262) == Some(b"ustar") {
-        return Ok(Some(Kind::Tar));
-    }
-    let compressed = Compression::sniff(head) != Compression::None;
-    Ok((compressed || is_frame_header(head) || by_empty_name(path, head)).then_some(Kind::TfRecord))
+    Ok(match Kind::of(buffer.as_slice()) {
+        Kind::Empty => Kind::by_name(path).unwrap_or(Kind::Empty),
+        kind => kind,
+    })
 }
 
-/// Whether the bytes start with a length and its right checksum: not likely by chance.
-fn is_frame_header(head: &[u8]) -> bool {
-    let mut scanner = FrameScanner::new(u64::MAX);
-    let wanted = scanner.want().map_or(0, |want| want.len);
-    head.get(..wanted).is_some_and(|header| scanner.feed(header).is_ok())
+/// Data files by what they hold.
+#[derive(Default)]
+struct Found {
+    images: Vec<PathBuf>,
+    tfrecord: Vec<PathBuf>,
+    tar: Vec<PathBuf>,
+    tensor: Vec<PathBuf>,
 }
 
-/// A shard without any record has no bytes to recognise it by.
-fn by_empty_name(path: &Path, head: &[u8]) -> bool {
-    head.is_empty() && kind_by_name(path) == Some(Kind::TfRecord)
+impl Found {
+    fn add(&mut self, kind: Kind, path: PathBuf) {
+        match kind {
+            Kind::Image(_) => self.images.push(path),
+            Kind::TfRecord(_) => self.tfrecord.push(path),
+            Kind::Tar => self.tar.push(path),
+            Kind::Tensor => self.tensor.push(path),
+            // Not data that we know.
+            Kind::Empty | Kind::Text | Kind::Unknown => {}
+        }
+    }
+
+    fn into_source(self, storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
+        let Self { images, tfrecord, tar, tensor } = self;
+        let all =
+            [(&images, "images"), (&tfrecord, "TFRecord shards"), (&tar, "tar shards"), (&tensor, "tensor shards")];
+        let kinds: Vec<String> =
+            all.iter().filter(|(n, _)| !n.is_empty()).map(|(n, of)| format!("{} {of}", n.len())).collect();
+        match kinds.as_slice() {
+            [] => Err(Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) }),
+            [_] if !images.is_empty() => folder::of_files(storage, images, path),
+            [_] if !tfrecord.is_empty() => Source::tfrecord(storage, &tfrecord),
+            [_] if !tar.is_empty() => Source::tar(storage, &tar),
+            [_] => Source::tensor(storage, &tensor),
+            several => {
+                let (path, found) = (path.display(), several.join(", "));
+                let what = format!("{path} holds several kinds at once ({found}): name one of its folders");
+                Err(Error::Source { what, source: None })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_format::tfrecord;
+    use forebay_storage::Memory;
+
+    const JPEG: &[u8] = b"\xff\xd8\xff\xe0";
+
+    fn discover_in(files: &[(&str, &[u8])], path: &str) -> Result<Source, Error> {
+        let memory = Memory::default();
+        files.iter().for_each(|(path, bytes)| memory.insert(*path, bytes.to_vec()));
+        discover(Arc::new(memory), Path::new(path))
+    }
+
+    fn refusal(files: &[(&str, &[u8])], path: &str) -> String {
+        discover_in(files, path).err().unwrap().to_string()
+    }
+
+    fn shard() -> Vec<u8> {
+        let mut shard = Vec::new();
+        tfrecord::append(&mut shard, b"payload");
+        shard
+    }
+
+    #[test]
+    fn an_empty_or_damaged_image_stays_a_sample_of_its_folder() {
+        let files: [(&str, &[u8]); 4] =
+            [("d/a/1.jpg", JPEG), ("d/a/2.jpg", b""), ("d/a/3.png", b"this is text"), ("d/a/4.jpeg", &shard())];
+        let source = discover_in(&files, "d").unwrap();
+        assert_eq!((source.n_samples(), source.packing()), (4, "files"));
+    }
+
+    #[test]
+    fn names_that_say_nothing_are_judged_by_their_content() {
+        let files: [(&str, &[u8]); 4] =
+            [("d/train-00000", &shard()), ("d/notes", b"text"), ("d/other", &[1, 2, 3]), ("d/nothing", b"")];
+        let source = discover_in(&files, "d").unwrap();
+        assert_eq!((source.n_samples(), source.packing()), (1, "tfrecord"));
+    }
+
+    #[test]
+    fn hidden_files_and_notes_are_passed_over() {
+        let files = [("d/.1.jpg", JPEG), ("d/.x/2.jpg", JPEG), ("d/x.tfrecord.index", JPEG), ("d/list.txt", JPEG)];
+        assert_eq!(refusal(&files, "d"), "no samples in d: it holds no images and no shards");
+    }
+
+    #[test]
+    fn several_kinds_at_once_are_refused_and_counted() {
+        let files: [(&str, &[u8]); 4] =
+            [("d/1.jpg", JPEG), ("d/2.png", JPEG), ("d/x.tfrecord", &shard()), ("d/y.tar", b"")];
+        let expected =
+            "d holds several kinds at once (2 images, 1 TFRecord shards, 1 tar shards): name one of its folders";
+        assert_eq!(refusal(&files, "d"), expected);
+    }
+
+    #[test]
+    fn a_file_is_judged_by_its_content_and_by_its_name_only_when_empty() {
+        assert_eq!(discover_in(&[("mislabelled.jpg", &shard())], "mislabelled.jpg").unwrap().packing(), "tfrecord");
+        assert_eq!(refusal(&[("x.tfrecord", b"")], "x.tfrecord"), "no samples in x.tfrecord");
+        assert_eq!(refusal(&[("list", b"")], "list"), "no samples in the list list");
+        let noise = refusal(&[("noise", &[0x81; 99])], "noise");
+        assert_eq!(noise, "noise is neither an image, nor a shard, nor a list: it is not text");
+    }
 }

@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_format::{Kind, is_passed_over};
 use forebay_storage::Storage;
 
-use super::discover::{Kind, kind_by_name};
-use super::{Index, Packing, Place, Source};
+use super::{Index, Packing, Place, Source, below};
 use crate::error::Error;
 
 pub(super) fn index(storage: Arc<dyn Storage>, dir: &Path) -> Result<Source, Error> {
-    let files: Vec<PathBuf> = storage
-        .list(dir)?
-        .into_iter()
-        .map(|entry| entry.path)
-        .filter(|path| kind_by_name(path) == Some(Kind::Image))
-        .collect();
+    let is_sample =
+        |path: &PathBuf| matches!(Kind::by_name(path), Some(Kind::Image(_))) && !is_passed_over(below(path, dir));
+    let files = storage.list(dir)?.into_iter().map(|entry| entry.path).filter(is_sample).collect();
     of_files(storage, files, dir)
 }
 
@@ -48,6 +45,23 @@ fn parent(file: &Path) -> &Path {
 }
 
 fn class_name(folder: &Path, dir: &Path) -> String {
-    let name = folder.strip_prefix(dir).unwrap_or(folder);
+    let name = below(folder, dir);
     if name.as_os_str().is_empty() { ".".to_owned() } else { name.display().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_storage::Memory;
+
+    #[test]
+    fn only_visible_images_are_samples() {
+        let memory = Memory::default();
+        for path in ["d/a/1.jpg", "d/a/._1.jpg", "d/.b/2.png", "d/c.tar", "d/3.PNG"] {
+            memory.insert(path, Vec::new());
+        }
+        let source = index(Arc::new(memory), Path::new("d")).unwrap();
+        assert_eq!(source.files(), [Path::new("d/3.PNG"), Path::new("d/a/1.jpg")]);
+        assert_eq!(source.classes(), [".", "a"]);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_storage::Memory;
 
-use super::{Index, Packing, Place, Source};
+use super::{Index, Packing, Place, Source, group_of};
 
 pub(super) fn index(samples: Vec<(Vec<u8>, i64)>) -> Source {
     let storage = Memory::default();
@@ -14,7 +14,7 @@ pub(super) fn index(samples: Vec<(Vec<u8>, i64)>) -> Source {
     for (number, (bytes, label)) in samples.into_iter().enumerate() {
         let path = PathBuf::from(format!("memory/{number:08}"));
         storage.insert(path.clone(), bytes);
-        places.push(Place { offset: 0, label, len: 0, file: number as u32, group: label.max(0) as u32 });
+        places.push(Place { offset: 0, label, len: 0, file: number as u32, group: group_of(label) });
         files.push(path);
     }
     Source::new(Arc::new(storage), Index { files, places, packing: Packing::Files, tables: Vec::new() })

@@ -20,7 +20,6 @@ use forebay_storage::{Null, Storage};
 
 use crate::error::Error;
 
-pub use discover::{Kind, kind_of_file};
 pub(crate) use shards::EXPANDED_LIMIT;
 
 /// The label of a sample that has none.
@@ -70,14 +69,19 @@ impl Index {
         self.places.len()
     }
 
-    /// A number that differs when the samples, their places or their order differ.
+    /// A number that differs when the samples' paths, places, labels or order differ. What is in the files is not part
+    /// of it.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::default();
         for path in &self.files {
             hash.bytes(path.as_os_str().as_encoded_bytes());
+            // No path holds a zero, so that neighbours cannot be taken for each other's parts.
+            hash.bytes(&[0]);
         }
         for place in &self.places {
             hash.bytes(&place.offset.to_le_bytes());
+            hash.bytes(&place.len.to_le_bytes());
+            hash.bytes(&place.label.to_le_bytes());
             hash.bytes(&place.file.to_le_bytes());
         }
         hash.0
@@ -136,6 +140,16 @@ pub struct Damaged {
     pub error: forebay_format::Error,
 }
 
+/// The part of a path below a folder.
+fn below<'a>(path: &'a Path, dir: &Path) -> &'a Path {
+    path.strip_prefix(dir).unwrap_or(path)
+}
+
+/// The group of samples of one label; those without one are with label 0.
+fn group_of(label: i64) -> u32 {
+    label.clamp(0, i64::from(u32::MAX)) as u32
+}
+
 /// Indexed samples and the storage they are read from.
 #[derive(Clone)]
 pub struct Source {
@@ -158,7 +172,8 @@ pub struct PixelShape {
 }
 
 impl Source {
-    /// What is at `path`: a folder of images, a list file, or shards; recognised by content, the name being only a hint.
+    /// What is at `path`: a folder of images or shards, an image, a shard, or a list. A file is recognised by its content;
+    /// in a folder, names come first.
     ///
     /// # Errors
     /// When nothing is there, or nothing that is recognised, or several kinds at once.
@@ -177,7 +192,7 @@ impl Source {
     /// The files named in a list of `path label` lines; relative paths start at the list's folder.
     ///
     /// # Errors
-    /// When the list cannot be read, or a line of it has no path.
+    /// When the list cannot be read, is not text, or names no file.
     pub fn list(storage: Arc<dyn Storage>, list: &Path) -> Result<Self, Error> {
         list::index(storage, list)
     }

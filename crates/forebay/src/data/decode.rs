@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
 use forebay_storage::Local;
 use forebay_units::group_digits;
 
-use crate::ingest::{parse_dtype, parse_layout, parse_size};
 use crate::output::{Outcome, print};
+use crate::pixels::{PixelArgs, parse_size};
 use crate::progress;
 
 /// The flags of `forebay data decode`.
@@ -30,17 +30,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = "224", value_parser = parse_size, value_name = "N|WxH")]
     size: (u32, u32),
 
-    /// Type of the values
-    #[arg(long, default_value = "f32", value_parser = parse_dtype, value_name = "f32|u8")]
-    dtype: Dtype,
-
-    /// Order of the values
-    #[arg(long, default_value = "nhwc", value_parser = parse_layout, value_name = "nhwc|nchw")]
-    layout: Layout,
-
-    /// Decode JPEG at 1/2, 1/4 or 1/8 where that still covers the output: faster, other pixels
-    #[arg(long)]
-    scaled: bool,
+    #[command(flatten)]
+    pixels: PixelArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
@@ -49,11 +40,10 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         bail!("{} holds decoded images already", args.path.display());
     }
     let n = source.n_samples();
-    let (width, height) = args.size;
-    let spec = ImageSpec { width, height, dtype: args.dtype, layout: args.layout, scaled_dct: args.scaled };
+    let spec = args.pixels.spec(args.size);
     let cannot = || format!("cannot write {}", args.to.display());
     let mut file = BufWriter::new(File::create(&args.to).with_context(cannot)?);
-    file.write_all(&npy::header(args.dtype, &shape(n, &spec))).with_context(cannot)?;
+    file.write_all(&npy::header(spec.dtype, &shape(n, &spec))).with_context(cannot)?;
     let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
     let bar = progress::images(n as u64);
     for batch in pipeline.iter()? {

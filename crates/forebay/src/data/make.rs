@@ -6,15 +6,15 @@ use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
 use forebay_units::{Bytes, group_digits};
 
-use super::with_progress;
-use crate::ingest::parse_size;
+use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print};
+use crate::pixels::parse_size;
 
 /// The flags of `forebay data make`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// imagenet: median 112 KB, about 480x415; caltech101: 102 classes, median 12 KB
-    #[arg(value_parser = parse_profile, value_name = "imagenet|caltech101")]
+    #[arg(value_name = "imagenet|caltech101")]
     profile: Profile,
 
     /// Where to make it; a second run goes on where the first one stopped
@@ -44,18 +44,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     classes: Option<u32>,
 
-    /// Worker threads; one a core by default
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    threads: usize,
+    #[command(flatten)]
+    work: WorkArgs,
 
     /// Say what would be made, and make nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-fn parse_profile(text: &str) -> Result<Profile, String> {
-    let known = Profile::ALL.into_iter().find(|profile| profile.name() == text);
-    known.ok_or_else(|| "give imagenet or caltech101".to_owned())
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
@@ -75,7 +69,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         print(&format!("{dir}: {count} images in {classes} classes, about {}\n", plan.expected_bytes()))?;
         return Ok(Outcome::Met);
     }
-    let made = with_progress("making", args.threads, |control| make(&plan, &args.dir, control))?;
+    let made = with_progress("making", &args.work, |control| make(&plan, &args.dir, control))?;
     let kept =
         if made.n_kept > 0 { format!(", {} of them there already", group_digits(made.n_kept)) } else { String::new() };
     print(&format!("{dir}: {} images, {}{kept}\n", group_digits(made.n_files), made.bytes))?;

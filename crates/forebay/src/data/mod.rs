@@ -6,12 +6,15 @@ mod make;
 mod pack;
 mod verify;
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 use clap::Subcommand;
 use forebay_dataset::{Control, Progress};
 use forebay_units::Bytes;
+use serde::Serialize;
 
-use crate::output::Outcome;
+use crate::output::{JsonTarget, Outcome, give, to_json};
 use crate::{progress, stop};
 
 #[derive(Debug, Subcommand)]
@@ -19,11 +22,11 @@ pub(crate) enum Command {
     /// Make a seeded set of synthetic photographs: the same bytes on every machine
     Make(make::Args),
     /// Say what a folder, a list or shards hold: sizes, formats, dimensions, bad files, the fio mix
-    Inspect(inspect::Args),
+    Inspect(LookArgs),
     /// Turn image files into TFRecord, tar or tensor shards, or shards back into files
     Pack(pack::Args),
     /// Check every checksum and decode every image; name each bad one
-    Verify(verify::Args),
+    Verify(LookArgs),
     /// Decode and resize images exactly as ingest does, into one NumPy array
     Decode(decode::Args),
 }
@@ -31,22 +34,61 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Outcome> {
     match command {
         Command::Make(args) => make::run(args),
-        Command::Inspect(args) => inspect::run(args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Pack(args) => pack::run(args),
-        Command::Verify(args) => verify::run(args),
+        Command::Verify(args) => verify::run(&args),
         Command::Decode(args) => decode::run(args),
     }
 }
 
+/// How a long operation is run.
+#[derive(Debug, clap::Args)]
+struct WorkArgs {
+    /// Worker threads; one a core by default
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    threads: usize,
+}
+
+/// What is looked at, and where the findings go.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LookArgs {
+    /// A folder, a list, an image, or shards
+    path: PathBuf,
+
+    #[command(flatten)]
+    work: WorkArgs,
+
+    /// Write the findings to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+impl LookArgs {
+    /// Looks, and gives what was found as text and, where asked for, as JSON.
+    fn look<T: Serialize>(
+        &self,
+        name: &str,
+        look: impl FnOnce(&Path, &Control<'_>) -> forebay_dataset::Result<T>,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<T> {
+        let json = self.json.as_deref().map(JsonTarget::from);
+        json.as_ref().map_or(Ok(()), JsonTarget::check)?;
+        let found = with_progress(name, &self.work, |control| look(&self.path, control))?;
+        let json = json.as_ref().map(|target| Ok::<_, anyhow::Error>((target, to_json(&found)?))).transpose()?;
+        give(&text(&found), json)?;
+        Ok(found)
+    }
+}
+
 /// Runs a long operation with a progress bar and Ctrl-C.
-fn with_progress<T>(name: &str, threads: usize, run: impl FnOnce(&Control<'_>) -> T) -> T {
+fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) -> T) -> T {
     let bar = progress::items(0, name);
     let show = |now: Progress| {
         bar.set_length(now.total);
         bar.set_position(now.done);
         bar.set_message(Bytes(now.bytes).to_string());
     };
-    let outcome = run(&Control { threads, cancel: stop::flag(), progress: &show });
+    let outcome = run(&Control { threads: work.threads, cancel: stop::flag(), progress: &show });
     bar.finish_and_clear();
     outcome
 }

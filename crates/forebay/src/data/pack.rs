@@ -8,9 +8,9 @@ use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, pack, unpack};
 use forebay_format::tfrecord::Compression;
 use forebay_units::{Bytes, group_digits};
 
-use super::with_progress;
-use crate::ingest::parse_size;
+use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print, remark};
+use crate::pixels::parse_size;
 
 /// The flags of `forebay data pack`.
 #[derive(Debug, clap::Args)]
@@ -49,9 +49,8 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Worker threads; one a core by default
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    threads: usize,
+    #[command(flatten)]
+    work: WorkArgs,
 
     /// Say what would be written, and write nothing
     #[arg(long)]
@@ -118,7 +117,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         ))?;
         return Ok(Outcome::Met);
     }
-    let packed = with_progress("packing", args.threads, |control| pack(&plan, &args.out, control))?;
+    let packed = with_progress("packing", &args.work, |control| pack(&plan, &args.out, control))?;
     let (samples, shards) = (group_digits(packed.n_samples), group_digits(packed.n_shards));
     print(&format!(
         "{out}: {samples} samples in {shards} {} shards, {}{}\n",
@@ -133,8 +132,7 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
         bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
     }
-    let done =
-        with_progress("unpacking", args.threads, |control| unpack(&args.input, &args.out, args.strict, control))?;
+    let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, args.strict, control))?;
     print(&format!(
         "{}: {} files, {}{}\n",
         args.out.display(),

@@ -1,0 +1,161 @@
+//! What was found in a dataset: by looking at it, and by checking every byte of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use forebay_units::{Bytes, Summary};
+use serde::{Deserialize, Serialize};
+
+/// What a dataset consists of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Inspection {
+    /// What was inspected.
+    pub path: PathBuf,
+    /// What it turned out to be.
+    pub form: Form,
+    /// Files, good and bad.
+    pub n_files: u64,
+    /// Good samples: image files, or records of shards.
+    pub n_samples: u64,
+    /// What all files take.
+    pub total_bytes: Bytes,
+    /// Number of files of each format.
+    pub file_formats: BTreeMap<String, u64>,
+    /// Number of samples of each format.
+    pub sample_formats: BTreeMap<String, u64>,
+    /// Samples of each class, in the order of the labels.
+    pub classes: Vec<Class>,
+    /// Sizes of the samples in bytes; `None` where there are none.
+    pub sizes: Option<Summary>,
+    /// Sizes of the samples by powers of two.
+    pub histogram: Vec<Bucket>,
+    /// Widths of the images in pixels.
+    pub widths: Option<Summary>,
+    /// Heights of the images in pixels.
+    pub heights: Option<Summary>,
+    /// Number of samples of each kind of colour.
+    pub colours: BTreeMap<String, u64>,
+    /// Samples that come in passes: progressive JPEG, interlaced PNG.
+    pub n_progressive: u64,
+    /// Samples that carry an EXIF orientation other than upright, which decoding does not apply.
+    pub n_rotated: u64,
+    /// Bad files and records.
+    pub n_bad: u64,
+    /// The first of them, ordered by path and offset.
+    pub bad: Vec<Fault>,
+    /// The value of fio's `bssplit` that imitates the sizes.
+    pub bssplit: Option<String>,
+}
+
+/// What a path turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A folder, with a class per folder below it.
+    Folder,
+    /// A text file with a `path label` line for every file.
+    List,
+    /// A single image or shard.
+    File,
+}
+
+/// A class and its samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Class {
+    /// Its label; `None` for samples without one.
+    pub label: Option<i64>,
+    /// Its name, where folders or a manifest give one.
+    pub name: Option<String>,
+    /// Its samples.
+    pub n_samples: u64,
+}
+
+/// Samples whose size is at least `from` and below twice that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Smallest size of the bucket, in bytes: a power of two, or 0 for empty samples.
+    pub from: u64,
+    /// Samples in it.
+    pub n_samples: u64,
+    /// What they hold together.
+    pub bytes: u64,
+}
+
+/// What checking every checksum and decoding every image found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// What was verified.
+    pub path: PathBuf,
+    /// Files looked at.
+    pub n_files: u64,
+    /// Samples that are sound.
+    pub n_good: u64,
+    /// Bad files and records.
+    pub n_bad: u64,
+    /// All of them, ordered by path and offset.
+    pub bad: Vec<Fault>,
+    /// Bytes read.
+    pub bytes: Bytes,
+    /// Whether a manifest was there to compare with.
+    pub manifest: bool,
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.n_bad == 0
+    }
+}
+
+/// A bad file, or a bad record in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fault {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in the file, when it is one of several samples.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Fault {
+    /// A file that is bad as a whole.
+    pub fn of_file(path: &Path, reason: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), offset: None, reason: reason.into() }
+    }
+
+    /// A record that is bad in a file that may be good otherwise.
+    pub fn of_record(path: &Path, offset: u64, reason: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), offset: Some(offset), reason: reason.into() }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.offset {
+            Some(offset) => write!(f, "{} at offset {offset}: {}", self.path.display(), self.reason),
+            None => write!(f, "{}: {}", self.path.display(), self.reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_survive_their_json() {
+        let fault = Fault::of_record(Path::new("d/x.tfrecord"), 512, "payload checksum");
+        let found = Verification { path: "d".into(), n_good: 7, n_bad: 1, bad: vec![fault], ..Verification::default() };
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<Verification>(&text).unwrap(), found);
+        assert!(!found.is_sound());
+    }
+
+    #[test]
+    fn a_fault_names_the_place_before_the_reason() {
+        assert_eq!(Fault::of_file(Path::new("d/1.jpg"), "empty file").to_string(), "d/1.jpg: empty file");
+        let record = Fault::of_record(Path::new("d/x.tar"), 1024, "no image");
+        assert_eq!(record.to_string(), "d/x.tar at offset 1024: no image");
+    }
+}
