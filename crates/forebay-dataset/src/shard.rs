@@ -13,9 +13,6 @@ use forebay_storage::{Buffer, Storage};
 
 use crate::reason::{chain, why_unreadable};
 
-/// A compressed shard may expand to this many bytes.
-const EXPANDED_LIMIT: u64 = 8 << 30;
-
 /// One sample of a shard.
 pub(crate) struct Sample<'a> {
     pub(crate) offset: u64,
@@ -84,7 +81,7 @@ fn walk_bytes(
             walk_spans(FrameScanner::new(bytes.len() as u64), bytes, path, read_record, visit);
         }
         Kind::TfRecord(packed) => {
-            let expanded = tfrecord::decompress(bytes, packed, EXPANDED_LIMIT);
+            let expanded = tfrecord::decompress(bytes, packed, tfrecord::EXPANDED_LIMIT);
             let expanded = expanded.map_err(|error| Fault::of_file(path, chain(&error)))?;
             walk_bytes(&expanded, path, Kind::TfRecord(Compression::None), visit)?;
         }

@@ -335,7 +335,7 @@ impl Batched {
     /// Where finished samples are kept, and the fingerprint that tells them from others.
     pub(crate) fn made_cache(&self) -> Option<(&CacheAt, u64)> {
         let mut hash = Fnv(self.mapped.dataset.source.index.fingerprint());
-        hash.bytes(self.mapped.map.description().as_bytes());
+        hash.bytes(self.mapped.map.description().unwrap_or_default().as_bytes());
         self.mapped.made_cache.as_ref().map(|at| (at, hash.0))
     }
 
@@ -349,6 +349,17 @@ impl Batched {
         }
         if self.mapped.threads == Threads::Fixed(0) {
             return Err(Error::Plan { stage: "threads", reason: "at least one thread is needed".to_owned() });
+        }
+        if matches!(self.mapped.made_cache, Some(CacheAt::File { .. })) && self.mapped.map.description().is_none() {
+            let reason = "a function's samples cannot be recognised in a file by a later run: implement Map, with a \
+                          description, or cache in memory or before map()";
+            return Err(Error::Plan { stage: "cache", reason: reason.to_owned() });
+        }
+        if self.mapped.one_hot == Some(0) {
+            return Err(Error::Plan { stage: "one_hot", reason: "there is at least one class".to_owned() });
+        }
+        if dataset.source.n_samples() > u32::MAX as usize {
+            return Err(Error::Plan { stage: "source", reason: "more than 2^32 samples are not supported".to_owned() });
         }
         if self.mapped.map.sample_bytes() == 0 {
             return Err(Error::Plan { stage: "map", reason: "a sample takes at least one byte".to_owned() });

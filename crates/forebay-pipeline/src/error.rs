@@ -47,16 +47,17 @@ pub struct FailedSample {
 }
 
 impl FailedSample {
-    /// The whole chain of causes in one line, for a report.
+    /// What happened, with its causes, in one line for a report.
     pub fn reason(&self) -> String {
-        let mut text = self.error.to_string();
+        let mut words = vec![self.error.to_string()];
         let mut cause = StdError::source(&self.error);
         while let Some(error) = cause {
-            // The outermost words only say which side failed; the cause below says what happened.
-            text = error.to_string();
+            words.push(error.to_string());
             cause = error.source();
         }
-        text
+        // The outermost words only say which side failed, where there is more to say.
+        let told = if words.len() > 1 { &words[1..] } else { &words[..] };
+        told.join(": ")
     }
 }
 

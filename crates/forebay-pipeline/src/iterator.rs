@@ -69,6 +69,8 @@ pub struct Batches {
     one_hot: Option<usize>,
     fingerprint: u64,
     first_position: u64,
+    /// The end of the last batch given, in slots.
+    given: u64,
     gathered: Gathered,
     tuner: Option<Tuner>,
     started_ns: u64,
@@ -95,7 +97,7 @@ impl Batches {
         order.skip(position);
         let (raw, made) = open_caches(plan)?;
         let pool = Pool::of(plan);
-        let ring = Ring::new(plan.prefetch + plan.hold, plan.batch, mapped.map.sample_bytes())
+        let ring = Ring::new(plan.prefetch.saturating_add(plan.hold), plan.batch, mapped.map.sample_bytes())
             .map_err(|error| Error::Plan { stage: "batch", reason: format!("no memory for its buffers: {error}") })?;
         let clock = Arc::clone(&plan.clock);
         let started_ns = clock.now_ns();
@@ -124,6 +126,7 @@ impl Batches {
             one_hot: mapped.one_hot,
             fingerprint: plan.fingerprint(),
             first_position: position,
+            given: 0,
             gathered: Gathered::default(),
             tuner: pool.tuned.then(|| Tuner::new(pool.claiming)),
             started_ns,
@@ -141,7 +144,7 @@ impl Batches {
             let reason = "in first-come order the place of the next sample is not determined".to_owned();
             return Err(Error::Plan { stage: "state", reason });
         }
-        let position = self.first_position + self.gathered.start;
+        let position = self.first_position + self.given;
         Ok(State { version: State::VERSION, fingerprint: self.fingerprint, position })
     }
 
@@ -241,6 +244,7 @@ impl Batches {
         self.shared.dispatch.ring.compact(&mut gathered.places, gathered.scan);
         let slots = gathered.start..gathered.scan;
         gathered.start = gathered.scan;
+        self.given = gathered.scan;
         let place = gathered.places[0];
         gathered.places.clear();
         let labels = std::mem::take(&mut gathered.labels);

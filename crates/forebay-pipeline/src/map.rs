@@ -27,8 +27,9 @@ pub trait Map: Send + Sync {
     /// A worker for one thread.
     fn worker(&self) -> Box<dyn MapWorker>;
 
-    /// What it does, as text: part of the fingerprint of a decoded cache.
-    fn description(&self) -> String;
+    /// What it does, as text by which finished samples in a file are recognised again; `None` when there is none, and
+    /// finished samples are then not kept in files.
+    fn description(&self) -> Option<String>;
 }
 
 /// One thread's part of the work.
@@ -53,8 +54,8 @@ impl Map for DecodeImage {
         Box::new(ImageDecoder::new(self.0))
     }
 
-    fn description(&self) -> String {
-        format!("decode {:?}", self.0)
+    fn description(&self) -> Option<String> {
+        Some(format!("decode {:?}", self.0))
     }
 }
 
@@ -86,8 +87,8 @@ impl Map for TakePixels {
         Box::new(TakePixelsWorker { shape: self.shape, decoder: ImageDecoder::new(self.spec) })
     }
 
-    fn description(&self) -> String {
-        format!("pixels {:?} to {:?}", self.shape, self.spec)
+    fn description(&self) -> Option<String> {
+        Some(format!("pixels {:?} to {:?}", self.shape, self.spec))
     }
 }
 
@@ -124,8 +125,8 @@ impl Map for ReadOnly {
         Box::new(*self)
     }
 
-    fn description(&self) -> String {
-        "read only".to_owned()
+    fn description(&self) -> Option<String> {
+        Some("read only".to_owned())
     }
 }
 
@@ -154,8 +155,8 @@ where
         Box::new(MapFn { sample_bytes: self.sample_bytes, function: self.function.clone() })
     }
 
-    fn description(&self) -> String {
-        format!("function of {} bytes: {}", self.sample_bytes, std::any::type_name::<F>())
+    fn description(&self) -> Option<String> {
+        None // Two functions of the same type may do different things.
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Before `map` it keeps what was read, after `map` what was decoded. A file cache is written during the first epoch and
 //! committed when that is over; it then serves later epochs and, as its index carries the pipeline's fingerprint, later
-//! runs. It is a cache: when it cannot be written, samples are made as before and the reason is kept.
+//! runs. The fingerprint knows paths and places, not contents: a dataset that was changed in place needs another file.
+//! When the cache cannot be written, samples are made as before and the reason is kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -226,7 +227,7 @@ fn load(storage: &dyn Storage, path: &Path, fingerprint: u64, n_samples: usize) 
     storage.open(&index_path(path)).ok()?.read_all(&mut buffer).ok()?;
     let spans = parse_index(buffer.as_slice(), fingerprint, n_samples)?;
     let object = storage.open(path).ok()?;
-    let end = spans.iter().flatten().map(|(offset, len)| offset + len).max()?;
+    let end = spans.iter().flatten().map(|(offset, len)| offset.saturating_add(*len)).max()?;
     (object.len().ok()? == end).then_some(Ready { object, spans })
 }
 

@@ -35,7 +35,11 @@ fn head(record: &Record<IngestCell>) -> String {
         let _ = write!(out, " in {} {} shards", group_digits(data.n_files), data.packing);
     }
     if let Some(cell) = record.cells.first() {
-        let what = if cell.read_only { "read only" } else { "read, decode, resize" };
+        let what = match data.packing.as_str() {
+            _ if cell.read_only => "read only",
+            "tensor" => "read, convert",
+            _ => "read, decode, resize",
+        };
         let repeats = cell.samples.len();
         let _ = write!(out, "; {what}; batch {}, prefetch {}; {}", cell.batch, cell.prefetch, cell.storage);
         let _ = write!(out, "; median of {repeats} repeat{}", if repeats == 1 { "" } else { "s" });

@@ -1,5 +1,6 @@
 //! Storage that answers instantly: what is left of a measurement on it is the harness itself.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
@@ -26,8 +27,9 @@ impl Null {
     }
 
     fn check(&self, operation: Operation, path: &Path) -> Result<()> {
-        let index = path.strip_prefix("null").ok().and_then(Path::to_str).and_then(|name| name.parse::<usize>().ok());
-        match index {
+        // By bytes: taking a path apart costs more than everything else this storage does.
+        let name = path.as_os_str().as_bytes().strip_prefix(b"null/");
+        match name.and_then(|name| std::str::from_utf8(name).ok()?.parse::<usize>().ok()) {
             Some(index) if index < self.n_objects => Ok(()),
             _ => Err(Error::NotFound { operation, path: path.to_owned() }),
         }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use forebay_pipeline::{Dataset, ReadOnly, Source, Threads};
 use forebay_storage::Null;
 
-const N_SAMPLES: usize = 400_000;
+const N_SAMPLES: usize = 100_000;
 
 fn main() -> Result<()> {
     let source = Source::null(Null::new(N_SAMPLES, 112_000), N_SAMPLES);

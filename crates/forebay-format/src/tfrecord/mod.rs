@@ -22,6 +22,9 @@ pub use scanner::FrameScanner;
 
 /// Bytes before the payload: length and its checksum.
 pub const HEADER_LEN: usize = 12;
+/// The most a compressed shard may expand to where nothing else is known: it is expanded in memory, and a bomb must not
+/// fill that.
+pub const EXPANDED_LIMIT: u64 = 4 << 30;
 /// Bytes after the payload: its checksum.
 pub const FOOTER_LEN: usize = 4;
 

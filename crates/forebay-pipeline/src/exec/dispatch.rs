@@ -57,10 +57,19 @@ pub(crate) struct Claim {
     pub(crate) samples: Vec<u32>,
 }
 
+impl Claim {
+    /// Takes over samples `range` of another claim.
+    pub(crate) fn take_part(&mut self, whole: &Self, range: std::ops::Range<usize>) {
+        self.first_slot = whole.first_slot + range.start as u64;
+        self.samples.clear();
+        self.samples.extend_from_slice(&whole.samples[range]);
+    }
+}
+
 /// How much one claim may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClaimSize {
-    /// The most samples.
+    /// The most samples that are fetched together.
     pub(crate) samples: usize,
     /// How many workers share what may be claimed, so that none takes it all.
     pub(crate) sharers: usize,
@@ -215,7 +224,9 @@ impl Desk {
 
     /// Takes the next samples: several files at once, or samples that lie side by side in a shard.
     fn take_run(&mut self, size: ClaimSize, index: &Index, out: &mut Vec<u32>) {
-        let share = ((self.limit - self.next) as usize / size.sharers.max(1)).max(1);
+        // Half an even share: the claims become smaller towards the end, so that all workers end together.
+        let parts = if size.sharers > 1 { 2 * size.sharers } else { 1 };
+        let share = ((self.limit - self.next) as usize / parts).max(1);
         let most = size.samples.min(share);
         let mut bytes = 0;
         while out.len() < most {

@@ -1,7 +1,7 @@
 //! Getting samples' bytes: whole files, or runs of neighbouring records in one read.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use forebay_format::tfrecord;
 use forebay_storage::{Buffer, Object};
@@ -10,7 +10,7 @@ use memmap2::Mmap;
 use super::activity::{Activity, Stopwatch};
 use super::dispatch::Claim;
 use crate::error::SampleError;
-use crate::source::{EXPANDED_LIMIT, Packing, Source};
+use crate::source::{Packing, Source};
 use crate::stage_cache::Cache;
 
 /// Open shards a reading thread keeps: more than any sensible interleave, far fewer than a process may open.
@@ -43,6 +43,11 @@ impl ShardBytes {
     }
 }
 
+/// Bytes of the pieces that were read into the parcel's own buffers.
+fn own_bytes(pieces: &[Result<Piece, SampleError>]) -> u64 {
+    pieces.iter().map(|piece| if let Ok(Piece::Own { len, .. }) = piece { *len as u64 } else { 0 }).sum()
+}
+
 /// A claim with its bytes. Recycled, so that its buffers are.
 #[derive(Default)]
 pub(crate) struct Parcel {
@@ -72,37 +77,43 @@ impl Parcel {
     }
 }
 
+/// A shard that is in memory, or the reason why it could not be had.
+type Loaded = OnceLock<Result<Arc<ShardBytes>, SampleError>>;
+
 /// Shards that are in memory as a whole, the most recently used ones.
 pub(crate) struct ShardMemory {
-    kept: Mutex<Vec<(u32, Arc<ShardBytes>)>>,
+    kept: Mutex<Vec<(u32, Arc<Loaded>)>>,
     most: usize,
 }
 
 impl ShardMemory {
     pub(crate) fn new(most: usize) -> Self {
-        Self { kept: Mutex::new(Vec::new()), most }
+        Self { kept: Mutex::new(Vec::new()), most: most.max(1) }
     }
 
-    /// Finds the shard or makes it. Two threads may make the same one at the same time; the second copy is dropped.
+    /// Finds the shard or makes it: once, however many threads want it; different shards are made side by side.
     fn get(
         &self,
         file: u32,
         make: impl FnOnce() -> Result<ShardBytes, SampleError>,
     ) -> Result<Arc<ShardBytes>, SampleError> {
+        let place = self.place_of(file);
+        place.get_or_init(|| make().map(Arc::new)).clone()
+    }
+
+    fn place_of(&self, file: u32) -> Arc<Loaded> {
         let mut kept = self.kept.lock().expect("no holder of this lock panics");
-        if let Some(at) = kept.iter().position(|(known, _)| *known == file) {
-            let found = kept.remove(at);
-            let shard = Arc::clone(&found.1);
-            kept.push(found);
-            return Ok(shard);
-        }
-        // Made under the lock: several threads want the same next shard at the same moment, and one expansion serves all.
-        let shard = Arc::new(make()?);
-        if kept.len() == self.most {
-            kept.remove(0);
-        }
-        kept.push((file, Arc::clone(&shard)));
-        Ok(shard)
+        let found = match kept.iter().position(|(known, _)| *known == file) {
+            Some(at) => kept.remove(at),
+            None if kept.len() == self.most => {
+                kept.remove(0);
+                (file, Arc::default())
+            }
+            None => (file, Arc::default()),
+        };
+        let place = Arc::clone(&found.1);
+        kept.push(found);
+        place
     }
 }
 
@@ -173,7 +184,7 @@ impl Fetcher {
                 Err(error) => parcel.pieces.push(Err(error)),
             }
         }
-        Some(cache.moved(parcel.buffers[..n].iter().map(|b| b.len() as u64).sum()))
+        Some(cache.moved(own_bytes(&parcel.pieces)))
     }
 
     fn path_of(&self, sample: u32) -> &Path {
@@ -195,7 +206,7 @@ impl Fetcher {
                 parcel.pieces.push(outcome.map(|()| Piece::Own { buffer, start: 0, len }).map_err(SampleError::from));
             }
         }
-        parcel.pieces.iter().map(|piece| if let Ok(Piece::Own { len, .. }) = piece { *len as u64 } else { 0 }).sum()
+        own_bytes(&parcel.pieces)
     }
 
     fn fetch_file(&self, sample: u32, buffer: &mut Buffer, watch: &mut Stopwatch) -> Result<usize, SampleError> {
@@ -250,7 +261,7 @@ impl Fetcher {
             source.storage.open(&source.index.files[file as usize])?.read_all(&mut packed)?;
             moved += packed.len() as u64;
             watch.enter(Activity::Decoding);
-            Ok(ShardBytes::Expanded(tfrecord::decompress(packed.as_slice(), how, EXPANDED_LIMIT)?))
+            Ok(ShardBytes::Expanded(tfrecord::decompress(packed.as_slice(), how, tfrecord::EXPANDED_LIMIT)?))
         });
         moved
     }

@@ -42,10 +42,14 @@ pub(crate) struct Ring {
 impl Ring {
     /// Room for `n_batches` batches of `batch` samples of `slot_bytes` bytes, and headroom for one more.
     pub(crate) fn new(n_batches: usize, batch: usize, slot_bytes: usize) -> std::io::Result<Self> {
-        let capacity = n_batches * batch;
+        let capacity = n_batches.checked_mul(batch).ok_or(std::io::ErrorKind::OutOfMemory)?;
         // The headroom is whole pages, so that slot 0 stays page-aligned. It is not touched unless a batch straddles.
-        let headroom = (batch * slot_bytes).next_multiple_of(4096);
-        let memory = MmapRaw::from(MmapMut::map_anon((headroom + capacity * slot_bytes).max(1))?);
+        let headroom = batch.checked_mul(slot_bytes).and_then(|bytes| bytes.checked_next_multiple_of(4096));
+        let total = headroom.and_then(|head| capacity.checked_mul(slot_bytes)?.checked_add(head));
+        let (Some(headroom), Some(total)) = (headroom, total) else {
+            return Err(std::io::ErrorKind::OutOfMemory.into());
+        };
+        let memory = MmapRaw::from(MmapMut::map_anon(total.max(1))?);
         Ok(Self {
             memory,
             slot_bytes,

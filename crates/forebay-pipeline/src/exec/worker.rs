@@ -9,7 +9,7 @@ use forebay_storage::Buffer;
 use forebay_units::Clock;
 
 use super::activity::{Activity, Ledger, Stopwatch};
-use super::dispatch::{ClaimSize, Dispatch};
+use super::dispatch::{Claim, ClaimSize, Dispatch};
 use super::fetch::{Fetcher, Parcel};
 use crate::error::SampleError;
 use crate::map::{Map, MapWorker, Sample};
@@ -66,11 +66,13 @@ impl Shared {
         match self.made.as_ref()?.get(sample, scratch) {
             Ok(false) => None,
             Err(error) => Some(Err(error)),
-            Ok(true) => {
-                let (label, bytes) = scratch.as_slice().split_first_chunk::<8>().expect("a label precedes the sample");
-                slot.copy_from_slice(bytes);
-                Some(Ok(i64::from_le_bytes(*label)))
-            }
+            Ok(true) => match scratch.as_slice().split_first_chunk::<8>() {
+                Some((label, bytes)) if bytes.len() == slot.len() => {
+                    slot.copy_from_slice(bytes);
+                    Some(Ok(i64::from_le_bytes(*label)))
+                }
+                _ => Some(Err(SampleError::Refused("the cache holds something else in its place".to_owned()))),
+            },
         }
     }
 
@@ -117,11 +119,46 @@ pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
     let mut worker = shared.map.worker();
     let mut parcel = Parcel::default();
     let mut scratch = Buffer::default();
-    while shared.dispatch.claim(number, shared.claim_size, &shared.source.index, &mut parcel.claim, &mut watch) {
-        shared.fetch(&mut fetcher, &mut parcel, &mut watch);
-        shared.make_all(&parcel, &mut worker, &mut scratch, &mut watch);
+    let mut claim = Claim::default();
+    let mut pace = Pace::default();
+    let unit = shared.claim_size.samples;
+    loop {
+        let size = ClaimSize { samples: unit * pace.units, ..shared.claim_size };
+        if !shared.dispatch.claim(number, size, &shared.source.index, &mut claim, &mut watch) {
+            break;
+        }
+        let start = shared.clock.now_ns();
+        let n = claim.samples.len();
+        for first in (0..n).step_by(unit) {
+            parcel.claim.take_part(&claim, first..(first + unit).min(n));
+            shared.fetch(&mut fetcher, &mut parcel, &mut watch);
+            shared.make_all(&parcel, &mut worker, &mut scratch, &mut watch);
+        }
+        pace.observe(shared.clock.now_ns() - start, n.div_ceil(unit));
     }
     watch.enter(Activity::Idle);
+}
+
+/// How many units of work a claim takes: one where they are long, several where the claiming itself would be felt.
+struct Pace {
+    units: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { units: 1 }
+    }
+}
+
+impl Pace {
+    /// A claim of this length makes the lock of the desk, some 100 ns under contention, a matter of percent.
+    const CLAIM_NS: u64 = 50_000;
+    const MOST: usize = 16;
+
+    fn observe(&mut self, ns: u64, units: usize) {
+        let each = (ns / units.max(1) as u64).max(1);
+        self.units = ((Self::CLAIM_NS / each) as usize).clamp(1, Self::MOST);
+    }
 }
 
 /// A thread that only reads.
@@ -222,5 +259,21 @@ impl Exchange {
         self.lock().closed = true;
         self.has_full.notify_all();
         self.has_empty.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_units_are_claimed_one_by_one_and_short_ones_together() {
+        let mut pace = Pace::default();
+        pace.observe(1_000_000, 1);
+        assert_eq!(pace.units, 1);
+        pace.observe(16_000, 1);
+        assert_eq!(pace.units, 3);
+        pace.observe(3 * 500, 3);
+        assert_eq!(pace.units, 16);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn of_files(storage: Arc<dyn Storage>, files: Vec<PathBuf>, dir: &Pat
         })
         .collect();
     let classes = folders.keys().map(|folder| class_name(folder, dir)).collect();
-    let mut source = Source::new(storage, Index { files, places, packing: Packing::Files, tables: Vec::new() });
+    let mut source = Source::new(storage, Index::new(Packing::Files, files, places));
     source.classes = Arc::new(classes);
     Ok(source)
 }

@@ -27,7 +27,7 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
     if files.is_empty() {
         return Err(Error::Empty { what: format!("the list {}", path.display()) });
     }
-    Ok(Source::new(storage, Index { files, places, packing: Packing::Files, tables: Vec::new() }))
+    Ok(Source::new(storage, Index::new(Packing::Files, files, places)))
 }
 
 #[cfg(test)]

@@ -17,5 +17,5 @@ pub(super) fn index(samples: Vec<(Vec<u8>, i64)>) -> Source {
         places.push(Place { offset: 0, label, len: 0, file: number as u32, group: group_of(label) });
         files.push(path);
     }
-    Source::new(Arc::new(storage), Index { files, places, packing: Packing::Files, tables: Vec::new() })
+    Source::new(Arc::new(storage), Index::new(Packing::Files, files, places))
 }

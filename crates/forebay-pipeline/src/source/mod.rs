@@ -12,15 +12,13 @@ mod unpack;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_storage::{Null, Storage};
 
 use crate::error::Error;
-
-pub(crate) use shards::EXPANDED_LIMIT;
 
 /// The label of a sample that has none.
 pub const NO_LABEL: i64 = -1;
@@ -62,9 +60,15 @@ pub(crate) struct Index {
     pub(crate) packing: Packing,
     /// The first sample and the tables of each tensor shard; empty for everything else.
     pub(crate) tables: Vec<(u32, tensor::Tables)>,
+    /// Made when it is first asked for: it walks over everything.
+    fingerprint: OnceLock<u64>,
 }
 
 impl Index {
+    fn new(packing: Packing, files: Vec<PathBuf>, places: Vec<Place>) -> Self {
+        Self { files, places, packing, tables: Vec::new(), fingerprint: OnceLock::new() }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
@@ -72,6 +76,10 @@ impl Index {
     /// A number that differs when the samples' paths, places, labels or order differ. What is in the files is not part
     /// of it.
     pub(crate) fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| self.hash())
+    }
+
+    fn hash(&self) -> u64 {
         let mut hash = Fnv::default();
         for path in &self.files {
             hash.bytes(path.as_os_str().as_encoded_bytes());
@@ -230,7 +238,7 @@ impl Source {
     pub fn null(storage: Null, n_samples: usize) -> Self {
         let places = (0..n_samples as u32).map(|file| Place { offset: 0, label: 0, len: 0, file, group: 0 }).collect();
         let files = (0..n_samples).map(Null::path_of).collect();
-        Self::new(Arc::new(storage), Index { files, places, packing: Packing::Files, tables: Vec::new() })
+        Self::new(Arc::new(storage), Index::new(Packing::Files, files, places))
     }
 
     fn new(storage: Arc<dyn Storage>, index: Index) -> Self {

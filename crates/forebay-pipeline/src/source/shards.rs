@@ -10,9 +10,6 @@ use forebay_storage::{Buffer, Object, Storage};
 use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source};
 use crate::error::Error;
 
-/// The most a compressed shard may expand to: a shard is read as a whole, and a bomb must not fill the memory.
-pub(crate) const EXPANDED_LIMIT: u64 = 4 << 30;
-
 pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
     let mut compressions = Vec::new();
     for path in shards {
@@ -49,7 +46,7 @@ fn build(
     packing: Packing,
     scan: impl Fn(&dyn Object, &mut Add<'_>) -> Scan,
 ) -> Result<Source, Error> {
-    let mut index = Index { files: shards.to_vec(), places: Vec::new(), packing, tables: Vec::new() };
+    let mut index = Index::new(packing, shards.to_vec(), Vec::new());
     let mut damaged = Vec::new();
     for (file, path) in shards.iter().enumerate() {
         let before = index.places.len();
@@ -107,7 +104,7 @@ fn scan(scanner: &mut dyn Scanner, object: &dyn Object, add: &mut Add<'_>) -> Sc
 fn scan_compressed(compression: Compression, object: &dyn Object, add: &mut Add<'_>) -> Scan {
     let mut buffer = Buffer::default();
     object.read_all(&mut buffer)?;
-    let bytes = match tfrecord::decompress(buffer.as_slice(), compression, EXPANDED_LIMIT) {
+    let bytes = match tfrecord::decompress(buffer.as_slice(), compression, tfrecord::EXPANDED_LIMIT) {
         Ok(bytes) => bytes,
         Err(error) => return Ok(Some(error)),
     };
@@ -124,7 +121,7 @@ fn scan_compressed(compression: Compression, object: &dyn Object, add: &mut Add<
 }
 
 pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
-    let mut index = Index { files: shards.to_vec(), places: Vec::new(), packing: Packing::Tensor, tables: Vec::new() };
+    let mut index = Index::new(Packing::Tensor, shards.to_vec(), Vec::new());
     let mut pixels: Option<PixelShape> = None;
     for (file, path) in shards.iter().enumerate() {
         let (header, tables) = tensor_tables(storage.open(path)?.as_ref(), path)?;

@@ -34,6 +34,7 @@ impl Stage for Interleave {
 fn interleave(groups: Vec<Vec<u32>>, cycle: usize, block: usize) -> Vec<u32> {
     let mut out = Vec::with_capacity(groups.iter().map(Vec::len).sum());
     let mut unopened: VecDeque<std::vec::IntoIter<u32>> = groups.into_iter().map(Vec::into_iter).collect();
+    let cycle = cycle.min(unopened.len());
     let mut open: Vec<Option<std::vec::IntoIter<u32>>> = (0..cycle).map(|_| unopened.pop_front()).collect();
     while open.iter().any(Option::is_some) {
         for place in &mut open {

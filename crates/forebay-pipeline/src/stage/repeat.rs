@@ -12,13 +12,13 @@ impl Stage for Repeat {
     fn open(&self, before: &Chain, epoch: u64) -> Box<dyn Sequence> {
         // A repeat within a repeat counts its epochs on, so that no order comes twice.
         let first = epoch.wrapping_mul(self.n.unwrap_or(0));
-        let last = self.n.map(|n| first + n);
+        let last = self.n.map(|n| first.saturating_add(n));
         let current = (self.n != Some(0)).then(|| before.open(first));
         Box::new(Repeating { before: before.clone(), current, epoch: first, last })
     }
 
     fn len(&self, before: Option<u64>) -> Option<u64> {
-        before.and_then(|each| self.n.map(|n| n * each))
+        before.and_then(|each| self.n.map(|n| n.saturating_mul(each)))
     }
 
     fn refuse(&self, before: &Chain) -> Option<String> {

@@ -37,6 +37,6 @@ impl Sequence for EveryNth {
     }
 
     fn skip(&mut self, n: u64) -> u64 {
-        self.before.skip(n * self.of).div_ceil(self.of)
+        self.before.skip(n.saturating_mul(self.of)).div_ceil(self.of)
     }
 }

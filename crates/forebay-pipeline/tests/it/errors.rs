@@ -67,6 +67,23 @@ fn an_error_surfaces_in_its_place_and_the_stream_goes_on() {
 }
 
 #[test]
+fn a_state_taken_after_errors_loses_no_sample() {
+    quietly(|| {
+        let pipeline = picky(Dataset::new(numbers(12)), |i| i == 2 || i == 4).batch(4);
+        let mut batches = pipeline.iter().unwrap();
+        assert!(batches.next().unwrap().is_err());
+        assert!(batches.next().unwrap().is_err());
+        let state = batches.state().unwrap();
+        assert_eq!(state.position, 0, "nothing was given yet");
+        assert_eq!(content(&batches.next().unwrap().unwrap()), [0, 1, 3, 5]);
+        assert_eq!(batches.state().unwrap().position, 6);
+        let resumed = pipeline.iter_from(&state).unwrap();
+        let good: Vec<u32> = resumed.filter_map(Result::ok).flat_map(|batch| content(&batch)).collect();
+        assert_eq!(good, [0, 1, 3, 5, 6, 7, 8, 9, 10, 11]);
+    });
+}
+
+#[test]
 fn a_source_that_fails_altogether_ends() {
     quietly(|| {
         let pipeline = picky(Dataset::new(numbers(500)), |_| true).threads(Threads::Fixed(2)).ignore_errors().batch(8);

@@ -47,6 +47,9 @@ fn stages_that_need_the_whole_epoch_are_refused_after_an_endless_repeat() {
     let error = copied(Dataset::new(numbers(3)).shard(3, 3)).batch(1).iter().err().unwrap().to_string();
     assert_eq!(error, "shard: rank 3 of 3 does not exist: ranks count from 0");
     assert!(copied(Dataset::new(numbers(3))).batch(0).iter().is_err());
+    assert!(copied(Dataset::new(numbers(3))).one_hot(0).batch(1).iter().is_err());
+    let huge = Dataset::new(numbers(3)).map_fn(1 << 62, |_, _| Ok(())).batch(4).iter().err().unwrap().to_string();
+    assert!(huge.starts_with("batch: no memory for its buffers"), "{huge}");
     assert!(copied(Dataset::new(numbers(3))).threads(Threads::Fixed(0)).batch(1).iter().is_err());
 }
 

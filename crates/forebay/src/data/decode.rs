@@ -1,15 +1,13 @@
 //! `forebay data decode`: the pixels ingest would give, as a NumPy array to look at or to compare with.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
-use forebay_storage::Local;
+use forebay_storage::{Local, Storage};
 use forebay_units::group_digits;
 
 use crate::output::{Outcome, print};
@@ -41,18 +39,18 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
     let n = source.n_samples();
     let spec = args.pixels.spec(args.size);
-    let cannot = || format!("cannot write {}", args.to.display());
-    let mut file = BufWriter::new(File::create(&args.to).with_context(cannot)?);
-    file.write_all(&npy::header(spec.dtype, &shape(n, &spec))).with_context(cannot)?;
+    // Written aside and renamed, so that no half array is left where an image fails.
+    let mut file = Local::default().create(&args.to)?;
+    file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;
     let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
     let bar = progress::images(n as u64);
     for batch in pipeline.iter()? {
         // A bad image stops it: rows would no longer be those of the files.
         let batch = batch?;
-        file.write_all(batch.data()).with_context(cannot)?;
+        file.write(batch.data())?;
         bar.inc(batch.len() as u64);
     }
-    file.flush().with_context(cannot)?;
+    file.commit()?;
     bar.finish_and_clear();
     print(&format!("{}: {} images\n", args.to.display(), group_digits(n as u64)))?;
     Ok(Outcome::Met)
