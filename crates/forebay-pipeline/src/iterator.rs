@@ -148,6 +148,11 @@ impl Batches {
         Ok(State { version: State::VERSION, fingerprint: self.fingerprint, position })
     }
 
+    /// What the tuner has found so far, if it was asked.
+    pub fn tuning(&self) -> Option<&Tuning> {
+        self.tuner.as_ref().map(Tuner::tuning)
+    }
+
     /// What has been done so far.
     pub fn stats(&self) -> Stats {
         let now = self.shared.clock.now_ns();

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     prefetch: u32,
 
     /// Read without decoding
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["size", "dtype", "layout", "scaled"])]
     read_only: bool,
 
     /// Evict the files before each repeat, and prove it
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     io: Io,
 
     /// Output size in pixels; 224x224 by default, and tensor shards keep their own
-    #[arg(long, value_parser = parse_size, value_name = "N|WxH", conflicts_with = "read_only")]
+    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
     size: Option<(u32, u32)>,
 
     #[command(flatten)]

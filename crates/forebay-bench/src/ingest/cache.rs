@@ -1,10 +1,9 @@
 //! Bringing the page cache into the state that was asked for, and gathering the evidence.
 
-use std::path::Path;
-
 use forebay_pipeline::Source;
 use forebay_record::CacheEvidence;
-use forebay_storage::cache;
+use forebay_storage::Error;
+use forebay_storage::cache::{self, Residency};
 
 use super::plan::Cache;
 
@@ -15,20 +14,36 @@ pub(super) struct Before {
 }
 
 /// Evicts the files where a cold start is asked for, and takes stock.
-pub(super) fn prepare(wanted: Cache, source: &Source) -> Result<Before, forebay_storage::Error> {
-    let files = || source.files().iter().map(|path| path.as_path()).filter(|path| path.exists());
+pub(super) fn prepare(wanted: Cache, source: &Source) -> forebay_storage::Result<Before> {
     if wanted == Cache::Cold {
-        cache::evict(files())?;
-        if resident_share(files()) > Some(0.05) {
+        for path in source.files() {
+            of_usable(cache::evict([path.as_path()]))?;
+        }
+        if resident_share(source) > Some(0.05) {
             // Somebody else holds the pages; root may drop them all the same.
             cache::drop_all();
         }
     }
-    Ok(Before { resident: resident_share(files()), block_bytes: cache::block_bytes_read() })
+    Ok(Before { resident: resident_share(source), block_bytes: cache::block_bytes_read() })
 }
 
-fn resident_share<'a>(files: impl Iterator<Item = &'a Path>) -> Option<f64> {
-    cache::residency(files).ok()?.share()
+fn resident_share(source: &Source) -> Option<f64> {
+    let mut sum = Residency::default();
+    for path in source.files() {
+        if let Some(of_file) = of_usable(cache::residency([path.as_path()])).ok()? {
+            sum.total_bytes += of_file.total_bytes;
+            sum.cached_bytes += of_file.cached_bytes;
+        }
+    }
+    sum.share()
+}
+
+/// A file that is not there or may not be read has no pages to speak of; it fails as a sample, with its reason.
+fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<Option<T>> {
+    match outcome {
+        Err(Error::NotFound { .. } | Error::Denied { .. }) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// What happened between `before` and now.

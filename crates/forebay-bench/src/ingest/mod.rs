@@ -4,8 +4,10 @@
 //! the first rounds are warm-ups and are not kept.
 
 mod cache;
+mod cell;
 mod plan;
 mod run;
+mod trial;
 
 pub use plan::{Cache, Io, Plan, ThreadCount};
 pub use run::{Error, Event, run};

@@ -26,6 +26,19 @@ pub struct Tuning {
     pub tried: Vec<(usize, f64)>,
 }
 
+impl Tuning {
+    /// The number to go on with: the one settled on, or the smallest near the best of what was tried so far.
+    pub fn best(&self) -> usize {
+        if self.settled { self.threads } else { self.knee().unwrap_or(self.threads) }
+    }
+
+    /// The smallest number tried whose rate is near the best.
+    fn knee(&self) -> Option<usize> {
+        let best = self.tried.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+        self.tried.iter().find(|(_, rate)| *rate >= best * KNEE).map(|(threads, _)| *threads)
+    }
+}
+
 pub(crate) struct Tuner {
     most: usize,
     tuning: Tuning,
@@ -80,8 +93,7 @@ impl Tuner {
             return Some(self.tuning.threads);
         }
         self.tuning.settled = true;
-        let best = self.tuning.tried.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-        let knee = self.tuning.tried.iter().find(|(_, rate)| *rate >= best * KNEE).map_or(now, |(threads, _)| *threads);
+        let knee = self.tuning.knee().unwrap_or(now);
         self.tuning.threads = knee;
         (knee != now).then_some(knee)
     }

@@ -1,0 +1,90 @@
+//! Repeats summed up: medians beside the raw values.
+
+use forebay_pipeline::Stats;
+use forebay_record::{CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
+use forebay_units::Summary;
+
+use super::run::Error;
+use super::trial::{Level, Trial};
+
+/// The cell of a level; `None` when no repeat of it was finished.
+pub(super) fn cell(
+    trial: &Trial<'_>,
+    level: &Level,
+    measured: Vec<(IngestRepeat, Stats)>,
+) -> Result<Option<IngestCell>, Error> {
+    let Some((_, last)) = measured.last() else { return Ok(None) };
+    let stats = last.clone();
+    let samples: Vec<IngestRepeat> = measured.into_iter().map(|(repeat, _)| repeat).collect();
+    if samples.iter().all(|repeat| repeat.images == 0) {
+        return Err(all_failed(&stats));
+    }
+    let plan = trial.plan;
+    let rate = summary(&samples, IngestRepeat::images_per_s);
+    let typical = nearest(&samples, rate.median);
+    Ok(Some(IngestCell {
+        threads: level.threads as u64,
+        threads_auto: level.auto,
+        tried: tried_of(level),
+        readers: plan.readers as u64,
+        batch: plan.batch as u64,
+        prefetch: plan.prefetch as u64,
+        read_only: plan.read_only,
+        storage: trial.storage_description.clone(),
+        tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
+        cache: cache_of(&samples),
+        images_per_s: rate.median,
+        mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,
+        // One repeat has no spread, rather than none to speak of.
+        spread: if samples.len() > 1 { rate.relative_spread() } else { None },
+        cpu_s_per_1000: cpu_s_per_1000(&samples),
+        failed_samples: samples.iter().map(|repeat| repeat.failed).max().unwrap_or(0),
+        failures: failures_of(&stats),
+        worker_time: typical.worker_time.clone(),
+        wait_s: typical.wait_s,
+        wall_s: typical.wall_s,
+        floor_images_per_s: Some(trial.floor(level.threads)?),
+        ceiling_mb_per_s: plan.tier.as_ref().map(|profile| profile.read_bytes_per_s as f64 / 1e6),
+        samples,
+    }))
+}
+
+fn all_failed(stats: &Stats) -> Error {
+    let first = stats.failures.first();
+    Error::AllFailed {
+        n_failed: stats.n_failed,
+        name: first.map(|f| f.name.clone()).unwrap_or_default(),
+        reason: first.map(|f| f.reason()).unwrap_or_default(),
+    }
+}
+
+fn summary(samples: &[IngestRepeat], value: fn(&IngestRepeat) -> f64) -> Summary {
+    let values: Vec<f64> = samples.iter().map(value).collect();
+    Summary::of(&values).expect("at least one repeat, and no rate of it is NaN: its wall time is not zero")
+}
+
+/// A repeat without a single image, its files gone meanwhile, has no such number.
+fn cpu_s_per_1000(samples: &[IngestRepeat]) -> f64 {
+    let with_images = samples.iter().filter(|repeat| repeat.images > 0);
+    let values: Vec<f64> = with_images.map(|repeat| repeat.cpu_s / repeat.images as f64 * 1000.0).collect();
+    Summary::of(&values).expect("a cell has a repeat with images").median
+}
+
+fn nearest(samples: &[IngestRepeat], rate: f64) -> &IngestRepeat {
+    let distance = |repeat: &&IngestRepeat| (repeat.images_per_s() - rate).abs();
+    samples.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).expect("a cell has at least one repeat")
+}
+
+fn cache_of(samples: &[IngestRepeat]) -> CacheState {
+    let first = samples[0].cache;
+    if samples.iter().all(|repeat| repeat.cache == first) { first } else { CacheState::Mixed }
+}
+
+fn tried_of(level: &Level) -> Vec<TriedThreads> {
+    let tried = level.tuning.iter().flat_map(|tuning| &tuning.tried);
+    tried.map(|(threads, rate)| TriedThreads { threads: *threads as u64, images_per_s: *rate }).collect()
+}
+
+fn failures_of(stats: &Stats) -> Vec<Failure> {
+    stats.failures.iter().map(|failed| Failure { name: failed.name.clone(), reason: failed.reason() }).collect()
+}

@@ -1,0 +1,217 @@
+//! A plan made ready to be measured: its pipeline, one repeat of it, its floor.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use forebay_format::image::ImageSpec;
+use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, ReadOnly, Source, Stats, TakePixels, Threads, Tuning};
+use forebay_record::IngestRepeat;
+use forebay_storage::{Local, Mode, Null, Shaped, Storage, choose_mode};
+
+use super::cache;
+use super::plan::{Cache, Io, Plan, ThreadCount};
+use super::run::{Error, Event};
+use crate::usage::cpu_seconds;
+
+/// Samples of the floor measurement: enough for a stable rate, a few milliseconds of time.
+const FLOOR_SAMPLES: usize = 50_000;
+/// Files read per mode when the mode is chosen by measurement.
+const CHOICE_FILES: usize = 256;
+const CHOICE_THREADS: usize = 8;
+/// The tuner settles within a second or two where a batch takes less; slow storage does not wait for it for ever.
+const TUNING_LIMIT: Duration = Duration::from_secs(30);
+const TUNING_EPOCHS: u64 = 100;
+
+/// How long a pipeline runs.
+#[derive(Clone, Copy)]
+enum Length {
+    /// As many samples as a repeat has.
+    Repeat,
+    /// Long enough for the tuner to settle, and yet with an end: not a single sample may be usable.
+    Tuning,
+}
+
+/// One thread count of the sweep.
+pub(super) struct Level {
+    pub(super) threads: usize,
+    /// Whether the count was found rather than given.
+    pub(super) auto: bool,
+    /// What the tuner did, if it found the count.
+    pub(super) tuning: Option<Tuning>,
+}
+
+/// A plan made ready to be measured.
+pub(super) struct Trial<'a> {
+    pub(super) plan: &'a Plan,
+    /// The samples, through the storage that is measured.
+    source: Source,
+    pub(super) storage_description: String,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(plan: &'a Plan, source: Source, notes: &mut Vec<String>) -> Result<Self, Error> {
+        let mode = match plan.io {
+            Io::Fixed(mode) => mode,
+            Io::Auto => chosen_mode(&source, notes)?,
+        };
+        let local = Local::new(mode);
+        let storage: Arc<dyn Storage> = match &plan.tier {
+            Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
+            None => Arc::new(local),
+        };
+        match source.pixels() {
+            None if plan.map_shards => return Err(Error::NotMappable { path: plan.data.clone() }),
+            Some(_) if plan.image.scaled_dct => return Err(Error::NotEncoded { path: plan.data.clone() }),
+            _ => {}
+        }
+        // A map goes past the storage's way of reading.
+        let storage_description = if plan.map_shards { "local, mapped".to_owned() } else { storage.description() };
+        Ok(Self { plan, source: source.with_storage(storage), storage_description })
+    }
+
+    pub(super) fn images_a_repeat(&self) -> u64 {
+        let all = self.source.n_samples() as u64;
+        self.plan.batches.map_or(all, |n| n * self.plan.batch as u64)
+    }
+
+    fn pipeline(&self, threads: Threads, length: Length) -> Batched {
+        let plan = self.plan;
+        let n_samples = self.source.n_samples() as u64;
+        let wanted = self.images_a_repeat();
+        let dataset = Dataset::new(self.source.clone());
+        // A compressed shard can only be read as a whole; tf.data's usual order serves there.
+        let dataset = match dataset.packing_is_seekable() {
+            true => dataset.shuffle(plan.seed),
+            false => dataset.shuffle_groups(plan.seed).interleave(4, 16).shuffle_buffer(1024, plan.seed),
+        };
+        let dataset = match length {
+            Length::Repeat => dataset.repeat(wanted.div_ceil(n_samples.max(1)).max(1)).take(wanted),
+            Length::Tuning => dataset.repeat(TUNING_EPOCHS),
+        };
+        let mut mapped = self.mapped(dataset).threads(threads);
+        if plan.first_come {
+            mapped = mapped.first_come();
+        }
+        if plan.map_shards {
+            mapped = mapped.map_shards();
+        }
+        mapped.readers(plan.readers).ignore_errors().batch(plan.batch).prefetch(plan.prefetch)
+    }
+
+    fn mapped(&self, dataset: Dataset) -> Mapped {
+        if self.plan.read_only {
+            return dataset.map(ReadOnly);
+        }
+        let spec = self.plan.image;
+        match self.source.pixels() {
+            None => dataset.map(DecodeImage(spec)),
+            Some(shape) if self.plan.resize_pixels => dataset.map(TakePixels { shape, spec }),
+            Some(shape) => {
+                let spec = ImageSpec { width: shape.width, height: shape.height, ..spec };
+                dataset.map(TakePixels { shape, spec })
+            }
+        }
+    }
+
+    pub(super) fn repeat(
+        &self,
+        threads: usize,
+        observe: &mut dyn FnMut(Event),
+        cancel: &AtomicBool,
+    ) -> Result<(IngestRepeat, Stats), Error> {
+        let before = cache::prepare(self.plan.cache, &self.source)?;
+        let pipeline = self.pipeline(Threads::Fixed(threads), Length::Repeat);
+        let (cpu, start) = (cpu_seconds(), Instant::now());
+        let mut batches = pipeline.iter()?;
+        for batch in batches.by_ref() {
+            let images = batch?.len() as u64;
+            observe(Event::Advanced { images });
+            if cancel.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        let stats = batches.stats();
+        let evidence = cache::conclude(&before, stats.bytes_read);
+        let repeat = IngestRepeat {
+            images: stats.n_samples,
+            failed: stats.n_failed,
+            bytes: stats.bytes_read,
+            wall_s,
+            cpu_s,
+            wait_s: stats.wait_ns as f64 / 1e9,
+            first_batch_s: stats.first_batch_ns.map(|ns| ns as f64 / 1e9),
+            worker_time: stats.worker_time.seconds(),
+            stall_time: stats.stall_time.seconds(),
+            cache: evidence.state(),
+            evidence,
+        };
+        Ok((repeat, stats))
+    }
+
+    /// The thread count of a level: as given, or found by letting the tuner settle before anything is measured.
+    pub(super) fn level(&self, threads: ThreadCount, cancel: &AtomicBool) -> Result<Level, Error> {
+        if let ThreadCount::Fixed(threads) = threads {
+            return Ok(Level { threads, auto: false, tuning: None });
+        }
+        if self.plan.readers > 0 {
+            // Behind separate readers, decoding wants one thread a core.
+            return Ok(Level { threads: cores(), auto: true, tuning: None });
+        }
+        cache::prepare(self.plan.cache, &self.source)?;
+        // Once round, data that was cold is cold no more, so a cold tuner has one pass to settle in.
+        let length = if self.plan.cache == Cache::Cold { Length::Repeat } else { Length::Tuning };
+        let start = Instant::now();
+        let mut batches = self.pipeline(Threads::Auto, length).iter()?;
+        while let Some(batch) = batches.next() {
+            batch?;
+            let settled = batches.tuning().is_some_and(|tuning| tuning.settled);
+            if settled || cancel.load(Ordering::Relaxed) || start.elapsed() > TUNING_LIMIT {
+                break;
+            }
+        }
+        let tuning = batches.tuning().cloned();
+        let threads = tuning.as_ref().map_or_else(cores, Tuning::best);
+        Ok(Level { threads, auto: true, tuning })
+    }
+
+    /// The rate of the same pipeline with nothing to read and nothing to do.
+    pub(super) fn floor(&self, threads: usize) -> Result<f64, Error> {
+        let n = FLOOR_SAMPLES.max(self.plan.batch);
+        let source = Source::null(Null::new(n, 112_000), n);
+        let pipeline = Dataset::new(source)
+            .shuffle(self.plan.seed)
+            .map(ReadOnly)
+            .threads(Threads::Fixed(threads))
+            .readers(self.plan.readers)
+            .ignore_errors()
+            .batch(self.plan.batch)
+            .prefetch(self.plan.prefetch);
+        let start = Instant::now();
+        for batch in pipeline.iter()? {
+            batch?;
+        }
+        Ok(n as f64 / start.elapsed().as_secs_f64())
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn chosen_mode(source: &Source, notes: &mut Vec<String>) -> Result<Mode, Error> {
+    let files = source.files();
+    let step = files.len().div_ceil(CHOICE_FILES).max(1);
+    let sample: Vec<_> = files.iter().step_by(step).filter(|path| File::open(path).is_ok()).cloned().collect();
+    let choice = choose_mode(&sample, CHOICE_THREADS)?;
+    let tried: Vec<String> = choice.mb_per_s.iter().map(|(m, rate)| format!("{} {rate:.0}", m.name())).collect();
+    notes.push(format!(
+        "read mode chosen by measurement on {} files, cold, {CHOICE_THREADS} threads: {} (MB/s: {})",
+        sample.len(),
+        choice.mode.name(),
+        tried.join(", ")
+    ));
+    Ok(choice.mode)
+}
