@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::{self, Thread};
 
 use super::activity::{Activity, Stopwatch};
 use super::ring::{Ring, SlotState};
@@ -37,8 +38,8 @@ pub(crate) struct Dispatch {
     pub(crate) ring: Ring,
     desk: Mutex<Desk>,
     may_claim: Condvar,
-    slot_done: Condvar,
-    waiting_lock: Mutex<()>,
+    /// The thread that sleeps for a slot. It is woken without a lock it might hold while it is not running.
+    consumer: Mutex<Option<Thread>>,
     /// The slot the consumer sleeps for.
     awaited: AtomicU64,
     closed: AtomicBool,
@@ -82,8 +83,7 @@ impl Dispatch {
             ring,
             desk: Mutex::new(desk),
             may_claim: Condvar::new(),
-            slot_done: Condvar::new(),
-            waiting_lock: Mutex::new(()),
+            consumer: Mutex::new(None),
             awaited: AtomicU64::new(NOBODY),
             closed: AtomicBool::new(false),
             next_slot: AtomicU64::new(0),
@@ -107,7 +107,13 @@ impl Dispatch {
         watch: &mut Stopwatch,
     ) -> bool {
         claim.samples.clear();
-        let mut desk = self.desk();
+        let mut desk = match self.desk.try_lock() {
+            Ok(desk) => desk,
+            Err(_) => {
+                watch.enter(Activity::WaitingForSlot);
+                self.desk()
+            }
+        };
         loop {
             if self.closed.load(Ordering::Relaxed) || desk.end.is_some() {
                 return false;
@@ -150,8 +156,9 @@ impl Dispatch {
     }
 
     fn wake_consumer(&self) {
-        drop(self.waiting_lock.lock().expect("no holder of this lock panics"));
-        self.slot_done.notify_all();
+        if let Some(consumer) = &*self.consumer.lock().expect("no holder of this lock panics") {
+            consumer.unpark();
+        }
     }
 
     pub(crate) fn take_failure(&self, slot: u64) -> FailedSample {
@@ -161,10 +168,10 @@ impl Dispatch {
 
     /// Sleeps until `slot` is finished, or it is known that the order ends before it.
     pub(crate) fn wait_for(&self, slot: u64) {
-        let mut guard = self.waiting_lock.lock().expect("no holder of this lock panics");
+        *self.consumer.lock().expect("no holder of this lock panics") = Some(thread::current());
         self.awaited.store(slot, Ordering::SeqCst);
         while self.ring.state(slot) == SlotState::Pending && self.end().is_none_or(|end| slot < end) {
-            guard = self.slot_done.wait(guard).expect("no holder of this lock panics");
+            thread::park();
         }
         self.awaited.store(NOBODY, Ordering::SeqCst);
     }
