@@ -8,9 +8,10 @@ use clap::Args as ClapArgs;
 use forebay_bench::ingest::{Cache, Event, Io, Plan, ThreadCount};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
+use forebay_units::group_digits;
 use indicatif::ProgressBar;
 
-use crate::output::{JsonTarget, Outcome, give, remark};
+use crate::output::{JsonTarget, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::{progress, stop};
 
@@ -91,12 +92,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     min_images_per_s: Option<f64>,
 
+    /// Say what would be measured, and measure nothing
+    #[arg(long)]
+    dry_run: bool,
+
     /// Write the record to a file, or to stdout with "-"
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    if args.dry_run {
+        return preview(&args.into_plan()?);
+    }
     let json = args.json.as_deref().map(JsonTarget::from);
     if let Some(json) = &json {
         json.check()?;
@@ -116,6 +124,22 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let record = record?;
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
+}
+
+fn preview(plan: &Plan) -> Result<Outcome> {
+    let preview = forebay_bench::ingest::preview(plan)?;
+    let (data, n) = (&preview.dataset, group_digits);
+    print(&format!(
+        "{}: {} samples in {} {} (batch {}): {} repeats of {} images, warm-ups included\n",
+        data.path,
+        n(data.n_samples),
+        n(data.n_files),
+        if data.packing == "files" { "files".to_owned() } else { format!("{} shards", data.packing) },
+        plan.batch,
+        n(preview.n_repeats),
+        n(preview.images_a_repeat)
+    ))?;
+    Ok(Outcome::Met)
 }
 
 /// Whether what was asked for was met. A run that was stopped did not do all that was asked.

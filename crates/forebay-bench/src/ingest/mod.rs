@@ -10,4 +10,4 @@ mod run;
 mod trial;
 
 pub use plan::{Cache, Io, Plan, ThreadCount};
-pub use run::{Error, Event, run};
+pub use run::{Error, Event, Preview, preview, run};

@@ -70,3 +70,10 @@ pub struct Plan {
     /// Give samples in the order in which they arrive.
     pub first_come: bool,
 }
+
+impl Plan {
+    /// Images of one repeat, given how many samples there are.
+    pub(super) fn images_a_repeat(&self, n_samples: u64) -> u64 {
+        self.batches.map_or(n_samples, |n| n.saturating_mul(self.batch as u64))
+    }
+}

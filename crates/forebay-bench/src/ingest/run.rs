@@ -66,6 +66,30 @@ pub enum Event {
     },
 }
 
+/// What a plan would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// What would be read.
+    pub dataset: DatasetNote,
+    /// Images of one repeat.
+    pub images_a_repeat: u64,
+    /// Repeats over all thread counts, warm-ups included.
+    pub n_repeats: u64,
+}
+
+/// Looks at the data and says what the plan would do; measures nothing.
+///
+/// # Errors
+/// When the data cannot be used.
+pub fn preview(plan: &Plan) -> Result<Preview, Error> {
+    let source = Source::discover(Arc::new(Local::default()), &plan.data)?;
+    Ok(Preview {
+        dataset: note_of(plan, &source),
+        images_a_repeat: plan.images_a_repeat(source.n_samples() as u64),
+        n_repeats: ((plan.warmups + plan.repeats) * plan.threads.len()) as u64,
+    })
+}
+
 /// Runs the plan. When `cancel` is set it stops at the next batch and yields what it has.
 ///
 /// # Errors

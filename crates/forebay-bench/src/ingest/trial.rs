@@ -72,8 +72,7 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn images_a_repeat(&self) -> u64 {
-        let all = self.source.n_samples() as u64;
-        self.plan.batches.map_or(all, |n| n * self.plan.batch as u64)
+        self.plan.images_a_repeat(self.source.n_samples() as u64)
     }
 
     fn pipeline(&self, threads: Threads, length: Length) -> Batched {
@@ -132,8 +131,9 @@ impl<'a> Trial<'a> {
                 break;
             }
         }
-        let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        // The ledgers are read before the clock, so that no worker accounts for more than the wall clock.
         let stats = batches.stats();
+        let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
         let evidence = cache::conclude(&before, stats.bytes_read);
         let repeat = IngestRepeat {
             images: stats.n_samples,
