@@ -124,6 +124,9 @@ pub struct IngestCell {
     pub prefetch: u64,
     /// Whether samples were read only, not decoded.
     pub read_only: bool,
+    /// What an image became, as "224x224 f32 nhwc"; `None` when samples were read only.
+    #[serde(default)]
+    pub output: Option<String>,
     /// The storage that was read through: mode, and tier if one was emulated.
     #[serde(default)]
     pub storage: String,

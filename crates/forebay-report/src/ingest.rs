@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use forebay_record::{CacheState, IngestCell, Record};
+use forebay_record::{CacheState, DatasetNote, IngestCell, Record};
 use forebay_units::group_digits;
 
 use crate::table::{Align, Table};
@@ -30,6 +30,10 @@ pub fn ingest(record: &Record<IngestCell>) -> String {
 
 fn head(record: &Record<IngestCell>) -> String {
     let data = &record.dataset;
+    if *data == DatasetNote::default() {
+        // A record need not say what was read.
+        return String::new();
+    }
     let mut out = format!("{}: {} samples", data.path, group_digits(data.n_samples));
     if data.packing != "files" {
         let _ = write!(out, " in {} {} shards", group_digits(data.n_files), data.packing);
@@ -41,7 +45,8 @@ fn head(record: &Record<IngestCell>) -> String {
             _ => "read, decode, resize",
         };
         let repeats = cell.samples.len();
-        let _ = write!(out, "; {what}; batch {}, prefetch {}; {}", cell.batch, cell.prefetch, cell.storage);
+        let output = cell.output.as_ref().map(|output| format!(" to {output}")).unwrap_or_default();
+        let _ = write!(out, "; {what}{output}; batch {}, prefetch {}; {}", cell.batch, cell.prefetch, cell.storage);
         let _ = write!(out, "; median of {repeats} repeat{}", if repeats == 1 { "" } else { "s" });
     }
     let environment = &record.environment;
@@ -178,6 +183,7 @@ mod tests {
             batch: 64,
             prefetch: 1,
             read_only: false,
+            output: Some("224x224 f32 nhwc".to_owned()),
             storage: "local, buffered".to_owned(),
             tier: None,
             cache: CacheState::Warm,
@@ -205,7 +211,10 @@ mod tests {
         record.cells = vec![cell(1, 850.4), cell(2, 1_690.0)];
         let text = ingest(&record);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("photos: 16,384 samples; read, decode, resize; batch 64, prefetch 1"), "{text}");
+        assert!(
+            lines[0].starts_with("photos: 16,384 samples; read, decode, resize to 224x224 f32 nhwc; batch 64"),
+            "{text}"
+        );
         let header = "threads  images/s      ±   MB/s  speed-up  CPU s/1000  cache  workers' time                        harness floor";
         assert_eq!(lines[2], header);
         let row = "      2     1,690  1.2 %  189.3     1.99×       1.170  warm   decode 70 %, read 20 %, resize 10 %    1,250,000/s";

@@ -33,9 +33,14 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
                 }
             }
             let _ = writeln!(std::io::stderr(), "forebay: {text}");
-            ExitCode::from(2)
+            // What was stopped did run, in part.
+            ExitCode::from(if is_stopped(&error) { 1 } else { 2 })
         }
     }
+}
+
+fn is_stopped(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled))
 }
 
 /// Writes text to stdout.

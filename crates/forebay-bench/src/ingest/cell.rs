@@ -1,5 +1,6 @@
 //! Repeats summed up: medians beside the raw values.
 
+use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::Stats;
 use forebay_record::{CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
 use forebay_units::Summary;
@@ -30,6 +31,7 @@ pub(super) fn cell(
         batch: plan.batch as u64,
         prefetch: plan.prefetch as u64,
         read_only: plan.read_only,
+        output: trial.output().map(describe_output),
         storage: trial.storage_description.clone(),
         tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
         cache: cache_of(&samples),
@@ -47,6 +49,19 @@ pub(super) fn cell(
         ceiling_mb_per_s: plan.tier.as_ref().map(|profile| profile.read_bytes_per_s as f64 / 1e6),
         samples,
     }))
+}
+
+fn describe_output(spec: ImageSpec) -> String {
+    let dtype = match spec.dtype {
+        Dtype::U8 => "u8",
+        Dtype::F32 => "f32",
+    };
+    let layout = match spec.layout {
+        Layout::Nhwc => "nhwc",
+        Layout::Nchw => "nchw",
+    };
+    let scaled = if spec.scaled_dct { ", scaled decoding" } else { "" };
+    format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
 }
 
 fn all_failed(stats: &Stats) -> Error {

@@ -100,17 +100,22 @@ impl<'a> Trial<'a> {
     }
 
     fn mapped(&self, dataset: Dataset) -> Mapped {
-        if self.plan.read_only {
-            return dataset.map(ReadOnly);
+        match (self.output(), self.source.pixels()) {
+            (None, _) => dataset.map(ReadOnly),
+            (Some(spec), None) => dataset.map(DecodeImage(spec)),
+            (Some(spec), Some(shape)) => dataset.map(TakePixels { shape, spec }),
         }
+    }
+
+    /// What an image becomes; `None` when it is read only.
+    pub(super) fn output(&self) -> Option<ImageSpec> {
         let spec = self.plan.image;
         match self.source.pixels() {
-            None => dataset.map(DecodeImage(spec)),
-            Some(shape) if self.plan.resize_pixels => dataset.map(TakePixels { shape, spec }),
-            Some(shape) => {
-                let spec = ImageSpec { width: shape.width, height: shape.height, ..spec };
-                dataset.map(TakePixels { shape, spec })
+            _ if self.plan.read_only => None,
+            Some(shape) if !self.plan.resize_pixels => {
+                Some(ImageSpec { width: shape.width, height: shape.height, ..spec })
             }
+            _ => Some(spec),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use forebay_format::image::{ImageSpec, Layout};
@@ -12,7 +13,7 @@ use forebay_units::group_digits;
 
 use crate::output::{Outcome, print};
 use crate::pixels::{PixelArgs, parse_size};
-use crate::progress;
+use crate::{progress, stop};
 
 /// The flags of `forebay data decode`.
 #[derive(Debug, clap::Args)]
@@ -43,10 +44,13 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let mut file = Local::default().create(&args.to)?;
     file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;
     let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
-    let bar = progress::images(n as u64);
+    let (bar, stopped) = (progress::images(n as u64), stop::flag());
     for batch in pipeline.iter()? {
         // A bad image stops it: rows would no longer be those of the files.
         let batch = batch?;
+        if stopped.load(Ordering::Relaxed) {
+            return Err(forebay_dataset::Error::Cancelled.into());
+        }
         file.write(batch.data())?;
         bar.inc(batch.len() as u64);
     }

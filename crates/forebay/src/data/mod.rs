@@ -45,8 +45,8 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
 #[derive(Debug, clap::Args)]
 struct WorkArgs {
     /// Worker threads; one a core by default
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    threads: usize,
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
+    threads: u32,
 }
 
 /// What is looked at, and where the findings go.
@@ -88,7 +88,7 @@ fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) 
         bar.set_position(now.done);
         bar.set_message(Bytes(now.bytes).to_string());
     };
-    let outcome = run(&Control { threads: work.threads, cancel: stop::flag(), progress: &show });
+    let outcome = run(&Control { threads: work.threads as usize, cancel: stop::flag(), progress: &show });
     bar.finish_and_clear();
     outcome
 }

@@ -29,9 +29,9 @@ pub(crate) struct Args {
     #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
     size: Option<(u32, u32)>,
 
-    /// A shard is ended before it would become larger than this
-    #[arg(long, default_value = "128MiB", value_name = "SIZE")]
-    shard_size: Bytes,
+    /// A shard is ended before it would become larger than this; 128MiB by default
+    #[arg(long, value_name = "SIZE")]
+    shard_size: Option<Bytes>,
 
     /// Compress each TFRecord shard as a whole
     #[arg(long, value_enum, value_name = "gzip|zlib")]
@@ -41,9 +41,9 @@ pub(crate) struct Args {
     #[arg(long)]
     keep_order: bool,
 
-    /// Seed of the mixing
-    #[arg(long, default_value_t = 0, value_name = "S", conflicts_with = "keep_order")]
-    seed: u64,
+    /// Seed of the mixing; 0 by default
+    #[arg(long, value_name = "S", conflicts_with = "keep_order")]
+    seed: Option<u64>,
 
     /// Stop at the first bad input instead of leaving it out
     #[arg(long)]
@@ -78,6 +78,14 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if args.size.is_some() && args.to != Target::Tensor {
         bail!("--size belongs to --to tensor");
     }
+    let of_shards = [
+        ("--shard-size", args.shard_size.is_some()),
+        ("--keep-order", args.keep_order),
+        ("--seed", args.seed.is_some()),
+    ];
+    if let Some((flag, _)) = of_shards.iter().find(|(_, given)| *given && args.to == Target::Files) {
+        bail!("{flag} belongs to making shards, not to --to files");
+    }
     match packing(&args) {
         Some(packing) => run_pack(&args, packing),
         None => run_unpack(&args),
@@ -100,11 +108,12 @@ fn packing(args: &Args) -> Option<Packing> {
 }
 
 fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
+    let usual = PackOptions::new(packing);
     let options = PackOptions {
-        shard_size: args.shard_size,
-        shuffle: (!args.keep_order).then_some(args.seed),
+        shard_size: args.shard_size.unwrap_or(usual.shard_size),
+        shuffle: (!args.keep_order).then(|| args.seed.unwrap_or(0)),
         stop_at_bad: args.strict,
-        ..PackOptions::new(packing)
+        ..usual
     };
     let plan = PackPlan::new(&args.input, options)?;
     let out = args.out.display();

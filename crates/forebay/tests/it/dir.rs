@@ -1,0 +1,142 @@
+//! A folder of one test, and the binary run in it.
+//!
+//! The binary's working folder is the test's, so that paths are short and outputs can be compared as a whole. The
+//! folder lies in the target folder: the system's own temporary folder may be in memory, where no cache can be cold.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder that goes when the test ends.
+pub(crate) struct Dir(tempfile::TempDir);
+
+/// What a run of the binary gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// The exit status; `None` after a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Dir {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    /// A folder with 24 images of about 4 KB in `set`.
+    pub(crate) fn with_set() -> Self {
+        let dir = Self::new();
+        dir.met("data make caltech101 set --count 24 --median-size 4KB");
+        dir
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The binary with the words of `line` as its arguments.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
+        command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Ran {
+        self.command(line).output().unwrap().into()
+    }
+
+    /// Runs what must end with status 0 and without a word on stderr; its stdout.
+    pub(crate) fn met(&self, line: &str) -> String {
+        let ran = self.run(line);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{line}\n{}", ran.stdout);
+        ran.stdout
+    }
+
+    /// Runs what must end with status 1.
+    pub(crate) fn missed(&self, line: &str) -> Ran {
+        let ran = self.run(line);
+        assert_eq!(ran.code, Some(1), "{line}\n{}{}", ran.stdout, ran.stderr);
+        ran
+    }
+
+    /// Runs what must end with status 2 and without a word on stdout; its stderr.
+    pub(crate) fn refused(&self, line: &str) -> String {
+        let ran = self.run(line);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line}\n{}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{line}\n{}", ran.stderr);
+        ran.stderr
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&self.read(name)).unwrap()
+    }
+
+    /// Changes a file's bytes.
+    pub(crate) fn edit(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = self.read(name);
+        change(&mut bytes);
+        self.write(name, bytes);
+    }
+
+    /// Every file below a folder that is not hidden, by its name there.
+    pub(crate) fn tree(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+        let root = self.path(name);
+        let mut files = BTreeMap::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                    files.insert(name, fs::read(path).unwrap());
+                }
+            }
+        }
+        files
+    }
+
+    /// The images below a folder.
+    pub(crate) fn images(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut files = self.tree(name);
+        files.retain(|name, _| name.ends_with(".jpg"));
+        files
+    }
+
+    /// The names of the files below a folder that are not hidden.
+    pub(crate) fn names(&self, name: &str) -> Vec<String> {
+        self.tree(name).into_keys().collect()
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let ran = Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        ran
+    }
+}
+
+/// Says that a test's subject cannot be had on this machine.
+pub(crate) fn not_run(why: &str) {
+    eprintln!("not run: {why}");
+}

@@ -1,0 +1,42 @@
+//! An option that does nothing does not exist: every flag that a command's help names is used by that command's tests.
+
+use crate::dir::Dir;
+
+const INGEST: [&str; 7] = [
+    include_str!("ingest_cache.rs"),
+    include_str!("ingest_io.rs"),
+    include_str!("ingest_order.rs"),
+    include_str!("ingest_output.rs"),
+    include_str!("ingest_record.rs"),
+    include_str!("ingest_rounds.rs"),
+    include_str!("ingest_tier.rs"),
+];
+
+/// The long flags that a command's help names at the start of a line.
+fn flags(help: &str) -> Vec<&str> {
+    let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let long = named.filter_map(|line| line.split([' ', ',']).find(|word| word.starts_with("--")));
+    long.filter(|flag| !["--help", "--version"].contains(flag)).collect()
+}
+
+#[test]
+fn every_flag_of_every_command_is_used_in_a_test() {
+    let commands: [(&str, &[&str], usize); 7] = [
+        ("data make", &[include_str!("make.rs")], 8),
+        ("data inspect", &[include_str!("inspect.rs")], 2),
+        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs")], 9),
+        ("data verify", &[include_str!("verify.rs")], 2),
+        ("data decode", &[include_str!("decode.rs")], 5),
+        ("ingest", &INGEST, 22),
+        ("report", &[], 0),
+    ];
+    let dir = Dir::new();
+    for (command, tests, n_flags) in commands {
+        let help = dir.met(&format!("{command} --help"));
+        let flags = flags(&help);
+        assert_eq!(flags.len(), n_flags, "forebay {command}: {flags:?}");
+        for flag in flags {
+            assert!(tests.iter().any(|text| text.contains(flag)), "no test of forebay {command} uses {flag}");
+        }
+    }
+}

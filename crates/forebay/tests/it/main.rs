@@ -1,0 +1,29 @@
+//! The binary as a user and a script see it: exit status, stdout, stderr, files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
+
+mod bad_files;
+mod bad_shards;
+mod command_line;
+mod decode;
+mod dir;
+mod disk;
+mod flags;
+mod ingest_cache;
+mod ingest_io;
+mod ingest_order;
+mod ingest_output;
+mod ingest_record;
+mod ingest_rounds;
+mod ingest_tier;
+mod inspect;
+mod interrupt;
+mod make;
+mod pack;
+mod process;
+mod record;
+mod report;
+mod threads;
+mod unpack;
+mod verify;

@@ -1,0 +1,89 @@
+//! A run of the binary that is watched, stopped or measured from outside.
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::dir::{Dir, Ran};
+
+/// How long a condition is waited for before the test fails; far more than it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The binary at work; killed when the test ends before it.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn start(dir: &Dir, line: &str) -> Self {
+        let child = dir.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self(Some(child))
+    }
+
+    fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    /// Waits until something can be seen; fails when the program ends before.
+    pub(crate) fn wait_until(&mut self, what: &str, mut seen: impl FnMut(&Self) -> bool) {
+        let start = Instant::now();
+        while !seen(self) {
+            let ended = self.0.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the program ended before {what}: {ended:?}");
+            assert!(start.elapsed() < PATIENCE, "{what} was not seen");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// The ids of the threads whose names start so.
+    pub(crate) fn threads(&self, name: &str) -> Vec<u32> {
+        let Ok(listed) = fs::read_dir(format!("/proc/{}/task", self.id())) else { return Vec::new() };
+        let named =
+            |path: &std::path::Path| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.starts_with(name));
+        let tasks = listed.flatten().filter(|task| named(&task.path()));
+        tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    pub(crate) fn signal(&self, signal: libc::c_int) {
+        // SAFETY: plain integers; the child has not been waited for, so its id is still its own.
+        let code = unsafe { libc::kill(self.id() as libc::pid_t, signal) };
+        assert_eq!(code, 0);
+    }
+
+    /// Waits for the end.
+    pub(crate) fn finish(mut self) -> Ran {
+        self.0.take().unwrap().wait_with_output().unwrap().into()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Runs what must end with status 0, and says how many bytes it got from `read` and its like: a map's are not among them.
+pub(crate) fn bytes_read(dir: &Dir, line: &str) -> u64 {
+    let mut child = dir.command(line).stdout(Stdio::null()).spawn().unwrap();
+    let id = child.id();
+    // SAFETY: the structure is valid and written by the call alone; the child stays to be waited for.
+    let code = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_PID, id, &raw mut info, libc::WEXITED | libc::WNOWAIT)
+    };
+    assert_eq!(code, 0);
+    let io = fs::read_to_string(format!("/proc/{id}/io")).unwrap();
+    assert!(child.wait().unwrap().success(), "{line}");
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap()
+}
+
+pub(crate) fn is_root() -> bool {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// A number of threads that is not the default.
+pub(crate) fn more_threads_than_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from) + 2
+}
