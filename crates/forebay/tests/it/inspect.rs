@@ -9,7 +9,8 @@ fn the_text_says_what_a_folder_holds() {
 set: 24 samples in 24 files, 107.9 KB
 formats   24 jpeg
 colours   24 YCbCr
-classes   22: background (1), class_001 (2), class_002 (2), class_003 (1), class_004 (1), class_005 (1), class_006 (1), class_007 (1), … 14 more
+classes   22: background (1), class_001 (2), class_002 (2), class_003 (1), class_004 (1), class_005 (1), \
+          class_006 (1), class_007 (1), … 14 more
 
            min  quarter  median  3 quarters      max    mean
 size    1.0 KB   2.7 KB  3.9 KB      5.5 KB  12.3 KB  4.5 KB
