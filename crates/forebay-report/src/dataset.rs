@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use forebay_record::{Fault, Inspection, Verification};
-use forebay_units::{Bytes, Summary, group_digits};
+use forebay_units::{Bytes, Summary, count, group_digits};
 
 use crate::table::{Align, Table};
 
@@ -17,10 +17,10 @@ const BAR: u64 = 40;
 /// An inspection as text.
 pub fn inspection(found: &Inspection) -> String {
     let mut out = format!(
-        "{}: {} samples in {} files, {}\n",
+        "{}: {} in {}, {}\n",
         found.path.display(),
-        group_digits(found.n_samples),
-        group_digits(found.n_files),
+        count(found.n_samples, "sample"),
+        count(found.n_files, "file"),
         found.total_bytes
     );
     let formats: Vec<String> =
@@ -43,6 +43,9 @@ pub fn inspection(found: &Inspection) -> String {
     out.push_str(&histogram(found));
     if let Some(bssplit) = &found.bssplit {
         let _ = writeln!(out, "\nfio reads blocks of these sizes with\n  --bssplit={bssplit}");
+    }
+    if found.n_bad > 0 {
+        out.push('\n');
     }
     out.push_str(&bad(&found.bad, found.n_bad, SHOWN_BAD));
     out
@@ -108,11 +111,11 @@ pub fn verification(found: &Verification) -> String {
     let against = if found.manifest { ", manifest compared" } else { "" };
     let _ = writeln!(
         out,
-        "{}: {} samples good, {} bad; {} files, {} read{against}",
+        "{}: {} good, {} bad; {}, {} read{against}",
         found.path.display(),
-        group_digits(found.n_good),
+        count(found.n_good, "sample"),
         group_digits(found.n_bad),
-        group_digits(found.n_files),
+        count(found.n_files, "file"),
         found.bytes
     );
     out
@@ -122,7 +125,7 @@ fn bad(faults: &[Fault], n_bad: u64, most: usize) -> String {
     if n_bad == 0 {
         return String::new();
     }
-    let mut out = String::from("\n");
+    let mut out = String::new();
     let _ = writeln!(out, "{} bad:", group_digits(n_bad));
     let shown = faults.len().min(most);
     for fault in &faults[..shown] {

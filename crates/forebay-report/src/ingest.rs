@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use forebay_record::{CacheState, DatasetNote, IngestCell, Record};
-use forebay_units::group_digits;
+use forebay_units::{count, group_digits};
 
 use crate::table::{Align, Table};
 
@@ -34,9 +34,9 @@ fn head(record: &Record<IngestCell>) -> String {
         // A record need not say what was read.
         return String::new();
     }
-    let mut out = format!("{}: {} samples", data.path, group_digits(data.n_samples));
+    let mut out = format!("{}: {}", data.path, count(data.n_samples, "sample"));
     if data.packing != "files" {
-        let _ = write!(out, " in {} {} shards", group_digits(data.n_files), data.packing);
+        let _ = write!(out, " in {}", count(data.n_files, &format!("{} shard", data.packing)));
     }
     if let Some(cell) = record.cells.first() {
         let what = match data.packing.as_str() {
@@ -157,7 +157,8 @@ fn legend(cells: &[IngestCell]) -> String {
 
 fn failures(cells: &[IngestCell]) -> String {
     let Some(cell) = cells.iter().find(|cell| cell.failed_samples > 0) else { return String::new() };
-    let mut out = format!("{} samples failed and were left out:\n", group_digits(cell.failed_samples));
+    let mut out =
+        format!("{} failed and {} left out:\n", count(cell.failed_samples, "sample"), was(cell.failed_samples));
     for failure in cell.failures.iter().take(SHOWN_FAILURES) {
         let _ = writeln!(out, "  {}: {}", failure.name, failure.reason);
     }
@@ -166,6 +167,10 @@ fn failures(cells: &[IngestCell]) -> String {
         let _ = writeln!(out, "  … and {} more; the record has up to 100 of them", group_digits(more));
     }
     out
+}
+
+fn was(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
 }
 
 #[cfg(test)]

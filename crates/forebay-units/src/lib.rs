@@ -27,4 +27,4 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use duration::{format_seconds, parse_duration};
 pub use histogram::Histogram;
 pub use stats::{Summary, median, quantile};
-pub use text::{ParseError, group_digits};
+pub use text::{ParseError, count, group_digits};

@@ -38,6 +38,11 @@ pub fn group_digits(value: u64) -> String {
     out
 }
 
+/// Writes a number with what it counts: "1 sample", "2,000 samples".
+pub fn count(n: u64, what: &str) -> String {
+    format!("{} {what}{}", group_digits(n), if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +53,12 @@ mod tests {
         assert_eq!(group_digits(999), "999");
         assert_eq!(group_digits(1_000), "1,000");
         assert_eq!(group_digits(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(count(1, "sample"), "1 sample");
+        assert_eq!(count(0, "sample"), "0 samples");
+        assert_eq!(count(2_000, "sample"), "2,000 samples");
     }
 }

@@ -9,7 +9,7 @@ use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
 use forebay_storage::{Local, Storage};
-use forebay_units::group_digits;
+use forebay_units::count;
 
 use crate::output::{Outcome, print};
 use crate::pixels::{PixelArgs, parse_size};
@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
     file.commit()?;
     bar.finish_and_clear();
-    print(&format!("{}: {} images\n", args.to.display(), group_digits(n as u64)))?;
+    print(&format!("{}: {}\n", args.to.display(), count(n as u64, "image")))?;
     Ok(Outcome::Met)
 }
 

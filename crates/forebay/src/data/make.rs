@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
-use forebay_units::{Bytes, group_digits};
+use forebay_units::{Bytes, count, group_digits};
 
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print};
@@ -65,13 +65,15 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let plan = MakePlan::new(&spec)?;
     let dir = args.dir.display();
     if args.dry_run {
-        let (count, classes) = (group_digits(plan.count()), plan.parameters().classes);
-        print(&format!("{dir}: {count} images in {classes} classes, about {}\n", plan.expected_bytes()))?;
+        let images = count(plan.count(), "image");
+        let classes = plan.parameters().classes;
+        let classes = format!("{classes} class{}", if classes == 1 { "" } else { "es" });
+        print(&format!("{dir}: {images} in {classes}, about {}\n", plan.expected_bytes()))?;
         return Ok(Outcome::Met);
     }
     let made = with_progress("making", &args.work, |control| make(&plan, &args.dir, control))?;
     let kept =
         if made.n_kept > 0 { format!(", {} of them there already", group_digits(made.n_kept)) } else { String::new() };
-    print(&format!("{dir}: {} images, {}{kept}\n", group_digits(made.n_files), made.bytes))?;
+    print(&format!("{dir}: {}, {}{kept}\n", count(made.n_files, "image"), made.bytes))?;
     Ok(Outcome::Met)
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, pack, unpack};
 use forebay_format::tfrecord::Compression;
-use forebay_units::{Bytes, group_digits};
+use forebay_units::{Bytes, count, group_digits};
 
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print, remark};
@@ -118,22 +118,15 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
     let plan = PackPlan::new(&args.input, options)?;
     let out = args.out.display();
     if args.dry_run {
-        let (files, shards) = (group_digits(plan.n_files()), group_digits(plan.n_shards()));
-        print(&format!(
-            "{out}: {files} files into {shards} {} shards, about {}\n",
-            packing.name(),
-            plan.expected_bytes()
-        ))?;
+        let files = count(plan.n_files(), "file");
+        let shards = count(plan.n_shards(), &format!("{} shard", packing.name()));
+        print(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()))?;
         return Ok(Outcome::Met);
     }
     let packed = with_progress("packing", &args.work, |control| pack(&plan, &args.out, control))?;
-    let (samples, shards) = (group_digits(packed.n_samples), group_digits(packed.n_shards));
-    print(&format!(
-        "{out}: {samples} samples in {shards} {} shards, {}{}\n",
-        packing.name(),
-        packed.bytes,
-        kept(packed.n_kept)
-    ))?;
+    let samples = count(packed.n_samples, "sample");
+    let shards = count(packed.n_shards, &format!("{} shard", packing.name()));
+    print(&format!("{out}: {samples} in {shards}, {}{}\n", packed.bytes, kept(packed.n_kept)))?;
     Ok(judge(&packed.skipped))
 }
 
@@ -142,25 +135,24 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
         bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
     }
     let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, args.strict, control))?;
-    print(&format!(
-        "{}: {} files, {}{}\n",
-        args.out.display(),
-        group_digits(done.n_files),
-        done.bytes,
-        kept(done.n_kept)
-    ))?;
+    let files = count(done.n_files, "file");
+    print(&format!("{}: {files}, {}{}\n", args.out.display(), done.bytes, kept(done.n_kept)))?;
     Ok(judge(&done.skipped))
 }
 
 fn kept(n: u64) -> String {
-    if n == 0 { String::new() } else { format!("; {} were there already", group_digits(n)) }
+    match n {
+        0 => String::new(),
+        1 => "; 1 was there already".to_owned(),
+        _ => format!("; {} were there already", group_digits(n)),
+    }
 }
 
 fn judge(skipped: &[Fault]) -> Outcome {
     if skipped.is_empty() {
         return Outcome::Met;
     }
-    remark(&format!("forebay: {} bad inputs were left out:", skipped.len()));
+    remark(&format!("forebay: left out {}:", count(skipped.len() as u64, "bad input")));
     skipped.iter().for_each(|fault| remark(&format!("  {fault}")));
     Outcome::Missed
 }

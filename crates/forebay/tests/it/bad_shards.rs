@@ -34,7 +34,7 @@ fn a_flipped_byte_in_a_tfrecord_is_named_with_its_offset() {
     assert_eq!(*name, format!("{shard} at offset {start}"));
     assert!(reason.contains("payload checksum"), "{reason}");
     let ran = dir.missed("data pack shards back --to files");
-    assert!(ran.stderr.starts_with(&format!("forebay: 1 bad inputs were left out:\n  {place}")), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with(&format!("forebay: left out 1 bad input:\n  {place}")), "{}", ran.stderr);
     assert_eq!(dir.images("back").len(), 23);
     let said = dir.refused("data pack shards strict --to files --strict");
     assert!(said.starts_with(&format!("forebay: bad input: {place}")), "{said}");
@@ -66,7 +66,7 @@ fn a_truncated_tar_shard_is_used_up_to_the_damage() {
     let whole = dir.read(shard).len();
     dir.edit(shard, |bytes| bytes.truncate(30_000));
     let ran = dir.missed("data verify shards");
-    let length = format!("\n2 bad:\n  {shard}: length: expected {whole} by manifest.json, found 30000\n");
+    let length = format!("2 bad:\n  {shard}: length: expected {whole} by manifest.json, found 30000\n");
     assert!(ran.stdout.starts_with(&length), "{}", ran.stdout);
     assert!(ran.stdout.contains("truncated: 5120 bytes needed, 4400 found"), "{}", ran.stdout);
     let record = record::of(&dir, "shards --threads 1 --repeats 1 --warmups 0");

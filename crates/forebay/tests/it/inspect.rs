@@ -59,10 +59,10 @@ fn shards_lists_and_single_images_are_inspected_too() {
     dir.met("data pack set shards --to tar");
     let first_line = |path: &str| dir.met(&format!("data inspect {path}")).lines().next().unwrap().to_owned();
     let archive = dir.read("shards/set-00000-of-00001.tar").len();
-    assert_eq!(first_line("shards"), format!("shards: 24 samples in 1 files, {:.1} KB", archive as f64 / 1e3));
+    assert_eq!(first_line("shards"), format!("shards: 24 samples in 1 file, {:.1} KB", archive as f64 / 1e3));
     assert_eq!(first_line("set/list.txt"), "set/list.txt: 24 samples in 24 files, 107.9 KB");
     let image = "set/class_001/class_001_000000.jpg";
-    assert_eq!(first_line(image), format!("{image}: 1 samples in 1 files, 1.0 KB"));
+    assert_eq!(first_line(image), format!("{image}: 1 sample in 1 file, 1.0 KB"));
 }
 
 #[test]

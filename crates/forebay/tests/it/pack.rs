@@ -21,7 +21,7 @@ fn each_format_has_its_shards_and_a_manifest_of_them() {
         let shard = format!("set-00000-of-00001.{extension}");
         assert_eq!(dir.names(to), ["manifest.json".to_owned(), shard.clone()]);
         let bytes = dir.read(&format!("{to}/{shard}")).len();
-        assert!(said.starts_with(&format!("{to}: 24 samples in 1 {to} shards, ")), "{said}");
+        assert!(said.starts_with(&format!("{to}: 24 samples in 1 {to} shard, ")), "{said}");
         let manifest = dir.json(&format!("{to}/manifest.json"));
         assert_eq!((&manifest["format"], &manifest["n_samples"]), (&to.into(), &24.into()));
         assert_eq!(manifest["shards"][0]["bytes"], bytes);

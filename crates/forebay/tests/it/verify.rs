@@ -16,7 +16,7 @@ fn sound_shards_are_compared_with_their_manifest() {
     for to in ["tfrecord", "tar", "tensor"] {
         dir.met(&format!("data pack set {to} --to {to}"));
         let said = dir.met(&format!("data verify {to}"));
-        assert!(said.starts_with(&format!("{to}: 24 samples good, 0 bad; 1 files, ")), "{said}");
+        assert!(said.starts_with(&format!("{to}: 24 samples good, 0 bad; 1 file, ")), "{said}");
         assert!(said.ends_with(" read, manifest compared\n"), "{said}");
     }
 }
@@ -27,7 +27,7 @@ fn a_shard_that_the_manifest_names_and_nobody_finds_is_bad() {
     dir.met("data pack set shards --to tar --shard-size 64KiB");
     std::fs::remove_file(dir.path("shards/set-00001-of-00003.tar")).unwrap();
     let said = dir.missed("data verify shards").stdout;
-    assert!(said.contains("\n1 bad:\n  shards/set-00001-of-00003.tar: "), "{said}");
+    assert!(said.starts_with("1 bad:\n  shards/set-00001-of-00003.tar: "), "{said}");
 }
 
 #[test]
