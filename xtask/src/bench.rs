@@ -12,7 +12,7 @@ const FFCV_PACKAGES: [&str; 4] = ["libopencv-dev", "libturbojpeg0-dev", "pkg-con
 pub fn peers(options: &[&str]) -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     let data = scratch("bench")?;
-    for (profile, name, count) in [("imagenet", "imagenet", "2000"), ("caltech101", "caltech", "9144")] {
+    for (profile, name, count) in [("imagenet", "imagenet", "2000"), ("caltech101", "caltech", "4000")] {
         run(program(binary()).args(["data", "make", profile]).arg(data.join(name)).args(["--count", count]))?;
     }
     let scripts = root().join("bench/peers");
