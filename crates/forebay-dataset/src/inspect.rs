@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use forebay_format::Kind;
-use forebay_format::image::{self, ImageInfo, ImageKind};
+use forebay_format::image::{self, ImageDecoder, ImageInfo, ImageKind, ImageSpec};
 use forebay_record::{Class, Fault, Form, Inspection};
 use forebay_storage::{Buffer, Local, Object, Storage};
 use forebay_units::{Bytes, Summary};
@@ -213,12 +213,27 @@ fn header(object: &dyn Object, size: u64, buffer: &mut Buffer) -> Result<ImageIn
 fn ended(object: &dyn Object, kind: ImageKind, size: u64, buffer: &mut Buffer) -> Result<(), String> {
     let len = size.min(LAST_READ);
     object.read_at(size - len, len as usize, buffer).map_err(|error| why_unreadable(&error))?;
+    if has_end(kind, buffer.as_slice()) {
+        return Ok(());
+    }
+    // Some writers forget the mark: only the pixels can tell.
+    object.read_all(buffer).map_err(|error| why_unreadable(&error))?;
+    decodes(buffer.as_slice())
+}
+
+/// Whether the mark that ends an image is among its last bytes.
+pub(crate) fn has_end(kind: ImageKind, bytes: &[u8]) -> bool {
     let mark: &[u8] = match kind {
         ImageKind::Jpeg => &[0xFF, 0xD9],
         ImageKind::Png => b"IEND",
     };
-    let found = buffer.as_slice().windows(mark.len()).any(|window| window == mark);
-    if found { Ok(()) } else { Err(format!("truncated: no end of the image in its last {len} bytes")) }
+    let last = &bytes[bytes.len().saturating_sub(LAST_READ as usize)..];
+    last.windows(mark.len()).any(|window| window == mark)
+}
+
+/// Whether an image is whole, by decoding it.
+pub(crate) fn decodes(bytes: &[u8]) -> Result<(), String> {
+    ImageDecoder::new(ImageSpec::default()).decode(bytes).map(drop).map_err(|error| chain(&error))
 }
 
 pub(crate) fn not_recognised(bytes: &[u8]) -> String {

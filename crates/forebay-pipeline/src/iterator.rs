@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
+use forebay_units::Bytes;
+
 use crate::batch::Batch;
 use crate::dataset::{Batched, ErrorPolicy, Threads};
 use crate::error::{Error, FailedSample};
@@ -98,7 +100,7 @@ impl Batches {
         let (raw, made) = open_caches(plan)?;
         let pool = Pool::of(plan);
         let ring = Ring::new(plan.prefetch.saturating_add(plan.hold), plan.batch, mapped.map.sample_bytes())
-            .map_err(|error| Error::Plan { stage: "batch", reason: format!("no memory for its buffers: {error}") })?;
+            .map_err(|error| no_memory(plan, &error))?;
         let clock = Arc::clone(&plan.clock);
         let started_ns = clock.now_ns();
         let shared = Arc::new(Shared {
@@ -298,6 +300,13 @@ impl Drop for Batches {
         }
         self.caches.iter().for_each(|cache| cache.finish());
     }
+}
+
+fn no_memory(plan: &Batched, error: &std::io::Error) -> Error {
+    let n_batches = plan.prefetch.saturating_add(plan.hold);
+    let each = Bytes((plan.batch as u64).saturating_mul(plan.mapped.map.sample_bytes() as u64));
+    let reason = format!("no memory for its buffers, {n_batches} batches of {each}: {error}; lower batch or prefetch");
+    Error::Plan { stage: "batch", reason }
 }
 
 fn one_hot(labels: &[i64], classes: usize) -> Vec<f32> {

@@ -51,6 +51,11 @@ pub fn inspection(found: &Inspection) -> String {
     out
 }
 
+/// A name as it can be shown on one line: control characters are written out.
+fn printable(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
 fn or_dash(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
 }
@@ -62,7 +67,7 @@ fn classes(found: &Inspection) -> String {
         .take(SHOWN_CLASSES)
         .map(|class| {
             let label = class.label.map_or("no label".to_owned(), |label| label.to_string());
-            format!("{} ({})", class.name.clone().unwrap_or(label), group_digits(class.n_samples))
+            format!("{} ({})", printable(&class.name.clone().unwrap_or(label)), group_digits(class.n_samples))
         })
         .collect();
     let more = found.classes.len().saturating_sub(SHOWN_CLASSES);
@@ -129,7 +134,7 @@ fn bad(faults: &[Fault], n_bad: u64, most: usize) -> String {
     let _ = writeln!(out, "{} bad:", group_digits(n_bad));
     let shown = faults.len().min(most);
     for fault in &faults[..shown] {
-        let _ = writeln!(out, "  {fault}");
+        let _ = writeln!(out, "  {}", printable(&fault.to_string()));
     }
     if n_bad > shown as u64 {
         let _ = writeln!(out, "  … and {} more", group_digits(n_bad - shown as u64));

@@ -138,10 +138,11 @@ fn short(activity: &str) -> &str {
 }
 
 fn legend(cells: &[IngestCell]) -> String {
-    let mut out =
-        "MB = 10^6 bytes moved from storage; ± is half the range of the repeats; the harness floor is the same \
-                   pipeline on null storage without work.\n"
-            .to_owned();
+    let mut out = "MB = 10^6 bytes moved from storage; CPU s/1000 is processor time per 1,000 images; ".to_owned();
+    if cells.iter().any(|cell| cell.spread.is_some()) {
+        out.push_str("± is half the range of the repeats; ");
+    }
+    out.push_str("the harness floor is the same pipeline on null storage without work.\n");
     for cell in cells.iter().filter(|cell| !cell.tried.is_empty()) {
         let tried = cell.tried.iter().map(|t| format!("{} at {}/s", t.threads, rate(t.images_per_s)));
         let _ = writeln!(out, "Auto chose {}; it tried {}.", cell.threads, tried.collect::<Vec<_>>().join(", "));

@@ -3,9 +3,10 @@
 //! A cold measurement proves itself twice: before, the kernel is asked how many of the files' pages it holds; after,
 //! the bytes the block layer fetched for this process are set against the bytes read.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,7 @@ impl Residency {
 /// When a file cannot be opened or synced.
 pub fn evict<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     for path in paths {
-        let file = File::open(path).context(Operation::Cache, path)?;
+        let (file, _) = open_regular(path)?;
         // Dirty pages cannot be dropped. A read-only mount has none, and refuses.
         match file.sync_data() {
             Err(error) if error.kind() != io::ErrorKind::ReadOnlyFilesystem => {
@@ -69,8 +70,7 @@ pub fn drop_all() -> bool {
 pub fn residency<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Residency> {
     let mut sum = Residency::default();
     for path in paths {
-        let file = File::open(path).context(Operation::Cache, path)?;
-        let len = file.metadata().context(Operation::Cache, path)?.len();
+        let (file, len) = open_regular(path)?;
         if len == 0 {
             continue;
         }
@@ -79,6 +79,18 @@ pub fn residency<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Reside
         sum.cached_bytes += cached;
     }
     Ok(sum)
+}
+
+/// Opens a file that can have pages, without waiting for the writer of a pipe.
+fn open_regular(path: &Path) -> Result<(File, u64)> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.context(Operation::Cache, path)?;
+    let metadata = file.metadata().context(Operation::Cache, path)?;
+    if !metadata.is_file() {
+        let what = "only a regular file has pages".to_owned();
+        return Err(Error::Unsupported { operation: Operation::Cache, path: path.to_owned(), what });
+    }
+    Ok((file, metadata.len()))
 }
 
 fn page_bytes() -> u64 {

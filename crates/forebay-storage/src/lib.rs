@@ -5,7 +5,8 @@
 //! in [`cache`].
 //!
 //! # Laws
-//! - What `list` names, `size` and `open` find; a path that does not exist is [`Error::NotFound`].
+//! - What `list` names, `size` and `open` find, or say what it is: a dangling link is [`Error::NotFound`], as every path
+//!   that does not exist; a pipe or a device is [`Error::Unsupported`], and is never waited for.
 //! - Reading returns exactly the object's bytes, or an error; a range past the end is [`Error::Truncated`].
 //! - An object being written is invisible until `commit` returned; a dropped writer leaves nothing.
 //! - After `commit` of a durable backend returned, the object survives a power cut.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use forebay_storage::contract::{Keeps, check};
-use forebay_storage::{Capabilities, Counted, Faulty, Local, Memory, Mode, Null, Profile, Shaped};
+use forebay_storage::{Buffer, Capabilities, Counted, Faulty, Local, Memory, Mode, Null, Profile, Shaped, Storage};
 
 /// A folder on a disk file system: direct I/O is not to be had everywhere in memory.
 fn disk_folder() -> tempfile::TempDir {
@@ -48,4 +48,25 @@ fn wrappers_obey_the_laws() {
     }
     let folder = disk_folder();
     check(&Counted::new(Local::new(Mode::Direct)), folder.path(), Keeps::Everything);
+}
+
+#[test]
+fn pipes_and_devices_are_refused_and_never_waited_for() {
+    let folder = disk_folder();
+    let pipe = folder.path().join("pipe.jpg");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for mode in Mode::ALL {
+        let storage = Local::new(mode);
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let mut buffers = [Buffer::default()];
+            let outcome = storage.read_many(&[path], &mut buffers).remove(0);
+            let error = outcome.unwrap_err().to_string();
+            // Direct I/O may be refused before anything else is.
+            let refused = error.contains("not a regular file") || mode.is_direct() || error.contains("io_uring");
+            assert!(refused, "{}: {error}", mode.name());
+            assert!(storage.size(path).is_err());
+        }
+    }
+    let listed = Local::default().list(folder.path()).unwrap();
+    assert_eq!(listed.len(), 1, "it is listed, so that whoever opens it is told");
 }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     batch: u32,
 
-    /// Batches a repeat; one pass over the data by default
+    /// Batches' worth of samples a repeat, failed ones included; one pass over the data by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     batches: Option<u64>,
 

@@ -38,10 +38,10 @@ fn resident_share(source: &Source) -> Option<f64> {
     sum.share()
 }
 
-/// A file that is not there or may not be read has no pages to speak of; it fails as a sample, with its reason.
+/// What is not there, may not be read or is no regular file has no pages to speak of; it fails as a sample, with its reason.
 fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<Option<T>> {
     match outcome {
-        Err(Error::NotFound { .. } | Error::Denied { .. }) => Ok(None),
+        Err(Error::NotFound { .. } | Error::Denied { .. } | Error::Unsupported { .. }) => Ok(None),
         other => other.map(Some),
     }
 }

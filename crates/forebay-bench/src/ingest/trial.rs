@@ -1,6 +1,7 @@
 //! A plan made ready to be measured: its pipeline, one repeat of it, its floor.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -202,6 +203,11 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// Whether a path is a regular file that may be read; a pipe is not opened to find out.
+fn is_readable(path: &Path) -> bool {
+    path.is_file() && File::open(path).is_ok()
+}
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -209,7 +215,7 @@ fn cores() -> usize {
 fn chosen_mode(source: &Source, notes: &mut Vec<String>) -> Result<Mode, Error> {
     let files = source.files();
     let step = files.len().div_ceil(CHOICE_FILES).max(1);
-    let sample: Vec<_> = files.iter().step_by(step).filter(|path| File::open(path).is_ok()).cloned().collect();
+    let sample: Vec<_> = files.iter().step_by(step).filter(|path| is_readable(path)).cloned().collect();
     let choice = choose_mode(&sample, CHOICE_THREADS)?;
     let tried: Vec<String> = choice.mb_per_s.iter().map(|(m, rate)| format!("{} {rate:.0}", m.name())).collect();
     notes.push(format!(

@@ -10,6 +10,7 @@ use forebay_storage::Writer;
 use super::NAME_PART;
 use super::plan::{Input, Packing};
 use crate::Result;
+use crate::inspect::{decodes, has_end};
 use crate::manifest::ShardEntry;
 use crate::reason::chain;
 
@@ -58,6 +59,9 @@ impl Shard {
         if bytes.is_empty() {
             return Ok(Err("empty file".to_owned()));
         }
+        if let Err(reason) = self.check_whole(bytes) {
+            return Ok(Err(reason));
+        }
         let added = match &mut self.body {
             Body::TfRecord(_) => append_record(&mut self.pending, input, bytes),
             Body::Tar => append_member(&mut self.pending, input, bytes),
@@ -73,6 +77,15 @@ impl Shard {
             self.flush()?;
         }
         Ok(Ok(()))
+    }
+
+    /// Files go into TFRecord and tar shards as they are, so one that was cut off is found by its missing end, and decoded
+    /// only then.
+    fn check_whole(&self, bytes: &[u8]) -> Result<(), String> {
+        match image::sniff(bytes) {
+            Some(kind) if !matches!(self.body, Body::Tensor(_)) && !has_end(kind, bytes) => decodes(bytes),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the shard; it is on the disk under its name when this returns.

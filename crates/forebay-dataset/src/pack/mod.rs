@@ -52,6 +52,7 @@ pub struct Packed {
 /// When `out` holds anything else or cannot be written to, when an input is bad and the options say to stop there, or
 /// when the caller stops it. Finished shards stay.
 pub fn pack(plan: &PackPlan, out: &Path, control: &Control<'_>) -> Result<Packed> {
+    plan.refuse_inside(out)?;
     let home = Home::claim(out, MARKER, &plan.identity())?;
     if home.resumed {
         write::sweep(out)?;

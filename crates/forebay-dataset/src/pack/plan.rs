@@ -107,6 +107,7 @@ pub(super) struct Input {
 #[derive(Clone, Debug)]
 pub struct PackPlan {
     options: PackOptions,
+    input: PathBuf,
     name: String,
     inputs: Vec<Input>,
     shards: Vec<Vec<u32>>,
@@ -129,7 +130,18 @@ impl PackPlan {
         mark_odd(&mut inputs);
         let shards = assign(&inputs, &options);
         let name = options.name.clone().unwrap_or_else(|| name_of(input));
-        Ok(Self { options, name, inputs, shards, classes: source.classes, fingerprint })
+        Ok(Self { options, input: input.to_owned(), name, inputs, shards, classes: source.classes, fingerprint })
+    }
+
+    /// Refuses to write below the folder that is being packed: its shards would become part of it.
+    pub(super) fn refuse_inside(&self, out: &Path) -> Result<()> {
+        let existing = out.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+        let inside = matches!((existing, self.input.canonicalize()), (Some(out), Ok(input)) if out.starts_with(&input));
+        if !inside || !self.input.is_dir() {
+            return Ok(());
+        }
+        let reason = "it lies inside the folder that is packed";
+        Err(Error::Parameter { parameter: "output folder", value: out.display().to_string(), reason })
     }
 
     /// The options it was made with.

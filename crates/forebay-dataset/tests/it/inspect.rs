@@ -66,7 +66,7 @@ fn bad_files_are_counted_and_named_with_the_reason() {
         .map(|fault| (fault.path.file_name().unwrap().to_str().unwrap(), fault.reason.split(':').next().unwrap()))
         .collect();
     let expected = [
-        ("cut.jpg", "truncated"),
+        ("cut.jpg", "jpeg image cannot be decoded"),
         ("empty.jpg", "empty file"),
         ("noise.jpg", "not an image"),
         ("note.jpg", "not an image"),

@@ -25,7 +25,8 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Source,
         for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
             let kind = match Kind::by_name(&entry.path) {
                 Some(kind) => kind,
-                None => kind_of_file(storage.as_ref(), &entry.path)?,
+                // What cannot even be opened and has no data's name is none of ours.
+                None => kind_of_file(storage.as_ref(), &entry.path).unwrap_or(Kind::Unknown),
             };
             found.add(kind, entry.path);
         }

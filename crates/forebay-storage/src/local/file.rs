@@ -21,7 +21,8 @@ pub(super) struct LocalObject {
 
 impl LocalObject {
     pub(super) fn open(path: &Path, mode: Mode) -> Result<Self> {
-        let flags = if mode.is_direct() { libc::O_DIRECT } else { 0 };
+        // Opening a pipe would otherwise wait for its writer; a regular file does not mind.
+        let flags = libc::O_NONBLOCK | if mode.is_direct() { libc::O_DIRECT } else { 0 };
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|source| {
             if mode.is_direct() && source.raw_os_error() == Some(libc::EINVAL) {
                 let what = "this file system does not support O_DIRECT; use --io buffered".to_owned();
@@ -32,15 +33,30 @@ impl LocalObject {
         Ok(Self { file, path: path.to_owned(), direct: mode.is_direct() })
     }
 
-    /// Reads on from `filled` until the end of the file, growing the buffer; returns the total.
-    fn read_rest(&self, mut filled: usize, into: &mut Buffer) -> io::Result<usize> {
+    /// A pipe or a device has no end, or none to wait for.
+    fn regular_len(&self) -> Result<u64> {
+        let metadata = self.file.metadata().context(Operation::Size, &self.path)?;
+        if !metadata.is_file() {
+            return Err(super::not_a_file(Operation::Read, &self.path, metadata.is_dir()));
+        }
+        Ok(metadata.len())
+    }
+
+    /// Reads until the end of the file, growing the buffer; returns the total. What a file is, is asked only where its
+    /// first read leaves room for doubt: the question costs a system call.
+    fn read_to_end(&self, into: &mut Buffer) -> Result<usize> {
+        let mut filled = 0;
         loop {
             if filled == into.capacity() {
-                let wanted = self.file.metadata()?.len() as usize + 1;
+                let wanted = self.regular_len()? as usize + 1;
                 into.resize(filled);
                 into.reserve(wanted.max(filled + PAGE));
             }
-            let n = read_retrying(&self.file, &mut into.whole_mut()[filled..], filled as u64)?;
+            let outcome = read_retrying(&self.file, &mut into.whole_mut()[filled..], filled as u64);
+            if outcome.as_ref().map_or(true, |n| *n == 0) {
+                self.regular_len()?;
+            }
+            let n = outcome.context(Operation::Read, &self.path)?;
             filled += n;
             // A regular file gives fewer bytes than asked for only at its end; a direct read that stopped at an
             // unaligned place can only have stopped there for the same reason.
@@ -54,13 +70,13 @@ impl LocalObject {
 
 impl Object for LocalObject {
     fn len(&self) -> Result<u64> {
-        Ok(self.file.metadata().context(Operation::Size, &self.path)?.len())
+        self.regular_len()
     }
 
     fn read_all(&self, into: &mut Buffer) -> Result<()> {
         into.resize(0);
         into.reserve(FIRST_READ);
-        let n = self.read_rest(0, into).context(Operation::Read, &self.path)?;
+        let n = self.read_to_end(into)?;
         into.resize(n);
         Ok(())
     }

@@ -102,8 +102,8 @@ impl Storage for Local {
 
     fn size(&self, path: &Path) -> Result<u64> {
         let metadata = std::fs::metadata(path).context(Operation::Size, path)?;
-        if metadata.is_dir() {
-            return Err(is_a_folder(Operation::Size, path));
+        if !metadata.is_file() {
+            return Err(not_a_file(Operation::Size, path, metadata.is_dir()));
         }
         Ok(metadata.len())
     }
@@ -133,6 +133,7 @@ impl Storage for Local {
     }
 }
 
-fn is_a_folder(operation: Operation, path: &Path) -> Error {
-    Error::Unsupported { operation, path: path.to_owned(), what: "it is a folder, not a file".to_owned() }
+fn not_a_file(operation: Operation, path: &Path, is_folder: bool) -> Error {
+    let what = if is_folder { "it is a folder, not a file" } else { "it is a pipe or a device, not a regular file" };
+    Error::Unsupported { operation, path: path.to_owned(), what: what.to_owned() }
 }

@@ -86,7 +86,8 @@ fn finish(path: &Path, buffer: &mut Buffer, chain: Chain, mode: Mode) -> Result<
     if chain.read < 0 {
         return Err(Error::from_io(Operation::Read, path, io::Error::from_raw_os_error(-chain.read)));
     }
-    if chain.read as usize == buffer.capacity() {
+    // A full buffer may be only the first part, and an empty one no regular file: the plain way finds out.
+    if chain.read as usize == buffer.capacity() || chain.read == 0 {
         return LocalObject::open(path, mode)?.read_all(buffer);
     }
     buffer.resize(chain.read as usize);
@@ -132,7 +133,7 @@ fn read_chunk(ring: &mut IoUring, paths: &[&Path], into: &mut [Buffer], mode: Mo
 
 fn push_chain(ring: &mut IoUring, slot: u32, name: &CString, buffer: &mut Buffer, mode: Mode) {
     buffer.reserve(FIRST_READ);
-    let flags = libc::O_RDONLY | if mode.is_direct() { libc::O_DIRECT } else { 0 };
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | if mode.is_direct() { libc::O_DIRECT } else { 0 };
     let target = types::DestinationSlot::try_from_slot_target(slot).expect("a slot below the ring's depth");
     let memory = buffer.whole_mut();
     let tag = u64::from(slot) << 2;

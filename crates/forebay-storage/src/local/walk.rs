@@ -1,4 +1,7 @@
 //! All files below a folder, sorted, following symbolic links to files and folders once.
+//!
+//! Dangling links, pipes and the like are listed too, with no length: whoever opens them is told what they are, which is
+//! better than data that is silently not there.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,6 +15,10 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut pending = vec![dir.to_owned()];
+    let metadata = fs::metadata(dir).context(Operation::List, dir)?;
+    if !metadata.is_dir() {
+        return Err(super::not_a_file(Operation::List, dir, false));
+    }
     while let Some(folder) = pending.pop() {
         let metadata = fs::metadata(&folder).context(Operation::List, &folder)?;
         // A link back to a parent would otherwise be followed for ever.
@@ -26,12 +33,10 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
 fn visit(folder: &Path, found: &mut Vec<Entry>, pending: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).context(Operation::List, folder)? {
         let path = entry.context(Operation::List, folder)?.path();
-        // A dangling link or a file that vanished meanwhile is not there: it is not listed.
-        let Ok(metadata) = fs::metadata(&path) else { continue };
-        if metadata.is_dir() {
-            pending.push(path);
-        } else if metadata.is_file() {
-            found.push(Entry { path, size: metadata.len() });
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => pending.push(path),
+            Ok(metadata) => found.push(Entry { path, size: metadata.len() }),
+            Err(_) => found.push(Entry { path, size: 0 }),
         }
     }
     Ok(())

@@ -97,12 +97,38 @@ fn packing_tensors_leaves_them_out_and_exits_with_one() {
 }
 
 #[test]
+fn packing_files_as_they_are_leaves_out_what_is_cut_off() {
+    let dir = set_with_bad_files();
+    for to in ["tfrecord", "tar"] {
+        let ran = dir.missed(&format!("data pack set {to} --to {to}"));
+        assert!(ran.stderr.contains(&format!("\n  {TRUNCATED}: jpeg image cannot be decoded: ")), "{}", ran.stderr);
+        assert!(dir.met(&format!("data verify {to}")).starts_with(&format!("{to}: 20 samples good, 0 bad")));
+    }
+}
+
+#[test]
+fn pipes_devices_and_dangling_links_are_named_and_never_waited_for() {
+    let dir = Dir::with_set();
+    let class = dir.path("set/class_003");
+    assert!(std::process::Command::new("mkfifo").arg(class.join("pipe.jpg")).status().unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", class.join("zero.jpg")).unwrap();
+    std::os::unix::fs::symlink("nowhere", class.join("link.jpg")).unwrap();
+    let said = dir.missed("data verify set").stdout;
+    assert!(said.starts_with("3 bad:\n  set/class_003/link.jpg: no such file\n"), "{said}");
+    for name in ["pipe", "zero"] {
+        assert!(said.contains(&format!("\n  set/class_003/{name}.jpg: ")), "{said}");
+    }
+    let cell = record::cell_of(&dir, "set --threads 2 --repeats 1 --warmups 0");
+    assert_eq!((&cell["samples"][0]["images"], &cell["failed_samples"]), (&24.into(), &3.into()));
+    assert!(dir.refused("data inspect set/class_003/pipe.jpg").contains("not a regular file"));
+}
+
+#[test]
 fn strict_packing_stops_at_the_first_of_them() {
     let dir = set_with_bad_files();
     for to in ["tfrecord", "tar", "tensor"] {
         let said = dir.refused(&format!("data pack set {to} --to {to} --strict --keep-order --threads 1"));
-        let first = if to == "tensor" { TRUNCATED } else { EMPTY };
-        assert!(said.starts_with(&format!("forebay: bad input: {first}: ")), "{said}");
+        assert!(said.starts_with(&format!("forebay: bad input: {TRUNCATED}: ")), "{said}");
         assert_eq!(dir.names(to), [] as [&str; 0], "nothing that looks whole");
     }
 }

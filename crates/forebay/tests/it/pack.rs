@@ -139,6 +139,14 @@ fn a_folder_of_other_shards_or_other_data_is_refused_and_left_alone() {
 }
 
 #[test]
+fn shards_are_not_put_among_the_files_they_are_made_of() {
+    let dir = Dir::with_set();
+    let said = dir.refused("data pack set set/deep/out --to tar");
+    assert_eq!(said, "forebay: output folder set/deep/out: it lies inside the folder that is packed\n");
+    assert!(!dir.path("set/deep").exists());
+}
+
+#[test]
 fn a_list_is_packed_in_its_own_order() {
     let dir = Dir::with_set();
     dir.write("set/some.list", "class_005/class_005_000005.jpg 7\nclass_003/class_003_000003.jpg 8\n");

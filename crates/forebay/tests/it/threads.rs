@@ -1,25 +1,9 @@
 //! `--threads` of every command: so many threads are seen at work.
 //!
-//! A worker that opens a pipe nobody writes to stays there, so that all of them can be counted without a race.
-
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
+//! All workers of a command start together and stay until the work is done, which is long enough to be counted.
 
 use crate::dir::Dir;
 use crate::process::{Running, more_threads_than_cores};
-
-/// Makes a list of one image and `n` pipes.
-fn list_of_pipes(dir: &Dir, n: usize) {
-    let mut list = "set/class_001/class_001_000000.jpg\n".to_owned();
-    for number in 0..n {
-        let name = format!("pipe-{number}.jpg");
-        let path = CString::new(dir.path(&name).as_os_str().as_bytes()).unwrap();
-        // SAFETY: a valid path that ends with a zero.
-        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
-        list.push_str(&format!("{name}\n"));
-    }
-    dir.write("list", list);
-}
 
 /// Whether `n` threads of that name are seen while the command runs.
 fn sees(dir: &Dir, n: usize, line: &str, name: &str) {
@@ -33,10 +17,10 @@ fn sees(dir: &Dir, n: usize, line: &str, name: &str) {
 fn inspecting_verifying_and_packing_have_so_many_threads() {
     let n = more_threads_than_cores();
     let dir = Dir::with_set();
-    list_of_pipes(&dir, n);
+    dir.write("list", "set/class_001/class_001_000000.jpg\n".repeat(20_000));
     sees(&dir, n, "data inspect list", "forebay:inspect");
     sees(&dir, n, "data verify list", "forebay:verify");
-    sees(&dir, n, "data pack list packed --to tensor --keep-order --shard-size 64KiB", "forebay:pack");
+    sees(&dir, n, "data pack set packed --to tensor --size 1024 --shard-size 4MiB", "forebay:pack");
 }
 
 #[test]
