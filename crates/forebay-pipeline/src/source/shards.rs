@@ -1,6 +1,6 @@
 //! Indexing shards: the places of their samples, by reading headers alone.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
@@ -60,18 +60,21 @@ fn build(
         }
     }
     if index.places.is_empty() {
-        return Err(match damaged.into_iter().next() {
-            Some(Damaged { path, error, .. }) => damaged_shard(&path, error),
-            None => Error::Empty { what: names(shards) },
-        });
+        return Err(nothing_in(shards, damaged));
     }
     let mut source = Source::new(storage, index);
     source.damaged = Arc::new(damaged);
     Ok(source)
 }
 
-fn damaged_shard(path: &Path, error: forebay_format::Error) -> Error {
-    Error::Source { what: format!("{} cannot be read", path.display()), source: Some(Box::new(error)) }
+/// Why there is not a single sample.
+fn nothing_in(shards: &[PathBuf], damaged: Vec<Damaged>) -> Error {
+    match damaged.into_iter().next() {
+        Some(Damaged { path, error, .. }) => {
+            Error::Source { what: format!("{} cannot be read", path.display()), source: Some(Box::new(error)) }
+        }
+        None => Error::Empty { what: names(shards) },
+    }
 }
 
 fn names(shards: &[PathBuf]) -> String {
@@ -121,40 +124,54 @@ fn scan_compressed(compression: Compression, object: &dyn Object, add: &mut Add<
 }
 
 pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
-    let mut index = Index::new(Packing::Tensor, shards.to_vec(), Vec::new());
+    let mut index = Index::new(Packing::Tensor, Vec::new(), Vec::new());
     let mut pixels: Option<PixelShape> = None;
-    for (file, path) in shards.iter().enumerate() {
-        let (header, tables) = tensor_tables(storage.open(path)?.as_ref(), path)?;
+    let mut damaged = Vec::new();
+    for path in shards {
+        let (header, tables) = match tensor_tables(storage.open(path)?.as_ref())? {
+            Ok(parsed) => parsed,
+            // Labels and checksums lie at its end: of a shard that was cut off, nothing can be used.
+            Err(error) => {
+                damaged.push(Damaged { path: path.clone(), n_samples_before: 0, error });
+                continue;
+            }
+        };
         let tensor::Shape { height, width, channels } = header.shape();
         let shape = PixelShape { height, width, channels };
         if *pixels.get_or_insert(shape) != shape {
-            let what = format!("{} and {} hold pixels of different shapes", shards[0].display(), path.display());
+            let what = format!("{} and {} hold pixels of different shapes", index.files[0].display(), path.display());
             return Err(Error::Source { what, source: None });
         }
-        let (first, file) = (index.places.len() as u32, file as u32);
+        let (first, file) = (index.places.len() as u32, index.files.len() as u32);
         index.places.extend(tables.labels().iter().enumerate().map(|(i, label)| {
             let span = header.sample_span(i as u64);
             Place { offset: span.offset, label: *label, len: span.len, file, group: file }
         }));
+        index.files.push(path.clone());
         index.tables.push((first, tables));
     }
     if index.places.is_empty() {
-        return Err(Error::Empty { what: names(shards) });
+        return Err(nothing_in(shards, damaged));
     }
     let mut source = Source::new(storage, index);
     source.pixels = pixels;
+    source.damaged = Arc::new(damaged);
     Ok(source)
 }
 
-fn tensor_tables(object: &dyn Object, path: &Path) -> Result<(tensor::Header, tensor::Tables), Error> {
+/// A shard's header and tables, or what is wrong with them.
+type Tensor = Result<(tensor::Header, tensor::Tables), forebay_format::Error>;
+
+fn tensor_tables(object: &dyn Object) -> Result<Tensor, Error> {
     let len = object.len()?;
     let mut buffer = Buffer::default();
     object.read_at(0, len.min(tensor::Header::NEEDED_LEN as u64) as usize, &mut buffer)?;
-    let damaged = |error| damaged_shard(path, error);
-    let header = tensor::Header::parse(buffer.as_slice()).map_err(damaged)?;
-    header.check_len(len).map_err(damaged)?;
+    let header =
+        match tensor::Header::parse(buffer.as_slice()).and_then(|header| header.check_len(len).map(|()| header)) {
+            Ok(header) => header,
+            Err(error) => return Ok(Err(error)),
+        };
     let tail = header.tail_span();
     object.read_at(tail.offset, tail.len as usize, &mut buffer)?;
-    let tables = tensor::Tables::parse(&header, buffer.as_slice()).map_err(damaged)?;
-    Ok((header, tables))
+    Ok(tensor::Tables::parse(&header, buffer.as_slice()).map(|tables| (header, tables)))
 }

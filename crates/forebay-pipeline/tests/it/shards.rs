@@ -145,6 +145,26 @@ fn tensor_shards_are_read_or_mapped() {
 }
 
 #[test]
+fn a_cut_off_tensor_shard_is_left_out_and_named() {
+    let shape = tensor::Shape { height: 1, width: 4, channels: 3 };
+    let shard = |first: u8| {
+        let mut writer = tensor::ShardWriter::new(shape).unwrap();
+        (first..first + 5).for_each(|i| writer.append(&[i; 12], i64::from(i), u64::from(i)).unwrap());
+        writer.finish().unwrap()
+    };
+    let cut = shard(0)[..5_000].to_vec();
+    let source = source(&[cut.clone(), shard(5)], "fbt");
+    assert_eq!((source.n_samples(), source.damaged().len(), source.damaged()[0].n_samples_before), (5, 1, 0));
+    let pixels = source.pixels().unwrap();
+    let spec = forebay_format::image::ImageSpec { width: 4, height: 1, ..Default::default() };
+    let mut batches = Dataset::new(source).map(TakePixels { shape: pixels, spec }).batch(5).iter().unwrap();
+    assert_eq!(batches.next().unwrap().unwrap().labels(), [5, 6, 7, 8, 9]);
+    let (memory, path) = in_memory(&[cut], "fbt");
+    let error = Source::discover(Arc::new(memory), &path).err().unwrap().to_string();
+    assert_eq!(error, "data/0.fbt cannot be read");
+}
+
+#[test]
 fn several_kinds_at_once_and_nothing_at_all_are_refused() {
     let memory = Memory::default();
     memory.insert("data/a.tfrecord", records(0, 2));
