@@ -38,6 +38,8 @@ pub(crate) struct Dispatch {
     pub(crate) ring: Ring,
     desk: Mutex<Desk>,
     may_claim: Condvar,
+    /// Where workers wait that the tuner rests: not woken for every batch.
+    rest_is_over: Condvar,
     /// The thread that sleeps for a slot. It is woken without a lock it might hold while it is not running.
     consumer: Mutex<Option<Thread>>,
     /// The slot the consumer sleeps for.
@@ -83,6 +85,7 @@ impl Dispatch {
             ring,
             desk: Mutex::new(desk),
             may_claim: Condvar::new(),
+            rest_is_over: Condvar::new(),
             consumer: Mutex::new(None),
             awaited: AtomicU64::new(NOBODY),
             closed: AtomicBool::new(false),
@@ -123,13 +126,14 @@ impl Dispatch {
                 break;
             }
             watch.enter(if resting { Activity::Idle } else { Activity::WaitingForSlot });
-            desk = self.may_claim.wait(desk).expect("no holder of this lock panics");
+            let signal = if resting { &self.rest_is_over } else { &self.may_claim };
+            desk = signal.wait(desk).expect("no holder of this lock panics");
         }
         claim.first_slot = desk.next;
         desk.take_run(size, index, &mut claim.samples);
         if desk.end.is_some() {
             drop(desk);
-            self.may_claim.notify_all();
+            self.wake_all();
             self.wake_consumer();
         }
         !claim.samples.is_empty()
@@ -153,6 +157,11 @@ impl Dispatch {
         if self.awaited.load(Ordering::SeqCst) == slot {
             self.wake_consumer();
         }
+    }
+
+    fn wake_all(&self) {
+        self.may_claim.notify_all();
+        self.rest_is_over.notify_all();
     }
 
     fn wake_consumer(&self) {
@@ -209,14 +218,14 @@ impl Dispatch {
     pub(crate) fn set_active(&self, n: usize) {
         let _desk = self.desk();
         self.active.store(n, Ordering::Relaxed);
-        self.may_claim.notify_all();
+        self.wake_all();
     }
 
     /// No more work is handed out; sleeping workers go home.
     pub(crate) fn close(&self) {
         let _desk = self.desk();
         self.closed.store(true, Ordering::Relaxed);
-        self.may_claim.notify_all();
+        self.wake_all();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
