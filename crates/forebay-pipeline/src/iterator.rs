@@ -7,14 +7,15 @@ use std::thread::JoinHandle;
 use forebay_units::Bytes;
 
 use crate::batch::Batch;
-use crate::dataset::{Batched, ErrorPolicy, Threads};
+use crate::dataset::{Batched, ErrorPolicy};
 use crate::error::{Error, FailedSample};
 use crate::exec::activity::{Ledger, Times};
 use crate::exec::dispatch::{ClaimSize, Dispatch};
 use crate::exec::fetch::{Fetcher, ShardMemory};
+use crate::exec::pool::Pool;
 use crate::exec::ring::{Ring, SlotState};
 use crate::exec::tuner::{Tuner, Tuning};
-use crate::exec::worker::{Exchange, Shared, run_decoder, run_fused, run_reader};
+use crate::exec::worker::{Exchange, Shared};
 use crate::source::Packing;
 use crate::stage_cache::Cache;
 use crate::state::State;
@@ -23,8 +24,6 @@ use crate::state::State;
 const RUN_SAMPLES: usize = 64;
 /// Compressed shards kept expanded: those of the usual interleave and the next ones.
 const EXPANDED_SHARDS: usize = 8;
-/// Threads the tuner may go up to, per core: storage with latency wants more threads than there are cores.
-const TUNED_PER_CORE: usize = 8;
 
 /// What an iterator has done so far.
 #[derive(Debug, Clone, Default)]
@@ -339,71 +338,4 @@ fn claim_samples(source: &crate::Source) -> usize {
 
 fn shards_in_memory(source: &crate::Source, mapped: bool) -> usize {
     if mapped { source.files().len() } else { EXPANDED_SHARDS }
-}
-
-/// Which threads there are.
-struct Pool {
-    /// Threads that claim samples: workers that do both, or readers.
-    claiming: usize,
-    /// Threads that only decode.
-    decoders: usize,
-    /// Claiming threads that are active at first.
-    active: usize,
-    tuned: bool,
-}
-
-impl Pool {
-    fn of(plan: &Batched) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mapped = &plan.mapped;
-        match (mapped.readers, mapped.threads) {
-            (0, Threads::Fixed(n)) => Self { claiming: n, decoders: 0, active: n, tuned: false },
-            (0, Threads::Auto) => Self { claiming: cores * TUNED_PER_CORE, decoders: 0, active: 1, tuned: true },
-            (readers, threads) => {
-                let decoders = if let Threads::Fixed(n) = threads { n } else { cores };
-                Self { claiming: readers, decoders, active: readers, tuned: false }
-            }
-        }
-    }
-
-    fn spawn(&self, shared: &Arc<Shared>, fetcher: impl Fn() -> Fetcher) -> Result<Vec<JoinHandle<()>>, Error> {
-        let mut threads = Vec::new();
-        let mut start = |name: String, run: Box<dyn FnOnce() + Send>| {
-            match std::thread::Builder::new().name(name).spawn(run) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    return Err(Error::Plan {
-                        stage: "threads",
-                        reason: format!("a thread cannot be started: {error}"),
-                    });
-                }
-            }
-            Ok(())
-        };
-        let outcome = (0..self.claiming)
-            .try_for_each(|number| {
-                let (shared, fetcher) = (Arc::clone(shared), fetcher());
-                if self.decoders == 0 {
-                    start(format!("forebay:map-{number}"), Box::new(move || run_fused(&shared, number, fetcher)))
-                } else {
-                    start(
-                        format!("forebay:read-{number}"),
-                        Box::new(move || run_reader(&shared, number, number, fetcher)),
-                    )
-                }
-            })
-            .and_then(|()| {
-                (0..self.decoders).try_for_each(|number| {
-                    let (shared, ledger) = (Arc::clone(shared), self.claiming + number);
-                    start(format!("forebay:map-{number}"), Box::new(move || run_decoder(&shared, ledger)))
-                })
-            });
-        if let Err(error) = outcome {
-            shared.dispatch.close();
-            shared.exchange.close();
-            threads.into_iter().for_each(|thread| drop(thread.join()));
-            return Err(error);
-        }
-        Ok(threads)
-    }
 }

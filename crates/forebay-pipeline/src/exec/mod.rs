@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 pub(crate) mod dispatch;
 pub(crate) mod fetch;
+pub(crate) mod pool;
 pub(crate) mod ring;
 pub(crate) mod tuner;
 pub(crate) mod worker;
