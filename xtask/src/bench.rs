@@ -1,5 +1,7 @@
 //! Comparisons with other people's pipelines, side by side on the same files.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::shell::{binary, cargo, program, root, run, scratch, target};
@@ -8,13 +10,34 @@ use crate::{python, system};
 /// What FFCV needs to be built from source: it has no wheels.
 const FFCV_PACKAGES: [&str; 4] = ["libopencv-dev", "libturbojpeg0-dev", "pkg-config", "g++"];
 
-/// Makes both datasets and runs `bench/peers/run.py` with the given options.
-pub fn peers(options: &[&str]) -> Result<()> {
+/// Makes both datasets and sets our JPEG decoder beside libjpeg-turbo on each.
+pub fn jpeg() -> Result<()> {
+    system::need("cmake", "cmake")?;
+    system::need("nasm", "nasm")?;
+    for set in make_sets()? {
+        let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
+        command.arg(root().join("bench/jpeg/Cargo.toml")).env("CARGO_TARGET_DIR", target().join("bench-jpeg"));
+        run(command.arg("--").arg(set))?;
+    }
+    Ok(())
+}
+
+/// The two sets that comparisons run on, made once.
+fn make_sets() -> Result<Vec<PathBuf>> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     let data = scratch("bench")?;
+    let mut sets = Vec::new();
     for (profile, name, count) in [("imagenet", "imagenet", "2000"), ("caltech101", "caltech", "4000")] {
+        sets.push(data.join(name));
         run(program(binary()).args(["data", "make", profile]).arg(data.join(name)).args(["--count", count]))?;
     }
+    Ok(sets)
+}
+
+/// Makes both datasets and runs `bench/peers/run.py` with the given options.
+pub fn peers(options: &[&str]) -> Result<()> {
+    make_sets()?;
+    let data = scratch("bench")?;
     let scripts = root().join("bench/peers");
     let python = python::environment("peers", &scripts.join("requirements.txt"))?;
     add_ffcv(&python);

@@ -22,6 +22,7 @@ cargo xtask COMMAND
   interop        our files read by TensorFlow and webdataset, and theirs by us
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
+  bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         ["interop"] => python::interop(),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
+        ["bench", "jpeg"] => bench::jpeg(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
