@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Cell;
+use crate::{Cell, TierKind};
 
 /// Where the bytes came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +133,9 @@ pub struct IngestCell {
     /// The tier's name, if one was emulated in process.
     #[serde(default)]
     pub tier: Option<String>,
+    /// How the tier is served.
+    #[serde(default)]
+    pub tier_kind: Option<TierKind>,
     /// Cold, warm or mixed, over all repeats: one that differs from the others makes it mixed.
     pub cache: CacheState,
     /// Median of images a second.
@@ -161,6 +164,9 @@ pub struct IngestCell {
     /// The most the storage can give, where that is known, in megabytes a second.
     #[serde(default)]
     pub ceiling_mb_per_s: Option<f64>,
+    /// What that is the ceiling of: "the random-read ceiling of nvme0 (uring, depth 32)".
+    #[serde(default)]
+    pub ceiling_of: Option<String>,
     /// The raw repeats, warm-ups left out.
     pub samples: Vec<IngestRepeat>,
 }

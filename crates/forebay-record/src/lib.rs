@@ -16,16 +16,29 @@
 //! # Ok::<(), forebay_record::Error>(())
 //! ```
 
+mod any;
 mod dataset;
 mod environment;
 mod ingest;
+mod probe;
+mod series;
+mod study;
+mod tier;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use any::AnyRecord;
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;
 pub use ingest::{CacheEvidence, CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
+pub use probe::{Engine, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat};
+pub use series::{Column, Mark, Series};
+pub use study::{
+    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Metric, Reference, Rule, Scale, Scaled,
+    Step, StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec,
+};
+pub use tier::TierKind;
 
 /// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
 /// that are added leave it as it is.
@@ -51,6 +64,12 @@ pub enum Error {
         found: String,
         /// The command it should be of.
         expected: &'static str,
+    },
+    /// A line of a study's record is damaged.
+    #[error("the line at byte {offset} of the record is damaged")]
+    Line {
+        /// Where the line begins.
+        offset: usize,
     },
 }
 
@@ -95,6 +114,9 @@ pub struct Record<C> {
     /// What a reader must know to understand the numbers: interruptions, damage, what could not be proven.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What the machine did meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
 }
 
 impl<C: Cell> Record<C> {
@@ -108,6 +130,7 @@ impl<C: Cell> Record<C> {
             dataset: DatasetNote::default(),
             cells: Vec::new(),
             notes: Vec::new(),
+            series: None,
         }
     }
 

@@ -192,6 +192,7 @@ mod tests {
             output: Some("224x224 f32 nhwc".to_owned()),
             storage: "local, buffered".to_owned(),
             tier: None,
+            tier_kind: None,
             cache: CacheState::Warm,
             images_per_s,
             mb_per_s: images_per_s * 0.112,
@@ -204,6 +205,7 @@ mod tests {
             wall_s: 1.1,
             floor_images_per_s: Some(1_250_000.0),
             ceiling_mb_per_s: None,
+            ceiling_of: None,
             samples: Vec::new(),
         }
     }

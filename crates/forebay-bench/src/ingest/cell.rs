@@ -2,7 +2,7 @@
 
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::Stats;
-use forebay_record::{CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
+use forebay_record::{CacheState, Failure, IngestCell, IngestRepeat, TierKind, TriedThreads};
 use forebay_units::Summary;
 
 use super::run::Error;
@@ -34,6 +34,7 @@ pub(super) fn cell(
         output: trial.output().map(describe_output),
         storage: trial.storage_description.clone(),
         tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
+        tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
         cache: cache_of(&samples),
         images_per_s: rate.median,
         mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,
@@ -47,6 +48,7 @@ pub(super) fn cell(
         wall_s: typical.wall_s,
         floor_images_per_s: Some(trial.floor(level.threads)?),
         ceiling_mb_per_s: plan.tier.as_ref().map(|profile| profile.read_bytes_per_s as f64 / 1e6),
+        ceiling_of: plan.tier.as_ref().map(|profile| format!("the profile {}", profile.name)),
         samples,
     }))
 }

@@ -1,0 +1,37 @@
+//! A record of whichever command.
+
+use serde::Deserialize;
+
+use crate::{Error, IngestCell, ProbeCell, Record, StudyRun};
+
+/// A record whose command is found out by reading it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyRecord {
+    /// Of `forebay ingest`.
+    Ingest(Record<IngestCell>),
+    /// Of `forebay probe`.
+    Probe(Record<ProbeCell>),
+    /// Of `forebay study run`.
+    Study(Box<StudyRun>),
+}
+
+impl AnyRecord {
+    /// Reads a record: a JSON object, or the JSON lines of a study.
+    ///
+    /// # Errors
+    /// When the text is not a record, or one of an unknown schema or command.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            command: String,
+        }
+        let first_line = text.lines().next().unwrap_or_default();
+        let head: Head = serde_json::from_str(first_line).or_else(|_| serde_json::from_str(text))?;
+        match head.command.as_str() {
+            "ingest" => Record::from_json(text).map(Self::Ingest),
+            "probe" => Record::from_json(text).map(Self::Probe),
+            "study" => StudyRun::from_jsonl(text).map(|(run, _)| Self::Study(Box::new(run))),
+            _ => Err(Error::Command { found: head.command, expected: "ingest, probe or study" }),
+        }
+    }
+}

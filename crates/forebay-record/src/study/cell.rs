@@ -1,0 +1,104 @@
+//! One combination of a study, measured or failed.
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::{Level, Levels, Step};
+use crate::{IngestCell, IngestRepeat, ProbeCell, ProbeMode};
+
+/// One combination of levels and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StudyCell {
+    /// Experiment and levels, as "ingest/read_only=false/threads=4/tier=hdd": the same in every run of the plan.
+    pub id: String,
+    /// The experiment.
+    pub experiment: String,
+    /// What was run.
+    pub step: Step,
+    /// The factors' levels.
+    pub factors: Levels,
+    /// When it began, in UTC.
+    pub started_at: String,
+    /// How long it took with everything around the measuring, in seconds.
+    pub elapsed_s: f64,
+    /// Why it failed; `None` when it did not.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// What the ingest step measured.
+    #[serde(default)]
+    pub ingest: Option<IngestCell>,
+    /// What the probe step measured.
+    #[serde(default)]
+    pub probe: Vec<ProbeCell>,
+    /// What a reader must know to understand the numbers.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A quantity of a cell: its value and the repeats it is the median of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// The cell's value.
+    pub value: f64,
+    /// The value of every kept repeat; empty where it has none.
+    pub repeats: Vec<f64>,
+}
+
+impl StudyCell {
+    /// Whether the cell has these levels, among others.
+    pub fn is_at(&self, levels: &Levels) -> bool {
+        levels.iter().all(|(factor, level)| self.factors.get(factor) == Some(level))
+    }
+
+    /// The level of a factor.
+    pub fn level(&self, factor: &str) -> Option<&Level> {
+        self.factors.get(factor)
+    }
+
+    /// A quantity by its name; `None` when the cell does not have it.
+    ///
+    /// Of ingest: `images_per_s`, `mb_per_s`, `cpu_s_per_1000`, `wait_s`, `wall_s`, `efficiency` (of the ceiling). Of
+    /// probe: `read_mb_per_s`, `write_mb_per_s`, `random_mb_per_s`, `random_iops`, `files_per_s`, each of the best
+    /// setting that was measured.
+    pub fn metric(&self, name: &str) -> Option<Metric> {
+        match (&self.ingest, self.step) {
+            (Some(cell), Step::Ingest) => of_ingest(cell, name),
+            (_, Step::Probe) => of_probe(&self.probe, name),
+            _ => None,
+        }
+    }
+}
+
+fn of_ingest(cell: &IngestCell, name: &str) -> Option<Metric> {
+    let of = |value: f64, repeat: fn(&IngestRepeat) -> f64| {
+        Some(Metric { value, repeats: cell.samples.iter().map(repeat).collect() })
+    };
+    match name {
+        "images_per_s" => of(cell.images_per_s, IngestRepeat::images_per_s),
+        "mb_per_s" => of(cell.mb_per_s, IngestRepeat::mb_per_s),
+        "wait_s" => of(cell.wait_s, |repeat| repeat.wait_s),
+        "wall_s" => of(cell.wall_s, |repeat| repeat.wall_s),
+        "cpu_s_per_1000" => Some(Metric { value: cell.cpu_s_per_1000, repeats: Vec::new() }),
+        "efficiency" => {
+            let ceiling = cell.ceiling_mb_per_s?;
+            let repeats = cell.samples.iter().map(|repeat| repeat.mb_per_s() / ceiling).collect();
+            Some(Metric { value: cell.mb_per_s / ceiling, repeats })
+        }
+        _ => None,
+    }
+}
+
+fn of_probe(cells: &[ProbeCell], name: &str) -> Option<Metric> {
+    let (mode, by_requests) = match name {
+        "read_mb_per_s" => (ProbeMode::SequentialRead, false),
+        "write_mb_per_s" => (ProbeMode::SequentialWrite, false),
+        "random_mb_per_s" => (ProbeMode::RandomRead, false),
+        "random_iops" => (ProbeMode::RandomRead, true),
+        "files_per_s" => (ProbeMode::Files, true),
+        _ => return None,
+    };
+    let value_of = |cell: &ProbeCell| if by_requests { cell.iops } else { cell.mb_per_s };
+    let of_mode = cells.iter().filter(|cell| cell.mode == mode);
+    let best = of_mode.max_by(|a, b| value_of(a).total_cmp(&value_of(b)))?;
+    let repeats = best.samples.iter().map(|repeat| if by_requests { repeat.iops() } else { repeat.mb_per_s() });
+    Some(Metric { value: value_of(best), repeats: repeats.collect() })
+}

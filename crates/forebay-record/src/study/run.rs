@@ -1,0 +1,228 @@
+//! The record of a study: a head, then cells as they were finished.
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::StudyCell;
+use super::spec::{Scale, StudySpec};
+use crate::{Environment, Error, SCHEMA, Series, TierKind};
+
+/// What was planned, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StudyHead {
+    /// [`SCHEMA`] when it was written.
+    pub schema: String,
+    /// "study".
+    pub command: String,
+    /// The command line, to repeat it.
+    #[serde(default)]
+    pub command_line: Vec<String>,
+    /// Where it ran.
+    #[serde(default)]
+    pub environment: Environment,
+    /// What was run.
+    pub spec: StudySpec,
+    /// At which scale.
+    pub scale: Scale,
+    /// How many cells the plan has.
+    pub n_cells: u64,
+    /// What stood behind each tier.
+    #[serde(default)]
+    pub tiers: Vec<TierNote>,
+    /// What a reader must know to understand the numbers.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// What stood behind a tier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TierNote {
+    /// Its name.
+    pub name: String,
+    /// A real device, a throttled one, or the shaper.
+    pub kind: TierKind,
+    /// In words: profile or file system.
+    pub description: String,
+}
+
+/// A run that went on after an interruption.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StudyResumed {
+    /// Where and when it went on.
+    pub environment: Environment,
+    /// Cells that were done by then.
+    pub n_done: u64,
+}
+
+/// A line of the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum StudyLine {
+    /// The first.
+    Head(Box<StudyHead>),
+    /// A cell that is done.
+    Cell(Box<StudyCell>),
+    /// The run went on after an interruption.
+    Resumed(Box<StudyResumed>),
+}
+
+/// A study's record, as far as it was run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyRun {
+    /// What was planned.
+    pub head: StudyHead,
+    /// What was measured, in the order in which it was done.
+    pub cells: Vec<StudyCell>,
+    /// Interruptions after which it went on.
+    pub resumed: Vec<StudyResumed>,
+    /// What the machine did meanwhile, if that was kept.
+    pub series: Option<Series>,
+}
+
+impl StudyRun {
+    /// Reads the lines of a record; also says how many bytes of the text are sound.
+    ///
+    /// # Errors
+    /// When the first line is no head of a schema we know, or a line but the last is damaged.
+    pub fn from_jsonl(text: &str) -> Result<(Self, usize), Error> {
+        let mut lines = text.split_inclusive('\n');
+        let first = lines.next().unwrap_or_default();
+        let head = head_of(first)?;
+        let mut run = Self { head, cells: Vec::new(), resumed: Vec::new(), series: None };
+        let mut sound = first.len();
+        for line in lines {
+            match serde_json::from_str(line) {
+                // Without its end, a line may be the beginning of a longer one.
+                _ if !line.ends_with('\n') => break,
+                Ok(StudyLine::Cell(cell)) => run.cells.push(*cell),
+                Ok(StudyLine::Resumed(resumed)) => run.resumed.push(*resumed),
+                Ok(StudyLine::Head(_)) => return Err(Error::Line { offset: sound }),
+                Err(_) => return Err(Error::Line { offset: sound }),
+            }
+            sound += line.len();
+        }
+        Ok((run, sound))
+    }
+
+    /// Whether every cell of the plan is there.
+    pub fn is_complete(&self) -> bool {
+        self.cells.len() as u64 >= self.head.n_cells
+    }
+
+    /// The cells of an experiment that were measured.
+    pub fn measured<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a StudyCell> {
+        self.cells.iter().filter(move |cell| cell.experiment == experiment && cell.error.is_none())
+    }
+}
+
+impl StudyLine {
+    /// The line with its end, ready to be appended.
+    pub fn to_jsonl(&self) -> String {
+        let json = serde_json::to_string(self).expect("a line has no keys but strings and no number JSON cannot hold");
+        json + "\n"
+    }
+}
+
+fn head_of(line: &str) -> Result<StudyHead, Error> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+        command: String,
+    }
+    let schema: Schema = serde_json::from_str(line)?;
+    if schema.schema != SCHEMA {
+        return Err(Error::Schema { found: schema.schema });
+    }
+    if schema.command != "study" {
+        return Err(Error::Command { found: schema.command, expected: "study" });
+    }
+    match serde_json::from_str(line)? {
+        StudyLine::Head(head) if line.ends_with('\n') => Ok(*head),
+        _ => Err(Error::Line { offset: 0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Design, ExperimentSpec, Level, Scaled, Step};
+
+    fn head() -> StudyHead {
+        let spec = StudySpec {
+            name: "s".to_owned(),
+            title: "a study".to_owned(),
+            source: None,
+            about: String::new(),
+            seed: 7,
+            datasets: Vec::new(),
+            tiers: Vec::new(),
+            experiments: vec![ExperimentSpec {
+                name: "e".to_owned(),
+                run: Step::Ingest,
+                dataset: None,
+                design: Design::Factorial,
+                repeats: Scaled::Both(5),
+                warmups: Scaled::Each { quick: 0, full: 1 },
+                factors: [("threads".to_owned(), Scaled::Both(vec![Level::Integer(1), Level::Integer(2)]))].into(),
+                settings: [("cold".to_owned(), Scaled::Both(Level::Flag(true)))].into(),
+                rules: Vec::new(),
+            }],
+            references: Vec::new(),
+            figures: Vec::new(),
+        };
+        StudyHead {
+            schema: SCHEMA.to_owned(),
+            command: "study".to_owned(),
+            command_line: Vec::new(),
+            environment: Environment::default(),
+            spec,
+            scale: Scale::Quick,
+            n_cells: 2,
+            tiers: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn cell(threads: i64) -> StudyCell {
+        StudyCell {
+            id: format!("e/threads={threads}"),
+            experiment: "e".to_owned(),
+            step: Step::Ingest,
+            factors: [("threads".to_owned(), Level::Integer(threads))].into(),
+            started_at: String::new(),
+            elapsed_s: 1.0,
+            error: Some("no space".to_owned()),
+            ingest: None,
+            probe: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn text() -> String {
+        let lines = [StudyLine::Head(Box::new(head())), StudyLine::Cell(Box::new(cell(1)))];
+        let mut text: String = lines.iter().map(StudyLine::to_jsonl).collect();
+        text.push_str(&StudyLine::Cell(Box::new(cell(2))).to_jsonl());
+        text
+    }
+
+    #[test]
+    fn a_record_torn_at_any_byte_gives_the_cells_before_the_tear() {
+        let text = text();
+        let ends: Vec<usize> = text.match_indices('\n').map(|(i, _)| i + 1).collect();
+        for cut in ends[0]..=text.len() {
+            let (run, sound) = StudyRun::from_jsonl(&text[..cut]).unwrap();
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            assert_eq!(run.cells.len() + 1, whole, "cut at {cut}");
+            assert_eq!(sound, ends[whole - 1]);
+            assert_eq!(run.is_complete(), whole == 3);
+        }
+        assert!(StudyRun::from_jsonl(&text[..ends[0] - 1]).is_err(), "a torn head is no record");
+    }
+
+    #[test]
+    fn damage_before_the_end_is_an_error_with_its_place() {
+        let text = text().replacen("\"cell\"", "\"ce", 1);
+        let offset = text.find('\n').unwrap() + 1;
+        let error = StudyRun::from_jsonl(&text).unwrap_err();
+        assert_eq!(error.to_string(), format!("the line at byte {offset} of the record is damaged"));
+    }
+}

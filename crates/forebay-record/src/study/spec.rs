@@ -1,0 +1,275 @@
+//! The study file, as TOML has it: what to run, over which levels, and what others published.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Settings or factors by name.
+pub type Levels = BTreeMap<String, Level>;
+
+/// A study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudySpec {
+    /// Its name: letters, digits and hyphens.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// What it reproduces, as one cites it.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// What it asks, in a few sentences.
+    #[serde(default)]
+    pub about: String,
+    /// Seed of the cells' order and of every shuffle.
+    #[serde(default)]
+    pub seed: u64,
+    /// The data.
+    #[serde(default, rename = "dataset")]
+    pub datasets: Vec<DatasetSpec>,
+    /// Where it lies.
+    #[serde(default, rename = "tier")]
+    pub tiers: Vec<TierSpec>,
+    /// What is run.
+    #[serde(default, rename = "experiment")]
+    pub experiments: Vec<ExperimentSpec>,
+    /// What others published.
+    #[serde(default, rename = "reference")]
+    pub references: Vec<Reference>,
+    /// What the report shows, in this order.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<FigureSpec>,
+}
+
+/// How much of a study is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Few bytes, the same structure.
+    Quick,
+    /// As published.
+    Full,
+}
+
+/// A value for both scales, or one for each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scaled<T> {
+    /// One for each.
+    Each {
+        /// At the quick scale.
+        quick: T,
+        /// At the full scale.
+        full: T,
+    },
+    /// The same for both.
+    Both(T),
+}
+
+impl<T> Scaled<T> {
+    /// The value at a scale.
+    pub fn at(&self, scale: Scale) -> &T {
+        match (self, scale) {
+            (Self::Both(value), _) => value,
+            (Self::Each { quick, .. }, Scale::Quick) => quick,
+            (Self::Each { full, .. }, Scale::Full) => full,
+        }
+    }
+}
+
+/// A dataset: one that is made, or one that is there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetSpec {
+    /// What experiments call it.
+    pub name: String,
+    /// The profile to make it by: `imagenet` or `caltech101`.
+    #[serde(default)]
+    pub make: Option<String>,
+    /// How many images to make.
+    #[serde(default)]
+    pub count: Option<Scaled<u64>>,
+    /// Seed of what is made.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where it lies, instead of making one.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+}
+
+/// A place for the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierSpec {
+    /// What the factor `tier` calls it.
+    pub name: String,
+    /// The device to emulate: `hdd`, `ssd`, `optane` or `lustre`.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// A folder on a real device, instead of emulating one.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+}
+
+/// What an experiment does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// The raw ceilings of the storage.
+    Probe,
+    /// The ingest micro-benchmark.
+    Ingest,
+}
+
+/// Which combinations of levels are cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// All of them.
+    #[default]
+    Factorial,
+    /// The first level of each factor, and from there one factor at a time.
+    OneAtATime,
+}
+
+/// One experiment over some factors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub run: Step,
+    /// The dataset it reads.
+    #[serde(default)]
+    pub dataset: Option<String>,
+    /// Which combinations are cells.
+    #[serde(default)]
+    pub design: Design,
+    /// Measurements of a cell that are kept.
+    #[serde(default = "five")]
+    pub repeats: Scaled<u64>,
+    /// Measurements before them that are not.
+    #[serde(default = "one")]
+    pub warmups: Scaled<u64>,
+    /// What is varied.
+    #[serde(default)]
+    pub factors: BTreeMap<String, Scaled<Vec<Level>>>,
+    /// What is not.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Scaled<Level>>,
+    /// Settings of some cells only; a later rule wins.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+}
+
+fn five() -> Scaled<u64> {
+    Scaled::Both(5)
+}
+
+fn one() -> Scaled<u64> {
+    Scaled::Both(1)
+}
+
+/// Settings of the cells that have certain levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The levels a cell must have.
+    pub when: Levels,
+    /// What holds for it.
+    pub set: BTreeMap<String, Scaled<Level>>,
+}
+
+/// A level of a factor, or the value of a setting.
+#[derive(Debug, Clone, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Level {
+    /// Yes or no.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// A name, or a quantity with its unit.
+    Text(String),
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Number(value) => write!(f, "{value}"),
+            Self::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+/// A published value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// The experiment whose cells it belongs to.
+    pub experiment: String,
+    /// The quantity, as [`StudyCell::metric`](crate::StudyCell::metric) names it, or `speed_up` of the figure's metric.
+    pub metric: String,
+    /// The levels it was measured at.
+    pub at: Levels,
+    /// The value.
+    pub value: f64,
+    /// How far ours may be away, relatively, to agree; without it the two are shown and not judged.
+    #[serde(default)]
+    pub within: Option<f64>,
+    /// Where it was published: section, figure or table.
+    pub source: String,
+}
+
+/// What a figure looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// Ours beside the published values.
+    Table,
+    /// Bars in groups: a group a level of `x`, a bar a level of `series`.
+    Bars,
+    /// The metric over its value at the first level of `x`, a line a level of `series`.
+    SpeedUp,
+    /// The share of the storage's ceiling, a group a level of `x`, a bar a level of `series`.
+    Efficiency,
+    /// Where the workers' time went: a stacked bar a cell.
+    Workers,
+    /// The per-second series of the disks.
+    Trace,
+}
+
+/// A figure of the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureSpec {
+    /// Its name in links: "fig-4".
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// How it is drawn.
+    pub kind: FigureKind,
+    /// The experiment it shows; a trace shows all.
+    #[serde(default)]
+    pub experiment: Option<String>,
+    /// The quantities shown; the first is drawn, a second has its scale on the right.
+    #[serde(default)]
+    pub metrics: Vec<String>,
+    /// The factor along the axis.
+    #[serde(default)]
+    pub x: Option<String>,
+    /// The factor told apart by colour.
+    #[serde(default)]
+    pub series: Option<String>,
+    /// Only cells with these levels.
+    #[serde(default)]
+    pub at: Levels,
+    /// What to see in it.
+    #[serde(default)]
+    pub caption: String,
+}
