@@ -38,6 +38,7 @@ mod local;
 mod memory;
 mod null;
 mod shaped;
+pub mod tier;
 
 use std::path::{Path, PathBuf};
 

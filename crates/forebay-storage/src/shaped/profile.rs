@@ -3,10 +3,10 @@
 use std::str::FromStr;
 
 use forebay_units::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a device can do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Its name, for the record.
     pub name: String,

@@ -1,0 +1,262 @@
+//! Bringing a tier up, step by step; each step is in the state file before it is done.
+//!
+//! A step that finds its work done does nothing, so the same way serves a new tier, one that was killed half-way, one
+//! whose image an earlier boot left, and one whose limits change.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::error::Attempt;
+use super::plan::whole_mebibytes;
+use super::registry::{refuse_strangers, strangers};
+use super::state::boot;
+use super::throttle::{self, Controller, Limits, Line};
+use super::{
+    Condition, Error, Kind, Moment, Plan, Registry, Result, Stage, Tier, Watch, image, loop_device, lower, mounts, tell,
+};
+
+/// What bringing up changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The tier is new.
+    New,
+    /// It was there and not up: after a restart of the machine, or killed half-way.
+    Again,
+    /// It was up with other limits.
+    Limits,
+    /// It was up as asked for.
+    Nothing,
+}
+
+/// A tier that is up.
+#[derive(Debug, Clone)]
+pub struct Raised {
+    /// The tier.
+    pub tier: Tier,
+    /// What was done.
+    pub change: Change,
+    /// What the user should know: whom the limits do not reach.
+    pub notes: Vec<String>,
+}
+
+impl Registry {
+    /// Brings a tier up. One that is up with the same properties is left as it is, other rates are set, and another
+    /// size, file system, kind or place is refused. A new tier that cannot be brought up leaves nothing behind.
+    ///
+    /// # Errors
+    /// See [`Error`], and [`Error::hint`] for what to do.
+    pub fn up(&self, plan: &Plan, watch: Watch<'_>) -> Result<Raised> {
+        plan.check(self.tier(&plan.name)?.as_ref())?;
+        let lock = self.lock()?;
+        let home = lock.dir.join(&plan.name);
+        match Tier::read(&home)? {
+            Some(tier) => again(plan, home, tier, watch),
+            None => afresh(plan, home, watch),
+        }
+    }
+}
+
+fn afresh(plan: &Plan, home: PathBuf, watch: Watch<'_>) -> Result<Raised> {
+    let place = match &plan.dir {
+        Some(dir) => dir.canonicalize().attempt("finding the folder", dir)?.join(&plan.name),
+        None => home.clone(),
+    };
+    for folder in [&home, &place] {
+        if !strangers(folder, &[])?.is_empty() {
+            return Err(Error::Occupied { path: folder.clone() });
+        }
+    }
+    let (profile, iops) = plan.profile(None)?;
+    let is_kernel = plan.kind == Kind::Kernel;
+    let tier = Tier {
+        name: plan.name.clone(),
+        kind: plan.kind,
+        place,
+        profile,
+        iops,
+        size: if is_kernel { Some(plan.new_size()?) } else { None },
+        fs: is_kernel.then(|| plan.fs.unwrap_or_default()),
+        stage: Stage::Folders,
+        device: None,
+        limited_at_s: None,
+        boot: boot(),
+        lines: Vec::new(),
+    };
+    if is_kernel {
+        // Before gigabytes are reserved: can there be limits at all?
+        Controller::of_this_machine()?.setting("7:0", Limits::of(&tier))?;
+    }
+    let mut raising = Raising { home, tier, watch, notes: Vec::new(), owner: plan.owner };
+    match raising.make() {
+        Ok(()) => Ok(Raised { tier: raising.tier, change: Change::New, notes: raising.notes }),
+        Err(error @ Error::Stopped { .. }) => Err(error),
+        Err(error) => {
+            // What cannot be tidied up either stays in the list, and `down` can be tried again.
+            let _ = lower::lower(&raising.home, &mut raising.tier, &mut |_| std::ops::ControlFlow::Continue(()));
+            Err(error)
+        }
+    }
+}
+
+fn again(plan: &Plan, home: PathBuf, mut tier: Tier, watch: Watch<'_>) -> Result<Raised> {
+    if tier.stage == Stage::Removal {
+        return Err(Error::HalfRemoved { name: tier.name });
+    }
+    refuse_differences(plan, &tier, &home)?;
+    let (profile, iops) = plan.profile(Some(&tier))?;
+    let condition = tier.status()?.condition;
+    if condition == Condition::Up && (&profile, iops) == (&tier.profile, tier.iops) {
+        return Ok(Raised { tier, change: Change::Nothing, notes: Vec::new() });
+    }
+    let change = if matches!(condition, Condition::Up | Condition::Unlimited) { Change::Limits } else { Change::Again };
+    (tier.profile, tier.iops) = (profile, iops);
+    if tier.boot != boot() {
+        // Neither devices nor limits outlive a boot.
+        (tier.boot, tier.device, tier.lines) = (boot(), None, Vec::new());
+    }
+    let mut raising = Raising { home, tier, watch, notes: Vec::new(), owner: None };
+    // An image that has no whole file system yet never held data; any other does.
+    if raising.tier.stage <= Stage::Format || raising.tier.kind == Kind::Shaped {
+        raising.owner = plan.owner;
+        raising.make()?;
+    } else {
+        raising.revive()?;
+    }
+    Ok(Raised { tier: raising.tier, change, notes: raising.notes })
+}
+
+/// What cannot be changed while the data stays.
+fn refuse_differences(plan: &Plan, tier: &Tier, home: &Path) -> Result<()> {
+    let differs = |has: String, wanted: String| Err(Error::Differs { name: tier.name.clone(), has, wanted });
+    if plan.kind != tier.kind {
+        return differs(format!("the kind {}", tier.kind), format!("the kind {}", plan.kind));
+    }
+    let wanted_place = match &plan.dir {
+        Some(dir) => dir.canonicalize().attempt("finding the folder", dir)?.join(&plan.name),
+        None => tier.place.clone(),
+    };
+    if wanted_place != tier.place {
+        return differs(format!("its folder at {}", tier.place.display()), format!("{}", wanted_place.display()));
+    }
+    debug_assert!(tier.place.ends_with(&plan.name) && home.ends_with(&plan.name));
+    if let (Some(wanted), Some(has)) = (plan.size.map(whole_mebibytes), tier.size)
+        && wanted != has
+    {
+        return differs(format!("an image of {} MiB", has >> 20), format!("one of {} MiB", wanted >> 20));
+    }
+    match (plan.fs, tier.fs) {
+        (Some(wanted), Some(has)) if wanted != has => differs(has.to_string(), wanted.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// A tier on its way up.
+struct Raising<'a> {
+    /// The folder of its state file.
+    home: PathBuf,
+    tier: Tier,
+    watch: Watch<'a>,
+    notes: Vec<String>,
+    owner: Option<(u32, u32)>,
+}
+
+impl Raising<'_> {
+    /// Writes the state ahead, does the step, and tells of both.
+    fn step(&mut self, stage: Stage, act: impl FnOnce(&mut Tier) -> Result<()>) -> Result<()> {
+        self.tier.stage = stage;
+        self.tier.write(&self.home)?;
+        tell(self.watch, Moment::Before(stage))?;
+        act(&mut self.tier)?;
+        tell(self.watch, Moment::After(stage))
+    }
+
+    fn make(&mut self) -> Result<()> {
+        self.step(Stage::Folders, |tier| make_folder(&tier.data()))?;
+        if self.tier.kind == Kind::Shaped {
+            self.give_to_owner()?;
+            return self.step(Stage::Up, |_| Ok(()));
+        }
+        self.step(Stage::Image, |tier| image::reserve(&tier.image(), tier.size.unwrap_or(Plan::DEFAULT_SIZE)))?;
+        self.step(Stage::Format, |tier| image::format(&tier.image(), tier.fs.unwrap_or_default()))?;
+        self.revive()?;
+        // A folder for what a check of the file system finds; it is made when needed, and is no data.
+        let _ = fs::remove_dir(self.tier.data().join("lost+found"));
+        self.give_to_owner()
+    }
+
+    /// The steps that a restart of the machine undoes.
+    fn revive(&mut self) -> Result<()> {
+        self.step(Stage::Loop, attach)?;
+        self.step(Stage::Mount, mount)?;
+        self.prepare_limits()?;
+        self.step(Stage::Throttle, |tier| throttle::apply(&tier.lines))?;
+        self.step(Stage::Up, |_| Ok(()))
+    }
+
+    /// Puts the limits into the state, so that they can be undone, before the first is set.
+    fn prepare_limits(&mut self) -> Result<()> {
+        let device = self.tier.device.as_ref().expect("the step before has attached it");
+        if !loop_device::is_direct(device) {
+            self.notes.push(format!(
+                "the file system below {} has no direct I/O: data is cached twice, and syncing is slower than the limit",
+                self.tier.place.display()
+            ));
+        }
+        let setting = Controller::of_this_machine()?.setting(&device.number, Limits::of(&self.tier))?;
+        let is_replaced = |line: &Line| setting.lines.iter().any(|new| new.file == line.file && new.off == line.off);
+        let (ours, stale): (Vec<Line>, Vec<Line>) = self
+            .tier
+            .lines
+            .drain(..)
+            .filter(|line| !is_replaced(line))
+            .partition(|line| line.number() == device.number);
+        // The tier has got another device; the one it had keeps its limits until somebody takes them away.
+        let free: Vec<Line> = stale.into_iter().filter(|line| !loop_device::is_bound(line.number())).collect();
+        throttle::clear(&free)?;
+        // Groups that were limited before and are not now are unlimited by `down`, as all others.
+        self.tier.lines = setting.lines.into_iter().chain(ours).collect();
+        self.tier.limited_at_s = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs());
+        self.notes.extend(setting.notes);
+        Ok(())
+    }
+
+    fn give_to_owner(&self) -> Result<()> {
+        match self.owner {
+            Some((user, group)) => {
+                let data = self.tier.data();
+                chown(&data, Some(user), Some(group)).attempt("giving to its owner", &data)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).attempt("creating", path)
+}
+
+fn attach(tier: &mut Tier) -> Result<()> {
+    let image = tier.image();
+    let known = loop_device::attached(&image)?.into_iter().next();
+    tier.device = Some(match known {
+        Some(device) => device,
+        None => loop_device::attach(&image)?,
+    });
+    Ok(())
+}
+
+fn mount(tier: &mut Tier) -> Result<()> {
+    let data = tier.data();
+    let device = tier.device.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+    let device = device.attempt("finding the loop device of", &data)?;
+    if mounts::is_mounted(&mounts::table()?, device, &data) {
+        return Ok(());
+    }
+    make_folder(&data)?;
+    // What was written there while nothing was mounted would be hidden.
+    refuse_strangers(&data, &[])?;
+    mounts::mount(&device.path, tier.fs.unwrap_or_default(), &data)
+}

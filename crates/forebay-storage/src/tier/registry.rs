@@ -1,0 +1,138 @@
+//! The folder that knows all tiers: one folder a tier, named like it, with its state file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::error::Attempt;
+use super::state::STATE;
+use super::{Condition, Error, Result, Tier};
+
+const LOCK: &str = ".lock";
+
+/// All tiers of a user or a machine. The folder is made when the first comes and goes with the last.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    pub(super) dir: PathBuf,
+}
+
+impl Registry {
+    /// The registry in this folder, which need not exist.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// The names of all tiers, sorted; also of those that are half there or whose state cannot be read.
+    ///
+    /// # Errors
+    /// When the folder is there and cannot be listed.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let listed = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            listed => listed.attempt("listing", &self.dir)?,
+        };
+        let folders = listed.flatten().filter(|entry| entry.path().is_dir());
+        let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| super::plan::check_name(name).is_ok() && is_tier(&self.dir.join(name)));
+        names.sort();
+        Ok(names)
+    }
+
+    /// The tier of that name.
+    ///
+    /// # Errors
+    /// When its state cannot be read.
+    pub fn tier(&self, name: &str) -> Result<Option<Tier>> {
+        super::plan::check_name(name)?;
+        Tier::read(&self.dir.join(name))
+    }
+
+    /// The tier that this file or folder lies on: the innermost whose data folder holds it and that is up.
+    ///
+    /// # Errors
+    /// When the registry or the mount table cannot be read. A tier whose state cannot be read is passed over.
+    pub fn find(&self, path: &Path) -> Result<Option<Tier>> {
+        let path = path.canonicalize().or_else(|_| std::path::absolute(path)).attempt("finding", path)?;
+        let names = self.names()?;
+        let mut tiers: Vec<Tier> = names.iter().filter_map(|name| self.tier(name).ok().flatten()).collect();
+        tiers.retain(|tier| path.starts_with(tier.data()));
+        tiers.sort_by_key(|tier| std::cmp::Reverse(tier.place.components().count()));
+        for tier in tiers {
+            if tier.status()?.condition == Condition::Up {
+                return Ok(Some(tier));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the folder and keeps others from changing tiers meanwhile.
+    pub(super) fn lock(&self) -> Result<Lock> {
+        loop {
+            fs::create_dir_all(&self.dir).attempt("creating", &self.dir)?;
+            let path = self.dir.join(LOCK);
+            let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
+                // The last tier went, and the folder with it.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                opened => opened.attempt("opening", &path)?,
+            };
+            file.lock().attempt("locking", &path)?;
+            // What we waited for may have been removed by the one we waited for.
+            let ours = file.metadata().attempt("looking at", &path)?.ino();
+            if fs::metadata(&path).is_ok_and(|found| found.ino() == ours) {
+                let dir = self.dir.canonicalize().attempt("finding", &self.dir)?;
+                return Ok(Lock { dir, _file: file });
+            }
+        }
+    }
+}
+
+/// A folder of ours: with a state file, or with nothing but what a kill left of writing one.
+fn is_tier(folder: &Path) -> bool {
+    folder.join(STATE).exists() || strangers(folder, &[]).is_ok_and(|found| found.is_empty())
+}
+
+/// What is in a folder besides these names and unfinished state files.
+pub(super) fn strangers(folder: &Path, expected: &[&str]) -> Result<Vec<String>> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.attempt("listing", folder)?,
+    };
+    let mut names: Vec<String> =
+        listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| !expected.contains(&name.as_str()) && !is_unfinished(name));
+    names.sort();
+    Ok(names)
+}
+
+/// Whether this is a state file that was being written when everything stopped.
+pub(super) fn is_unfinished(name: &str) -> bool {
+    name.starts_with(&format!(".{STATE}.")) && name.ends_with(".tmp")
+}
+
+/// While this is held, nobody else changes tiers of this registry.
+pub(super) struct Lock {
+    /// The registry's folder, without links.
+    pub(super) dir: PathBuf,
+    _file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let is_empty =
+            |dir: &Path| fs::read_dir(dir).is_ok_and(|listed| listed.flatten().all(|entry| entry.file_name() == LOCK));
+        if is_empty(&self.dir) {
+            // Whoever waits for the lock sees that it is gone and starts again.
+            let _ = fs::remove_file(self.dir.join(LOCK));
+            let _ = fs::remove_dir(&self.dir);
+        }
+    }
+}
+
+/// An error that leaves a tier's folder as it is.
+pub(super) fn refuse_strangers(folder: &Path, expected: &[&str]) -> Result<()> {
+    match strangers(folder, expected)?.into_iter().next() {
+        Some(found) => Err(Error::Foreign { path: folder.to_owned(), found }),
+        None => Ok(()),
+    }
+}

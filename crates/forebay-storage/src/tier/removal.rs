@@ -1,0 +1,74 @@
+//! Removing a tier's files: the image, the data, and last the state that tells of them.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use super::error::Attempt;
+use super::registry::is_unfinished;
+use super::state::STATE;
+use super::{Moment, Result, Stage, Tier, Watch, tell};
+
+/// What there was.
+pub(super) struct Content {
+    pub(super) image_bytes: Option<u64>,
+    pub(super) data: Amount,
+}
+
+/// Files and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) n_files: u64,
+    pub(super) bytes: u64,
+}
+
+/// Removes everything of a tier that nothing is mounted on.
+pub(super) fn remove(home: &Path, tier: &Tier, watch: Watch<'_>) -> Result<Content> {
+    let image = tier.image();
+    let image_bytes = image.metadata().ok().map(|found| found.len());
+    unless_gone(fs::remove_file(&image)).attempt("removing", &image)?;
+    tell(watch, Moment::Undone(Stage::Image))?;
+    let data = tier.data();
+    let mut amount = Amount::default();
+    measure(&data, &mut amount);
+    unless_gone(fs::remove_dir_all(&data)).attempt("removing", &data)?;
+    tell(watch, Moment::Undone(Stage::Folders))?;
+    if tier.place != home {
+        unless_gone(fs::remove_dir(&tier.place)).attempt("removing", &tier.place)?;
+    }
+    remove_state(home)?;
+    Ok(Content { image_bytes, data: amount })
+}
+
+/// Removes the state file, what a kill left of writing one, and their folder.
+pub(super) fn remove_state(home: &Path) -> Result<()> {
+    for entry in fs::read_dir(home).attempt("listing", home)?.flatten() {
+        if is_unfinished(&entry.file_name().to_string_lossy()) {
+            unless_gone(fs::remove_file(entry.path())).attempt("removing", &entry.path())?;
+        }
+    }
+    let state = home.join(STATE);
+    unless_gone(fs::remove_file(&state)).attempt("removing", &state)?;
+    unless_gone(fs::remove_dir(home)).attempt("removing", home)
+}
+
+fn unless_gone(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Adds up what is below a folder, links not followed; what cannot be seen is not counted.
+fn measure(folder: &Path, amount: &mut Amount) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.metadata() {
+            Ok(found) if found.is_dir() => measure(&entry.path(), amount),
+            Ok(found) => {
+                amount.n_files += 1;
+                amount.bytes += found.len();
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is known of a tier, in a file that is always ahead of what was done.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::throttle::Line;
+use super::{Error, FileSystem, Kind, Result};
+use crate::error::Context;
+use crate::{Local, Operation, Profile, Storage};
+
+/// The state file's name.
+pub(super) const STATE: &str = "tier.json";
+/// The image's name.
+pub(super) const IMAGE: &str = "disk.img";
+/// The name of the mount point or of the shaped folder.
+pub(super) const DATA: &str = "data";
+
+/// The step that is next, or was being done when everything stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Making the folders.
+    Folders,
+    /// Reserving the image.
+    Image,
+    /// Making the file system.
+    Format,
+    /// Attaching a loop device.
+    Loop,
+    /// Mounting it.
+    Mount,
+    /// Setting the limits.
+    Throttle,
+    /// Nothing: it is up.
+    Up,
+    /// Taking it down.
+    Removal,
+}
+
+/// A loop device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its file: `/dev/loop0`.
+    pub path: PathBuf,
+    /// Its number as the kernel writes it: `7:0`.
+    pub number: String,
+}
+
+/// A tier as its state file describes it. Whether that is so is in [`Status`](super::Status).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tier {
+    /// Its name.
+    pub name: String,
+    /// Kernel or shaped.
+    pub kind: Kind,
+    /// The folder that is all its own.
+    pub place: PathBuf,
+    /// The device it emulates.
+    pub profile: Profile,
+    /// The limit of requests a second, if there is one.
+    pub iops: Option<u64>,
+    /// Bytes of the image; `None` for a shaped tier.
+    pub size: Option<u64>,
+    /// Its file system; `None` for a shaped tier.
+    pub fs: Option<FileSystem>,
+    /// The step that is next.
+    pub stage: Stage,
+    /// The loop device it was attached to last.
+    pub device: Option<Device>,
+    /// When the limits were last set, in seconds since 1970.
+    pub limited_at_s: Option<u64>,
+    /// The boot that the rest speaks of.
+    pub(super) boot: String,
+    /// The limits that were set or are about to be, each with the line that undoes it.
+    pub(super) lines: Vec<Line>,
+}
+
+impl Tier {
+    /// Where its data lies: the mount point or the shaped folder.
+    pub fn data(&self) -> PathBuf {
+        self.place.join(DATA)
+    }
+
+    pub(super) fn image(&self) -> PathBuf {
+        self.place.join(IMAGE)
+    }
+
+    /// The file of the tier in this folder; `None` when there is none.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(STATE);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => return Ok(None),
+            read => read.context(Operation::Read, &path)?,
+        };
+        serde_json::from_str(&text).map(Some).map_err(|source| Error::State { path, source })
+    }
+
+    /// Writes the file whole and durably.
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(STATE);
+        let text = serde_json::to_string_pretty(self).map_err(|source| Error::State { path: path.clone(), source })?;
+        let mut writer = Local::default().create(&path)?;
+        writer.write(text.as_bytes())?;
+        writer.write(b"\n")?;
+        Ok(writer.commit()?)
+    }
+}
+
+/// An identity of this boot: limits, mounts and loop devices do not outlive it.
+pub(super) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}

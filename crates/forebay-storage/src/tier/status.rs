@@ -1,0 +1,95 @@
+//! What a tier really is, as the kernel tells it.
+
+use std::fmt;
+
+use super::state::boot;
+use super::throttle::{self, Controller};
+use super::{Device, Kind, Result, Stage, Tier, loop_device, mounts};
+
+/// Whether a tier can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It can.
+    Up,
+    /// It is mounted, and its limits are not in force.
+    Unlimited,
+    /// Somebody has unmounted it or removed its folder.
+    Unmounted,
+    /// Its image is there; the machine was restarted since.
+    EarlierBoot,
+    /// It was stopped on the way up or down.
+    Half(Stage),
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Up => "up",
+            Self::Unlimited => "mounted without its limits",
+            Self::Unmounted => "down (unmounted by hand)",
+            Self::EarlierBoot => "down (left by an earlier boot)",
+            Self::Half(Stage::Removal) => "half removed",
+            Self::Half(_) => "half up",
+        })
+    }
+}
+
+/// What is found of a tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Whether it can be used.
+    pub condition: Condition,
+    /// The loop device that serves it now.
+    pub device: Option<Device>,
+    /// Bytes its file system holds; `None` when it is not mounted, or shaped.
+    pub size_bytes: Option<u64>,
+    /// Bytes of them that are used.
+    pub used_bytes: Option<u64>,
+    /// Whether the limits hold for this process; `None` when there are none.
+    pub reaches_caller: Option<bool>,
+}
+
+impl Tier {
+    /// Looks at what is there.
+    ///
+    /// # Errors
+    /// When the mount table or the list of block devices cannot be read.
+    pub fn status(&self) -> Result<Status> {
+        match self.kind {
+            Kind::Shaped => Ok(self.shaped_status()),
+            Kind::Kernel => self.kernel_status(),
+        }
+    }
+
+    fn shaped_status(&self) -> Status {
+        let condition = match self.stage {
+            Stage::Up if self.data().is_dir() => Condition::Up,
+            Stage::Up => Condition::Unmounted,
+            stage => Condition::Half(stage),
+        };
+        Status { condition, device: None, size_bytes: None, used_bytes: None, reaches_caller: None }
+    }
+
+    fn kernel_status(&self) -> Result<Status> {
+        let table = mounts::table()?;
+        let device = loop_device::attached(&self.image())?.into_iter().next();
+        let is_mounted = device.as_ref().is_some_and(|device| mounts::is_mounted(&table, device, &self.data()));
+        let condition = match self.stage {
+            Stage::Removal => Condition::Half(Stage::Removal),
+            _ if self.boot != boot() && !is_mounted => Condition::EarlierBoot,
+            Stage::Up if !is_mounted => Condition::Unmounted,
+            Stage::Up if !throttle::in_force(&self.lines) => Condition::Unlimited,
+            Stage::Up => Condition::Up,
+            stage => Condition::Half(stage),
+        };
+        let space = is_mounted.then(|| mounts::space(&self.data()).ok()).flatten();
+        let reaches = || Some(Controller::of_this_machine().ok()?.is_reached_by(&self.lines));
+        Ok(Status {
+            condition,
+            device,
+            size_bytes: space.map(|space| space.total),
+            used_bytes: space.map(|space| space.used),
+            reaches_caller: if condition == Condition::Up { reaches() } else { None },
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether this process may make a kernel tier.
+
+use std::fmt;
+use std::fs;
+
+use super::loop_device;
+
+/// The right to mount, by its number in `linux/capability.h`.
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Why a kernel tier cannot be had here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The process is not root's.
+    NotRoot,
+    /// The process is root's without the right to mount, as in most containers.
+    NoRights,
+    /// The kernel has no loop devices, or they are hidden.
+    NoLoopDevices,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotRoot => "only root can mount a loop device",
+            Self::NoRights => "this process has not the right to mount (CAP_SYS_ADMIN), as in most containers",
+            Self::NoLoopDevices => "there are no loop devices (/dev/loop-control); `modprobe loop` may bring them",
+        })
+    }
+}
+
+/// Whether this process may make a kernel tier; looks, and changes nothing.
+///
+/// # Errors
+/// What stands in the way.
+pub fn kernel_support() -> Result<(), Obstacle> {
+    // SAFETY: no arguments, no memory.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err(Obstacle::NotRoot);
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !has_right(&status, CAP_SYS_ADMIN) {
+        return Err(Obstacle::NoRights);
+    }
+    if loop_device::control_exists() { Ok(()) } else { Err(Obstacle::NoLoopDevices) }
+}
+
+fn has_right(status: &str, number: u32) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> number & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_right_to_mount_is_a_bit_of_the_effective_mask() {
+        assert!(has_right("Name:\tx\nCapEff:\t000001ffffffffff\n", CAP_SYS_ADMIN));
+        assert!(!has_right("CapEff:\t00000000a80425fb\n", CAP_SYS_ADMIN), "a container's default");
+        assert!(!has_right("", CAP_SYS_ADMIN));
+    }
+}

@@ -1,0 +1,256 @@
+//! Kernel tiers: every mount, loop device, limit and file is accounted for. They need root and loop devices.
+
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+/// A small tier with a read limit that no other tier on the machine has; `None` where there can be none.
+fn plan() -> Option<Plan> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    if let Err(obstacle) = kernel_support() {
+        eprintln!("not run: {obstacle}");
+        return None;
+    }
+    let serial = NEXT.fetch_add(1, Ordering::Relaxed);
+    let own = 60_000_000 + u64::from(std::process::id()) * 100 + serial;
+    let rates = Rates { read_bytes_per_s: Some(own), write_bytes_per_s: Some(own), iops: Some(own / 10) };
+    Some(Plan { rates, size: Some(32 << 20), ..Plan::new("t", Kind::Kernel) })
+}
+
+/// The limits anywhere in the root group that are this plan's own.
+fn limits_left(plan: &Plan) -> Vec<String> {
+    let throttle::Controller::V1 { root, .. } = throttle::Controller::of_this_machine().unwrap() else {
+        eprintln!("not run: the look at left-over limits knows cgroup v1 only");
+        return Vec::new();
+    };
+    let own = plan.rates.read_bytes_per_s.unwrap().to_string();
+    let files = ["read_bps", "write_bps"].map(|name| root.join(format!("blkio.throttle.{name}_device")));
+    let lines =
+        files.iter().flat_map(|file| fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect::<Vec<_>>());
+    lines.filter(|line| line.split(' ').nth(1) == Some(&own)).collect()
+}
+
+#[test]
+fn a_kernel_tier_is_mounted_limited_and_gone_without_a_trace() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let raised = registry.up(&plan, &mut go_on).unwrap();
+    let tier = raised.tier;
+    assert_eq!(raised.change, Change::New);
+    let status = tier.status().unwrap();
+    assert_eq!((status.condition, status.reaches_caller), (Condition::Up, Some(true)));
+    assert_eq!(status.device, tier.device);
+    assert_eq!(limits_left(&plan).len(), 2);
+    assert_eq!(names(&tier.data()), Vec::<String>::new(), "an empty folder, without lost+found");
+    fs::write(tier.data().join("file"), vec![1; 1 << 20]).unwrap();
+    assert_eq!(registry.find(&tier.data().join("file")).unwrap().unwrap().kind, Kind::Kernel);
+    let removed = registry.down("t", &mut go_on).unwrap().unwrap();
+    assert_eq!(removed.image_bytes, Some(32 << 20));
+    assert!(removed.data_bytes.unwrap() >= 1 << 20, "{removed:?}");
+    assert_eq!(limits_left(&plan), Vec::<String>::new());
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn stopped_at_any_step_up_it_leaves_nothing_after_down() {
+    let Some(plan) = plan() else { return };
+    let mut moments = Vec::new();
+    for n in 0.. {
+        let place = Place::new();
+        let registry = place.registry();
+        let Some(moment) = stopped_at(n, |watch| registry.up(&plan, watch)) else { break };
+        moments.push(moment);
+        assert_ne!(
+            registry.tier("t").unwrap().unwrap().status().unwrap().condition,
+            Condition::Unmounted,
+            "{moment:?}"
+        );
+        registry.down("t", &mut go_on).unwrap().unwrap();
+        assert_eq!(limits_left(&plan), Vec::<String>::new(), "{moment:?}");
+        place.assert_nothing_is_left();
+    }
+    let stages = [Stage::Folders, Stage::Image, Stage::Format, Stage::Loop, Stage::Mount, Stage::Throttle, Stage::Up];
+    let all: Vec<Moment> = stages.iter().flat_map(|stage| [Moment::Before(*stage), Moment::After(*stage)]).collect();
+    assert_eq!(moments, all);
+}
+
+#[test]
+fn stopped_at_any_step_up_it_can_be_brought_up_again() {
+    let Some(plan) = plan() else { return };
+    for n in 0.. {
+        let place = Place::new();
+        let registry = place.registry();
+        let Some(moment) = stopped_at(n, |watch| registry.up(&plan, watch)) else { break };
+        let raised = registry.up(&plan, &mut go_on).unwrap();
+        let expected = if moment == Moment::After(Stage::Up) || moment == Moment::Before(Stage::Up) {
+            Change::Nothing
+        } else {
+            Change::Again
+        };
+        assert_eq!(raised.change, expected, "{moment:?}");
+        assert_eq!(raised.tier.status().unwrap().condition, Condition::Up, "{moment:?}");
+        registry.down("t", &mut go_on).unwrap().unwrap();
+        place.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn stopped_at_any_step_down_it_leaves_nothing_after_the_next_down() {
+    let Some(plan) = plan() else { return };
+    let mut n_stopped = 0;
+    for n in 0.. {
+        let place = Place::new();
+        let registry = place.registry();
+        registry.up(&plan, &mut go_on).unwrap();
+        let Some(moment) = stopped_at(n, |watch| registry.down("t", watch)) else { break };
+        n_stopped += 1;
+        let condition = registry.tier("t").unwrap().unwrap().status().unwrap().condition;
+        assert_eq!(condition, Condition::Half(Stage::Removal), "{moment:?}");
+        registry.down("t", &mut go_on).unwrap().unwrap();
+        assert_eq!(limits_left(&plan), Vec::<String>::new(), "{moment:?}");
+        place.assert_nothing_is_left();
+    }
+    assert_eq!(n_stopped, 5);
+}
+
+#[test]
+fn a_tier_in_use_stays_up_with_its_limits_and_its_holder_is_named() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let tier = registry.up(&plan, &mut go_on).unwrap().tier;
+    let open = fs::File::create(tier.data().join("file")).unwrap();
+    let error = registry.down("t", &mut go_on).unwrap_err();
+    assert!(error.to_string().contains(&format!("({})", std::process::id())), "{error}");
+    let tier = registry.tier("t").unwrap().unwrap();
+    assert_eq!(tier.status().unwrap().condition, Condition::Up);
+    drop(open);
+    registry.down("t", &mut go_on).unwrap().unwrap();
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn other_rates_are_set_and_another_size_or_file_system_is_refused() {
+    let (Some(plan), Some(other)) = (plan(), plan()) else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let first = registry.up(&plan, &mut go_on).unwrap().tier;
+    fs::write(first.data().join("kept"), "data").unwrap();
+    assert_eq!(registry.up(&plan, &mut go_on).unwrap().change, Change::Nothing);
+    let raised = registry.up(&other, &mut go_on).unwrap();
+    assert_eq!((raised.change, &raised.tier.device), (Change::Limits, &first.device));
+    assert_eq!((limits_left(&plan).len(), limits_left(&other).len()), (0, 2));
+    let bigger = Plan { size: Some(64 << 20), ..plan.clone() };
+    let error = registry.up(&bigger, &mut go_on).unwrap_err();
+    assert_eq!(error.to_string(), "the tier t is there with an image of 32 MiB, not with one of 64 MiB");
+    let xfs = Plan { size: None, fs: Some(FileSystem::Xfs), ..plan };
+    let error = registry.up(&xfs, &mut go_on).unwrap_err();
+    assert_eq!(error.to_string(), "the tier t is there with ext4, not with xfs");
+    assert_eq!(fs::read_to_string(first.data().join("kept")).unwrap(), "data");
+}
+
+#[test]
+fn after_a_restart_the_data_comes_back_from_the_image() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let mut tier = registry.up(&plan, &mut go_on).unwrap().tier;
+    fs::write(tier.data().join("kept"), "data").unwrap();
+    // What a restart does, short of one: no mount, no device, no limits, another boot.
+    mounts::unmount(&tier.data()).unwrap();
+    assert_eq!(tier.status().unwrap().condition, Condition::Unmounted);
+    loop_device::detach(tier.device.as_ref().unwrap()).unwrap();
+    throttle::clear(&tier.lines).unwrap();
+    tier.boot = "another".to_owned();
+    tier.write(&tier.place).unwrap();
+    assert_eq!(tier.status().unwrap().condition, Condition::EarlierBoot);
+    assert_eq!(registry.find(&tier.data()).unwrap(), None, "what is not mounted is not limited");
+
+    fs::write(tier.data().join("stray"), "written while nothing was mounted").unwrap();
+    let error = registry.up(&plan, &mut go_on).unwrap_err();
+    assert!(error.to_string().ends_with("holds something that is not the tier's: stray"), "{error}");
+    fs::remove_file(tier.data().join("stray")).unwrap();
+
+    let raised = registry.up(&plan, &mut go_on).unwrap();
+    assert_eq!(raised.change, Change::Again);
+    assert_eq!(fs::read_to_string(tier.data().join("kept")).unwrap(), "data");
+    assert_eq!(limits_left(&plan).len(), 2);
+    registry.down("t", &mut go_on).unwrap().unwrap();
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn limits_that_somebody_took_away_are_noticed_and_set_again() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let tier = registry.up(&plan, &mut go_on).unwrap().tier;
+    throttle::clear(&tier.lines).unwrap();
+    assert_eq!(tier.status().unwrap().condition, Condition::Unlimited);
+    assert_eq!(registry.find(&tier.data()).unwrap(), None, "the record must not claim limits that are not there");
+    assert_eq!(registry.up(&plan, &mut go_on).unwrap().change, Change::Limits);
+    assert_eq!(tier.status().unwrap().condition, Condition::Up);
+}
+
+#[test]
+fn a_mount_inside_or_elsewhere_is_named_and_nothing_is_touched() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let tier = registry.up(&plan, &mut go_on).unwrap().tier;
+    let elsewhere = place.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    mounts::mount(&tier.device.as_ref().unwrap().path, FileSystem::Ext4, &elsewhere).unwrap();
+    let error = registry.down("t", &mut go_on).unwrap_err();
+    mounts::unmount(&elsewhere).unwrap();
+    assert!(matches!(&error, Error::MountInTheWay { point, .. } if *point == elsewhere), "{error}");
+    assert_eq!(tier.status().unwrap().condition, Condition::Up);
+}
+
+#[test]
+fn what_cannot_be_brought_up_leaves_nothing() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let huge = Plan { size: Some(1 << 60), ..plan.clone() };
+    let error = registry.up(&huge, &mut go_on).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    place.assert_nothing_is_left();
+    // An image that is too short for a file system.
+    let image = place.path("tiers/t/disk.img");
+    let error = registry.up(&plan, &mut |moment| {
+        if moment == Moment::Before(Stage::Format) {
+            fs::write(&image, "short").unwrap();
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(error, Err(Error::Mkfs { program: "mkfs.ext4", .. })), "{error:?}");
+    place.assert_nothing_is_left();
+    // A file system that is not one any more when it is mounted: the loop device goes too.
+    let error = registry.up(&plan, &mut |moment| {
+        if moment == Moment::Before(Stage::Loop) {
+            image::reserve(&image, 32 << 20).unwrap();
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(error, Err(Error::MountRefused { .. })), "{error:?}");
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn xfs_works_too() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let xfs = Plan { size: Some(300 << 20), fs: Some(FileSystem::Xfs), ..plan };
+    match registry.up(&xfs, &mut go_on) {
+        Err(error @ Error::MkfsMissing { .. }) => eprintln!("not run: {error}"),
+        raised => {
+            let tier = raised.unwrap().tier;
+            let mounts = mounts::table().unwrap();
+            assert_eq!(mounts.iter().find(|mount| mount.point == tier.data()).unwrap().fs, "xfs");
+        }
+    }
+}
