@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use forebay_record::{CacheState, DatasetNote, IngestCell, Record};
+use forebay_record::{CacheState, DatasetNote, IngestCell, Record, TierKind};
 use forebay_units::{count, group_digits};
 
 use crate::table::{Align, Table};
@@ -147,11 +147,14 @@ fn legend(cells: &[IngestCell]) -> String {
         let tried = cell.tried.iter().map(|t| format!("{} at {}/s", t.threads, rate(t.images_per_s)));
         let _ = writeln!(out, "Auto chose {}; it tried {}.", cell.threads, tried.collect::<Vec<_>>().join(", "));
     }
-    if let Some(tier) = cells.iter().find_map(|cell| cell.tier.as_ref()) {
-        let _ = writeln!(
-            out,
-            "The tier {tier} is emulated in this process; cold and warm speak of the real disk below it."
-        );
+    if let Some((tier, kind)) = cells.iter().find_map(|cell| Some((cell.tier.as_ref()?, cell.tier_kind))) {
+        let _ = match kind {
+            Some(TierKind::Kernel) => writeln!(out, "The tier {tier} is {}.", TierKind::Kernel.describe()),
+            _ => writeln!(
+                out,
+                "The tier {tier} is emulated in this process; cold and warm speak of the real disk below it."
+            ),
+        };
     }
     out
 }

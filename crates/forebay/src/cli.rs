@@ -23,4 +23,7 @@ pub(crate) enum Command {
     Ingest(crate::ingest::Args),
     /// Show records of earlier runs again
     Report(crate::report::Args),
+    /// Bring up, take down and list emulated devices
+    #[command(subcommand)]
+    Tier(crate::tier::Command),
 }

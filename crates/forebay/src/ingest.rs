@@ -13,7 +13,8 @@ use indicatif::ProgressBar;
 
 use crate::output::{JsonTarget, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
-use crate::{progress, stop};
+use crate::tier::Ground;
+use crate::{progress, stop, tier};
 
 /// The flags of `forebay ingest`.
 #[derive(Debug, ClapArgs)]
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long)]
     warm: bool,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre
+    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
@@ -102,15 +103,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    let ground = tier::ground(&args.data)?;
     if args.dry_run {
-        return preview(&args.into_plan()?);
+        return preview(&args.into_plan(&ground)?);
     }
     let json = args.json.as_deref().map(JsonTarget::from);
     if let Some(json) = &json {
         json.check()?;
     }
     let threshold = args.min_images_per_s;
-    let plan = args.into_plan()?;
+    let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
     let mut bar = ProgressBar::hidden();
@@ -121,7 +123,8 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     };
     let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
-    let record = record?;
+    let mut record = record?;
+    record.notes.extend(ground.notes);
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
 }
@@ -156,9 +159,12 @@ fn judge(cells: &[IngestCell], threshold: Option<f64>, stopped: bool) -> Outcome
 }
 
 impl Args {
-    fn into_plan(self) -> Result<Plan> {
+    fn into_plan(self, ground: &Ground) -> Result<Plan> {
         if self.threads.is_empty() {
             bail!("--threads: give at least one number, or auto");
+        }
+        if let (true, Some(profile)) = (self.mmap, &ground.shaped) {
+            bail!("--mmap: the tier {} is emulated in this process, which a map goes past", profile.name);
         }
         // Tensor shards keep their own size unless one is asked for; type and layout hold for them too.
         let image_is_given = self.size.is_some();
@@ -174,7 +180,8 @@ impl Args {
             resize_pixels: image_is_given,
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
-            tier: self.tier,
+            tier: self.tier.or_else(|| ground.shaped.clone()),
+            kernel_tier: ground.kernel.clone(),
             map_shards: self.mmap,
             warmups: self.warmups as usize,
             repeats: self.repeats as usize,

@@ -4,12 +4,14 @@
 
 mod cli;
 mod data;
+mod home;
 mod ingest;
 mod output;
 mod pixels;
 mod progress;
 mod report;
 mod stop;
+mod tier;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),
         cli::Command::Report(args) => report::run(&args),
+        cli::Command::Tier(command) => tier::run(command),
     };
     output::exit_code(outcome)
 }

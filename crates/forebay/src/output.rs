@@ -23,19 +23,27 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
         Ok(Outcome::Met) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
         Err(error) => {
-            let mut text = error.to_string();
-            for cause in error.chain().skip(1) {
-                let cause = cause.to_string();
-                // A transparent error repeats its cause's words.
-                if !text.ends_with(&cause) {
-                    text.push_str(": ");
-                    text.push_str(&cause);
-                }
-            }
-            let _ = writeln!(std::io::stderr(), "forebay: {text}");
+            complain(&error);
             // What was stopped did run, in part.
             ExitCode::from(if is_stopped(&error) { 1 } else { 2 })
         }
+    }
+}
+
+/// Prints an error with its causes, and what to do about it on a line of its own.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        // A transparent error repeats its cause's words.
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    remark(&format!("forebay: {text}"));
+    if let Some(hint) = error.downcast_ref::<forebay_storage::tier::Error>().and_then(|error| error.hint()) {
+        remark(&format!("hint: {hint}"));
     }
 }
 

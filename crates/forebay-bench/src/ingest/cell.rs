@@ -3,8 +3,10 @@
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::Stats;
 use forebay_record::{CacheState, Failure, IngestCell, IngestRepeat, TierKind, TriedThreads};
+use forebay_storage::Profile;
 use forebay_units::Summary;
 
+use super::plan::Plan;
 use super::run::Error;
 use super::trial::{Level, Trial};
 
@@ -23,6 +25,8 @@ pub(super) fn cell(
     let plan = trial.plan;
     let rate = summary(&samples, IngestRepeat::images_per_s);
     let typical = nearest(&samples, rate.median);
+    let (tier, cache) = (tier_of(plan), cache_of(&samples));
+    let ceiling = tier.filter(|(_, kind)| holds(*kind, cache)).map(|(profile, _)| profile);
     Ok(Some(IngestCell {
         threads: level.threads as u64,
         threads_auto: level.auto,
@@ -33,9 +37,9 @@ pub(super) fn cell(
         read_only: plan.read_only,
         output: trial.output().map(describe_output),
         storage: trial.storage_description.clone(),
-        tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
-        tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
-        cache: cache_of(&samples),
+        tier: tier.map(|(profile, _)| profile.name.clone()),
+        tier_kind: tier.map(|(_, kind)| kind),
+        cache,
         images_per_s: rate.median,
         mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,
         // One repeat has no spread, rather than none to speak of.
@@ -47,10 +51,21 @@ pub(super) fn cell(
         wait_s: typical.wait_s,
         wall_s: typical.wall_s,
         floor_images_per_s: Some(trial.floor(level.threads)?),
-        ceiling_mb_per_s: plan.tier.as_ref().map(|profile| profile.read_bytes_per_s as f64 / 1e6),
-        ceiling_of: plan.tier.as_ref().map(|profile| format!("the profile {}", profile.name)),
+        ceiling_mb_per_s: ceiling.map(|profile| profile.read_bytes_per_s as f64 / 1e6),
+        ceiling_of: ceiling.map(|profile| format!("the profile {}", profile.name)),
         samples,
     }))
+}
+
+/// The emulated device that the bytes came through: the shaper's if there is one, since it is the outer one.
+fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
+    let shaped = plan.tier.as_ref().map(|profile| (profile, TierKind::Shaped));
+    shaped.or_else(|| plan.kernel_tier.as_ref().map(|profile| (profile, TierKind::Kernel)))
+}
+
+/// Whether a tier's rate is the most there can be: the kernel limits what comes from its device, not from memory.
+fn holds(kind: TierKind, cache: CacheState) -> bool {
+    kind != TierKind::Kernel || cache == CacheState::Cold
 }
 
 fn describe_output(spec: ImageSpec) -> String {

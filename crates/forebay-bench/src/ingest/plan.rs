@@ -59,6 +59,8 @@ pub struct Plan {
     pub io: Io,
     /// The device to emulate.
     pub tier: Option<Profile>,
+    /// The device that the kernel emulates below the data.
+    pub kernel_tier: Option<Profile>,
     /// Map pre-decoded shards into memory instead of reading them.
     pub map_shards: bool,
     /// Rounds that are run and not kept.

@@ -117,10 +117,9 @@ fn again(plan: &Plan, home: PathBuf, mut tier: Tier, watch: Watch<'_>) -> Result
         // Neither devices nor limits outlive a boot.
         (tier.boot, tier.device, tier.lines) = (boot(), None, Vec::new());
     }
-    let mut raising = Raising { home, tier, watch, notes: Vec::new(), owner: None };
+    let mut raising = Raising { home, tier, watch, notes: Vec::new(), owner: plan.owner };
     // An image that has no whole file system yet never held data; any other does.
     if raising.tier.stage <= Stage::Format || raising.tier.kind == Kind::Shaped {
-        raising.owner = plan.owner;
         raising.make()?;
     } else {
         raising.revive()?;
@@ -177,20 +176,19 @@ impl Raising<'_> {
         self.step(Stage::Folders, |tier| make_folder(&tier.data()))?;
         if self.tier.kind == Kind::Shaped {
             self.give_to_owner()?;
+            self.tier.limited_at_s = now_s();
             return self.step(Stage::Up, |_| Ok(()));
         }
         self.step(Stage::Image, |tier| image::reserve(&tier.image(), tier.size.unwrap_or(Plan::DEFAULT_SIZE)))?;
         self.step(Stage::Format, |tier| image::format(&tier.image(), tier.fs.unwrap_or_default()))?;
-        self.revive()?;
-        // A folder for what a check of the file system finds; it is made when needed, and is no data.
-        let _ = fs::remove_dir(self.tier.data().join("lost+found"));
-        self.give_to_owner()
+        self.revive()
     }
 
     /// The steps that a restart of the machine undoes.
     fn revive(&mut self) -> Result<()> {
         self.step(Stage::Loop, attach)?;
         self.step(Stage::Mount, mount)?;
+        self.tidy_new_file_system()?;
         self.prepare_limits()?;
         self.step(Stage::Throttle, |tier| throttle::apply(&tier.lines))?;
         self.step(Stage::Up, |_| Ok(()))
@@ -218,9 +216,21 @@ impl Raising<'_> {
         throttle::clear(&free)?;
         // Groups that were limited before and are not now are unlimited by `down`, as all others.
         self.tier.lines = setting.lines.into_iter().chain(ours).collect();
-        self.tier.limited_at_s = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs());
+        self.tier.limited_at_s = now_s();
         self.notes.extend(setting.notes);
         Ok(())
+    }
+
+    /// A file system that holds nothing yet is the owner's, and is an empty folder.
+    fn tidy_new_file_system(&self) -> Result<()> {
+        // For what a check of the file system finds; it is made when needed, and is no data.
+        const FOUND: &str = "lost+found";
+        let data = self.tier.data();
+        if !strangers(&data, &[FOUND])?.is_empty() {
+            return Ok(());
+        }
+        let _ = fs::remove_dir(data.join(FOUND));
+        self.give_to_owner()
     }
 
     fn give_to_owner(&self) -> Result<()> {
@@ -232,6 +242,10 @@ impl Raising<'_> {
             None => Ok(()),
         }
     }
+}
+
+fn now_s() -> Option<u64> {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs())
 }
 
 fn make_folder(path: &Path) -> Result<()> {

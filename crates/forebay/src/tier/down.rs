@@ -1,0 +1,59 @@
+//! `forebay tier down`.
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use forebay_storage::tier::Removed;
+use forebay_units::{Bytes, count};
+
+use super::{each, go_on, registry};
+use crate::output::{Outcome, print, remark};
+
+/// The arguments of `forebay tier down`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Tiers to remove with their data; all if none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let registry = registry()?;
+    let there = registry.names()?;
+    let names = if args.names.is_empty() { &there } else { &args.names };
+    if names.is_empty() {
+        print("there are no tiers\n")?;
+        return Ok(Outcome::Met);
+    }
+    each(names, |name| {
+        let removed = registry.down(name, &mut go_on).with_context(|| format!("cannot take down {name}"))?;
+        match removed {
+            Some(removed) => say(&removed),
+            None if there.iter().any(|known| known == name) => print(&format!("{name}: removed what a crash left\n")),
+            None => {
+                remark(&missing(name, &there));
+                Ok(())
+            }
+        }
+    })
+}
+
+fn missing(name: &str, there: &[String]) -> String {
+    match there {
+        [] => format!("forebay: there is no tier {name}"),
+        _ => format!("forebay: there is no tier {name}; there are {}", there.join(", ")),
+    }
+}
+
+fn say(removed: &Removed) -> Result<()> {
+    for note in &removed.notes {
+        remark(&format!("forebay: {}: {note}", removed.name));
+    }
+    let parts = [
+        removed.image_bytes.map(|bytes| format!("an image of {}", Bytes(bytes))),
+        removed.n_files.map(|n| count(n, "file")),
+        removed.data_bytes.map(|bytes| format!("{} of data", Bytes(bytes))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let what = if parts.is_empty() { String::new() } else { format!(" with {}", parts.join(", ")) };
+    print(&format!("{}: removed {}{what}\n", removed.name, removed.place.display()))
+}

@@ -1,0 +1,42 @@
+//! What data stands on: nothing of ours, a shaped tier, or one that the kernel limits.
+
+use std::path::Path;
+
+use anyhow::Result;
+use forebay_storage::Profile;
+use forebay_storage::tier::Kind;
+
+use super::registry;
+use super::up::describe;
+
+/// The tier below a dataset.
+#[derive(Debug, Default)]
+pub(crate) struct Ground {
+    /// The device that this process has to emulate.
+    pub(crate) shaped: Option<Profile>,
+    /// The device that the kernel emulates.
+    pub(crate) kernel: Option<Profile>,
+    /// What the record should say of it.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The tier that this file or folder lies on.
+pub(crate) fn ground(data: &Path) -> Result<Ground> {
+    // Without a home there are no tiers.
+    let Ok(registry) = registry() else { return Ok(Ground::default()) };
+    let Some(tier) = registry.find(data)? else { return Ok(Ground::default()) };
+    let mut notes = vec![format!("the data lies on the tier {}: {}", tier.name, describe(&tier))];
+    if tier.status()?.reaches_caller == Some(false) {
+        notes.push(format!(
+            "the limits of the tier {} do not reach this process, whose control group they were not set for: forebay tier up \
+             from this group sets them",
+            tier.name
+        ));
+        return Ok(Ground { notes, ..Ground::default() });
+    }
+    let profile = Some(tier.profile);
+    Ok(match tier.kind {
+        Kind::Shaped => Ground { shaped: profile, kernel: None, notes },
+        Kind::Kernel => Ground { shaped: None, kernel: profile, notes },
+    })
+}

@@ -1,0 +1,156 @@
+//! `forebay tier list`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use forebay_report::{Align, Table};
+use forebay_storage::tier::{Kind, Registry, Status, Tier};
+use forebay_units::{Bytes, group_digits};
+use serde::Serialize;
+
+use super::measured::{self, Measured, Probe};
+use super::registry;
+use crate::home;
+use crate::output::{JsonTarget, Outcome, give, to_json};
+
+/// The flags of `forebay tier list`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Write the list to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct List {
+    tiers: Vec<Row>,
+}
+
+/// A tier as it is listed. Only the name and the state are known of one whose state file cannot be read.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    state: String,
+    kind: Option<Kind>,
+    data: Option<PathBuf>,
+    device: Option<PathBuf>,
+    file_system: Option<String>,
+    size_bytes: Option<u64>,
+    used_bytes: Option<u64>,
+    read_bytes_per_s: Option<u64>,
+    write_bytes_per_s: Option<u64>,
+    iops: Option<u64>,
+    measured: Option<Measured>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let json = args.json.as_deref().map(JsonTarget::from);
+    if let Some(json) = &json {
+        json.check()?;
+    }
+    let registry = registry()?;
+    let probes = measured::probes(&home::dir()?.join("ceilings"));
+    let names = registry.names()?;
+    let list = List { tiers: names.iter().map(|name| row(&registry, name, &probes)).collect() };
+    let encoded = to_json(&list)?;
+    give(&render(&list), json.as_ref().map(|target| (target, encoded)))?;
+    Ok(Outcome::Met)
+}
+
+fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
+    let found = registry.tier(name).and_then(|tier| {
+        let status = tier.as_ref().map(Tier::status).transpose()?;
+        Ok(tier.zip(status))
+    });
+    match found {
+        Ok(Some((tier, status))) => known(&tier, status, probes),
+        Ok(None) => unknown(name, "left by a crash".to_owned()),
+        Err(error) => unknown(name, format!("unknown: {error}")),
+    }
+}
+
+fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
+    let is_reached = status.reaches_caller != Some(false);
+    let suffix = if is_reached { "" } else { "; the limits do not reach this shell's control group" };
+    Row {
+        name: tier.name.clone(),
+        state: format!("{}{suffix}", status.condition),
+        kind: Some(tier.kind),
+        data: Some(tier.data()),
+        measured: measured::on(tier, status.device.as_ref(), probes),
+        device: status.device.map(|device| device.path),
+        file_system: tier.fs.map(|fs| fs.to_string()),
+        size_bytes: status.size_bytes.or(tier.size),
+        used_bytes: status.used_bytes,
+        read_bytes_per_s: Some(tier.profile.read_bytes_per_s),
+        write_bytes_per_s: Some(tier.profile.write_bytes_per_s),
+        iops: tier.iops,
+    }
+}
+
+fn unknown(name: &str, state: String) -> Row {
+    Row {
+        name: name.to_owned(),
+        state,
+        kind: None,
+        data: None,
+        device: None,
+        file_system: None,
+        size_bytes: None,
+        used_bytes: None,
+        read_bytes_per_s: None,
+        write_bytes_per_s: None,
+        iops: None,
+        measured: None,
+    }
+}
+
+fn render(list: &List) -> String {
+    use Align::{Left, Right};
+    if list.tiers.is_empty() {
+        return "there are no tiers; forebay tier up hdd makes one\n".to_owned();
+    }
+    let mut table = Table::new(&[
+        ("name", Left),
+        ("kind", Left),
+        ("state", Left),
+        ("size", Right),
+        ("used", Right),
+        ("read MB/s", Right),
+        ("write MB/s", Right),
+        ("requests/s", Right),
+        ("measured MB/s", Left),
+        ("at", Left),
+    ]);
+    for row in &list.tiers {
+        table.row(cells(row));
+    }
+    let mut out = table.render();
+    out.push_str("MB = 10^6 bytes; read, write and requests are limits, measured is what a saved probe found.\n");
+    for row in list.tiers.iter().filter(|row| row.measured.is_none()) {
+        if let Some(data) = &row.data {
+            let (name, data) = (&row.name, data.display());
+            out.push_str(&format!("{name}: not measured; forebay probe {data} --save {name} does it\n"));
+        }
+    }
+    out
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let bytes = |n: Option<u64>| or_dash(n.map(|n| Bytes(n).to_string()));
+    let megabytes = |n: Option<u64>| or_dash(n.map(|n| format!("{:.1}", Bytes(n).megabytes())));
+    vec![
+        row.name.clone(),
+        or_dash(row.kind.map(|kind| kind.to_string())),
+        row.state.clone(),
+        bytes(row.size_bytes),
+        bytes(row.used_bytes),
+        megabytes(row.read_bytes_per_s),
+        megabytes(row.write_bytes_per_s),
+        or_dash(row.iops.map(group_digits)),
+        or_dash(row.measured.as_ref().map(Measured::describe)),
+        or_dash(row.data.as_ref().map(|data| data.display().to_string())),
+    ]
+}
