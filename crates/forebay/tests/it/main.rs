@@ -25,5 +25,8 @@ mod process;
 mod record;
 mod report;
 mod threads;
+mod tier;
+mod tier_ingest;
+mod tier_kernel;
 mod unpack;
 mod verify;

@@ -139,9 +139,9 @@ pub(super) fn apply(lines: &[Line]) -> Result<()> {
     lines.iter().try_for_each(|line| write(&line.file, &line.on))
 }
 
-/// Takes the limits away; a group that is gone has none.
+/// Takes the limits away; a group that is gone has none, and what was never set need not be writable.
 pub(super) fn clear(lines: &[Line]) -> Result<()> {
-    for line in lines {
+    for line in lines.iter().filter(|line| !matches!(found(line), Ok(None))) {
         match write(&line.file, &line.off) {
             Err(Error::Limit { source, .. }) if is_gone(&source) => {}
             outcome => outcome?,
@@ -167,10 +167,18 @@ pub(super) fn in_force(lines: &[Line]) -> bool {
 }
 
 fn holds(line: &Line) -> bool {
-    let Ok(text) = fs::read_to_string(&line.file) else { return false };
-    let found = text.lines().find(|found| found.split(' ').next() == Some(line.number()));
-    // What is not limited has no line.
-    found.map_or(line.on == line.off, |found| found == line.on)
+    match found(line) {
+        Ok(Some(found)) => found == line.on,
+        // What is not limited has no line.
+        Ok(None) => line.on == line.off,
+        Err(_) => false,
+    }
+}
+
+/// What the kernel says of the line's device.
+fn found(line: &Line) -> io::Result<Option<String>> {
+    let text = fs::read_to_string(&line.file)?;
+    Ok(text.lines().find(|found| found.split(' ').next() == Some(line.number())).map(str::to_owned))
 }
 
 #[cfg(test)]
@@ -240,6 +248,8 @@ mod tests {
         apply(lines).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "7:0 rbps=5");
         assert!(in_force(lines) && !in_force(&[]));
+        clear(lines).unwrap();
+        assert!(fs::read_to_string(&file).unwrap().starts_with("7:0 rbps=max"));
         fs::write(&file, "7:01 rbps=5\n7:0 rbps=6\n").unwrap();
         assert!(!in_force(lines), "another limit, and another device");
         let unlimited = Line { on: line.off.clone(), ..line };

@@ -21,10 +21,16 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     if root.join("io.max").exists() {
         return Ok(Setting { lines: vec![line(root, number, limits)], notes: Vec::new() });
     }
+    if !lists_io(&root.join("cgroup.controllers")) {
+        return Err(Error::NoController);
+    }
     if own == root {
         return Err(Error::RootGroup { root: root.to_owned() });
     }
-    switch_on(root)?;
+    let switch = root.join("cgroup.subtree_control");
+    if !lists_io(&switch) {
+        write(&switch, "+io")?;
+    }
     let groups = groups(root)?;
     if groups.is_empty() {
         return Err(Error::NoThrottling { path: top(root, own).join("io.max") });
@@ -37,16 +43,8 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     Ok(Setting { lines: groups.iter().map(|group| line(group, number, limits)).collect(), notes: vec![note] })
 }
 
-fn switch_on(root: &Path) -> Result<()> {
-    let has_io = |name: &str| -> Result<bool> {
-        let path = root.join(name);
-        let text = fs::read_to_string(&path).attempt("reading", &path)?;
-        Ok(text.split_whitespace().any(|word| word == "io"))
-    };
-    if !has_io("cgroup.controllers")? {
-        return Err(Error::NoController);
-    }
-    if has_io("cgroup.subtree_control")? { Ok(()) } else { write(&root.join("cgroup.subtree_control"), "+io") }
+fn lists_io(path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|word| word == "io"))
 }
 
 /// The groups just below the root that can be limited, in the order of their names.

@@ -1,0 +1,264 @@
+//! Tiers that the kernel throttles: what is mounted, how fast it is, and that nothing stays. They need root and loop devices.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::dir::{Dir, Ran, not_run};
+use crate::process::is_root;
+use crate::record::{number, of};
+
+/// A folder whose tiers go with it, whatever became of the test.
+struct Tiers(Dir);
+
+impl Deref for Tiers {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        &self.0
+    }
+}
+
+impl Drop for Tiers {
+    fn drop(&mut self) {
+        let _ = self.0.command("tier down").output();
+    }
+}
+
+impl Tiers {
+    /// `None` where there can be no kernel tiers.
+    fn new() -> Option<Self> {
+        if is_root() && fs::exists("/dev/loop-control").unwrap() {
+            return Some(Self(Dir::new()));
+        }
+        not_run("kernel tiers need root and loop devices");
+        None
+    }
+
+    fn data(&self, name: &str) -> String {
+        self.path(format!("home/tiers/{name}/data")).canonicalize().unwrap().display().to_string()
+    }
+
+    /// Lines of the mount table and backing files of loop devices that lie in this folder.
+    fn traces(&self) -> Vec<String> {
+        let root = self.path("").canonicalize().unwrap().display().to_string();
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let mut found: Vec<String> = mounts.lines().filter(|line| line.contains(&root)).map(str::to_owned).collect();
+        for block in fs::read_dir("/sys/block").unwrap().flatten() {
+            let backing = fs::read_to_string(block.path().join("loop/backing_file")).unwrap_or_default();
+            found.extend(backing.contains(&root).then_some(backing));
+        }
+        found
+    }
+}
+
+/// The lines of the root group's throttle for reads that set this many bytes a second.
+fn limits(bytes_per_s: u64) -> Vec<String> {
+    let path = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device";
+    let Ok(text) = fs::read_to_string(path) else { return Vec::new() };
+    text.lines().filter(|line| line.ends_with(&format!(" {bytes_per_s}"))).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
+    let Some(dir) = Tiers::new() else { return };
+    let said = dir.met("tier up mine --read 71234567B/s --write 50MB/s --iops 5000 --size 64MiB");
+    let data = dir.data("mine");
+    assert!(said.starts_with(&format!("mine: up: {data}\n  ext4 of 67.1 MB on /dev/loop")), "{said}");
+    assert!(said.ends_with(", limited by the kernel to 71.2 MB/s read, 50.0 MB/s write, 5,000 requests/s\n"), "{said}");
+    assert_eq!(dir.traces().len(), 2, "a mount and a loop device");
+    dir.write("home/tiers/mine/data/file", vec![7; 1 << 20]);
+    let listed = dir.met("tier list");
+    assert!(listed.contains("mine  kernel  up "), "{listed}");
+    assert!(listed.contains(&format!("71.2        50.0       5,000  {data}\n")), "{listed}");
+    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: up already, nothing changed: "));
+    let said = dir.refused("tier up mine --size 128MiB");
+    assert!(
+        said.contains("mine is there with an image of 64 MiB, not with one of 128 MiB\nhint: forebay tier down mine"),
+        "{said}"
+    );
+    assert!(dir.met("tier up mine --read 71234568B/s").starts_with("mine: limits changed: "));
+    assert_eq!(dir.read("home/tiers/mine/data/file").len(), 1 << 20);
+    let said = dir.met("tier down");
+    assert!(
+        said.starts_with("mine: removed ") && said.contains(" with an image of 67.1 MB, 1.1 MB of data\n"),
+        "{said}"
+    );
+    assert_eq!((dir.traces(), limits(71_234_567), limits(71_234_568)), (vec![], vec![], vec![]));
+    assert!(!dir.path("home/tiers").exists());
+}
+
+#[test]
+fn the_image_may_be_elsewhere_and_have_another_file_system() {
+    let Some(dir) = Tiers::new() else { return };
+    fs::create_dir(dir.path("disk")).unwrap();
+    let ran = dir.run("tier up ssd --fs xfs --size 300MiB --dir disk");
+    if ran.stderr.contains("mkfs.xfs is not installed\nhint: install the package xfsprogs") {
+        return not_run("mkfs.xfs is not installed");
+    }
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let mounts = dir.traces().join("\n");
+    assert!(mounts.contains("disk/ssd/data xfs "), "{mounts}");
+    assert!(dir.path("disk/ssd/disk.img").is_file() && !dir.path("home/tiers/ssd/disk.img").exists());
+    dir.met("tier down ssd");
+    assert_eq!((dir.traces(), dir.names("disk")), (vec![], vec![]));
+}
+
+#[test]
+fn reads_and_writes_keep_to_the_limits() {
+    const MB: usize = 1_000_000;
+    let Some(dir) = Tiers::new() else { return };
+    dir.met("tier up slow --read 16MB/s --write 8MB/s --size 64MiB");
+    let path = dir.path("home/tiers/slow/data/file");
+    let bytes = vec![1; 16 * MB];
+    let start = Instant::now();
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&bytes).unwrap();
+    file.sync_all().unwrap();
+    let wrote_s = start.elapsed().as_secs_f64();
+    // SAFETY: plain integers and a descriptor that is open.
+    let evicted =
+        unsafe { libc::posix_fadvise(std::os::fd::AsRawFd::as_raw_fd(&file), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(evicted, 0);
+    let start = Instant::now();
+    let mut read = Vec::new();
+    OpenOptions::new().read(true).open(&path).unwrap().read_to_end(&mut read).unwrap();
+    let read_s = start.elapsed().as_secs_f64();
+    assert_eq!(read.len(), bytes.len());
+    // 2 s and 1 s; a busy machine may be slower, and nothing may be much faster.
+    assert!((1.8..6.0).contains(&wrote_s), "16 MB written in {wrote_s} s at 8 MB/s");
+    assert!((0.9..4.0).contains(&read_s), "16 MB read in {read_s} s at 16 MB/s");
+}
+
+#[test]
+fn killed_at_any_moment_up_leaves_nothing_that_down_does_not_find() {
+    let Some(dir) = Tiers::new() else { return };
+    let stage = || -> Option<String> {
+        let state = fs::read_to_string(dir.path("home/tiers/hdd/tier.json")).ok()?;
+        serde_json::from_str::<serde_json::Value>(&state).ok()?["stage"].as_str().map(str::to_owned)
+    };
+    let stages = ["folders", "image", "format", "loop", "mount", "throttle", "up"];
+    for wanted in 0..stages.len() {
+        let up = "tier up hdd --read 72345678B/s --size 256MiB";
+        let mut child = dir.command(up).stdout(Stdio::null()).spawn().unwrap();
+        let is_there = || stage().is_some_and(|now| stages.iter().position(|known| *known == now) >= Some(wanted));
+        while !is_there() && child.try_wait().unwrap().is_none() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ran = dir.run("tier down hdd");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", stages[wanted]);
+        assert_eq!((dir.traces(), limits(72_345_678)), (vec![], vec![]), "{}", stages[wanted]);
+        assert!(!dir.path("home/tiers").exists(), "{}", stages[wanted]);
+    }
+}
+
+#[test]
+fn a_tier_that_somebody_works_on_stays_up_and_they_are_named() {
+    let Some(dir) = Tiers::new() else { return };
+    dir.met("tier up ssd --size 32MiB");
+    let mut worker = Command::new("cat").current_dir(dir.data("ssd")).stdin(Stdio::piped()).spawn().unwrap();
+    let ran = dir.run("tier down");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains(&format!("is in use by cat ({})\nhint: end them", worker.id())), "{}", ran.stderr);
+    assert!(dir.met("tier list").contains("ssd   kernel  up "));
+    drop(worker.stdin.take());
+    worker.wait().unwrap();
+    dir.met("tier down");
+    assert_eq!(dir.traces(), Vec::<String>::new());
+}
+
+#[test]
+fn ingest_says_that_the_kernel_limits_its_data() {
+    let Some(dir) = Tiers::new() else { return };
+    dir.met("tier up hdd --size 64MiB");
+    dir.met("data make caltech101 home/tiers/hdd/data/set --count 24 --median-size 4KB");
+    let flags = "home/tiers/hdd/data/set --threads 1 --read-only --repeats 1";
+    let record = of(&dir, &format!("{flags} --cold"));
+    let cell = &record["cells"][0];
+    assert_eq!((&cell["tier"], &cell["tier_kind"]), (&"hdd".into(), &"kernel".into()));
+    assert_eq!((&cell["cache"], number(cell, "ceiling_mb_per_s")), (&"cold".into(), 163.0));
+    assert!(record["notes"].to_string().contains("the data lies on the tier hdd: ext4 of 67.1 MB on /dev/loop"));
+    let printed = dir.met(&format!("ingest {flags}"));
+    assert!(printed.contains("\nThe tier hdd is a loop device throttled by the kernel.\n"), "{printed}");
+    assert!(!printed.contains("of ceiling"), "what comes from memory is not limited: {printed}");
+}
+
+#[test]
+fn a_tier_made_through_sudo_belongs_to_the_caller() {
+    let Some(dir) = Tiers::new() else { return };
+    let ids = [("SUDO_UID", "65534"), ("SUDO_GID", "65533")];
+    let ran: Ran = dir.command("tier up ssd --size 32MiB").envs(ids).output().unwrap().into();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let found = fs::metadata(dir.data("ssd")).unwrap();
+    assert_eq!((found.uid(), found.gid()), (65534, 65533));
+    assert_eq!(fs::read_dir(dir.data("ssd")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_cannot_be_made_says_what_to_do_and_leaves_nothing() {
+    let Some(dir) = Tiers::new() else { return };
+    let said = dir.refused("tier up hdd --size 4000TiB");
+    assert!(
+        said.contains(" free, less than the ") && said.contains("\nhint: give a smaller --size, or --dir on"),
+        "{said}"
+    );
+    let said = dir.refused("tier up hdd --size 1MiB");
+    assert!(said.ends_with("too small for ext4\nhint: give --size 16.8 MB or more\n"), "{said}");
+    assert_eq!(dir.traces(), Vec::<String>::new());
+    assert!(!dir.path("home/tiers").exists());
+}
+
+/// Runs the binary after a script in mounts of its own.
+fn after(dir: &Dir, script: &str) -> Option<Ran> {
+    let line = format!("{script} || exit 99\nexec $forebay tier up hdd --size 32MiB");
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &line])
+        .env("forebay", env!("CARGO_BIN_EXE_forebay"))
+        .env("FOREBAY_HOME", dir.path("home"))
+        .output();
+    match output {
+        Ok(output) if output.status.code() != Some(99) => Some(output.into()),
+        other => {
+            not_run(&format!("{script}: {other:?}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn a_container_that_hides_or_locks_the_control_groups_is_told_so() {
+    let Some(dir) = Tiers::new() else { return };
+    let groups = "/sys/fs/cgroup/blkio";
+    if let Some(ran) = after(&dir, &format!("mount --bind {groups} {groups} && mount -o remount,bind,ro {groups}")) {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+        assert!(ran.stderr.contains("Read-only file system") && ran.stderr.contains("--shaped"), "{}", ran.stderr);
+    }
+    if let Some(ran) = after(&dir, &format!("umount {groups}")) {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+        assert!(
+            ran.stderr.contains("neither the blkio controller") && ran.stderr.contains("--shaped"),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(dir.traces(), Vec::<String>::new());
+    assert!(!dir.path("home/tiers").exists());
+}
+
+#[test]
+fn root_without_the_right_to_mount_gets_a_shaped_tier() {
+    let Some(dir) = Tiers::new() else { return };
+    let mut command = Command::new("setpriv");
+    command.arg0("setpriv").args(["--bounding-set=-sys_admin", env!("CARGO_BIN_EXE_forebay"), "tier", "up", "hdd"]);
+    let ran: Ran = match command.env("FOREBAY_HOME", dir.path("home")).output() {
+        Ok(output) => output.into(),
+        Err(error) => return not_run(&format!("setpriv: {error}")),
+    };
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has not the right to mount (CAP_SYS_ADMIN)"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("shaped in process to 163.0 MB/s read"), "{}", ran.stdout);
+}
