@@ -130,7 +130,7 @@ pub struct IngestCell {
     /// The storage that was read through: mode, and tier if one was emulated.
     #[serde(default)]
     pub storage: String,
-    /// The tier's name, if one was emulated in process.
+    /// The tier's name, if one was emulated.
     #[serde(default)]
     pub tier: Option<String>,
     /// How the tier is served.

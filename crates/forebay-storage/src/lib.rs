@@ -2,7 +2,7 @@
 //!
 //! [`Storage`] is small and object-safe; a backend is one file, a wrapper is a `Storage` around a `Storage`, and all of
 //! them obey the laws in [`contract`](self#laws). It moves bytes and knows no format. Page-cache control with proof is
-//! in [`cache`].
+//! in [`cache`], emulated devices that stay up between runs in [`tier`].
 //!
 //! # Laws
 //! - What `list` names, `size` and `open` find, or say what it is: a dangling link is [`Error::NotFound`], as every path

@@ -77,6 +77,14 @@ pub enum Error {
         /// What is free.
         free: u64,
     },
+    /// The image of a tier was removed by somebody else.
+    #[error("the image {} is gone, and the data with it", path.display())]
+    ImageGone {
+        /// Where it was.
+        path: PathBuf,
+        /// The tier.
+        name: String,
+    },
     /// The program that makes the file system is not there.
     #[error("{program} is not installed")]
     MkfsMissing {
@@ -226,6 +234,7 @@ impl Error {
             Self::HalfRemoved { name } => format!("forebay tier down {name} finishes that"),
             Self::Occupied { .. } => "choose another --dir, or move the files away".to_owned(),
             Self::NoSpace { .. } => "give a smaller --size, or --dir on a disk with more room".to_owned(),
+            Self::ImageGone { name, .. } => format!("forebay tier down {name} removes the rest; then bring it up anew"),
             Self::MkfsMissing { package, .. } => format!("install the package {package}; or {SHAPE_INSTEAD}"),
             Self::NoLoop { .. } => {
                 format!("`modprobe loop`, or give the container its loop devices (--privileged); or {SHAPE_INSTEAD}")

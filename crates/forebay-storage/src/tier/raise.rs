@@ -254,6 +254,9 @@ fn make_folder(path: &Path) -> Result<()> {
 
 fn attach(tier: &mut Tier) -> Result<()> {
     let image = tier.image();
+    if !image.exists() {
+        return Err(Error::ImageGone { path: image, name: tier.name.clone() });
+    }
     let known = loop_device::attached(&image)?.into_iter().next();
     tier.device = Some(match known {
         Some(device) => device,

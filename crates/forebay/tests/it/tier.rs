@@ -1,6 +1,6 @@
 //! `forebay tier`, by way of shaped tiers, which everybody may have.
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -52,6 +52,17 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
         assert!(said.contains("mine is there with the kind shaped, not with the kind kernel\n"), "{said}");
         assert!(said.ends_with("hint: forebay tier down mine first: that removes it and its data\n"), "{said}");
     }
+}
+
+#[test]
+fn of_many_that_bring_it_up_at_once_one_does() {
+    let dir = Dir::new();
+    let start = |_| dir.command("tier up hdd --shaped").stdout(Stdio::piped()).spawn().unwrap();
+    let running: Vec<Child> = (0..8).map(start).collect();
+    let said: Vec<Ran> = running.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
+    assert!(said.iter().all(|ran| ran.code == Some(0)), "{said:?}");
+    let began = |words: &str| said.iter().filter(|ran| ran.stdout.starts_with(words)).count();
+    assert_eq!((began("hdd: up: "), began("hdd: up already, nothing changed: ")), (1, 7), "{said:?}");
 }
 
 #[test]

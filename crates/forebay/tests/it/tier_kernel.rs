@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -249,11 +249,64 @@ fn a_container_that_hides_or_locks_the_control_groups_is_told_so() {
     assert!(!dir.path("home/tiers").exists());
 }
 
+/// A control group of version 1 that goes with the test.
+struct Group(PathBuf);
+
+impl Group {
+    fn new() -> Option<Self> {
+        let path = PathBuf::from(format!("/sys/fs/cgroup/blkio/forebay-test-{}", std::process::id()));
+        match fs::create_dir(&path) {
+            Ok(()) => Some(Self(path)),
+            Err(error) => {
+                not_run(&format!("no control group of version 1 can be made: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Runs the binary in this group.
+    fn run(&self, dir: &Dir, line: &str) -> Ran {
+        let script =
+            format!("echo $$ > {}/cgroup.procs && exec {} {line}", self.0.display(), env!("CARGO_BIN_EXE_forebay"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).current_dir(dir.path("")).env("FOREBAY_HOME", dir.path("home"));
+        command.output().unwrap().into()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
+    let Some(dir) = Tiers::new() else { return };
+    let Some(group) = Group::new() else { return };
+    dir.met("tier up hdd --size 64MiB");
+    dir.met("data make caltech101 home/tiers/hdd/data/set --count 8 --median-size 4KB");
+    let ingest = "ingest home/tiers/hdd/data/set --threads 1 --read-only --repeats 1 --cold";
+    let ran = group.run(&dir, ingest);
+    assert!(ran.stdout.contains("the limits of the tier hdd do not reach this process"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("of ceiling"), "{}", ran.stdout);
+    assert!(group.run(&dir, "tier list").stdout.contains("do not reach this shell's control group"));
+    dir.met("tier down");
+    let ran = group.run(&dir, "tier up hdd --size 64MiB");
+    assert!(ran.stderr.contains("version 1 do not inherit limits"), "{}", ran.stderr);
+    let limits = || fs::read_to_string(group.0.join("blkio.throttle.write_bps_device")).unwrap();
+    assert!(limits().ends_with(" 133000000\n"), "{}", limits());
+    dir.met("data make caltech101 home/tiers/hdd/data/set --count 8 --median-size 4KB");
+    assert!(group.run(&dir, ingest).stdout.contains("The tier hdd is a loop device throttled by the kernel."));
+    dir.met("tier down");
+    assert_eq!(limits(), "");
+}
+
 #[test]
 fn root_without_the_right_to_mount_gets_a_shaped_tier() {
     let Some(dir) = Tiers::new() else { return };
     let mut command = Command::new("setpriv");
-    command.arg0("setpriv").args(["--bounding-set=-sys_admin", env!("CARGO_BIN_EXE_forebay"), "tier", "up", "hdd"]);
+    command.args(["--bounding-set=-sys_admin", env!("CARGO_BIN_EXE_forebay"), "tier", "up", "hdd"]);
     let ran: Ran = match command.env("FOREBAY_HOME", dir.path("home")).output() {
         Ok(output) => output.into(),
         Err(error) => return not_run(&format!("setpriv: {error}")),

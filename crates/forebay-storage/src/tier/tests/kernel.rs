@@ -182,6 +182,22 @@ fn after_a_restart_the_data_comes_back_from_the_image() {
 }
 
 #[test]
+fn an_image_that_somebody_removed_is_missed_and_the_rest_can_go() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let tier = registry.up(&plan, &mut go_on).unwrap().tier;
+    fs::remove_file(tier.image()).unwrap();
+    assert_eq!(tier.status().unwrap().condition, Condition::Up, "the kernel holds the removed file");
+    mounts::unmount(&tier.data()).unwrap();
+    let error = registry.up(&plan, &mut go_on).unwrap_err();
+    assert!(matches!(error, Error::ImageGone { .. }), "{error}");
+    registry.down("t", &mut go_on).unwrap().unwrap();
+    assert_eq!(limits_left(&plan), Vec::<String>::new());
+    place.assert_nothing_is_left();
+}
+
+#[test]
 fn limits_that_somebody_took_away_are_noticed_and_set_again() {
     let Some(plan) = plan() else { return };
     let place = Place::new();
