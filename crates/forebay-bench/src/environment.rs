@@ -8,6 +8,7 @@ use forebay_record::Environment;
 
 /// Describes this machine and the file system under `data`.
 pub fn describe_environment(data: &Path, version: &str) -> Environment {
+    let (data_file_system, data_mount) = file_system_of(data).unzip();
     Environment {
         version: version.to_owned(),
         started_at: utc_now(),
@@ -15,7 +16,9 @@ pub fn describe_environment(data: &Path, version: &str) -> Environment {
         n_cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
         memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned()),
-        data_file_system: file_system_of(data),
+        data_file_system,
+        data_mount,
+        data_file_system_id: crate::file_system::id_of(data),
         // SAFETY: no arguments, no memory.
         root: unsafe { libc::geteuid() } == 0,
     }
@@ -31,11 +34,11 @@ fn kibibytes(text: &str) -> Option<u64> {
     text.strip_suffix("kB")?.trim().parse::<u64>().ok().map(|n| n * 1024)
 }
 
-/// The longest mount point above the path, from `/proc/self/mounts`.
-fn file_system_of(path: &Path) -> Option<String> {
+/// Type and device, and mount point, of the longest mount point above the path, from `/proc/self/mounts`.
+fn file_system_of(path: &Path) -> Option<(String, String)> {
     let path = path.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let mut best: Option<(usize, String)> = None;
+    let mut best: Option<(usize, (String, String))> = None;
     for line in mounts.lines() {
         let mut words = line.split(' ');
         let (device, point, kind) = (words.next()?, words.next()?, words.next()?);
@@ -43,10 +46,10 @@ fn file_system_of(path: &Path) -> Option<String> {
         let depth = Path::new(&point).components().count();
         // A later mount on the same point hides the earlier one.
         if path.starts_with(&point) && best.as_ref().is_none_or(|(known, _)| depth >= *known) {
-            best = Some((depth, format!("{kind} on {device}")));
+            best = Some((depth, (format!("{kind} on {device}"), point)));
         }
     }
-    best.map(|(_, text)| text)
+    best.map(|(_, found)| found)
 }
 
 fn utc_now() -> String {
@@ -82,6 +85,8 @@ mod tests {
 
     #[test]
     fn the_root_lies_on_some_file_system() {
-        assert!(file_system_of(Path::new("/")).unwrap().contains(" on "));
+        let (file_system, mount) = file_system_of(Path::new("/")).unwrap();
+        assert!(file_system.contains(" on "), "{file_system}");
+        assert_eq!(mount, "/");
     }
 }

@@ -4,9 +4,14 @@
 //! and prints nothing.
 //!
 //! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
+//! [`probe`] measures what the storage gives without a pipeline, and [`ceiling`] sets that beside the pipeline's results.
 
+pub mod ceiling;
+mod cold;
 mod environment;
+mod file_system;
 pub mod ingest;
+pub mod probe;
 mod usage;
 
 pub use environment::describe_environment;

@@ -19,6 +19,12 @@ pub struct Environment {
     pub kernel: Option<String>,
     /// The file system the data lies on: its type and device, as "ext4 on /dev/vda".
     pub data_file_system: Option<String>,
+    /// Where that file system is mounted.
+    #[serde(default)]
+    pub data_mount: Option<String>,
+    /// The file system's own number, as `statvfs` gives it, in hexadecimal; the same after a reboot for ext4 and btrfs.
+    #[serde(default)]
+    pub data_file_system_id: Option<String>,
     /// Whether the run had root's rights, which dropping the whole page cache needs.
     pub root: bool,
 }

@@ -108,7 +108,7 @@ fn cache(state: CacheState) -> &'static str {
 
 fn ceiling(cell: &IngestCell) -> String {
     match cell.ceiling_mb_per_s {
-        Some(ceiling) => format!("{:.0} % of {ceiling:.0} MB/s", cell.mb_per_s / ceiling * 100.0),
+        Some(ceiling) => format!("{:.0} % of {} MB/s", cell.mb_per_s / ceiling * 100.0, rate(ceiling)),
         None => "–".to_owned(),
     }
 }
@@ -146,6 +146,11 @@ fn legend(cells: &[IngestCell]) -> String {
     for cell in cells.iter().filter(|cell| !cell.tried.is_empty()) {
         let tried = cell.tried.iter().map(|t| format!("{} at {}/s", t.threads, rate(t.images_per_s)));
         let _ = writeln!(out, "Auto chose {}; it tried {}.", cell.threads, tried.collect::<Vec<_>>().join(", "));
+    }
+    let mut ceilings: Vec<&String> = cells.iter().filter_map(|cell| cell.ceiling_of.as_ref()).collect();
+    ceilings.dedup();
+    for ceiling in ceilings {
+        let _ = writeln!(out, "The ceiling is {ceiling}.");
     }
     if let Some((tier, kind)) = cells.iter().find_map(|cell| Some((cell.tier.as_ref()?, cell.tier_kind))) {
         let _ = match kind {
@@ -230,6 +235,18 @@ mod tests {
         assert_eq!(lines[2], header);
         let row = "      2     1,690  1.2 %  189.3     1.99×       1.170  warm   decode 70 %, read 20 %, resize 10 %    1,250,000/s";
         assert_eq!(lines[4], row);
+    }
+
+    #[test]
+    fn a_ceiling_stands_beside_the_rate_and_is_named() {
+        let mut record = Record::new(vec![], Environment::default());
+        let mut cold = cell(8, 8_915.0);
+        cold.ceiling_mb_per_s = Some(1_203.0);
+        cold.ceiling_of = Some("the random-read ceiling of nvme0 (direct, depth 32)".to_owned());
+        record.cells = vec![cold];
+        let text = ingest(&record);
+        assert!(text.contains("  83 % of 1,203 MB/s\n"), "{text}");
+        assert!(text.contains("\nThe ceiling is the random-read ceiling of nvme0 (direct, depth 32).\n"), "{text}");
     }
 
     #[test]

@@ -5,8 +5,10 @@
 
 mod dataset;
 mod ingest;
+mod probe;
 mod table;
 
 pub use dataset::{inspection, verification};
 pub use ingest::ingest;
+pub use probe::probe;
 pub use table::{Align, Table};

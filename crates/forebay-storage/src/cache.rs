@@ -141,8 +141,19 @@ fn mincore(file: &File, len: u64) -> io::Result<u64> {
 ///
 /// Unlike a device's statistics it is not disturbed by other processes, and it covers every device at once.
 pub fn block_bytes_read() -> Option<u64> {
+    io_counter("read_bytes:")
+}
+
+/// Bytes this process has caused to be written to devices since it started; `None` where the kernel does not tell.
+///
+/// Pages are counted when they become dirty; those of a file system in memory never are.
+pub fn block_bytes_written() -> Option<u64> {
+    io_counter("write_bytes:")
+}
+
+fn io_counter(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/io").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("read_bytes:")?.trim().parse().ok())
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -185,5 +196,12 @@ mod tests {
         let before = block_bytes_read().unwrap();
         fs::read(file.path()).unwrap();
         assert!(block_bytes_read().unwrap() - before >= 300_000);
+    }
+
+    #[test]
+    fn writes_show_up_at_the_block_layer() {
+        let before = block_bytes_written().unwrap();
+        file_with_content().as_file().sync_data().unwrap();
+        assert!(block_bytes_written().unwrap() - before >= 300_000);
     }
 }

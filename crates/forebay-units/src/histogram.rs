@@ -29,6 +29,23 @@ impl Histogram {
         self.max.fetch_max(value, Ordering::Relaxed);
     }
 
+    /// Counts all values of another histogram here too.
+    pub fn add(&self, other: &Self) {
+        for (into, from) in self.buckets.iter().zip(&other.buckets) {
+            let n = from.load(Ordering::Relaxed);
+            if n > 0 {
+                into.fetch_add(n, Ordering::Relaxed);
+            }
+        }
+        self.max.fetch_max(other.max.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The buckets that are not empty, smallest values first: the largest value each can hold, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counts = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed));
+        counts.enumerate().filter(|(_, n)| *n > 0).map(|(bucket, n)| (upper_bound(bucket), n))
+    }
+
     /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()
@@ -91,6 +108,18 @@ mod tests {
         assert!((500..=531).contains(&median), "{median}");
         assert_eq!(h.quantile(1.0), Some(1000));
         assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn a_sum_holds_the_values_of_both_and_its_buckets_hold_every_value() {
+        let (one, two) = (Histogram::default(), Histogram::default());
+        [3, 3, 1_000].into_iter().for_each(|v| one.record(v));
+        [3, 70_000].into_iter().for_each(|v| two.record(v));
+        one.add(&two);
+        assert_eq!((one.count(), one.max()), (5, Some(70_000)));
+        let buckets: Vec<(u64, u64)> = one.buckets().collect();
+        assert_eq!(buckets, [(3, 3), (1_023, 1), (73_727, 1)]);
+        assert_eq!(Histogram::default().buckets().count(), 0);
     }
 
     proptest! {

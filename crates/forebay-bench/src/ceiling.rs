@@ -1,0 +1,129 @@
+//! Named ceilings: which probe a result is set beside.
+//!
+//! A probe counts for the file system it was taken on, known by its type, device, mount point and number. Only cells that
+//! were proven cold are a ceiling of the device, and only cold results are set beside one: what comes from memory says
+//! nothing about a disk.
+
+use forebay_record::{CacheState, Engine, Environment, IngestCell, ProbeCell, ProbeMode, Record};
+
+/// A probe that was saved under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// Its name.
+    pub name: String,
+    /// What it measured.
+    pub record: Record<ProbeCell>,
+}
+
+/// The most that a device was seen to give.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ceiling {
+    /// Megabytes (10^6 bytes) a second.
+    pub mb_per_s: f64,
+    /// What it is the ceiling of: "the random-read ceiling of nvme0 (direct, depth 32)".
+    pub of: String,
+}
+
+/// What is done to the storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Many files are opened, read and closed.
+    Files,
+    /// A few long files are read in pieces.
+    Shards,
+    /// Long files are written.
+    Writes,
+}
+
+impl Load {
+    /// What ingest does to data of this packing.
+    pub fn of_packing(packing: &str) -> Self {
+        if packing == "files" { Self::Files } else { Self::Shards }
+    }
+
+    /// The modes that are like it: of the first kind that a probe has, the best cell counts.
+    fn modes(self) -> &'static [&'static [ProbeMode]] {
+        use ProbeMode::{Files, RandomRead, SequentialRead, SequentialWrite};
+        match self {
+            Self::Files => &[&[Files], &[RandomRead], &[SequentialRead]],
+            Self::Shards => &[&[RandomRead, SequentialRead]],
+            Self::Writes => &[&[SequentialWrite]],
+        }
+    }
+}
+
+/// The ceiling of the file system that `place` describes, from the newest probe of it that has one.
+pub fn pick(saved: &[Saved], place: &Environment, load: Load) -> Option<Ceiling> {
+    let mut of_place: Vec<&Saved> =
+        saved.iter().filter(|saved| is_same_place(&saved.record.environment, place)).collect();
+    of_place.sort_by(|a, b| b.record.environment.started_at.cmp(&a.record.environment.started_at));
+    of_place.into_iter().find_map(|saved| of(saved, load, None))
+}
+
+/// The ceiling that a probe gives for a load; on an emulated tier if `tier` names one, on the real device otherwise.
+pub fn of(saved: &Saved, load: Load, tier: Option<&str>) -> Option<Ceiling> {
+    let counts = |cell: &&ProbeCell| match tier {
+        // Of an emulated device, cold and warm speak of the disk below it.
+        Some(_) => cell.tier.as_deref() == tier,
+        None => cell.tier.is_none() && cell.cache == CacheState::Cold,
+    };
+    load.modes().iter().find_map(|modes| {
+        let cells = saved.record.cells.iter().filter(counts).filter(|cell| modes.contains(&cell.mode));
+        let best = cells.max_by(|a, b| a.mb_per_s.total_cmp(&b.mb_per_s))?;
+        Some(Ceiling { mb_per_s: best.mb_per_s, of: describe(&saved.name, best) })
+    })
+}
+
+/// Sets every result of an ingest beside its ceiling: `forced` if given, otherwise the one of the file system that the data
+/// lies on. An emulated tier keeps its profile's unless a probe of that tier is forced.
+pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&Saved>) {
+    let load = Load::of_packing(&record.dataset.packing);
+    let of_place = pick(saved, &record.environment, load);
+    let mut n_without = 0;
+    for cell in &mut record.cells {
+        let ceiling = match (forced, &cell.tier) {
+            (Some(forced), Some(tier)) => of(forced, load, Some(tier)),
+            (None, Some(_)) => None,
+            (_, None) if cell.cache != CacheState::Cold => None,
+            (Some(forced), None) => of(forced, load, None),
+            (None, None) => of_place.clone(),
+        };
+        n_without += u64::from(ceiling.is_none());
+        if let Some(Ceiling { mb_per_s, of }) = ceiling {
+            (cell.ceiling_mb_per_s, cell.ceiling_of) = (Some(mb_per_s), Some(of));
+        }
+    }
+    if let Some(forced) = forced.filter(|_| n_without > 0) {
+        record.notes.push(format!(
+            "the ceiling {} is not set beside every row: a row whose bytes came from memory has none, and a tier only that \
+             of a probe of the same tier",
+            forced.name
+        ));
+    }
+}
+
+fn is_same_place(one: &Environment, other: &Environment) -> bool {
+    let known = |place: &Environment| place.data_file_system.is_some() && place.data_mount.is_some();
+    known(one)
+        && one.data_file_system == other.data_file_system
+        && one.data_mount == other.data_mount
+        && one.data_file_system_id == other.data_file_system_id
+}
+
+fn describe(name: &str, cell: &ProbeCell) -> String {
+    let mode = match cell.mode {
+        ProbeMode::SequentialWrite => "sequential-write",
+        ProbeMode::SequentialRead => "sequential-read",
+        ProbeMode::RandomRead => "random-read",
+        ProbeMode::Files => "small-files",
+    };
+    let engine = match cell.engine {
+        Engine::Sync => "sync",
+        Engine::Direct => "direct",
+        Engine::Uring => "uring",
+    };
+    format!("the {mode} ceiling of {name} ({engine}, depth {})", cell.depth)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Which probe counts for which data.
+
+use forebay_record::Latency;
+
+use super::*;
+
+fn cell(mode: ProbeMode, depth: u64, mb_per_s: f64) -> ProbeCell {
+    ProbeCell {
+        mode,
+        engine: Engine::Direct,
+        block: None,
+        mix: None,
+        depth,
+        mb_per_s,
+        iops: 1.0,
+        spread: None,
+        latency_us: Latency::default(),
+        histogram: Vec::new(),
+        cache: CacheState::Cold,
+        tier: None,
+        tier_kind: None,
+        samples: Vec::new(),
+    }
+}
+
+fn place(device: &str) -> Environment {
+    Environment {
+        data_file_system: Some(format!("ext4 on {device}")),
+        data_mount: Some("/data".to_owned()),
+        data_file_system_id: Some("0123".to_owned()),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        ..Environment::default()
+    }
+}
+
+fn saved(name: &str, place: Environment, cells: Vec<ProbeCell>) -> Saved {
+    let mut record = Record::new(Vec::new(), place);
+    record.cells = cells;
+    Saved { name: name.to_owned(), record }
+}
+
+fn all_modes() -> Vec<ProbeCell> {
+    vec![
+        cell(ProbeMode::SequentialWrite, 1, 500.0),
+        cell(ProbeMode::SequentialRead, 8, 3_000.0),
+        cell(ProbeMode::RandomRead, 1, 200.0),
+        cell(ProbeMode::RandomRead, 32, 1_203.0),
+        cell(ProbeMode::Files, 8, 900.0),
+    ]
+}
+
+fn text(ceiling: Option<Ceiling>) -> (f64, String) {
+    ceiling.map(|ceiling| (ceiling.mb_per_s, ceiling.of)).unwrap_or_default()
+}
+
+#[test]
+fn files_prefer_files_then_random_then_sequential() {
+    let mut cells = all_modes();
+    let pick =
+        |cells: &[ProbeCell]| text(pick(&[saved("nvme0", place("a"), cells.to_vec())], &place("a"), Load::Files));
+    assert_eq!(pick(&cells), (900.0, "the small-files ceiling of nvme0 (direct, depth 8)".to_owned()));
+    cells.retain(|cell| cell.mode != ProbeMode::Files);
+    assert_eq!(pick(&cells), (1_203.0, "the random-read ceiling of nvme0 (direct, depth 32)".to_owned()));
+    cells.retain(|cell| cell.mode != ProbeMode::RandomRead);
+    assert_eq!(pick(&cells).0, 3_000.0);
+    cells.retain(|cell| cell.mode != ProbeMode::SequentialRead);
+    assert_eq!(pick(&cells), (0.0, String::new()));
+}
+
+#[test]
+fn shards_take_the_best_read_and_checkpoints_the_write() {
+    let nvme = [saved("nvme0", place("a"), all_modes())];
+    assert_eq!(text(pick(&nvme, &place("a"), Load::Shards)).0, 3_000.0);
+    assert_eq!(text(pick(&nvme, &place("a"), Load::Writes)).0, 500.0);
+}
+
+#[test]
+fn only_the_newest_cold_probe_of_the_same_file_system_counts() {
+    let newer = Environment { started_at: "2026-02-01T00:00:00Z".to_owned(), ..place("a") };
+    let of = |rate, cache| vec![ProbeCell { cache, ..cell(ProbeMode::Files, 1, rate) }];
+    let store = [
+        saved("old", place("a"), of(1.0, CacheState::Cold)),
+        saved("new", newer.clone(), of(2.0, CacheState::Cold)),
+        saved("warm", newer.clone(), of(3.0, CacheState::Warm)),
+        saved("other", place("b"), of(4.0, CacheState::Cold)),
+        saved("tier", newer, vec![ProbeCell { tier: Some("hdd".to_owned()), ..cell(ProbeMode::Files, 1, 5.0) }]),
+    ];
+    assert_eq!(text(pick(&store, &place("a"), Load::Files)).0, 2.0);
+    assert_eq!(pick(&store, &place("c"), Load::Files), None);
+    let reformatted = Environment { data_file_system_id: Some("4567".to_owned()), ..place("a") };
+    assert_eq!(pick(&store, &reformatted, Load::Files), None);
+    assert_eq!(pick(&store, &Environment::default(), Load::Files), None, "an unknown place is no place");
+}
+
+fn ingest(cells: &[(CacheState, Option<&str>)]) -> Record<IngestCell> {
+    let mut record = Record::new(Vec::new(), place("a"));
+    record.dataset.packing = "files".to_owned();
+    for (cache, tier) in cells {
+        let least = r#"{"threads": 1, "batch": 1, "read_only": true, "cache": "cold", "images_per_s": 1.0, "mb_per_s": 83.0,
+            "cpu_s_per_1000": 1.0, "failed_samples": 0, "worker_time": {}, "wait_s": 1.0, "wall_s": 1.0, "samples": []}"#;
+        let text = format!(r#"{{"schema": "{}", "command": "ingest", "cells": [{least}]}}"#, forebay_record::SCHEMA);
+        let mut cell = Record::<IngestCell>::from_json(&text).unwrap().cells.remove(0);
+        cell.cache = *cache;
+        cell.tier = tier.map(str::to_owned);
+        cell.ceiling_mb_per_s = tier.map(|_| 163.0);
+        record.cells.push(cell);
+    }
+    record
+}
+
+fn ceilings(record: &Record<IngestCell>) -> Vec<Option<f64>> {
+    record.cells.iter().map(|cell| cell.ceiling_mb_per_s).collect()
+}
+
+#[test]
+fn warm_rows_have_no_ceiling_and_tiers_keep_theirs() {
+    let store = [saved("nvme0", place("a"), all_modes())];
+    let mut record = ingest(&[(CacheState::Cold, None), (CacheState::Warm, None), (CacheState::Cold, Some("hdd"))]);
+    apply(&mut record, &store, None);
+    assert_eq!(ceilings(&record), [Some(900.0), None, Some(163.0)]);
+    assert_eq!(record.notes, [] as [&str; 0]);
+}
+
+#[test]
+fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
+    let hdd = vec![ProbeCell {
+        tier: Some("hdd".to_owned()),
+        cache: CacheState::Warm,
+        ..cell(ProbeMode::RandomRead, 1, 12.0)
+    }];
+    let mut record =
+        ingest(&[(CacheState::Cold, None), (CacheState::Cold, Some("hdd")), (CacheState::Cold, Some("ssd"))]);
+    apply(&mut record, &[], Some(&saved("disk", place("b"), hdd)));
+    assert_eq!(ceilings(&record), [None, Some(12.0), Some(163.0)]);
+    assert!(record.notes[0].starts_with("the ceiling disk is not set beside every row"), "{:?}", record.notes);
+    let mut record = ingest(&[(CacheState::Cold, None)]);
+    apply(&mut record, &[], Some(&saved("far", place("b"), all_modes())));
+    assert_eq!((ceilings(&record), record.notes.len()), (vec![Some(900.0)], 0));
+}

@@ -1,0 +1,54 @@
+//! Runs summed up: medians beside the raw values.
+
+use forebay_record::{CacheState, Latency, LatencyBucket, ProbeCell, ProbeRepeat, TierKind};
+use forebay_units::{Histogram, Summary};
+
+use super::plan::{Combination, Plan, Unit};
+
+/// What a cell's kept runs gave.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) samples: Vec<ProbeRepeat>,
+    pub(super) latencies: Histogram,
+}
+
+/// The cell; `None` when no run of it was finished.
+pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<ProbeCell> {
+    let Measured { samples, latencies } = measured;
+    let first = samples.first()?.cache;
+    let same = samples.iter().all(|repeat| repeat.cache == first);
+    let rate = summary(&samples, ProbeRepeat::mb_per_s);
+    let (block, mix) = match &of.unit {
+        Unit::Block(block) => (Some(*block), None),
+        Unit::Mix(mix) => (None, Some(mix.to_string())),
+        Unit::File(tree) => (None, Some(plan.trees[*tree].of.clone())),
+    };
+    Some(ProbeCell {
+        mode: of.mode,
+        engine: of.engine,
+        block,
+        mix,
+        depth: of.depth as u64,
+        mb_per_s: rate.median,
+        iops: summary(&samples, ProbeRepeat::iops).median,
+        // One run has no spread, rather than none to speak of.
+        spread: if samples.len() > 1 { rate.relative_spread() } else { None },
+        latency_us: latency(&latencies),
+        histogram: latencies.buckets().map(|(upto, n)| LatencyBucket { upto_us: upto as f64 / 1e3, n }).collect(),
+        cache: if same { first } else { CacheState::Mixed },
+        tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
+        tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
+        samples,
+    })
+}
+
+fn summary(samples: &[ProbeRepeat], value: fn(&ProbeRepeat) -> f64) -> Summary {
+    let values: Vec<f64> = samples.iter().map(value).collect();
+    Summary::of(&values).expect("at least one run, and no rate of it is NaN: its wall time is not zero")
+}
+
+fn latency(of: &Histogram) -> Latency {
+    let us = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e3;
+    let at = |share: f64| us(of.quantile(share));
+    Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: us(of.max()) }
+}

@@ -1,0 +1,151 @@
+//! The hidden folder that a probe writes to: it goes on every way out, and the next probe removes what a killed one left.
+//!
+//! A folder that is in use is locked (`flock`, which the kernel lets go of with its process, however that ends), so that
+//! two probes on one disk do not remove each other's files.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::{io, process};
+
+use super::error::{Context, Error};
+
+/// How the folders' names begin.
+const PREFIX: &str = ".forebay-probe-";
+
+/// A folder of this process.
+pub(super) struct Scratch {
+    path: PathBuf,
+    /// Held until the folder is gone; `None` where the file system knows no locks.
+    _lock: Option<File>,
+}
+
+impl Scratch {
+    /// Makes a folder in `dir`.
+    pub(super) fn create(dir: &Path) -> Result<Self, Error> {
+        for number in 0.. {
+            let path = dir.join(format!("{PREFIX}{}-{number}", process::id()));
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(Error::from_io("making a folder in", dir, error)),
+                Ok(()) => {}
+            }
+            if let Some(lock) = lock(&path) {
+                return Ok(Self { path, _lock: lock });
+            }
+            // Another probe took it for a left-over between the making and the locking.
+        }
+        unreachable!("numbers do not end")
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes a file of this name anew, with its space allocated, as fio does: what is measured is writing, not finding room.
+    pub(super) fn fresh(&self, name: &str, size: u64) -> Result<PathBuf, Error> {
+        let path = self.path.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::from_io("removing", &path, error));
+            }
+            _ => {}
+        }
+        let file = File::create_new(&path).context("creating", &path)?;
+        // SAFETY: a valid descriptor and plain integers.
+        let code = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size as libc::off_t) };
+        if code != 0 {
+            let error = io::Error::last_os_error();
+            // A file system that cannot allocate ahead allocates as it goes.
+            if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
+                return Err(Error::from_io("allocating", &path, error));
+            }
+            file.set_len(size).context("lengthening", &path)?;
+        }
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Where this fails, the next probe has another try.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks a folder just made: `None` when it was taken meanwhile, `Some(None)` where the file system knows no locks.
+fn lock(path: &Path) -> Option<Option<File>> {
+    let folder = File::open(path).ok()?;
+    match folder.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => None,
+        Err(fs::TryLockError::Error(_)) => Some(None),
+        Ok(()) => is_still(path, &folder).then_some(Some(folder)),
+    }
+}
+
+/// Whether the path still names the open folder.
+fn is_still(path: &Path, folder: &File) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let (Ok(named), Ok(open)) = (fs::symlink_metadata(path), folder.metadata()) else { return false };
+    identity(named) == identity(open)
+}
+
+/// Removes the folders that killed probes left in `dir`; returns their names.
+pub(super) fn remove_left_overs(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_ours(name) && remove_unlocked(&dir.join(name))).collect()
+}
+
+/// Whether a name is one that a probe gives: the prefix and two numbers.
+fn is_ours(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+fn remove_unlocked(path: &Path) -> bool {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let Some(folder) = is_folder.then(|| File::open(path).ok()).flatten() else { return false };
+    folder.try_lock().is_ok() && is_still(path, &folder) && fs::remove_dir_all(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_folder_goes_with_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(dir.path()).unwrap();
+        let file = scratch.fresh("data", 10_000).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().len(), 10_000);
+        assert_eq!(scratch.fresh("data", 20_000).unwrap(), file);
+        assert_eq!(fs::metadata(&file).unwrap().len(), 20_000, "it is made anew");
+        drop(scratch);
+        assert_eq!(names(dir.path()), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn only_left_overs_of_ours_that_nobody_uses_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let used = Scratch::create(dir.path()).unwrap();
+        let left = ".forebay-probe-1-0";
+        for name in [left, ".forebay-probe-x-0", ".forebay-probe-results", ".forebay-probe-1-", "other"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join("data"), "x").unwrap();
+        }
+        fs::write(dir.path().join(".forebay-probe-2-0"), "a file, not a folder").unwrap();
+        assert_eq!(remove_left_overs(dir.path()), [left]);
+        assert!(used.path().exists());
+        assert_eq!(names(dir.path()).len(), 6);
+    }
+}
