@@ -21,6 +21,8 @@ pub(crate) enum Command {
     ///
     /// The pipeline is list → shuffle → map (read, decode, resize) → ignore errors → batch, iterated until consumed.
     Ingest(crate::ingest::Args),
+    /// Measure what a disk gives without a pipeline: sequential, random and small-file rates, cold, with latencies
+    Probe(crate::probe::Args),
     /// Show records of earlier runs again
     Report(crate::report::Args),
     /// Bring up, take down and list emulated devices

@@ -11,6 +11,7 @@ use forebay_storage::Profile;
 use forebay_units::group_digits;
 use indicatif::ProgressBar;
 
+use crate::ceilings::{Ceilings, Name};
 use crate::output::{JsonTarget, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Ground;
@@ -89,6 +90,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0, value_name = "S")]
     seed: u64,
 
+    /// Set the rates beside a ceiling that `probe --save` kept; by default the newest one of the data's file system
+    #[arg(long, value_name = "NAME")]
+    ceiling: Option<Name>,
+
     /// Exit with status 1 when the fastest cell is below this many images a second
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     min_images_per_s: Option<f64>,
@@ -104,6 +109,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let ground = tier::ground(&args.data)?;
+    let ceilings = Ceilings::load(args.ceiling.as_ref())?;
     if args.dry_run {
         return preview(&args.into_plan(&ground)?);
     }
@@ -125,6 +131,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     bar.finish_and_clear();
     let mut record = record?;
     record.notes.extend(ground.notes);
+    ceilings.apply(&mut record);
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
 }

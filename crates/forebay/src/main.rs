@@ -2,12 +2,14 @@
 //!
 //! Exit status: 0 ran and met what was asked, 1 ran and did not, 2 could not run.
 
+mod ceilings;
 mod cli;
 mod data;
 mod home;
 mod ingest;
 mod output;
 mod pixels;
+mod probe;
 mod progress;
 mod report;
 mod stop;
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),
+        cli::Command::Probe(args) => probe::run(args),
         cli::Command::Report(args) => report::run(&args),
         cli::Command::Tier(command) => tier::run(command),
     };

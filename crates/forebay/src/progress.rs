@@ -7,6 +7,11 @@ pub(crate) fn images(total: u64) -> ProgressBar {
     bar(total, "{msg:28} {wide_bar} {human_pos}/{human_len} images  {per_sec}  {eta} left")
 }
 
+/// A bar that counts bytes.
+pub(crate) fn bytes(total: u64) -> ProgressBar {
+    bar(total, "{msg:48} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left")
+}
+
 /// A bar that counts files or shards, and shows bytes in its message.
 pub(crate) fn items(total: u64, name: &str) -> ProgressBar {
     let bar = bar(total, "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left");

@@ -1,0 +1,133 @@
+//! Named ceilings on disk: one record a name, below forebay's own folder.
+
+use std::fmt;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use forebay_bench::ceiling::{self, Ceiling, Load, Saved};
+use forebay_record::{Environment, IngestCell, ProbeCell, Record};
+
+use crate::home;
+use crate::output::remark;
+
+/// A name that is a file's name on every system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name(String);
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let fine = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(allowed);
+        let reason = "a name has up to 100 letters, digits, '-', '_' and '.', and does not begin with '.'";
+        if fine { Ok(Self(text.to_owned())) } else { Err(reason.to_owned()) }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn dir() -> Result<PathBuf> {
+    Ok(home::dir()?.join("ceilings"))
+}
+
+/// Fails now rather than after a long probe if nothing can be kept.
+pub(crate) fn check() -> Result<()> {
+    let dir = dir()?;
+    let cannot = || format!("cannot keep ceilings in {}", dir.display());
+    fs::create_dir_all(&dir).with_context(cannot)?;
+    let trial = dir.join(format!(".trial-{}", std::process::id()));
+    fs::write(&trial, "").and_then(|()| fs::remove_file(&trial)).with_context(cannot)
+}
+
+/// Keeps a record under a name; a former one of that name is replaced as a whole.
+pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
+    let path = dir()?.join(format!("{name}.json"));
+    let temporary = path.with_file_name(format!(".{name}-{}", std::process::id()));
+    let cannot = || format!("cannot write {}", path.display());
+    let replaced = path.exists();
+    let written = fs::File::create(&temporary).and_then(|mut file| {
+        file.write_all(record.to_json().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)
+    });
+    written.inspect_err(|_| drop(fs::remove_file(&temporary))).with_context(cannot)?;
+    let what = if replaced { "replaces the ceiling" } else { "saved as the ceiling" };
+    remark(&format!("forebay: {what} {name}"));
+    let saved = Saved { name: name.0.clone(), record: record.clone() };
+    let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
+    if usable.iter().all(Option::is_none) {
+        remark(&format!("forebay: nothing in {name} is proven cold, so no result will be set beside it"));
+    }
+    Ok(())
+}
+
+fn tier_of(record: &Record<ProbeCell>) -> Option<&str> {
+    record.cells.iter().find_map(|cell| cell.tier.as_deref())
+}
+
+/// The ceilings that were saved, and the one that the user wants.
+pub(crate) struct Ceilings {
+    saved: Vec<Saved>,
+    wanted: Option<usize>,
+}
+
+impl Ceilings {
+    /// Reads them; an unknown name is an error that lists what there is.
+    pub(crate) fn load(wanted: Option<&Name>) -> Result<Self> {
+        let saved = match dir() {
+            Ok(dir) => load_all(dir)?,
+            // Without a home nothing can have been saved.
+            Err(_) if wanted.is_none() => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let Some(wanted) = wanted else { return Ok(Self { saved, wanted: None }) };
+        match saved.iter().position(|saved| saved.name == wanted.0) {
+            Some(found) => Ok(Self { saved, wanted: Some(found) }),
+            None if saved.is_empty() => bail!("there is no ceiling {wanted}; save one with forebay probe DIR --save {wanted}"),
+            None => {
+                let names: Vec<&str> = saved.iter().map(|saved| saved.name.as_str()).collect();
+                bail!("there is no ceiling {wanted}; there are {}", names.join(", "))
+            }
+        }
+    }
+
+    /// Sets the results beside their ceilings.
+    pub(crate) fn apply(&self, record: &mut Record<IngestCell>) {
+        ceiling::apply(record, &self.saved, self.wanted.map(|wanted| &self.saved[wanted]));
+    }
+
+    pub(crate) fn pick(&self, place: &Environment, load: Load) -> Option<Ceiling> {
+        ceiling::pick(&self.saved, place, load)
+    }
+}
+
+fn load_all(dir: PathBuf) -> Result<Vec<Saved>> {
+    let cannot = || format!("cannot read {}", dir.display());
+    let entries = match fs::read_dir(&dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.with_context(cannot)?,
+    };
+    let mut saved = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(cannot)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) else { continue };
+        if name.starts_with('.') {
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        match Record::from_json(&text) {
+            Ok(record) => saved.push(Saved { name: name.to_owned(), record }),
+            Err(error) => remark(&format!("forebay: the ceiling {} is left out: {error}", path.display())),
+        }
+    }
+    saved.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(saved)
+}
