@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod demo;
+mod fio;
 mod fuzz;
 mod layers;
 mod python;
@@ -23,6 +24,8 @@ cargo xtask COMMAND
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
+  bench fio [--rounds N] [ROW…]
+                 forebay probe beside fio on the same file; fails when a row is off by more than 5 %
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
+        ["bench", "fio", rest @ ..] => fio::compare(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

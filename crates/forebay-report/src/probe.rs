@@ -88,7 +88,8 @@ fn best(cells: &[ProbeCell]) -> String {
             ProbeMode::Files => format!("{} MB/s, {} files/s", number(cell.mb_per_s), number(cell.iops)),
             _ => format!("{} MB/s", number(cell.mb_per_s)),
         };
-        let cache = if cell.cache == CacheState::Cold { String::new() } else { format!(", {}", self::cache(cell.cache)) };
+        let cache =
+            if cell.cache == CacheState::Cold { String::new() } else { format!(", {}", self::cache(cell.cache)) };
         let (mode, engine) = (mode(wanted), engine(cell.engine));
         let _ = writeln!(out, "{mode}: {rate} ({engine}, {block}depth {}{cache})", cell.depth);
     }

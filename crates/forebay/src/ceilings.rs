@@ -91,7 +91,9 @@ impl Ceilings {
         let Some(wanted) = wanted else { return Ok(Self { saved, wanted: None }) };
         match saved.iter().position(|saved| saved.name == wanted.0) {
             Some(found) => Ok(Self { saved, wanted: Some(found) }),
-            None if saved.is_empty() => bail!("there is no ceiling {wanted}; save one with forebay probe DIR --save {wanted}"),
+            None if saved.is_empty() => {
+                bail!("there is no ceiling {wanted}; save one with forebay probe DIR --save {wanted}")
+            }
             None => {
                 let names: Vec<&str> = saved.iter().map(|saved| saved.name.as_str()).collect();
                 bail!("there is no ceiling {wanted}; there are {}", names.join(", "))

@@ -61,7 +61,7 @@ pub(crate) struct Args {
 
     /// Take the sizes from a dataset: the mix that `data inspect` names; for --files the lengths of its files
     ///
-    /// DATA is only looked at. Without --sequential, --random or --files, a dataset of files adds --files.
+    /// DATA is only looked at. Where no mode is given, a dataset of files adds the files mode to the other two.
     #[arg(long, value_name = "DATA")]
     like: Option<PathBuf>,
 

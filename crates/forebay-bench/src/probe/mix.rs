@@ -74,8 +74,8 @@ impl fmt::Display for Mix {
 
 fn name_of(size: u64) -> String {
     match size {
-        _ if size % (1 << 20) == 0 => format!("{}M", size >> 20),
-        _ if size % (1 << 10) == 0 => format!("{}K", size >> 10),
+        _ if size.is_multiple_of(1 << 20) => format!("{}M", size >> 20),
+        _ if size.is_multiple_of(1 << 10) => format!("{}K", size >> 10),
         _ => size.to_string(),
     }
 }

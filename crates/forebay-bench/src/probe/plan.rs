@@ -181,7 +181,7 @@ impl Plan {
         }
         if let Some(block) = blocks().find(|block| **block == 0 || *block % 512 != 0) {
             return Err(Error::senseless(format!(
-                "--block: {block} is not a multiple of 512 bytes; 128KiB is, 128KB is not"
+                "--block: {block} is not a multiple of 512 bytes; use a binary unit, such as 128KiB"
             )));
         }
         if self.usable_size() < largest.next_multiple_of(GRAIN) {

@@ -7,11 +7,17 @@ use crate::process::is_root;
 
 /// Runs a script with `small` as a file system of a megabyte in memory, in mounts of its own.
 fn with_small_disk(dir: &Dir, script: &str) -> Option<Ran> {
+    with_mount(dir, "mount -t tmpfs -o size=1m none small", script)
+}
+
+/// Runs a script in mounts of its own, after mounting something on `small`. `None` where that cannot be done.
+pub(crate) fn with_mount(dir: &Dir, mount: &str, script: &str) -> Option<Ran> {
     std::fs::create_dir(dir.path("small")).unwrap();
-    let mount = "mount -t tmpfs -o size=1m none small || exit 99";
+    let mount = format!("{mount} || exit 99");
     let output = Command::new("unshare")
         .args([if is_root() { "-m" } else { "-rm" }, "sh", "-c", &format!("{mount}\n{script}")])
         .env("forebay", env!("CARGO_BIN_EXE_forebay"))
+        .env("FOREBAY_HOME", dir.path(".home"))
         .current_dir(dir.path(""))
         .output();
     match output {

@@ -2,7 +2,14 @@
 
 use crate::dir::Dir;
 
-const INGEST: [&str; 7] = [
+const PROBE: [&str; 4] = [
+    include_str!("probe.rs"),
+    include_str!("probe_ceiling.rs"),
+    include_str!("probe_preflight.rs"),
+    include_str!("probe_stop.rs"),
+];
+
+const INGEST: [&str; 8] = [
     include_str!("ingest_cache.rs"),
     include_str!("ingest_io.rs"),
     include_str!("ingest_order.rs"),
@@ -10,6 +17,7 @@ const INGEST: [&str; 7] = [
     include_str!("ingest_record.rs"),
     include_str!("ingest_rounds.rs"),
     include_str!("ingest_tier.rs"),
+    include_str!("probe_ceiling.rs"),
 ];
 
 /// The long flags that a command's help names at the start of a line.
@@ -21,13 +29,14 @@ fn flags(help: &str) -> Vec<&str> {
 
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
-    let commands: [(&str, &[&str], usize); 10] = [
+    let commands: [(&str, &[&str], usize); 11] = [
         ("data make", &[include_str!("make.rs")], 8),
         ("data inspect", &[include_str!("inspect.rs")], 2),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs")], 9),
         ("data verify", &[include_str!("verify.rs")], 2),
         ("data decode", &[include_str!("decode.rs")], 5),
-        ("ingest", &INGEST, 22),
+        ("ingest", &INGEST, 23),
+        ("probe", &PROBE, 14),
         ("report", &[], 0),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
         ("tier down", &[], 0),
