@@ -43,7 +43,7 @@ impl Dir {
         let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
         // What outlives a run is the test's own, and the user's is not looked at.
-        command.env("FOREBAY_HOME", self.path("home"));
+        command.env("FOREBAY_HOME", self.path(".home"));
         command
     }
 

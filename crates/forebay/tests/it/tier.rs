@@ -9,7 +9,7 @@ use crate::process::is_root;
 
 /// The folder that a tier's data is in.
 fn data(dir: &Dir, name: &str) -> String {
-    dir.path(format!("home/tiers/{name}/data")).canonicalize().unwrap().display().to_string()
+    dir.path(format!(".home/tiers/{name}/data")).canonicalize().unwrap().display().to_string()
 }
 
 #[test]
@@ -27,12 +27,12 @@ fn a_shaped_tier_comes_is_listed_and_goes() {
     assert_eq!(lines[0], "name    kind    state  read MB/s  write MB/s  at");
     assert_eq!(lines[1], format!("hdd     shaped  up         163.0       133.0  {hdd}"));
     assert_eq!(lines[4], format!("hdd: not measured; forebay probe {hdd} --save hdd does it"));
-    dir.write("home/tiers/hdd/data/a/b", "12345");
+    dir.write(".home/tiers/hdd/data/a/b", "12345");
     let said = dir.met("tier down hdd");
     assert!(said.starts_with("hdd: removed ") && said.ends_with(" with 1 file, 5 B of data\n"), "{said}");
-    assert!(!dir.path("home/tiers/hdd").exists() && dir.path("home/tiers/lustre").exists());
+    assert!(!dir.path(".home/tiers/hdd").exists() && dir.path(".home/tiers/lustre").exists());
     dir.met("tier down");
-    assert!(!dir.path("home/tiers").exists());
+    assert!(!dir.path(".home/tiers").exists());
     assert_eq!(dir.met("tier down"), "there are no tiers\n");
 }
 
@@ -42,9 +42,9 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
     let up = "tier up mine --shaped --read 50MB/s --write 20MB/s --iops 250";
     let said = dir.met(up);
     assert!(said.contains("50.0 MB/s read, 20.0 MB/s write, 250 requests/s, 4000 µs a request, 1 at a time"), "{said}");
-    let state = dir.read("home/tiers/mine/tier.json");
+    let state = dir.read(".home/tiers/mine/tier.json");
     assert!(dir.met(up).starts_with("mine: up already, nothing changed: "));
-    assert_eq!(dir.read("home/tiers/mine/tier.json"), state);
+    assert_eq!(dir.read(".home/tiers/mine/tier.json"), state);
     let said = dir.met("tier up mine --shaped --write 30MB/s");
     assert!(said.starts_with("mine: limits changed: ") && said.contains("50.0 MB/s read, 30.0 MB/s write"), "{said}");
     if is_root() {
@@ -96,7 +96,7 @@ fn what_makes_no_tier_is_refused_before_anything_is_made() {
         let said = dir.refused(&format!("tier up --shaped {line}"));
         assert!(said.contains(wanted), "{line}\n{said}");
     }
-    assert!(!dir.path("home/tiers").exists());
+    assert!(!dir.path(".home/tiers").exists());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn one_of_several_that_fails_does_not_stop_the_others() {
     assert!(ran.stderr.contains("cannot bring up ssd: ") && ran.stderr.contains("disk/ssd is not empty\n"), "{ran:?}");
     assert!(ran.stderr.ends_with("hint: choose another --dir, or move the files away\n"), "{ran:?}");
     assert!(ran.stdout.contains("hdd: up: ") && ran.stdout.contains("optane: up: "), "{ran:?}");
-    assert!(dir.path("disk/hdd/data").is_dir() && dir.path("home/tiers/hdd/tier.json").is_file());
+    assert!(dir.path("disk/hdd/data").is_dir() && dir.path(".home/tiers/hdd/tier.json").is_file());
     dir.write("disk/hdd/notes.txt", "mine");
     let ran = dir.missed("tier down");
     assert!(ran.stderr.contains("cannot take down hdd: ") && ran.stderr.contains("notes.txt"), "{ran:?}");
@@ -130,7 +130,7 @@ fn a_name_that_is_not_there_is_said_and_no_failure() {
 fn a_damaged_state_is_listed_as_such() {
     let dir = Dir::new();
     dir.met("tier up hdd --shaped");
-    dir.write("home/tiers/bad/tier.json", "{}");
+    dir.write(".home/tiers/bad/tier.json", "{}");
     let listed = dir.met("tier list");
     assert!(listed.contains("bad/tier.json is not the state of a tier"), "{listed}");
     assert!(listed.contains("\nhdd   shaped  up "), "{listed}");
@@ -156,8 +156,8 @@ fn what_a_probe_measured_since_the_limits_were_set_is_shown() {
     ];
     let record = json!({"schema": "forebay-record/1", "command": "probe", "cells": cells}).to_string();
     dir.met("tier up hdd ssd --shaped");
-    dir.write("home/ceilings/disk.json", record);
-    dir.write("home/ceilings/broken.json", "{");
+    dir.write(".home/ceilings/disk.json", record);
+    dir.write(".home/ceilings/broken.json", "{");
     let listed = dir.met("tier list");
     assert!(listed.contains("  read 161.5, write 131.2, random read 9.0 (disk)  "), "{listed}");
     assert!(!listed.contains("hdd: not measured") && listed.contains("ssd: not measured"), "{listed}");
@@ -166,7 +166,7 @@ fn what_a_probe_measured_since_the_limits_were_set_is_shown() {
     assert_eq!((&measured["sequential_write_mb_per_s"], &measured["probes"]), (&json!(131.2), &json!(["disk"])));
     // The limits were set later: what was measured before says nothing of them.
     let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    let file = std::fs::File::options().write(true).open(dir.path("home/ceilings/disk.json")).unwrap();
+    let file = std::fs::File::options().write(true).open(dir.path(".home/ceilings/disk.json")).unwrap();
     file.set_modified(earlier).unwrap();
     assert!(dir.met("tier list").contains("hdd: not measured"));
 }
@@ -177,14 +177,14 @@ fn without_root(dir: &Dir, line: &str) -> Option<Ran> {
         return Some(dir.run(line));
     }
     use std::os::unix::fs::PermissionsExt;
-    std::fs::create_dir_all(dir.path("home")).unwrap();
-    for folder in ["", "home"] {
+    std::fs::create_dir_all(dir.path(".home")).unwrap();
+    for folder in ["", ".home"] {
         std::fs::set_permissions(dir.path(folder), std::fs::Permissions::from_mode(0o777)).unwrap();
     }
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let mut command = Command::new("setpriv");
     command.args(nobody).arg(env!("CARGO_BIN_EXE_forebay")).args(line.split_whitespace());
-    command.current_dir(dir.path("")).env("FOREBAY_HOME", dir.path("home"));
+    command.current_dir(dir.path("")).env("FOREBAY_HOME", dir.path(".home"));
     match command.output() {
         // 126 and 127: nobody cannot reach the program.
         Ok(output) if !matches!(output.status.code(), Some(126 | 127)) => Some(output.into()),
@@ -207,5 +207,5 @@ fn without_root_a_tier_is_shaped_and_says_why() {
     assert!(ran.stdout.contains("hdd   shaped  up "), "{}", ran.stdout);
     let ran = without_root(&dir, "tier down").unwrap();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(!dir.path("home/tiers").exists());
+    assert!(!dir.path(".home/tiers").exists());
 }

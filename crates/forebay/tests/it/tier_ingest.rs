@@ -10,14 +10,14 @@ fn shaped(flags: &str) -> Dir {
     let dir = Dir::new();
     dir.met(&format!("tier up {flags} --shaped"));
     let name = flags.split(' ').next().unwrap();
-    dir.met(&format!("data make caltech101 home/tiers/{name}/data/set --count 24 --median-size 4KB"));
+    dir.met(&format!("data make caltech101 .home/tiers/{name}/data/set --count 24 --median-size 4KB"));
     dir
 }
 
 #[test]
 fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
     let dir = shaped("lustre");
-    let record = of(&dir, &format!("home/tiers/lustre/data/set {FLAGS}"));
+    let record = of(&dir, &format!(".home/tiers/lustre/data/set {FLAGS}"));
     let cell = &record["cells"][0];
     assert_eq!((&cell["tier"], &cell["tier_kind"]), (&"lustre".into(), &"shaped".into()));
     assert_eq!(number(cell, "ceiling_mb_per_s"), 1969.0);
@@ -31,7 +31,7 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
 #[test]
 fn requests_a_second_are_kept() {
     let dir = shaped("slow --read 100MB/s --write 100MB/s --iops 100");
-    let cell = cell_of(&dir, &format!("home/tiers/slow/data/set {FLAGS}"));
+    let cell = cell_of(&dir, &format!(".home/tiers/slow/data/set {FLAGS}"));
     let rate = best_rate(&cell);
     assert!((60.0..=100.0).contains(&rate), "{rate} images/s at 100 requests/s");
     assert_eq!(cell["tier"], "slow");
@@ -40,7 +40,7 @@ fn requests_a_second_are_kept() {
 #[test]
 fn a_tier_on_the_command_line_comes_before_the_one_below_the_data() {
     let dir = shaped("hdd");
-    let cell = cell_of(&dir, &format!("home/tiers/hdd/data/set --tier optane {FLAGS}"));
+    let cell = cell_of(&dir, &format!(".home/tiers/hdd/data/set --tier optane {FLAGS}"));
     assert_eq!((&cell["tier"], number(&cell, "ceiling_mb_per_s")), (&"optane".into(), 1603.0));
     let rate = best_rate(&cell);
     assert!(rate > 125.0, "{rate} images/s, no more than a disk gives");
@@ -49,8 +49,8 @@ fn a_tier_on_the_command_line_comes_before_the_one_below_the_data() {
 #[test]
 fn a_map_would_go_past_the_shaper_and_is_refused() {
     let dir = shaped("ssd");
-    dir.met("data pack home/tiers/ssd/data/set home/tiers/ssd/data/packed --to tensor --size 32");
-    let said = dir.refused("ingest home/tiers/ssd/data/packed --mmap");
+    dir.met("data pack .home/tiers/ssd/data/set .home/tiers/ssd/data/packed --to tensor --size 32");
+    let said = dir.refused("ingest .home/tiers/ssd/data/packed --mmap");
     assert_eq!(said, "forebay: --mmap: the tier ssd is emulated in this process, which a map goes past\n");
 }
 

@@ -40,7 +40,7 @@ impl Tiers {
     }
 
     fn data(&self, name: &str) -> String {
-        self.path(format!("home/tiers/{name}/data")).canonicalize().unwrap().display().to_string()
+        self.path(format!(".home/tiers/{name}/data")).canonicalize().unwrap().display().to_string()
     }
 
     /// Lines of the mount table and backing files of loop devices that lie in this folder.
@@ -71,7 +71,7 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
     assert!(said.starts_with(&format!("mine: up: {data}\n  ext4 of 67.1 MB on /dev/loop")), "{said}");
     assert!(said.ends_with(", limited by the kernel to 71.2 MB/s read, 50.0 MB/s write, 5,000 requests/s\n"), "{said}");
     assert_eq!(dir.traces().len(), 2, "a mount and a loop device");
-    dir.write("home/tiers/mine/data/file", vec![7; 1 << 20]);
+    dir.write(".home/tiers/mine/data/file", vec![7; 1 << 20]);
     let listed = dir.met("tier list");
     assert!(listed.contains("mine  kernel  up "), "{listed}");
     assert!(listed.contains(&format!("71.2        50.0       5,000  {data}\n")), "{listed}");
@@ -82,14 +82,14 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
         "{said}"
     );
     assert!(dir.met("tier up mine --read 71234568B/s").starts_with("mine: limits changed: "));
-    assert_eq!(dir.read("home/tiers/mine/data/file").len(), 1 << 20);
+    assert_eq!(dir.read(".home/tiers/mine/data/file").len(), 1 << 20);
     let said = dir.met("tier down");
     assert!(
         said.starts_with("mine: removed ") && said.contains(" with an image of 67.1 MB, 1.1 MB of data\n"),
         "{said}"
     );
     assert_eq!((dir.traces(), limits(71_234_567), limits(71_234_568)), (vec![], vec![], vec![]));
-    assert!(!dir.path("home/tiers").exists());
+    assert!(!dir.path(".home/tiers").exists());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_image_may_be_elsewhere_and_have_another_file_system() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let mounts = dir.traces().join("\n");
     assert!(mounts.contains("disk/ssd/data xfs "), "{mounts}");
-    assert!(dir.path("disk/ssd/disk.img").is_file() && !dir.path("home/tiers/ssd/disk.img").exists());
+    assert!(dir.path("disk/ssd/disk.img").is_file() && !dir.path(".home/tiers/ssd/disk.img").exists());
     dir.met("tier down ssd");
     assert_eq!((dir.traces(), dir.names("disk")), (vec![], vec![]));
 }
@@ -113,7 +113,7 @@ fn reads_and_writes_keep_to_the_limits() {
     const MB: usize = 1_000_000;
     let Some(dir) = Tiers::new() else { return };
     dir.met("tier up slow --read 16MB/s --write 8MB/s --size 64MiB");
-    let path = dir.path("home/tiers/slow/data/file");
+    let path = dir.path(".home/tiers/slow/data/file");
     let bytes = vec![1; 16 * MB];
     let start = Instant::now();
     let mut file = File::create(&path).unwrap();
@@ -138,7 +138,7 @@ fn reads_and_writes_keep_to_the_limits() {
 fn killed_at_any_moment_up_leaves_nothing_that_down_does_not_find() {
     let Some(dir) = Tiers::new() else { return };
     let stage = || -> Option<String> {
-        let state = fs::read_to_string(dir.path("home/tiers/hdd/tier.json")).ok()?;
+        let state = fs::read_to_string(dir.path(".home/tiers/hdd/tier.json")).ok()?;
         serde_json::from_str::<serde_json::Value>(&state).ok()?["stage"].as_str().map(str::to_owned)
     };
     let stages = ["folders", "image", "format", "loop", "mount", "throttle", "up"];
@@ -152,7 +152,7 @@ fn killed_at_any_moment_up_leaves_nothing_that_down_does_not_find() {
         let ran = dir.run("tier down hdd");
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", stages[wanted]);
         assert_eq!((dir.traces(), limits(72_345_678)), (vec![], vec![]), "{}", stages[wanted]);
-        assert!(!dir.path("home/tiers").exists(), "{}", stages[wanted]);
+        assert!(!dir.path(".home/tiers").exists(), "{}", stages[wanted]);
     }
 }
 
@@ -175,8 +175,8 @@ fn a_tier_that_somebody_works_on_stays_up_and_they_are_named() {
 fn ingest_says_that_the_kernel_limits_its_data() {
     let Some(dir) = Tiers::new() else { return };
     dir.met("tier up hdd --size 64MiB");
-    dir.met("data make caltech101 home/tiers/hdd/data/set --count 24 --median-size 4KB");
-    let flags = "home/tiers/hdd/data/set --threads 1 --read-only --repeats 1";
+    dir.met("data make caltech101 .home/tiers/hdd/data/set --count 24 --median-size 4KB");
+    let flags = ".home/tiers/hdd/data/set --threads 1 --read-only --repeats 1";
     let record = of(&dir, &format!("{flags} --cold"));
     let cell = &record["cells"][0];
     assert_eq!((&cell["tier"], &cell["tier_kind"]), (&"hdd".into(), &"kernel".into()));
@@ -209,7 +209,7 @@ fn what_cannot_be_made_says_what_to_do_and_leaves_nothing() {
     let said = dir.refused("tier up hdd --size 1MiB");
     assert!(said.ends_with("too small for ext4\nhint: give --size 16.8 MB or more\n"), "{said}");
     assert_eq!(dir.traces(), Vec::<String>::new());
-    assert!(!dir.path("home/tiers").exists());
+    assert!(!dir.path(".home/tiers").exists());
 }
 
 /// Runs the binary after a script in mounts of its own.
@@ -218,7 +218,7 @@ fn after(dir: &Dir, script: &str) -> Option<Ran> {
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", &line])
         .env("forebay", env!("CARGO_BIN_EXE_forebay"))
-        .env("FOREBAY_HOME", dir.path("home"))
+        .env("FOREBAY_HOME", dir.path(".home"))
         .output();
     match output {
         Ok(output) if output.status.code() != Some(99) => Some(output.into()),
@@ -246,7 +246,7 @@ fn a_container_that_hides_or_locks_the_control_groups_is_told_so() {
         );
     }
     assert_eq!(dir.traces(), Vec::<String>::new());
-    assert!(!dir.path("home/tiers").exists());
+    assert!(!dir.path(".home/tiers").exists());
 }
 
 /// A control group of version 1 that goes with the test.
@@ -269,7 +269,7 @@ impl Group {
         let script =
             format!("echo $$ > {}/cgroup.procs && exec {} {line}", self.0.display(), env!("CARGO_BIN_EXE_forebay"));
         let mut command = Command::new("sh");
-        command.args(["-c", &script]).current_dir(dir.path("")).env("FOREBAY_HOME", dir.path("home"));
+        command.args(["-c", &script]).current_dir(dir.path("")).env("FOREBAY_HOME", dir.path(".home"));
         command.output().unwrap().into()
     }
 }
@@ -285,8 +285,8 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     let Some(dir) = Tiers::new() else { return };
     let Some(group) = Group::new() else { return };
     dir.met("tier up hdd --size 64MiB");
-    dir.met("data make caltech101 home/tiers/hdd/data/set --count 8 --median-size 4KB");
-    let ingest = "ingest home/tiers/hdd/data/set --threads 1 --read-only --repeats 1 --cold";
+    dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
+    let ingest = "ingest .home/tiers/hdd/data/set --threads 1 --read-only --repeats 1 --cold";
     let ran = group.run(&dir, ingest);
     assert!(ran.stdout.contains("the limits of the tier hdd do not reach this process"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("of ceiling"), "{}", ran.stdout);
@@ -296,7 +296,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     assert!(ran.stderr.contains("version 1 do not inherit limits"), "{}", ran.stderr);
     let limits = || fs::read_to_string(group.0.join("blkio.throttle.write_bps_device")).unwrap();
     assert!(limits().ends_with(" 133000000\n"), "{}", limits());
-    dir.met("data make caltech101 home/tiers/hdd/data/set --count 8 --median-size 4KB");
+    dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
     assert!(group.run(&dir, ingest).stdout.contains("The tier hdd is a loop device throttled by the kernel."));
     dir.met("tier down");
     assert_eq!(limits(), "");
@@ -307,7 +307,7 @@ fn root_without_the_right_to_mount_gets_a_shaped_tier() {
     let Some(dir) = Tiers::new() else { return };
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-sys_admin", env!("CARGO_BIN_EXE_forebay"), "tier", "up", "hdd"]);
-    let ran: Ran = match command.env("FOREBAY_HOME", dir.path("home")).output() {
+    let ran: Ran = match command.env("FOREBAY_HOME", dir.path(".home")).output() {
         Ok(output) => output.into(),
         Err(error) => return not_run(&format!("setpriv: {error}")),
     };
