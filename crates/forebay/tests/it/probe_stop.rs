@@ -70,6 +70,7 @@ fn a_disk_that_fills_up_meanwhile_is_said_and_nothing_stays() {
     let dir = Dir::new();
     let script = "$forebay probe small --sequential --engine sync --size 16MiB --depth 1 --runs 1000000 2> said &
         probe=$!
+        until ls -A small | grep -q forebay-probe; do kill -0 $probe || break; done
         while kill -0 $probe 2> gone; do cat /dev/zero >> small/fill 2> full; done
         wait $probe; echo status $?; ls -A small";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=20m none small", script) else { return };
