@@ -17,6 +17,7 @@
 //! ```
 
 mod any;
+mod csv;
 mod dataset;
 mod environment;
 mod ingest;
@@ -29,6 +30,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use any::AnyRecord;
+pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;
 pub use ingest::{CacheEvidence, CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
@@ -70,6 +72,14 @@ pub enum Error {
     Line {
         /// Where the line begins.
         offset: usize,
+    },
+    /// A text is not the CSV of a series.
+    #[error("line {line} of the CSV: {what}")]
+    Csv {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
     },
 }
 

@@ -21,6 +21,9 @@ pub struct Series {
     /// What happened when: the beginning of a cell, of a repeat.
     #[serde(default)]
     pub marks: Vec<Mark>,
+    /// What a reader must know: what could not be read and why, rows that were put together to save memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One quantity over time.
@@ -47,6 +50,20 @@ impl Series {
         self.columns.iter().find(|column| column.name == name).map(|column| column.values.as_slice())
     }
 
+    /// The time that a row speaks of, in seconds: since the row before, or since the beginning.
+    pub fn span_s(&self, row: usize) -> Option<f64> {
+        let before = row.checked_sub(1).map_or(0.0, |before| self.time_s[before]);
+        self.time_s.get(row).map(|time| time - before)
+    }
+
+    /// The total of a rate: of bytes a second the bytes. Rows without a value add nothing; `None` when there is none
+    /// with a value.
+    pub fn total(&self, name: &str) -> Option<f64> {
+        let values = self.values(name)?.iter().enumerate();
+        let known = values.filter_map(|(row, value)| Some((*value)? * self.span_s(row)?));
+        known.fold(None, |total, amount| Some(total.unwrap_or(0.0) + amount))
+    }
+
     /// A tick that came later than half an interval after its deadline.
     pub fn is_late(&self, row: usize) -> bool {
         self.late_s.get(row).is_some_and(|late| *late > self.interval_s / 2.0)
@@ -55,5 +72,22 @@ impl Series {
     /// Whether there is not a single row.
     pub fn is_empty(&self) -> bool {
         self.time_s.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_of_a_rate_weighs_every_row_with_its_own_time() {
+        let rate = |values: &[Option<f64>]| Column { name: "a.bytes_per_s".to_owned(), values: values.to_vec() };
+        let time_s = vec![1.0, 1.5, 3.5];
+        let series = Series { time_s, columns: vec![rate(&[Some(10.0), None, Some(4.0)])], ..Series::default() };
+        assert_eq!(series.total("a.bytes_per_s"), Some(18.0));
+        assert_eq!((series.span_s(0), series.span_s(2), series.span_s(3)), (Some(1.0), Some(2.0), None));
+        assert_eq!(series.total("b.bytes_per_s"), None);
+        let unknown = Series { time_s: vec![1.0], columns: vec![rate(&[None])], ..Series::default() };
+        assert_eq!(unknown.total("a.bytes_per_s"), None, "unknown is not nothing");
     }
 }

@@ -17,6 +17,7 @@
 
 mod bytes;
 mod clock;
+mod date;
 mod duration;
 mod histogram;
 mod stats;
@@ -24,6 +25,7 @@ mod text;
 
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use date::{format_utc, parse_utc};
 pub use duration::{format_seconds, parse_duration};
 pub use histogram::Histogram;
 pub use stats::{Summary, median, quantile};
