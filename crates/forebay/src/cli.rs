@@ -23,6 +23,13 @@ pub(crate) enum Command {
     Ingest(crate::ingest::Args),
     /// Measure what a disk gives without a pipeline: sequential, random and small-file rates, cold, with latencies
     Probe(crate::probe::Args),
+    /// Show what the machine does, or what a command does to it
+    ///
+    /// Prints a row at every tick: processors, the busiest disk, memory, time lost to I/O, network. With a command it
+    /// follows that one and its descendants to its end, and prints totals; the exit status is the command's (128 plus
+    /// the number of the signal that ended it; 127 when there is no such command, 126 when it cannot be run). Ctrl-C ends
+    /// the command, or the watch when there is none.
+    Watch(crate::watch::Args),
     /// Show records of earlier runs again
     Report(crate::report::Args),
     /// Bring up, take down and list emulated devices

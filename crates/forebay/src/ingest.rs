@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use forebay_bench::ingest::{Cache, Event, Io, Plan, ThreadCount};
+use forebay_observe::{Options, Sampler};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
 use forebay_units::group_digits;
@@ -121,10 +122,14 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
+    let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
     let mut observe = |event: Event| match event {
         Event::Started { images } => bar = progress::images(images),
-        Event::Repeat { what } => bar.set_message(what),
+        Event::Repeat { what } => {
+            sampler.mark(what.as_str());
+            bar.set_message(what);
+        }
         Event::Advanced { images } => bar.inc(images),
     };
     let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
@@ -132,6 +137,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let mut record = record?;
     record.notes.extend(ground.notes);
     ceilings.apply(&mut record);
+    record.series = Some(sampler.stop());
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
 }

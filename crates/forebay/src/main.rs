@@ -14,6 +14,7 @@ mod progress;
 mod report;
 mod stop;
 mod tier;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),
         cli::Command::Probe(args) => probe::run(args),
+        cli::Command::Watch(args) => watch::run(args),
         cli::Command::Report(args) => report::run(&args),
         cli::Command::Tier(command) => tier::run(command),
     };

@@ -15,6 +15,8 @@ pub(crate) enum Outcome {
     Met,
     /// It did not.
     Missed,
+    /// It ran another command, whose exit status is passed on.
+    Command(u8),
 }
 
 /// Prints an error once, with its causes, and turns the outcome into the exit status.
@@ -22,6 +24,7 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Met) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
+        Ok(Outcome::Command(status)) => ExitCode::from(status),
         Err(error) => {
             complain(&error);
             // What was stopped did run, in part.

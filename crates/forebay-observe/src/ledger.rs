@@ -1,0 +1,145 @@
+//! What a set of processes did in all, and what it is at one moment.
+
+use crate::sheet::Sheet;
+use crate::source::process::Io;
+use crate::source::{growth, ratio};
+
+/// Sums over processes since they began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    /// Bytes and calls.
+    pub(crate) io: Io,
+    /// Time in programs in clock ticks.
+    pub(crate) user_ticks: u64,
+    /// Time in the kernel in clock ticks.
+    pub(crate) system_ticks: u64,
+    /// Page faults that had to wait for I/O.
+    pub(crate) major_faults: u64,
+    /// Time that threads waited for block I/O, in clock ticks; zero where the kernel does not count it.
+    pub(crate) delay_ticks: u64,
+}
+
+/// A set of processes at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Standing {
+    /// How many are alive.
+    pub(crate) n_processes: u64,
+    /// How many threads they have.
+    pub(crate) n_threads: u64,
+    /// Memory held in pages; a page that is shared counts once for each.
+    pub(crate) rss_pages: u64,
+    /// Processes whose I/O cannot be read, since they run as somebody else.
+    pub(crate) n_hidden: u64,
+}
+
+impl Counters {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// The greater one in every number: a sum of counters that only grow does not go backwards.
+    pub(crate) fn or_greater(self, other: Self) -> Self {
+        self.with(other, u64::max)
+    }
+
+    pub(crate) fn less_io(self, io: Io) -> Self {
+        self.with(Self { io, ..Self::default() }, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, f: fn(u64, u64) -> u64) -> Self {
+        let (a, b) = (self.io, other.io);
+        Self {
+            io: Io {
+                rchar: f(a.rchar, b.rchar),
+                wchar: f(a.wchar, b.wchar),
+                read_calls: f(a.read_calls, b.read_calls),
+                write_calls: f(a.write_calls, b.write_calls),
+                read_bytes: f(a.read_bytes, b.read_bytes),
+                write_bytes: f(a.write_bytes, b.write_bytes),
+            },
+            user_ticks: f(self.user_ticks, other.user_ticks),
+            system_ticks: f(self.system_ticks, other.system_ticks),
+            major_faults: f(self.major_faults, other.major_faults),
+            delay_ticks: f(self.delay_ticks, other.delay_ticks),
+        }
+    }
+}
+
+impl Standing {
+    pub(crate) fn or_greater(self, other: Self) -> Self {
+        Self {
+            n_processes: self.n_processes.max(other.n_processes),
+            n_threads: self.n_threads.max(other.n_threads),
+            rss_pages: self.rss_pages.max(other.rss_pages),
+            n_hidden: self.n_hidden.max(other.n_hidden),
+        }
+    }
+}
+
+/// The units of this units.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Units {
+    pub(crate) page_bytes: f64,
+    pub(crate) ticks_per_s: f64,
+}
+
+impl Units {
+    pub(crate) fn here() -> Self {
+        // SAFETY: plain numbers in and out.
+        let ask = |name| unsafe { libc::sysconf(name) } as f64;
+        Self { page_bytes: ask(libc::_SC_PAGESIZE), ticks_per_s: ask(libc::_SC_CLK_TCK) }
+    }
+}
+
+/// A tree of processes at a tick.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TreeReading {
+    pub(crate) counters: Counters,
+    pub(crate) standing: Standing,
+    /// Whether the kernel counts I/O delay, if it says.
+    pub(crate) counts_delay: Option<bool>,
+}
+
+/// Puts the columns of a tree. Processor time is in percent of one core.
+pub(crate) fn put(sheet: &mut Sheet, before: &TreeReading, after: &TreeReading, span_s: f64, units: Units) {
+    let rate = |of: fn(&Counters) -> u64| ratio(growth(of(&before.counters), of(&after.counters)), Some(span_s));
+    let percent = |of| rate(of).map(|ticks| 100.0 * ticks / units.ticks_per_s);
+    sheet.put("process", "rchar_bytes_per_s", rate(|c| c.io.rchar));
+    sheet.put("process", "wchar_bytes_per_s", rate(|c| c.io.wchar));
+    sheet.put("process", "read_calls_per_s", rate(|c| c.io.read_calls));
+    sheet.put("process", "write_calls_per_s", rate(|c| c.io.write_calls));
+    sheet.put("process", "read_bytes_per_s", rate(|c| c.io.read_bytes));
+    sheet.put("process", "write_bytes_per_s", rate(|c| c.io.write_bytes));
+    sheet.put("process", "user_percent", percent(|c| c.user_ticks));
+    sheet.put("process", "system_percent", percent(|c| c.system_ticks));
+    sheet.put("process", "major_faults_per_s", rate(|c| c.major_faults));
+    let known = after.counts_delay.unwrap_or(after.counters.delay_ticks > 0);
+    sheet.put("process", "io_delay_percent", percent(|c| c.delay_ticks).filter(|_| known));
+    sheet.put("process", "rss_bytes", Some(after.standing.rss_pages as f64 * units.page_bytes));
+    sheet.put("process", "processes", Some(after.standing.n_processes as f64));
+    sheet.put("process", "threads", Some(after.standing.n_threads as f64));
+    sheet.put("process", "hidden_processes", Some(after.standing.n_hidden as f64));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delay(counts_delay: Option<bool>, delay_ticks: u64) -> Option<f64> {
+        let counters = Counters { delay_ticks, ..Counters::default() };
+        let after = TreeReading { counters, counts_delay, ..TreeReading::default() };
+        let mut sheet = Sheet::default();
+        let units = Units { page_bytes: 4096.0, ticks_per_s: 100.0 };
+        put(&mut sheet, &TreeReading::default(), &after, 2.0, units);
+        sheet.values()[sheet.names().iter().position(|name| name == "process.io_delay_percent").unwrap()]
+    }
+
+    #[test]
+    fn a_delay_that_is_not_counted_is_unknown_and_not_zero() {
+        assert_eq!(delay(Some(true), 50), Some(25.0));
+        assert_eq!(delay(Some(true), 0), Some(0.0));
+        assert_eq!(delay(Some(false), 0), None);
+        assert_eq!(delay(None, 0), None, "an older kernel does not say");
+        assert_eq!(delay(None, 50), Some(25.0), "but it may show");
+    }
+}

@@ -1,0 +1,43 @@
+//! What the machine did meanwhile: processors, memory, paging, disks, pressure, network, processes and GPUs, tick by tick.
+//!
+//! A [`Sampler`] is a thread that reads the kernel's counters at every tick and yields a
+//! [`Series`](forebay_record::Series): one row a tick, one column a quantity, each named after its subject with its unit last.
+//! [`follow`] runs a command and observes it with all its descendants. The parsers in [`source`] are functions of texts.
+//!
+//! It needs no rights and installs nothing in the kernel. It does not trace: what happened between two ticks is known in
+//! sum alone. What cannot be read on a machine has no column, and [`capabilities`] says why. It prints nothing.
+//!
+//! ```
+//! use forebay_observe::{Options, observe};
+//!
+//! let (sum, series) = observe(Options::default(), |_sampler| (1..=1_000_u64).sum::<u64>());
+//! assert_eq!(sum, 500_500);
+//! assert_eq!(series?.time_s.len(), 1, "even a short run has a row");
+//! # Ok::<(), forebay_observe::Error>(())
+//! ```
+
+mod capability;
+mod devices;
+mod error;
+mod files;
+mod follow;
+mod gpu;
+mod ledger;
+mod machine;
+mod merge;
+mod nvml;
+mod options;
+mod sampler;
+mod series;
+mod sheet;
+mod signals;
+mod sink;
+pub mod source;
+mod tree;
+
+pub use capability::{Capability, DELAY_HINT, capabilities};
+pub use error::Error;
+pub use follow::{Followed, Totals, follow};
+pub use options::{Options, Processes};
+pub use sampler::{Sampler, observe};
+pub use sink::{CsvSink, Sink};

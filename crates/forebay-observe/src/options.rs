@@ -1,0 +1,53 @@
+//! What is observed, and how often.
+
+use std::time::Duration;
+
+use crate::sink::Sink;
+
+/// Which processes have columns of their own, summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Processes {
+    /// None.
+    None,
+    /// This one and its descendants; the sampler's own reading is left out.
+    #[default]
+    This,
+    /// The descendants of this one.
+    Children,
+}
+
+/// How to observe.
+pub struct Options {
+    /// The time between two rows.
+    pub interval: Duration,
+    /// The processes to sum up.
+    pub processes: Processes,
+    /// Whether to look for GPUs.
+    pub gpu: bool,
+    /// How many rows a series may have before its rows are put together two by two; a row is about a kilobyte.
+    pub max_rows: usize,
+    /// Takes the rows as they come.
+    pub sink: Option<Box<dyn Sink>>,
+}
+
+impl Default for Options {
+    /// Every second, this process and its descendants, and two hours before rows are put together.
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            processes: Processes::default(),
+            gpu: true,
+            max_rows: 7_200,
+            sink: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("interval", &self.interval)
+            .field("processes", &self.processes)
+            .finish_non_exhaustive()
+    }
+}

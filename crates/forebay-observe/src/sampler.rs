@@ -1,0 +1,246 @@
+//! The thread that takes a row at every tick.
+//!
+//! Deadlines are absolute, at whole intervals from the beginning, so that the work of a tick does not make the next one
+//! later. A tick that could not be taken in time is taken late and says so; those missed meanwhile are left out, not
+//! caught up with. A row's rates are over the true time since the row before.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use forebay_record::{Mark, Row, Series};
+
+use crate::gpu::GpuWatch;
+use crate::machine::{Machine, Reading, SharedTree};
+use crate::series::Growing;
+use crate::sheet::Sheet;
+use crate::sink::Sink;
+use crate::tree::Tree;
+use crate::{Error, Options, Processes};
+
+/// What the sampler's thread and its owner share.
+struct Shared {
+    start: Instant,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ended: bool,
+    marks: Vec<Mark>,
+}
+
+/// A thread that observes the machine until it is stopped. Dropping it stops it too, and loses the series.
+pub struct Sampler {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Series>>,
+}
+
+impl Sampler {
+    /// Starts to observe. When this returns, the first reading has been taken: what happens from here on is in the series.
+    ///
+    /// # Errors
+    /// When there is no thread to be had or the sink refuses.
+    pub fn start(options: Options) -> Result<Self, Error> {
+        let tree = options.processes.tree();
+        Self::start_with(options, tree)
+    }
+
+    /// Starts with a tree that somebody else has a hand in too.
+    pub(crate) fn start_with(options: Options, tree: Option<SharedTree>) -> Result<Self, Error> {
+        let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
+        let observe = move || match Ticker::begin(options, tree) {
+            Ok(mut ticker) => {
+                // The one who asked waits for this, so that it is always taken.
+                let _ = begun.send(Ok(Arc::clone(&ticker.shared)));
+                ticker.run()
+            }
+            Err(error) => {
+                let _ = begun.send(Err(error));
+                Series::default()
+            }
+        };
+        let named = std::thread::Builder::new().name("forebay:observe".to_owned());
+        let thread = named.spawn(observe).map_err(Error::Thread)?;
+        let shared = has_begun.recv().expect("the thread says whether it could begin")?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Notes that something happens now.
+    pub fn mark(&self, what: impl Into<String>) {
+        let mark = Mark { time_s: self.shared.start.elapsed().as_secs_f64(), what: what.into() };
+        self.shared.lock().marks.push(mark);
+    }
+
+    /// Takes a last row, for the time since the last tick, and ends.
+    pub fn stop(mut self) -> Series {
+        self.shared.end();
+        let thread = self.thread.take().expect("only stopping and dropping take the thread");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.shared.end();
+            // Whoever drops it wants no series, and may be panicking already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Observes while something runs.
+///
+/// # Errors
+/// When the sampler could not start; the work is done all the same.
+pub fn observe<T>(options: Options, work: impl FnOnce(Option<&Sampler>) -> T) -> (T, Result<Series, Error>) {
+    match Sampler::start(options) {
+        Ok(sampler) => {
+            let done = work(Some(&sampler));
+            (done, Ok(sampler.stop()))
+        }
+        Err(error) => (work(None), Err(error)),
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A list and a flag are right even after a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.ended.notify_all();
+    }
+
+    /// Waits until a time since the start has come; true when it was ended before.
+    fn wait_until(&self, deadline: Duration) -> bool {
+        let mut state = self.lock();
+        loop {
+            let left = deadline.saturating_sub(self.start.elapsed());
+            if state.ended || left.is_zero() {
+                return state.ended;
+            }
+            // The library makes an absolute deadline of the monotonic clock of this; waking early goes round again.
+            state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Processes {
+    fn tree(self) -> Option<SharedTree> {
+        let here = Path::new("/proc");
+        let root = std::process::id();
+        let tree = match self {
+            Self::None => return None,
+            Self::This => Tree::new(here, root, true),
+            Self::Children => Tree::new(here, root, false),
+        };
+        Some(Arc::new(Mutex::new(tree)))
+    }
+}
+
+/// The thread's own things.
+struct Ticker {
+    shared: Arc<Shared>,
+    machine: Machine,
+    sheet: Sheet,
+    series: Growing,
+    sink: Option<Box<dyn Sink>>,
+    interval: Duration,
+    last: (Duration, Reading),
+}
+
+impl Ticker {
+    fn begin(options: Options, tree: Option<SharedTree>) -> Result<Self, Error> {
+        if let Some(tree) = &tree {
+            tree.lock().unwrap_or_else(PoisonError::into_inner).leave_out_this_thread();
+        }
+        let gpu = if options.gpu { GpuWatch::start().ok() } else { None };
+        let mut machine = Machine::open(Path::new("/proc"), Path::new("/sys"), tree, gpu);
+        let mut series = Growing::new(options.interval, options.max_rows, machine.troubles());
+        let mut sheet = Sheet::default();
+        let shared = Arc::new(Shared { start: Instant::now(), state: Mutex::default(), ended: Condvar::new() });
+        series.begin(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+        let reading = machine.read();
+        // The columns are known from one reading; there is no value in it yet.
+        machine.put(&mut sheet, &reading, &reading, 0.0);
+        let mut sink = options.sink;
+        if let Some(sink) = &mut sink {
+            sink.begin(series.started(), sheet.names()).map_err(Error::Sink)?;
+        }
+        Ok(Self { shared, machine, sheet, series, sink, interval: options.interval, last: (Duration::ZERO, reading) })
+    }
+
+    fn run(&mut self) -> Series {
+        let mut deadline = next_deadline(self.last.0, self.interval);
+        loop {
+            let ended = self.wait(deadline);
+            let now = self.shared.start.elapsed();
+            let late = if ended { Duration::ZERO } else { now.saturating_sub(deadline) };
+            self.tick(now, late);
+            if ended {
+                return self.series.end();
+            }
+            deadline = next_deadline(now, self.interval);
+        }
+    }
+
+    /// Waits for a tick, and asks the GPUs so early that their answer is there by then.
+    fn wait(&self, deadline: Duration) -> bool {
+        if let Some(gpu) = self.machine.gpu() {
+            if self.shared.wait_until(deadline.saturating_sub(gpu.lead().min(self.interval / 2))) {
+                return true;
+            }
+            gpu.ask();
+        }
+        self.shared.wait_until(deadline)
+    }
+
+    fn tick(&mut self, now: Duration, late: Duration) {
+        let reading = self.machine.read();
+        let span_s = now.saturating_sub(self.last.0).as_secs_f64();
+        if span_s == 0.0 {
+            return;
+        }
+        self.machine.put(&mut self.sheet, &self.last.1, &reading, span_s);
+        let marks = std::mem::take(&mut self.shared.lock().marks);
+        let row = Row {
+            time_s: now.as_secs_f64(),
+            late_s: late.as_secs_f64(),
+            marks: &marks,
+            names: self.sheet.names(),
+            values: self.sheet.values(),
+        };
+        self.series.push(&row);
+        if let Some(sink) = &mut self.sink {
+            sink.row(&row);
+        }
+        self.last = (now, reading);
+    }
+}
+
+/// The first whole multiple of the interval after a time.
+fn next_deadline(now: Duration, interval: Duration) -> Duration {
+    let interval_ns = interval.as_nanos().max(1);
+    let next_ns = (now.as_nanos() / interval_ns + 1) * interval_ns;
+    Duration::from_nanos(u64::try_from(next_ns).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_that_were_missed_are_left_out_and_the_next_is_on_the_grid() {
+        let ms = Duration::from_millis;
+        assert_eq!(next_deadline(ms(0), ms(100)), ms(100));
+        assert_eq!(next_deadline(ms(100), ms(100)), ms(200));
+        assert_eq!(next_deadline(ms(101), ms(100)), ms(200), "a late tick does not move the grid");
+        assert_eq!(next_deadline(ms(570), ms(100)), ms(600), "and four that were missed do not come in a bunch");
+    }
+}

@@ -1,0 +1,117 @@
+//! `forebay watch`: what the machine does, tick by tick, or what a command does to it.
+
+mod rows;
+mod table;
+mod totals;
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use forebay_observe::{Error, Options, Processes, Sampler};
+use forebay_units::parse_duration;
+
+use crate::output::{Outcome, complain, remark};
+use rows::{Ended, Rows};
+
+/// The flags of `forebay watch`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Time between two rows, from 10ms to 1h
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_interval)]
+    interval: Duration,
+
+    /// End after so many rows; not with a command, which is followed to its end
+    #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Write every quantity as CSV to a file, row by row; "-" writes it to stdout instead of the table, not with a command
+    #[arg(long, value_name = "FILE|-")]
+    csv: Option<PathBuf>,
+
+    /// The command to follow; it has stdin and stdout to itself, and the table goes to stderr
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    match args.command.split_first() {
+        None => watch(&args),
+        Some((program, rest)) => follow(&args, Command::new(program).args(rest)),
+    }
+}
+
+/// Watches the machine until it is told to stop, or has shown enough.
+fn watch(args: &Args) -> Result<Outcome> {
+    let (tell, ended) = channel();
+    let on_signal = tell.clone();
+    ctrlc::set_handler(move || drop(on_signal.send(Ended::Stopped))).context("cannot be told to stop")?;
+    let rows = match args.csv.as_deref() {
+        Some(path) if is_stdout(path) => Rows::csv_on_stdout(tell, args.count),
+        csv => Rows::table_on_stdout(csv, args.interval, tell, args.count)?,
+    };
+    let sampler = Sampler::start(options(args, Processes::None, rows)).map_err(|error| naming(args, error))?;
+    let end = ended.recv().context("the sampler is gone")?;
+    drop(sampler);
+    match end {
+        Ended::Enough => Ok(Outcome::Met),
+        // Without a number of rows there is no other end.
+        Ended::Stopped if args.count.is_none() => Ok(Outcome::Met),
+        Ended::Stopped => Ok(Outcome::Missed),
+        Ended::Failed(error) => Err(error),
+    }
+}
+
+/// Follows a command to its end.
+fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
+    if args.csv.as_deref().is_some_and(is_stdout) {
+        bail!("--csv - would mix the rows with what the command prints; give a file");
+    }
+    let rows = Rows::table_on_stderr(args.csv.as_deref(), args.interval)?;
+    match forebay_observe::follow(command, options(args, Processes::Children, rows)) {
+        Ok(followed) => {
+            remark(&totals::text(command, &followed));
+            Ok(Outcome::Command(status(followed.status)))
+        }
+        Err(Error::Command { program, source }) => {
+            let code = if source.kind() == ErrorKind::NotFound { 127 } else { 126 };
+            complain(&Error::Command { program, source }.into());
+            Ok(Outcome::Command(code))
+        }
+        Err(error) => Err(naming(args, error)),
+    }
+}
+
+fn options(args: &Args, processes: Processes, rows: Rows) -> Options {
+    // The series itself is used for the totals of a command alone, for which coarse rows do.
+    Options { interval: args.interval, processes, sink: Some(Box::new(rows)), ..Options::default() }
+}
+
+/// An error with the file that the rows were to go to.
+fn naming(args: &Args, error: Error) -> anyhow::Error {
+    match (error, args.csv.as_deref()) {
+        (Error::Sink(source), Some(path)) => anyhow::Error::new(source).context(rows::cannot_write(path)),
+        (error, _) => error.into(),
+    }
+}
+
+/// A command's exit status as a shell gives it.
+fn status(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    u8::try_from(code.unwrap_or(255)).unwrap_or(255)
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text).map_err(|error| error.to_string())?;
+    let sensible = Duration::from_millis(10)..=Duration::from_secs(3_600);
+    if sensible.contains(&interval) { Ok(interval) } else { Err("give a time from 10ms to 1h".to_owned()) }
+}

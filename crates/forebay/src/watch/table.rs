@@ -1,0 +1,192 @@
+//! The table for people: one line a row, the header again at every screenful.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use forebay_record::Row;
+
+/// A column: its name, its unit, its width, and how to make its text.
+struct Column {
+    name: &'static str,
+    unit: &'static str,
+    width: usize,
+    show: fn(&Shown<'_>) -> String,
+}
+
+const fn column(name: &'static str, unit: &'static str, width: usize, show: fn(&Shown<'_>) -> String) -> Column {
+    Column { name, unit, width, show }
+}
+
+/// `!` beside the time marks a row that came late.
+const MACHINE: [Column; 17] = [
+    column("time", "s", 9, |s| format!("{:.1}{}", s.row.time_s, if s.is_late { '!' } else { ' ' })),
+    column("usr", "%", 4, |s| whole(s.row.get("cpu.user_percent"))),
+    column("sys", "%", 3, |s| whole(s.row.get("cpu.system_percent"))),
+    column("iow", "%", 3, |s| whole(s.row.get("cpu.iowait_percent"))),
+    column("idl", "%", 3, |s| whole(s.row.get("cpu.idle_percent"))),
+    column("disk", "", 8, |s| s.disk.unwrap_or("–").to_owned()),
+    column("read", "MB/s", 7, |s| mega(s.of_disk("read_bytes_per_s"))),
+    column("write", "MB/s", 7, |s| mega(s.of_disk("write_bytes_per_s"))),
+    column("IOPS", "", 7, |s| whole(s.of_disk("ios_per_s"))),
+    column("await", "ms", 7, |s| tenths(s.of_disk("await_ms"))),
+    column("aqu-sz", "", 6, |s| tenths(s.of_disk("queue_mean"))),
+    column("util", "%", 4, |s| whole(s.of_disk("util_percent"))),
+    column("used", "GB", 6, |s| giga(s.row.get("memory.used_bytes"))),
+    column("cache", "GB", 6, |s| giga(s.row.get("memory.page_cache_bytes"))),
+    column("psi-io", "%", 6, |s| whole(s.row.get("psi.io.some_percent"))),
+    column("recv", "MB/s", 7, |s| mega(s.network("rx_bytes_per_s"))),
+    column("send", "MB/s", 7, |s| mega(s.network("tx_bytes_per_s"))),
+];
+/// Of a command that is followed.
+const COMMAND: [Column; 2] = [
+    column("procs", "", 5, |s| whole(s.row.get("process.processes"))),
+    column("rss", "GB", 6, |s| giga(s.row.get("process.rss_bytes"))),
+];
+/// Where there is a GPU.
+const GPU: [Column; 1] = [column("gpu0", "%", 4, |s| whole(s.row.get("gpu.0.util_percent")))];
+
+/// A row with what the columns need besides.
+struct Shown<'a> {
+    row: &'a Row<'a>,
+    is_late: bool,
+    /// The busiest disk.
+    disk: Option<&'a str>,
+}
+
+impl Shown<'_> {
+    fn of_disk(&self, quantity: &str) -> Option<f64> {
+        self.row.get(&format!("disk.{}.{quantity}", self.disk?))
+    }
+
+    /// The sum over all interfaces but the machine's own.
+    fn network(&self, quantity: &str) -> Option<f64> {
+        let of = |name: &str| {
+            let interface = name.strip_prefix("net.")?.strip_suffix(quantity)?.strip_suffix('.')?;
+            if interface == "lo" { None } else { self.row.get(name) }
+        };
+        self.row.names.iter().filter_map(|name| of(name)).reduce(|sum, rate| sum + rate)
+    }
+}
+
+/// Writes rows as lines, with a header where it is due.
+pub(super) struct Table {
+    height: Option<usize>,
+    of_command: bool,
+    /// A row that is later than this is marked.
+    late_s: f64,
+    n_rows: usize,
+}
+
+impl Table {
+    /// For a terminal of so many lines; where it is none, the header comes once.
+    pub(super) fn new(height: Option<usize>, of_command: bool, interval: Duration) -> Self {
+        Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0 }
+    }
+
+    /// The lines of a row.
+    pub(super) fn row(&mut self, row: &Row<'_>) -> String {
+        let has_gpu = row.names.iter().any(|name| name.starts_with("gpu."));
+        let of_command: &[Column] = if self.of_command { &COMMAND } else { &[] };
+        let of_gpu: &[Column] = if has_gpu { &GPU } else { &[] };
+        let columns = || MACHINE.iter().chain(of_command).chain(of_gpu);
+        let mut text = String::new();
+        if self.header_is_due() {
+            push_line(&mut text, columns().map(|column| (column.name.to_owned(), column.width)));
+            push_line(&mut text, columns().map(|column| (column.unit.to_owned(), column.width)));
+        }
+        let shown = Shown { row, is_late: row.late_s > self.late_s, disk: busiest(row) };
+        push_line(&mut text, columns().map(|column| ((column.show)(&shown), column.width)));
+        self.n_rows += 1;
+        text
+    }
+
+    fn header_is_due(&self) -> bool {
+        match self.height {
+            // The header takes two lines of the screen.
+            Some(height) => self.n_rows.is_multiple_of(height.saturating_sub(3).max(5)),
+            None => self.n_rows == 0,
+        }
+    }
+}
+
+/// The disk that was busy for longest, and among the idle the one that comes first.
+fn busiest<'a>(row: &Row<'a>) -> Option<&'a str> {
+    let disks = row.names.iter().zip(row.values).filter_map(|(name, util)| {
+        let disk = name.strip_prefix("disk.")?.strip_suffix(".util_percent")?;
+        Some((disk, util.unwrap_or(-1.0)))
+    });
+    disks.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(disk, _)| disk)
+}
+
+fn push_line(text: &mut String, cells: impl Iterator<Item = (String, usize)>) {
+    let start = text.len();
+    for (cell, width) in cells {
+        write!(text, "{cell:>width$} ").expect("a string takes every write");
+    }
+    text.truncate(start + text[start..].trim_end().len());
+    text.push('\n');
+}
+
+fn or_dash(value: Option<f64>, show: impl FnOnce(f64) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), show)
+}
+
+fn whole(value: Option<f64>) -> String {
+    or_dash(value, |value| format!("{value:.0}"))
+}
+
+fn tenths(value: Option<f64>) -> String {
+    or_dash(value, |value| format!("{value:.1}"))
+}
+
+fn mega(bytes: Option<f64>) -> String {
+    tenths(bytes.map(|bytes| bytes * 1e-6))
+}
+
+fn giga(bytes: Option<f64>) -> String {
+    or_dash(bytes, |bytes| format!("{:.2}", bytes * 1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 13] = [
+        "cpu.user_percent",
+        "cpu.system_percent",
+        "cpu.iowait_percent",
+        "cpu.idle_percent",
+        "disk.sda.ios_per_s",
+        "disk.sda.util_percent",
+        "disk.vdb.read_bytes_per_s",
+        "disk.vdb.ios_per_s",
+        "disk.vdb.await_ms",
+        "disk.vdb.util_percent",
+        "net.lo.rx_bytes_per_s",
+        "net.eth0.rx_bytes_per_s",
+        "net.eth1.rx_bytes_per_s",
+    ];
+
+    fn line(table: &mut Table, late_s: f64) -> String {
+        let names = NAMES.map(str::to_owned);
+        let values = [12.4, 3.0, 0.0, 84.6, 5.0, 1.0, 123_400_000.0, 941.0, 0.86, 73.0, 9e9, 1e6, 2e6].map(Some);
+        table.row(&Row { time_s: 2.0, late_s, marks: &[], names: &names, values: &values })
+    }
+
+    #[test]
+    fn the_busiest_disk_is_named_and_what_is_unknown_is_a_dash() {
+        let mut table = Table::new(None, false, Duration::from_secs(1));
+        let expected = "     time  usr sys iow idl     disk    read   write    IOPS   await aqu-sz util   used  cache psi-io    recv    send\n\
+            \x20       s    %   %   %   %             MB/s    MB/s              ms           %     GB     GB      %    MB/s    MB/s\n\
+            \x20    2.0    12   3   0  85      vdb   123.4       –     941     0.9      –   73      –      –      –     3.0       –\n";
+        assert_eq!(line(&mut table, 0.4), expected);
+        assert!(line(&mut table, 0.51).starts_with("     2.0!   12 "), "late, and no header again");
+    }
+
+    #[test]
+    fn a_terminal_has_the_header_at_every_screenful() {
+        let mut table = Table::new(Some(10), true, Duration::from_secs(1));
+        let headers: Vec<usize> = (0..16).filter(|_| line(&mut table, 0.0).contains("procs")).collect();
+        assert_eq!(headers, [0, 7, 14]);
+    }
+}
