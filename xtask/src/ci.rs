@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("layers", layers::run),
     ("clippy", || run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("documentation", documentation),
+    ("tools to compare with", tools),
     ("tests", || run(&mut cargo(&["test", "--workspace", "--quiet"]))),
     ("release build", || run(&mut cargo(&["build", "--release"]))),
     ("examples", examples),
@@ -38,6 +39,14 @@ pub fn run_ci() -> Result<()> {
         eprintln!("  {name:18} {seconds:6.1} s");
     }
     Ok(())
+}
+
+/// What the tests of `forebay watch` are compared with; without them those tests say that they did not run.
+fn tools() -> Result<()> {
+    if !system::works("iostat", &["-V"]) {
+        system::install(&["sysstat"], "iostat is missing")?;
+    }
+    system::need("dstat", "dstat")
 }
 
 fn documentation() -> Result<()> {

@@ -26,13 +26,24 @@ struct Shared {
     ended: Condvar,
 }
 
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Order {
+    #[default]
+    GoOn,
+    /// Take a last row and end.
+    Stop,
+    /// End at once: nobody wants the series.
+    Abandon,
+}
+
 #[derive(Default)]
 struct State {
-    ended: bool,
+    order: Order,
     marks: Vec<Mark>,
 }
 
-/// A thread that observes the machine until it is stopped. Dropping it stops it too, and loses the series.
+/// A thread that observes the machine until it is stopped. Dropping it ends it too, without a last row.
 pub struct Sampler {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Series>>,
@@ -76,7 +87,7 @@ impl Sampler {
 
     /// Takes a last row, for the time since the last tick, and ends.
     pub fn stop(mut self) -> Series {
-        self.shared.end();
+        self.shared.give(Order::Stop);
         let thread = self.thread.take().expect("only stopping and dropping take the thread");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -85,7 +96,7 @@ impl Sampler {
 impl Drop for Sampler {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.shared.end();
+            self.shared.give(Order::Abandon);
             // Whoever drops it wants no series, and may be panicking already.
             let _ = thread.join();
         }
@@ -112,18 +123,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self) {
-        self.lock().ended = true;
+    fn give(&self, order: Order) {
+        self.lock().order = order;
         self.ended.notify_all();
     }
 
-    /// Waits until a time since the start has come; true when it was ended before.
-    fn wait_until(&self, deadline: Duration) -> bool {
+    /// Waits until a time since the start has come, or until it is to end.
+    fn wait_until(&self, deadline: Duration) -> Order {
         let mut state = self.lock();
         loop {
             let left = deadline.saturating_sub(self.start.elapsed());
-            if state.ended || left.is_zero() {
-                return state.ended;
+            if state.order != Order::GoOn || left.is_zero() {
+                return state.order;
             }
             // The library makes an absolute deadline of the monotonic clock of this; waking early goes round again.
             state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -179,11 +190,14 @@ impl Ticker {
     fn run(&mut self) -> Series {
         let mut deadline = next_deadline(self.last.0, self.interval);
         loop {
-            let ended = self.wait(deadline);
+            let order = self.wait(deadline);
+            if order == Order::Abandon {
+                return Series::default();
+            }
             let now = self.shared.start.elapsed();
-            let late = if ended { Duration::ZERO } else { now.saturating_sub(deadline) };
-            self.tick(now, late);
-            if ended {
+            // The last row is before its deadline.
+            self.tick(now, now.saturating_sub(deadline));
+            if order == Order::Stop {
                 return self.series.end();
             }
             deadline = next_deadline(now, self.interval);
@@ -191,10 +205,11 @@ impl Ticker {
     }
 
     /// Waits for a tick, and asks the GPUs so early that their answer is there by then.
-    fn wait(&self, deadline: Duration) -> bool {
+    fn wait(&self, deadline: Duration) -> Order {
         if let Some(gpu) = self.machine.gpu() {
-            if self.shared.wait_until(deadline.saturating_sub(gpu.lead().min(self.interval / 2))) {
-                return true;
+            let order = self.shared.wait_until(deadline.saturating_sub(gpu.lead().min(self.interval / 2)));
+            if order != Order::GoOn {
+                return order;
             }
             gpu.ask();
         }

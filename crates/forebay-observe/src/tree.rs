@@ -60,6 +60,7 @@ pub(crate) struct Tree {
     counts_delay: Option<bool>,
     /// The I/O of the thread that reads all this, which is left out.
     own_thread: Option<ProcFile>,
+    own_io: Io,
     buffer: Vec<u8>,
 }
 
@@ -79,6 +80,7 @@ impl Tree {
             delay_switch: ProcFile::open(proc.join("sys/kernel/task_delayacct")),
             counts_delay: None,
             own_thread: None,
+            own_io: Io::default(),
             buffer: Vec::new(),
         }
     }
@@ -102,9 +104,8 @@ impl Tree {
         }
         let vanished = self.refresh();
         self.settle(&vanished);
-        let own = self.own_thread.as_mut().and_then(|file| parse_io(file.read()?)).unwrap_or_default();
         let sum = self.members.values().map(Member::counters).fold(self.gone, Counters::plus);
-        self.last = sum.less_io(own).or_greater(self.last);
+        self.last = sum.less_io(self.own_io).or_greater(self.last);
         let standing = self.standing();
         self.peak = self.peak.or_greater(standing);
         TreeReading { counters: self.last, standing, counts_delay: self.counts_delay }
@@ -211,7 +212,14 @@ impl Tree {
         if member.stat.started != 0 && member.stat.started != stat.started {
             return false;
         }
-        let io = read_once(&self.proc.join(format!("{pid}/io")), &mut self.buffer).map(|text| parse_io(&text));
+        let mut n_bytes = 0;
+        let io = read_once(&self.proc.join(format!("{pid}/io")), &mut self.buffer).map(|text| {
+            n_bytes = text.len() as u64;
+            parse_io(&text)
+        });
+        if pid == self.root {
+            self.read_own(n_bytes);
+        }
         match io {
             Ok(Some(io)) => (member.io, member.hidden) = (io, false),
             Ok(None) => member.hidden = true,
@@ -221,6 +229,15 @@ impl Tree {
         member.stat = stat;
         self.read_delays(pid, member);
         true
+    }
+
+    /// Reads what this thread did by the time when its process was read, which it has just done: that reading is the
+    /// thread's, and not yet among the process's bytes.
+    fn read_own(&mut self, n_bytes: u64) {
+        let own = self.own_thread.as_mut().and_then(|file| parse_io(file.read()?));
+        if let Some(own) = own {
+            self.own_io = Io { rchar: own.rchar.saturating_sub(n_bytes), ..own };
+        }
     }
 
     fn read_delays(&mut self, pid: u32, member: &mut Member) {

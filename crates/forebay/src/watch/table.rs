@@ -19,7 +19,7 @@ const fn column(name: &'static str, unit: &'static str, width: usize, show: fn(&
 
 /// `!` beside the time marks a row that came late.
 const MACHINE: [Column; 17] = [
-    column("time", "s", 9, |s| format!("{:.1}{}", s.row.time_s, if s.is_late { '!' } else { ' ' })),
+    column("time", "s", 9, |s| format!("{:.*}{}", s.time_digits, s.row.time_s, if s.is_late { '!' } else { ' ' })),
     column("usr", "%", 4, |s| whole(s.row.get("cpu.user_percent"))),
     column("sys", "%", 3, |s| whole(s.row.get("cpu.system_percent"))),
     column("iow", "%", 3, |s| whole(s.row.get("cpu.iowait_percent"))),
@@ -49,6 +49,7 @@ const GPU: [Column; 1] = [column("gpu0", "%", 4, |s| whole(s.row.get("gpu.0.util
 struct Shown<'a> {
     row: &'a Row<'a>,
     is_late: bool,
+    time_digits: usize,
     /// The busiest disk.
     disk: Option<&'a str>,
 }
@@ -75,12 +76,13 @@ pub(super) struct Table {
     /// A row that is later than this is marked.
     late_s: f64,
     n_rows: usize,
+    last_disk: Option<String>,
 }
 
 impl Table {
     /// For a terminal of so many lines; where it is none, the header comes once.
     pub(super) fn new(height: Option<usize>, of_command: bool, interval: Duration) -> Self {
-        Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0 }
+        Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0, last_disk: None }
     }
 
     /// The lines of a row.
@@ -94,7 +96,10 @@ impl Table {
             push_line(&mut text, columns().map(|column| (column.name.to_owned(), column.width)));
             push_line(&mut text, columns().map(|column| (column.unit.to_owned(), column.width)));
         }
-        let shown = Shown { row, is_late: row.late_s > self.late_s, disk: busiest(row) };
+        let disk = busiest(row, self.last_disk.as_deref());
+        self.last_disk = disk.map(str::to_owned);
+        let shown =
+            Shown { row, is_late: row.late_s > self.late_s, time_digits: if self.late_s < 0.05 { 2 } else { 1 }, disk };
         push_line(&mut text, columns().map(|column| ((column.show)(&shown), column.width)));
         self.n_rows += 1;
         text
@@ -109,11 +114,12 @@ impl Table {
     }
 }
 
-/// The disk that was busy for longest, and among the idle the one that comes first.
-fn busiest<'a>(row: &Row<'a>) -> Option<&'a str> {
+/// The disk that was busy for longest; while all are idle, the one that was last busy.
+fn busiest<'a>(row: &Row<'a>, last: Option<&str>) -> Option<&'a str> {
     let disks = row.names.iter().zip(row.values).filter_map(|(name, util)| {
         let disk = name.strip_prefix("disk.")?.strip_suffix(".util_percent")?;
-        Some((disk, util.unwrap_or(-1.0)))
+        let util = util.filter(|util| *util > 0.0).unwrap_or(if last == Some(disk) { 0.0 } else { -1.0 });
+        Some((disk, util))
     });
     disks.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(disk, _)| disk)
 }
@@ -181,6 +187,20 @@ mod tests {
             \x20    2.0    12   3   0  85      vdb   123.4       –     941     0.9      –   73      –      –      –     3.0       –\n";
         assert_eq!(line(&mut table, 0.4), expected);
         assert!(line(&mut table, 0.51).starts_with("     2.0!   12 "), "late, and no header again");
+    }
+
+    #[test]
+    fn while_all_disks_are_idle_the_last_busy_one_stays() {
+        let names = ["disk.loop0.util_percent".to_owned(), "disk.vda.util_percent".to_owned()];
+        let mut table = Table::new(None, false, Duration::from_secs(1));
+        let mut disk = |values: [f64; 2]| {
+            let values = values.map(Some);
+            let text = table.row(&Row { time_s: 1.0, late_s: 0.0, marks: &[], names: &names, values: &values });
+            text.lines().last().unwrap().split_whitespace().nth(5).unwrap().to_owned()
+        };
+        assert_eq!(disk([0.0, 0.0]), "loop0");
+        assert_eq!(disk([1.0, 2.0]), "vda");
+        assert_eq!(disk([0.0, 0.0]), "vda");
     }
 
     #[test]

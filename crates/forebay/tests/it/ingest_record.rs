@@ -174,3 +174,19 @@ fn more_threads_than_cores_or_samples_are_no_trouble() {
     let cell = cell_of(&dir, &format!("set --threads {n} --repeats 1 --warmups 0"));
     assert_eq!((&cell["threads"], &cell["samples"][0]["images"]), (&n.into(), &24.into()));
 }
+
+#[test]
+fn the_record_holds_what_the_machine_did_meanwhile_with_a_mark_a_repeat() {
+    let dir = Dir::with_set();
+    let record = record::of(&dir, "set --threads 1,2 --warmups 1 --repeats 2");
+    let series: forebay_record::Series = serde_json::from_value(record["series"].clone()).unwrap();
+    let marks: Vec<&str> = series.marks.iter().map(|mark| mark.what.as_str()).collect();
+    assert_eq!(marks.len(), 2 * 3, "{marks:?}");
+    assert!(marks[0].starts_with("1 thread") && marks[1].starts_with("2 threads"), "{marks:?}");
+    assert!(series.marks.is_sorted_by_key(|mark| mark.time_s));
+    assert!(!series.is_empty(), "even a short run has a row");
+    assert!(series.columns.iter().any(|column| column.name.starts_with("disk.")));
+    let samples = record["cells"].as_array().unwrap().iter().flat_map(|cell| cell["samples"].as_array().unwrap());
+    let read: f64 = samples.map(|sample| number(sample, "bytes")).sum();
+    assert!(read > 0.0 && series.total("process.rchar_bytes_per_s").unwrap() >= read, "{series:?}");
+}

@@ -34,3 +34,5 @@ mod tier_ingest;
 mod tier_kernel;
 mod unpack;
 mod verify;
+mod watch;
+mod watch_command;

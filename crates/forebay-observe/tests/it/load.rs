@@ -1,0 +1,84 @@
+//! A known load on a known disk.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One test at a time: each counts what this process does.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says that a test's subject cannot be had on this machine.
+pub(crate) fn not_run(why: &str) {
+    eprintln!("not run: {why}");
+}
+
+const BLOCK: usize = 1 << 20;
+
+/// A file whose blocks are there already, to be written over past the page cache.
+pub(crate) struct Load {
+    file: File,
+    /// The whole disk below it.
+    pub(crate) disk: String,
+    n_blocks: usize,
+    _dir: tempfile::TempDir,
+}
+
+impl Load {
+    /// A file of so many MiB in the target folder; `None`, and a word why, where that is on no disk.
+    pub(crate) fn new(n_blocks: usize) -> Option<Self> {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let Some(disk) = disk_of(dir.path()) else {
+            not_run("the target folder is on no block device");
+            return None;
+        };
+        let path = dir.path().join("load");
+        let mut direct = OpenOptions::new();
+        let file = direct.create(true).write(true).read(true).truncate(true).custom_flags(libc::O_DIRECT).open(path);
+        let load = match file {
+            Ok(file) => Self { file, disk, n_blocks, _dir: dir },
+            Err(error) => {
+                not_run(&format!("no direct I/O in the target folder: {error}"));
+                return None;
+            }
+        };
+        load.write();
+        Some(load)
+    }
+
+    pub(crate) fn bytes(&self) -> f64 {
+        (self.n_blocks * BLOCK) as f64
+    }
+
+    /// Writes the whole file and waits for the disk.
+    pub(crate) fn write(&self) {
+        // Direct I/O wants its memory aligned to blocks of the device.
+        let memory = vec![1_u8; BLOCK + 4096];
+        let block = &memory[memory.as_ptr().align_offset(4096)..][..BLOCK];
+        for index in 0..self.n_blocks {
+            self.file.write_all_at(block, (index * BLOCK) as u64).unwrap();
+        }
+        self.file.sync_all().unwrap();
+    }
+
+    /// Reads the whole file.
+    pub(crate) fn read(&self) {
+        let mut memory = vec![0_u8; BLOCK + 4096];
+        let aligned = memory.as_ptr().align_offset(4096);
+        for index in 0..self.n_blocks {
+            self.file.read_exact_at(&mut memory[aligned..aligned + BLOCK], (index * BLOCK) as u64).unwrap();
+        }
+    }
+}
+
+/// The name of the whole disk that a folder lies on.
+fn disk_of(dir: &Path) -> Option<String> {
+    let device = dir.metadata().unwrap().dev();
+    let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let device: PathBuf = std::fs::canonicalize(link).ok()?;
+    let whole = if device.join("partition").exists() { device.parent()? } else { &device };
+    Some(whole.file_name()?.to_str()?.replace('!', "/"))
+}

@@ -1,0 +1,138 @@
+//! iostat and dstat over the same time: their totals lie between ours over what they surely and what they possibly saw.
+//!
+//! A tool that began at an unknown moment after it was started, and ended at an unknown moment before it was seen to have
+//! ended, saw at least what happened in between and at most what happened in all. The disk's counters only grow, so its
+//! sum lies between our sums over those two times, whatever else the disk was doing.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use forebay_observe::{Options, Processes, Sampler};
+use forebay_record::Series;
+
+use crate::load::{Load, alone, not_run};
+
+/// Half a row more on either side, for the time that a reading takes.
+const SLACK_S: f64 = 0.01;
+/// The tools measure their own interval in hundredths of a second.
+const TOLERANCE: f64 = 0.03;
+
+/// A series of the time that a tool watched, and the times between which it surely and possibly did.
+struct Beside {
+    series: Series,
+    disk: String,
+    output: String,
+    surely: (f64, f64),
+    possibly: (f64, f64),
+}
+
+/// Runs a tool that watches for so many seconds, with a load on the disk meanwhile.
+fn beside(load: &Load, seconds: f64, start: impl FnOnce() -> Option<Child>) -> Option<Beside> {
+    let options =
+        Options { interval: Duration::from_millis(20), processes: Processes::None, gpu: false, ..Options::default() };
+    let sampler = Sampler::start(options).unwrap();
+    let clock = Instant::now();
+    let first = clock.elapsed().as_secs_f64();
+    let tool = start()?;
+    let middle = Duration::from_secs_f64(seconds / 2.0);
+    while clock.elapsed() < middle {
+        load.write();
+        load.read();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = tool.wait_with_output().unwrap();
+    let last = clock.elapsed().as_secs_f64();
+    assert!(output.status.success(), "{output:?}");
+    Some(Beside {
+        series: sampler.stop(),
+        disk: load.disk.clone(),
+        output: String::from_utf8(output.stdout).unwrap(),
+        surely: (last - seconds, first + seconds),
+        possibly: (first, last),
+    })
+}
+
+impl Beside {
+    /// Our sum of a rate, over what the tool surely saw and what it possibly saw.
+    fn sums(&self, quantity: &str) -> (f64, f64) {
+        let values = self.series.values(&format!("disk.{}.{quantity}", self.disk)).unwrap();
+        let (mut low, mut high) = (0.0, 0.0);
+        for (row, value) in values.iter().enumerate() {
+            let (end, span) = (self.series.time_s[row], self.series.span_s(row).unwrap());
+            let amount = value.unwrap_or(0.0) * span;
+            if end - span > self.surely.0 + SLACK_S && end < self.surely.1 - SLACK_S {
+                low += amount;
+            }
+            if end > self.possibly.0 - SLACK_S && end - span < self.possibly.1 + SLACK_S {
+                high += amount;
+            }
+        }
+        (low, high)
+    }
+
+    fn agrees(&self, quantity: &str, theirs: f64) {
+        let (low, high) = self.sums(quantity);
+        let range = low * (1.0 - TOLERANCE) - 1e-2..=high * (1.0 + TOLERANCE) + 1e-2;
+        assert!(range.contains(&theirs), "{quantity}: {theirs} is not in {range:?}\n{}", self.output);
+    }
+}
+
+#[test]
+fn iostat_saw_the_same_requests_bytes_queue_and_busy_time() {
+    let _alone = alone();
+    let Some(load) = Load::new(16) else { return };
+    let iostat = || {
+        let mut command = Command::new("iostat");
+        command.args(["-dxyk", "1", "3"]).env("LC_ALL", "C").stdout(Stdio::piped());
+        command.spawn().map_err(|error| not_run(&format!("iostat: {error}"))).ok()
+    };
+    let Some(both) = beside(&load, 3.0, iostat) else { return };
+    let lines: Vec<Vec<&str>> = both.output.lines().map(|line| line.split_whitespace().collect()).collect();
+    let head = lines.iter().find(|words| words.first().is_some_and(|word| word.starts_with("Device"))).unwrap();
+    let ticks: Vec<&Vec<&str>> = lines.iter().filter(|words| words.first() == Some(&load.disk.as_str())).collect();
+    assert_eq!(ticks.len(), 3, "{}", both.output);
+    // Three ticks of a second each: a sum of rates is an amount.
+    let sum = |name: &str| -> f64 {
+        let index = head.iter().position(|word| *word == name).unwrap();
+        ticks.iter().map(|tick| tick[index].parse::<f64>().unwrap()).sum()
+    };
+    both.agrees("reads_per_s", sum("r/s"));
+    both.agrees("writes_per_s", sum("w/s"));
+    both.agrees("read_bytes_per_s", sum("rkB/s") * 1024.0);
+    both.agrees("write_bytes_per_s", sum("wkB/s") * 1024.0);
+    both.agrees("queue_mean", sum("aqu-sz"));
+    both.agrees("util_percent", sum("%util"));
+    assert!(sum("wkB/s") * 1024.0 > load.bytes(), "the load is in it");
+}
+
+#[test]
+fn dstat_saw_the_same_bytes() {
+    let _alone = alone();
+    let Some(load) = Load::new(16) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dstat.csv");
+    // Debian's dstat uses a module that it does not import when it writes CSV; it is given to it.
+    let program = "import shutil, sys, types; types.ListType = list; types.TupleType = tuple\n\
+        exec(compile(open(shutil.which('dstat')).read(), 'dstat', 'exec'))";
+    let dstat = || {
+        if Command::new("dstat").arg("--version").output().is_err() {
+            not_run("dstat is not installed");
+            return None;
+        }
+        let mut command = Command::new("python3");
+        command.args(["-c", program, "-d", "-D", &load.disk, "--noupdate", "--output"]).arg(&path).args(["1", "4"]);
+        command.stdout(Stdio::piped()).spawn().map_err(|error| not_run(&format!("python3: {error}"))).ok()
+    };
+    // Four rows, of which the first is the mean since the machine started.
+    let Some(both) = beside(&load, 3.0, dstat) else { return };
+    let text = std::fs::read_to_string(&path).unwrap();
+    let rows = text.lines().skip_while(|line| *line != "\"read\",\"writ\"").skip(2);
+    let rows: Vec<(f64, f64)> = rows
+        .map(|line| line.split_once(',').unwrap())
+        .map(|(read, written)| (read.parse().unwrap(), written.parse().unwrap()))
+        .collect();
+    assert_eq!(rows.len(), 3, "{text}");
+    both.agrees("read_bytes_per_s", rows.iter().map(|row| row.0).sum());
+    both.agrees("write_bytes_per_s", rows.iter().map(|row| row.1).sum());
+    assert!(rows.iter().map(|row| row.1).sum::<f64>() > load.bytes(), "the load is in it");
+}
