@@ -1,5 +1,7 @@
 //! The record of a study: a head, then cells as they were finished.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::cell::StudyCell;
@@ -28,6 +30,9 @@ pub struct StudyHead {
     /// What stood behind each tier.
     #[serde(default)]
     pub tiers: Vec<TierNote>,
+    /// Where the data that was made for it lies.
+    #[serde(default)]
+    pub data: Option<String>,
     /// What a reader must know to understand the numbers.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -70,7 +75,7 @@ pub enum StudyLine {
 pub struct StudyRun {
     /// What was planned.
     pub head: StudyHead,
-    /// What was measured, in the order in which it was done.
+    /// What was measured, in the order in which it was done; of a cell that was run again, the last time.
     pub cells: Vec<StudyCell>,
     /// Interruptions after which it went on.
     pub resumed: Vec<StudyResumed>,
@@ -100,6 +105,7 @@ impl StudyRun {
             }
             sound += line.len();
         }
+        keep_the_last(&mut run.cells);
         Ok((run, sound))
     }
 
@@ -120,6 +126,13 @@ impl StudyLine {
         let json = serde_json::to_string(self).expect("a line has no keys but strings and no number JSON cannot hold");
         json + "\n"
     }
+}
+
+/// Of cells with the same id, leaves the last.
+fn keep_the_last(cells: &mut Vec<StudyCell>) {
+    let mut seen = HashSet::new();
+    let mut is_last: Vec<bool> = cells.iter().rev().map(|cell| seen.insert(cell.id.clone())).collect();
+    cells.retain(|_| is_last.pop().expect("a mark a cell"));
 }
 
 fn head_of(line: &str) -> Result<StudyHead, Error> {
@@ -178,6 +191,7 @@ mod tests {
             scale: Scale::Quick,
             n_cells: 2,
             tiers: Vec::new(),
+            data: None,
             notes: Vec::new(),
         }
     }
@@ -224,5 +238,15 @@ mod tests {
         let offset = text.find('\n').unwrap() + 1;
         let error = StudyRun::from_jsonl(&text).unwrap_err();
         assert_eq!(error.to_string(), format!("the line at byte {offset} of the record is damaged"));
+    }
+
+    #[test]
+    fn of_a_cell_that_was_run_again_the_last_time_counts() {
+        let again = StudyCell { elapsed_s: 7.0, error: None, ..cell(1) };
+        let text = text() + &StudyLine::Cell(Box::new(again)).to_jsonl();
+        let (run, _) = StudyRun::from_jsonl(&text).unwrap();
+        let kept: Vec<(&str, f64)> = run.cells.iter().map(|cell| (cell.id.as_str(), cell.elapsed_s)).collect();
+        assert_eq!(kept, [("e/threads=2", 1.0), ("e/threads=1", 7.0)]);
+        assert!(run.is_complete());
     }
 }

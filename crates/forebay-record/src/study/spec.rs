@@ -52,9 +52,19 @@ pub enum Scale {
     Full,
 }
 
+impl Scale {
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// A value for both scales, or one for each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "this value has another type, or is not { quick = …, full = … } of that type")]
 pub enum Scaled<T> {
     /// One for each.
     Each {
@@ -122,6 +132,16 @@ pub enum Step {
     Ingest,
 }
 
+impl Step {
+    /// As the file has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Ingest => "ingest",
+        }
+    }
+}
+
 /// Which combinations of levels are cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -184,7 +204,7 @@ pub struct Rule {
 
 /// A level of a factor, or the value of a setting.
 #[derive(Debug, Clone, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "give true or false, a number or a text")]
 pub enum Level {
     /// Yes or no.
     Flag(bool),
