@@ -160,11 +160,16 @@ impl Batches {
         let mut stats = self.stats.clone();
         stats.wall_ns = now - self.started_ns;
         stats.other_ns = stats.wall_ns - stats.wait_ns;
-        stats.bytes_read = self.shared.dispatch.bytes_read.load(Ordering::Relaxed);
+        stats.bytes_read = self.bytes_read();
         stats.worker_time = self.worker_time(now);
         stats.tuning = self.tuner.as_ref().map(|tuner| tuner.tuning().clone());
         stats.cache_failure = self.caches.iter().find_map(|cache| cache.failure());
         stats
+    }
+
+    /// Bytes moved from storage so far, those of batches still being made included.
+    pub fn bytes_read(&self) -> u64 {
+        self.shared.dispatch.bytes_read.load(Ordering::Relaxed)
     }
 
     fn worker_time(&self, now_ns: u64) -> Times {

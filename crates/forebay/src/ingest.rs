@@ -130,7 +130,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
             sampler.mark(what.as_str());
             bar.set_message(what);
         }
-        Event::Advanced { images } => bar.inc(images),
+        Event::Advanced { images, .. } => bar.inc(images),
     };
     let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();

@@ -63,6 +63,8 @@ pub enum Event {
     Advanced {
         /// How many.
         images: u64,
+        /// Bytes moved from storage since the last time.
+        bytes: u64,
     },
 }
 

@@ -130,9 +130,11 @@ impl<'a> Trial<'a> {
         let pipeline = self.pipeline(Threads::Fixed(threads), Length::Repeat);
         let (cpu, start) = (cpu_seconds(), Instant::now());
         let mut batches = pipeline.iter()?;
-        for batch in batches.by_ref() {
-            let images = batch?.len() as u64;
-            observe(Event::Advanced { images });
+        let mut told = 0;
+        while let Some(batch) = batches.next() {
+            let (images, so_far) = (batch?.len() as u64, batches.bytes_read());
+            observe(Event::Advanced { images, bytes: so_far - told });
+            told = so_far;
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
