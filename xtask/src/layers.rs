@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-observe", &["units", "record"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record"]),
-    ("forebay-bench", &["units", "storage", "format", "pipeline", "record", "observe"]),
+    ("forebay-bench", &["units", "storage", "format", "pipeline", "dataset", "record", "observe"]),
     ("forebay-report", &["units", "record"]),
     ("forebay", &["units", "storage", "format", "pipeline", "dataset", "record", "observe", "bench", "report"]),
     ("forebay-examples", &["units", "storage", "format", "pipeline", "dataset", "record"]),

@@ -35,7 +35,7 @@ fn kibibytes(text: &str) -> Option<u64> {
 }
 
 /// Type and device, and mount point, of the longest mount point above the path, from `/proc/self/mounts`.
-fn file_system_of(path: &Path) -> Option<(String, String)> {
+pub(crate) fn file_system_of(path: &Path) -> Option<(String, String)> {
     let path = path.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut best: Option<(usize, (String, String))> = None;
@@ -52,7 +52,8 @@ fn file_system_of(path: &Path) -> Option<(String, String)> {
     best.map(|(_, found)| found)
 }
 
-fn utc_now() -> String {
+/// Now, in UTC, as "2026-11-15T17:03:00Z".
+pub(crate) fn utc_now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     forebay_units::format_utc(Duration::from_secs(seconds))
 }

@@ -5,6 +5,7 @@
 //!
 //! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
 //! [`probe`] measures what the storage gives without a pipeline, and [`ceiling`] sets that beside the pipeline's results.
+//! [`study`] runs many such experiments from one file.
 
 pub mod ceiling;
 mod cold;
@@ -12,6 +13,7 @@ mod environment;
 mod file_system;
 pub mod ingest;
 pub mod probe;
+pub mod study;
 mod usage;
 
 pub use environment::describe_environment;

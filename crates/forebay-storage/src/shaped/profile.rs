@@ -86,7 +86,8 @@ impl Profile {
         }
     }
 
-    pub(super) fn latency_at(&self, queue: usize) -> u64 {
+    /// Nanoseconds of latency that are left at a queue of this length.
+    pub fn latency_at(&self, queue: usize) -> u64 {
         let place = (queue.max(1) as f64).log2().min((self.latency_share_by_queue.len() - 1) as f64);
         let (below, above) = (place.floor() as usize, place.ceil() as usize);
         let shares = &self.latency_share_by_queue;

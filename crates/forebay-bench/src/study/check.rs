@@ -1,0 +1,183 @@
+//! What can be wrong in a study's file beyond its syntax: names that name nothing, values that cannot be.
+
+use std::collections::HashSet;
+
+use forebay_record::{ExperimentSpec, FigureKind, Level, Levels, Rule, Scale, Scaled, StudySpec};
+
+use super::error::{Error, Result};
+use super::nearest::suggest;
+use super::steps::{self, Work};
+
+const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
+/// Rounds of a cell.
+const MAX_ROUNDS: u64 = 10_000;
+
+/// An experiment, as errors name it.
+pub(super) fn place_of(experiment: &ExperimentSpec) -> String {
+    format!("experiment \"{}\"", experiment.name)
+}
+
+/// Every name can be part of a path and of an id, and names one thing.
+pub(super) fn names(spec: &StudySpec) -> Result<()> {
+    each_once("study", [spec.name.as_str()])?;
+    each_once("dataset", spec.datasets.iter().map(|dataset| dataset.name.as_str()))?;
+    each_once("tier", spec.tiers.iter().map(|tier| tier.name.as_str()))?;
+    each_once("experiment", spec.experiments.iter().map(|experiment| experiment.name.as_str()))?;
+    each_once("figure", spec.figures.iter().map(|figure| figure.id.as_str()))
+}
+
+fn each_once<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let mut seen = HashSet::new();
+    for name in names {
+        let place = || format!("{what} \"{name}\"");
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
+            return Err(Error::plan(place(), "a name is made of letters, digits, hyphens, points and underscores"));
+        }
+        if !seen.insert(name) {
+            return Err(Error::plan(place(), "the name is given twice"));
+        }
+    }
+    Ok(())
+}
+
+/// Every name and value of an experiment, at either scale.
+pub(super) fn experiment(experiment: &ExperimentSpec) -> Result<()> {
+    rounds(experiment)?;
+    for (name, levels) in &experiment.factors {
+        let key = format!("factors.{name}");
+        known(experiment, &key, name)?;
+        for levels in SCALES.map(|scale| levels.at(scale)) {
+            if levels.is_empty() {
+                return Err(Error::plan(at(experiment, &key), "a factor needs at least one level"));
+            }
+            levels.iter().try_for_each(|level| value(experiment, &key, name, level))?;
+        }
+    }
+    for (name, setting) in &experiment.settings {
+        let key = format!("settings.{name}");
+        known(experiment, &key, name)?;
+        if experiment.factors.contains_key(name) {
+            return Err(Error::plan(at(experiment, &key), "it is a factor already"));
+        }
+        scaled_value(experiment, &key, name, setting)?;
+    }
+    experiment.rules.iter().enumerate().try_for_each(|(i, rule)| check_rule(experiment, i + 1, rule))
+}
+
+fn rounds(experiment: &ExperimentSpec) -> Result<()> {
+    for (key, rounds, least) in [("repeats", &experiment.repeats, 1), ("warmups", &experiment.warmups, 0)] {
+        if SCALES.iter().any(|scale| !(least..=MAX_ROUNDS).contains(rounds.at(*scale))) {
+            return Err(Error::plan(at(experiment, key), format!("give a number from {least} to {MAX_ROUNDS}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_rule(experiment: &ExperimentSpec, number: usize, rule: &Rule) -> Result<()> {
+    levels_exist(experiment, &at(experiment, &format!("rule {number}, when")), &rule.when)?;
+    for (name, setting) in &rule.set {
+        let key = format!("rule {number}, set.{name}");
+        known(experiment, &key, name)?;
+        if experiment.factors.contains_key(name) {
+            return Err(Error::plan(at(experiment, &key), "it is a factor, whose levels a rule cannot change"));
+        }
+        scaled_value(experiment, &key, name, setting)?;
+    }
+    Ok(())
+}
+
+/// A name that the experiment's step knows.
+fn known(experiment: &ExperimentSpec, key: &str, name: &str) -> Result<()> {
+    let names = steps::names(experiment.run);
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let reason = format!("{} has no setting \"{name}\"", experiment.run.name());
+    Err(Error::Plan { place: at(experiment, key), reason, hint: suggest(name, names.iter().copied()) })
+}
+
+fn scaled_value(experiment: &ExperimentSpec, key: &str, name: &str, setting: &Scaled<Level>) -> Result<()> {
+    SCALES.iter().try_for_each(|scale| value(experiment, key, name, setting.at(*scale)))
+}
+
+fn value(experiment: &ExperimentSpec, key: &str, name: &str, level: &Level) -> Result<()> {
+    let tried = Work::new(experiment.run, 0).set(name, level);
+    tried.map_err(|reason| Error::plan(at(experiment, key), reason))
+}
+
+fn at(experiment: &ExperimentSpec, key: &str) -> String {
+    format!("{}, {key}", place_of(experiment))
+}
+
+/// Factors of the experiment and levels that they have at one scale or the other.
+fn levels_exist(experiment: &ExperimentSpec, place: &str, levels: &Levels) -> Result<()> {
+    for (name, level) in levels {
+        factor_exists(experiment, place, name)?;
+        let of_factor = &experiment.factors[name];
+        let all: Vec<&Level> = SCALES.iter().flat_map(|scale| of_factor.at(*scale)).collect();
+        if !all.contains(&level) {
+            let mut texts: Vec<String> = all.iter().map(ToString::to_string).collect();
+            let mut seen = HashSet::new();
+            texts.retain(|text| seen.insert(text.clone()));
+            let hint = suggest(&level.to_string(), texts.iter().map(String::as_str));
+            let reason = format!("{name} has no level {level}");
+            return Err(Error::Plan { place: place.to_owned(), reason, hint });
+        }
+    }
+    Ok(())
+}
+
+fn factor_exists(experiment: &ExperimentSpec, place: &str, name: &str) -> Result<()> {
+    if experiment.factors.contains_key(name) {
+        return Ok(());
+    }
+    let reason = format!("{} has no factor \"{name}\"", place_of(experiment));
+    let hint = suggest(name, experiment.factors.keys().map(String::as_str));
+    Err(Error::Plan { place: place.to_owned(), reason, hint })
+}
+
+/// Everything that figures and published values speak of is there.
+pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
+    for (i, reference) in spec.references.iter().enumerate() {
+        let place = format!("reference {}", i + 1);
+        let experiment = find(spec, &place, &reference.experiment)?;
+        metric(experiment, &place, &reference.metric)?;
+        levels_exist(experiment, &place, &reference.at)?;
+        let sound = |value: f64| value.is_finite() && value > 0.0;
+        if !sound(reference.value) || !reference.within.is_none_or(sound) {
+            return Err(Error::plan(place, "value and within must be numbers above 0"));
+        }
+    }
+    for figure in &spec.figures {
+        let place = format!("figure \"{}\"", figure.id);
+        let Some(name) = &figure.experiment else {
+            if figure.kind == FigureKind::Trace {
+                continue;
+            }
+            return Err(Error::plan(place, "which experiment does it show?"));
+        };
+        let experiment = find(spec, &place, name)?;
+        figure.metrics.iter().try_for_each(|name| metric(experiment, &place, name))?;
+        figure.x.iter().chain(&figure.series).try_for_each(|name| factor_exists(experiment, &place, name))?;
+        levels_exist(experiment, &place, &figure.at)?;
+    }
+    Ok(())
+}
+
+fn find<'a>(spec: &'a StudySpec, place: &str, name: &str) -> Result<&'a ExperimentSpec> {
+    spec.experiments.iter().find(|experiment| experiment.name == name).ok_or_else(|| Error::Plan {
+        place: place.to_owned(),
+        reason: format!("there is no experiment \"{name}\""),
+        hint: suggest(name, spec.experiments.iter().map(|experiment| experiment.name.as_str())),
+    })
+}
+
+fn metric(experiment: &ExperimentSpec, place: &str, name: &str) -> Result<()> {
+    let metrics = steps::metrics(experiment.run);
+    if metrics.contains(&name) {
+        return Ok(());
+    }
+    let reason = format!("{} measures no \"{name}\"", place_of(experiment));
+    Err(Error::Plan { place: place.to_owned(), reason, hint: suggest(name, metrics.iter().copied()) })
+}

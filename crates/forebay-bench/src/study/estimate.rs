@@ -1,0 +1,175 @@
+//! How long cells will take, before any has been run.
+//!
+//! A tier's part comes from its profile, the processor's from a few pictures made and decoded now. What a real device
+//! takes is not known before it is measured and not counted, nor what lies between repeats; once cells are done, the
+//! time left is corrected by what they took.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use forebay_dataset::synth::Camera;
+use forebay_dataset::{MakePlan, MakeSpec};
+use forebay_format::image::{Dtype, ImageDecoder, ImageSpec, Layout};
+use forebay_pipeline::Source;
+use forebay_storage::{Local, Profile};
+use forebay_units::Bytes;
+
+use super::places::{Places, ToMake};
+use super::plan::{CellPlan, DatasetSource, Plan};
+use super::steps::{IngestSettings, ProbeKind, ProbeSettings, Work};
+use crate::ingest::ThreadCount;
+
+/// Pictures the calibration makes and decodes: a few hundredths of a second.
+const PICTURES: u64 = 6;
+
+/// What a cell will do.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Estimate {
+    /// Images over all rounds.
+    pub images: u64,
+    /// Bytes read over all rounds.
+    pub read: Bytes,
+    /// Bytes written over all rounds.
+    pub written: Bytes,
+    /// Seconds; `None` when nothing about the storage or the data is known.
+    pub seconds: Option<f64>,
+}
+
+/// How many samples a dataset has, and their mean size; zeros when it cannot be read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Samples {
+    n: u64,
+    bytes: f64,
+}
+
+/// Estimates the cells of a plan.
+pub struct Estimator<'a> {
+    plan: &'a Plan,
+    /// By the dataset's name.
+    samples: HashMap<String, Samples>,
+    cores: f64,
+    make_s_per_byte: f64,
+    decode_s_per_byte: f64,
+}
+
+impl<'a> Estimator<'a> {
+    /// Looks at the data and measures this processor for a moment.
+    pub fn new(plan: &'a Plan, places: &Places<'_>) -> Self {
+        let (make_s_per_byte, decode_s_per_byte) = calibrate();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let mut samples = HashMap::new();
+        for cell in &plan.cells {
+            if let (Some(name), Some(path)) = (cell.work.dataset(), places.data_of(cell)) {
+                samples.entry(name.to_owned()).or_insert_with(|| samples_of(plan, name, &path));
+            }
+        }
+        Self { plan, samples, cores, make_s_per_byte, decode_s_per_byte }
+    }
+
+    /// What a cell will do.
+    pub fn cell(&self, cell: &CellPlan) -> Estimate {
+        let rounds = (cell.warmups + cell.repeats) as u64;
+        let profile = self.plan.profile_of(cell);
+        match &cell.work {
+            Work::Ingest(settings) => self.ingest(settings, profile.as_ref(), rounds),
+            Work::Probe(settings) => probe(settings, profile.as_ref(), rounds),
+        }
+    }
+
+    /// Seconds to make a dataset on all cores.
+    pub fn making_s(&self, wanted: &ToMake<'_>) -> f64 {
+        wanted.plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores
+    }
+
+    /// Seconds one core takes to decode an image of 112 KB, ImageNet's median.
+    pub fn decode_s(&self) -> f64 {
+        self.decode_s_per_byte * 112_000.0
+    }
+
+    fn ingest(&self, settings: &IngestSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
+        let name = settings.dataset.as_deref().unwrap_or_default();
+        let samples = self.samples.get(name).copied().unwrap_or_default();
+        if samples.n == 0 {
+            return Estimate::default();
+        }
+        let images = settings.images_a_repeat(samples.n).saturating_mul(rounds);
+        let decode_s = if settings.read_only { 0.0 } else { self.decode_s_per_byte * samples.bytes };
+        let threads = match settings.threads {
+            ThreadCount::Fixed(n) => n as f64,
+            ThreadCount::Auto => self.cores,
+        };
+        let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
+        // A thread does one after the other; cores and device set limits of their own.
+        let rate = (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device);
+        let known = profile.is_some() || !settings.read_only;
+        Estimate {
+            images,
+            read: Bytes((images as f64 * samples.bytes) as u64),
+            written: Bytes(0),
+            seconds: known.then(|| images as f64 / rate),
+        }
+    }
+}
+
+/// Seconds a request of a thread takes, and the most images a second that the device gives to all.
+fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
+    let latency_s = profile.latency_at(threads as usize) as f64 / 1e9;
+    let read_s = latency_s + bytes / profile.stream_bytes_per_s as f64;
+    (read_s, (profile.servers as f64 / read_s).min(profile.read_bytes_per_s as f64 / bytes))
+}
+
+fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
+    if settings.modes != [ProbeKind::Sequential] {
+        // How long random reads go on is the probe's own affair.
+        return Estimate::default();
+    }
+    let n_settings = (settings.blocks.len() * settings.depths.len() * settings.engines.len()) as u64;
+    let bytes = Bytes(settings.size.0.saturating_mul(rounds).saturating_mul(n_settings));
+    let seconds = profile.map(|profile| {
+        let s = |bytes_per_s: u64| bytes.0 as f64 / bytes_per_s as f64;
+        s(profile.read_bytes_per_s) + s(profile.write_bytes_per_s)
+    });
+    Estimate { images: 0, read: bytes, written: bytes, seconds }
+}
+
+fn samples_of(plan: &Plan, name: &str, path: &Path) -> Samples {
+    match plan.dataset(name).map(|dataset| &dataset.source) {
+        Some(DatasetSource::Make(plan)) => {
+            Samples { n: plan.count(), bytes: plan.expected_bytes().0 as f64 / plan.count() as f64 }
+        }
+        _ => look(path).unwrap_or_default(),
+    }
+}
+
+fn look(path: &Path) -> Option<Samples> {
+    let source = Source::discover(Arc::new(Local::default()), path).ok()?;
+    let length = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let total: u64 = source.files().iter().map(length).sum();
+    let n = source.n_samples() as u64;
+    (n > 0).then(|| Samples { n, bytes: total as f64 / n as f64 })
+}
+
+/// Seconds a byte that making and decoding pictures takes on one core of this machine.
+fn calibrate() -> (f64, f64) {
+    let plan = MakePlan::new(&MakeSpec::new(forebay_dataset::Profile::Imagenet)).expect("the profile as it is");
+    let spec = ImageSpec { width: 224, height: 224, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false };
+    let (mut camera, mut decoder) = (Camera::new(), ImageDecoder::new(spec));
+    let (mut file, mut pixels) = (Vec::new(), vec![0; spec.sample_bytes()]);
+    let (mut made_s, mut decoded_s, mut bytes) = (0.0, 0.0, 0.0);
+    for index in 0..=PICTURES {
+        let start = Instant::now();
+        camera.take(&plan.picture(index).shot, &mut file);
+        let made = start.elapsed();
+        decoder.decode_into(&file, &mut pixels).expect("a picture of our own is whole");
+        // The first one also pays for memory and tables.
+        if index > 0 {
+            made_s += made.as_secs_f64();
+            decoded_s += (start.elapsed() - made).as_secs_f64();
+            bytes += file.len() as f64;
+        }
+    }
+    (made_s / bytes, decoded_s / bytes)
+}

@@ -1,0 +1,194 @@
+//! The folder of a run: what was planned, where it ran, and every cell as it was finished.
+//!
+//! `plan.toml` is the study as it was run, `environment.json` the machine, `record.jsonl` the head and then a line a
+//! cell. A line is appended with one write and synced before the next cell begins, so that a kill loses the cell it
+//! interrupts and no other. While a run is at work there, it holds the lock of the hidden file `.lock`.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use forebay_record::{StudyHead, StudyLine, StudyRun};
+use forebay_storage::{Local, Storage};
+use serde_json::Value;
+
+use super::error::{Error, Result};
+
+/// The study as it was run.
+pub const PLAN: &str = "plan.toml";
+/// The machine.
+pub const ENVIRONMENT: &str = "environment.json";
+/// Head and cells.
+pub const RECORD: &str = "record.jsonl";
+/// The data that was made for the run, when it was told no other place.
+pub const DATA: &str = "data";
+const LOCK: &str = ".lock";
+
+/// A run's folder, locked.
+#[derive(Debug)]
+pub struct Folder {
+    record: PathBuf,
+    pub(super) file: File,
+    /// How long the record's sound part is.
+    length: u64,
+    _lock: File,
+}
+
+impl Folder {
+    /// Begins a run in a folder that is empty or not there.
+    ///
+    /// # Errors
+    /// [`Error::Occupied`] when it holds anything, [`Error::Busy`] when another run is at work there.
+    pub fn begin(path: &Path, head: &StudyHead) -> Result<Self> {
+        if names_in(path)?.iter().any(|name| name != LOCK) {
+            let is_run = path.join(RECORD).exists() || path.join(PLAN).exists();
+            return Err(Error::Occupied { path: path.to_owned(), is_run });
+        }
+        Self::found(path, head)
+    }
+
+    /// Goes on with the run in a folder, and says what it has. Where none was begun, one is begun.
+    ///
+    /// # Errors
+    /// [`Error::Different`] when the run there is of another plan than the head's, [`Error::Record`] when it is damaged
+    /// before its end, [`Error::Busy`] when another run is at work there.
+    pub fn resume(path: &Path, head: &StudyHead) -> Result<(Self, StudyRun)> {
+        let record = path.join(RECORD);
+        if !record.exists() {
+            // A run that was killed before its record began has left nothing but these.
+            let ours = [LOCK, PLAN, ENVIRONMENT, DATA];
+            if names_in(path)?.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
+                return Err(Error::Occupied { path: path.to_owned(), is_run: false });
+            }
+            let folder = Self::found(path, head)?;
+            return Ok((folder, StudyRun { head: head.clone(), cells: Vec::new(), resumed: Vec::new(), series: None }));
+        }
+        let lock = lock(path)?;
+        let text = fs::read_to_string(&record).map_err(Error::io("read", &record))?;
+        let read = StudyRun::from_jsonl(&text);
+        let (run, sound) = read.map_err(|source| Error::Record { path: record.clone(), source })?;
+        if let Some(what) = difference(&run.head, head) {
+            return Err(Error::Different { path: path.to_owned(), what });
+        }
+        let file = OpenOptions::new().append(true).open(&record).map_err(Error::io("append to", &record))?;
+        if sound < text.len() {
+            file.set_len(sound as u64).and_then(|()| file.sync_all()).map_err(Error::io("mend", &record))?;
+        }
+        Ok((Self { record, file, length: sound as u64, _lock: lock }, run))
+    }
+
+    fn found(path: &Path, head: &StudyHead) -> Result<Self> {
+        fs::create_dir_all(path).map_err(Error::io("make", path))?;
+        let lock = lock(path)?;
+        write(&path.join(PLAN), plan_text(head).as_bytes())?;
+        let environment = serde_json::to_string_pretty(&head.environment).expect("an environment is plain data");
+        write(&path.join(ENVIRONMENT), format!("{environment}\n").as_bytes())?;
+        // The record comes last and whole: without it there is no run yet.
+        let record = path.join(RECORD);
+        let line = StudyLine::Head(Box::new(head.clone())).to_jsonl();
+        write(&record, line.as_bytes())?;
+        let file = OpenOptions::new().append(true).open(&record).map_err(Error::io("append to", &record))?;
+        Ok(Self { record, file, length: line.len() as u64, _lock: lock })
+    }
+
+    /// Appends a line; when this returns, it is on the device.
+    ///
+    /// # Errors
+    /// When it cannot be kept; the record is then as it was before, as far as the device allows.
+    pub fn append(&mut self, line: &StudyLine) -> Result<()> {
+        let text = line.to_jsonl();
+        match self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.length += text.len() as u64;
+                Ok(())
+            }
+            Err(source) => {
+                // If this fails too, the torn line is left out when the record is read.
+                let _ = self.file.set_len(self.length);
+                Err(Error::io("append to", &self.record)(source))
+            }
+        }
+    }
+}
+
+/// The names in a folder; none when it is not there.
+fn names_in(path: &Path) -> Result<Vec<String>> {
+    match fs::read_dir(path) {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io("look into", path)(error)),
+    }
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let name = path.join(LOCK);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
+    let file = file.map_err(Error::io("open", &name))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
+        // Some file systems know no locks; a run there goes without one.
+        _ => Ok(file),
+    }
+}
+
+/// Writes a file whole and durably, or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut writer = Local::default().create(path)?;
+    writer.write(bytes)?;
+    Ok(writer.commit()?)
+}
+
+fn plan_text(head: &StudyHead) -> String {
+    let scale = head.scale.name();
+    let spec = toml::to_string_pretty(&head.spec).expect("a study that was read from TOML can be written as TOML");
+    format!("# The study as it was run. To run it again: forebay study run {PLAN} --scale {scale}\n\n{spec}")
+}
+
+/// What a head says that another does not, as far as cells depend on it; `None` when they are of the same plan.
+fn difference(theirs: &StudyHead, ours: &StudyHead) -> Option<String> {
+    let value = |head: &StudyHead| {
+        let spec = serde_json::to_value(&head.spec).expect("a study is plain data");
+        serde_json::json!({ "scale": head.scale, "spec": spec, "cells": head.n_cells })
+    };
+    let mut found = Vec::new();
+    compare("", &value(theirs), &value(ours), &mut found);
+    if found.len() > 3 {
+        let more = found.len() - 3;
+        found.truncate(3);
+        found.push(format!("and {more} more"));
+    }
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+fn compare(place: &str, theirs: &Value, ours: &Value, found: &mut Vec<String>) {
+    match (theirs, ours) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                let inner = if place.is_empty() || place == "spec" { key.clone() } else { format!("{place}.{key}") };
+                compare(&inner, a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() && a.iter().any(Value::is_object) => {
+            for (a, b) in a.iter().zip(b) {
+                let name = a.get("name").or_else(|| a.get("id")).and_then(Value::as_str).unwrap_or_default();
+                compare(&format!("{place} {name}"), a, b, found);
+            }
+        }
+        (a, b) if a != b => found.push(format!("{place} is {} there and {} now", shortened(a), shortened(b))),
+        _ => {}
+    }
+}
+
+fn shortened(value: &Value) -> String {
+    match value {
+        Value::Null => "not set".to_owned(),
+        Value::Array(items) if items.iter().any(Value::is_object) => format!("{} entries", items.len()),
+        other => {
+            let text = other.to_string();
+            if text.chars().count() > 80 { format!("{}…", text.chars().take(79).collect::<String>()) } else { text }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Studies: many cells from one file, run in random order, each kept when it is done.
+//!
+//! [`find`] reads a study, [`Plan::new`] checks it and lays out its cells, [`Folder`] keeps a run, and [`run`] runs
+//! what is left of it on a [`Bench`]: the real [`Steps`], or in tests one that answers at once.
+
+mod check;
+mod data;
+mod error;
+mod estimate;
+mod folder;
+mod load;
+mod matrix;
+mod nearest;
+mod order;
+mod places;
+mod plan;
+mod run;
+mod space;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use data::make;
+pub use error::{Error, Result};
+pub use estimate::{Estimate, Estimator};
+pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD};
+pub use load::{Found, built_in, find, parse};
+pub use places::{Places, ToMake};
+pub use plan::{CellPlan, DatasetPlan, DatasetSource, Plan, Served, TierPlan};
+pub use run::{At, Event, Outcome, Rest, run};
+pub use space::{Space, spaces};
+pub use steps::{Beat, Bench, Failed, IngestSettings, Measured, ProbeKind, ProbeRequest, ProbeSettings, Steps, Work};

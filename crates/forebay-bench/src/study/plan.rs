@@ -1,0 +1,311 @@
+//! From a study's file to its plan: validated and total. What is wrong is said before anything is made or run.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use forebay_dataset::{MakePlan, MakeSpec};
+use forebay_record::{
+    DatasetSpec, Environment, ExperimentSpec, Level, Levels, SCHEMA, Scale, Scaled, StudyHead, StudySpec, TierKind,
+    TierNote, TierSpec,
+};
+use forebay_storage::Profile;
+
+use super::check;
+use super::error::{Error, Result};
+use super::matrix::{self, MAX_CELLS};
+use super::nearest::suggest;
+use super::order::permutation;
+use super::steps::Work;
+
+/// The most images a study makes: eight times ImageNet.
+const MAX_IMAGES: u64 = 10_000_000;
+
+/// A study that can be run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The study, with what was changed on the command line.
+    pub spec: StudySpec,
+    /// How much of it.
+    pub scale: Scale,
+    /// Its data.
+    pub datasets: Vec<DatasetPlan>,
+    /// Its places.
+    pub tiers: Vec<TierPlan>,
+    /// Its cells, experiment by experiment.
+    pub cells: Vec<CellPlan>,
+}
+
+/// A dataset.
+#[derive(Debug, Clone)]
+pub struct DatasetPlan {
+    /// What experiments call it.
+    pub name: String,
+    /// Where it comes from.
+    pub source: DatasetSource,
+}
+
+/// Where a dataset comes from.
+#[derive(Debug, Clone)]
+pub enum DatasetSource {
+    /// It is made.
+    Make(Box<MakePlan>),
+    /// It is there.
+    Path(PathBuf),
+}
+
+/// A place for data.
+#[derive(Debug, Clone)]
+pub struct TierPlan {
+    /// What the factor `tier` calls it.
+    pub name: String,
+    /// What stands behind it.
+    pub served: Served,
+}
+
+/// What stands behind a tier.
+#[derive(Debug, Clone)]
+pub enum Served {
+    /// The shaper in this process.
+    Shaped(Profile),
+    /// A folder on a real device.
+    Folder(PathBuf),
+}
+
+/// One combination of levels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellPlan {
+    /// Experiment and levels; no two cells have the same.
+    pub id: String,
+    /// The experiment.
+    pub experiment: String,
+    /// The factors' levels.
+    pub factors: Levels,
+    /// Rounds that are not kept.
+    pub warmups: usize,
+    /// Rounds that are.
+    pub repeats: usize,
+    /// What is done.
+    pub work: Work,
+}
+
+impl Plan {
+    /// Checks a study and lays out its cells.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the place in the file, and what was probably meant.
+    pub fn new(spec: StudySpec, scale: Scale) -> Result<Self> {
+        check::names(&spec)?;
+        let datasets = spec.datasets.iter().map(|dataset| dataset_plan(dataset, scale)).collect::<Result<_>>()?;
+        let tiers = spec.tiers.iter().map(tier_plan).collect::<Result<_>>()?;
+        check::figures_and_references(&spec)?;
+        let mut plan = Self { spec, scale, datasets, tiers, cells: Vec::new() };
+        for experiment in &plan.spec.experiments {
+            check::experiment(experiment)?;
+            let cells = plan.cells_of(experiment)?;
+            plan.cells.extend(cells);
+        }
+        plan.refuse_doubles()?;
+        Ok(plan)
+    }
+
+    /// The numbers of the cells in the order in which they are run: random against drift, the same for a seed.
+    pub fn order(&self) -> Vec<usize> {
+        permutation(self.cells.len(), self.spec.seed)
+    }
+
+    /// A dataset by its name.
+    pub fn dataset(&self, name: &str) -> Option<&DatasetPlan> {
+        self.datasets.iter().find(|dataset| dataset.name == name)
+    }
+
+    /// A tier by its name.
+    pub fn tier(&self, name: &str) -> Option<&TierPlan> {
+        self.tiers.iter().find(|tier| tier.name == name)
+    }
+
+    /// The device a cell emulates.
+    pub fn profile_of(&self, cell: &CellPlan) -> Option<Profile> {
+        match &self.tier(cell.work.tier()?)?.served {
+            Served::Shaped(profile) => Some(profile.clone()),
+            Served::Folder(_) => None,
+        }
+    }
+
+    fn cells_of(&self, experiment: &ExperimentSpec) -> Result<Vec<CellPlan>> {
+        let place = check::place_of(experiment);
+        let factors: Vec<matrix::Factor> =
+            experiment.factors.iter().map(|(name, levels)| (name.clone(), levels.at(self.scale).clone())).collect();
+        let size = matrix::size(experiment.design, &factors);
+        if size.is_none_or(|size| self.cells.len().saturating_add(size) > MAX_CELLS) {
+            return Err(Error::plan(place, format!("the study has more than {MAX_CELLS} cells")));
+        }
+        let combinations = matrix::combinations(experiment.design, &factors);
+        combinations.into_iter().map(|levels| self.cell(experiment, levels)).collect()
+    }
+
+    fn cell(&self, experiment: &ExperimentSpec, factors: Levels) -> Result<CellPlan> {
+        let mut values = BTreeMap::new();
+        let at_scale = |(name, value): (&String, &Scaled<Level>)| (name.clone(), value.at(self.scale).clone());
+        values.extend(experiment.settings.iter().map(at_scale));
+        let holds = |when: &Levels| when.iter().all(|(name, level)| factors.get(name) == Some(level));
+        for rule in experiment.rules.iter().filter(|rule| holds(&rule.when)) {
+            values.extend(rule.set.iter().map(at_scale));
+        }
+        values.extend(factors.clone());
+        let id = matrix::id(&experiment.name, &factors);
+        let mut work = Work::new(experiment.run, self.spec.seed);
+        if let (Work::Ingest(settings), Some(dataset)) = (&mut work, &experiment.dataset) {
+            settings.dataset = Some(dataset.clone());
+        }
+        for (name, level) in &values {
+            work.set(name, level).map_err(|reason| Error::plan(format!("cell {id}, {name}"), reason))?;
+        }
+        work.check().map_err(|reason| Error::plan(format!("cell {id}"), reason))?;
+        self.check_places(&id, &work)?;
+        let rounds = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        Ok(CellPlan {
+            id,
+            experiment: experiment.name.clone(),
+            factors,
+            warmups: rounds(*experiment.warmups.at(self.scale)),
+            repeats: rounds(*experiment.repeats.at(self.scale)),
+            work,
+        })
+    }
+
+    /// The dataset and the tier that a cell names are there, and go together.
+    fn check_places(&self, id: &str, work: &Work) -> Result<()> {
+        let unknown = |what: &str, name: &str, all: Vec<&str>| Error::Plan {
+            place: format!("cell {id}"),
+            reason: format!("there is no {what} \"{name}\""),
+            hint: suggest(name, all),
+        };
+        let tier = match work.tier() {
+            None => None,
+            Some(name) => Some(
+                self.tier(name)
+                    .ok_or_else(|| unknown("tier", name, self.tiers.iter().map(|tier| tier.name.as_str()).collect()))?,
+            ),
+        };
+        let Some(name) = work.dataset() else {
+            return match work {
+                Work::Ingest(_) => Err(Error::plan(format!("cell {id}"), "it has no dataset to read: give one")),
+                Work::Probe(_) => Ok(()),
+            };
+        };
+        let dataset = self.dataset(name).ok_or_else(|| {
+            unknown("dataset", name, self.datasets.iter().map(|dataset| dataset.name.as_str()).collect())
+        })?;
+        match (work, &dataset.source, tier.map(|tier| &tier.served)) {
+            (Work::Ingest(_), DatasetSource::Path(path), Some(Served::Folder(folder))) => Err(Error::Plan {
+                place: format!("cell {id}"),
+                reason: format!("the dataset lies at {} and cannot lie on {} too", path.display(), folder.display()),
+                hint: Some("make \"dataset\" the factor, with a dataset on each device".to_owned()),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn refuse_doubles(&self) -> Result<()> {
+        let mut seen = HashSet::new();
+        match self.cells.iter().find(|cell| !seen.insert(cell.id.as_str())) {
+            Some(double) => {
+                Err(Error::plan(format!("cell {}", double.id), "two cells have this id: a level is given twice"))
+            }
+            None if self.cells.is_empty() => Err(Error::plan("the study", "it has no experiment, and so no cell")),
+            None => Ok(()),
+        }
+    }
+
+    /// The first line of a run's record.
+    pub fn head(&self, command_line: Vec<String>, environment: Environment, data: &Path) -> StudyHead {
+        StudyHead {
+            schema: SCHEMA.to_owned(),
+            command: "study".to_owned(),
+            command_line,
+            environment,
+            spec: self.spec.clone(),
+            scale: self.scale,
+            n_cells: self.cells.len() as u64,
+            tiers: self.tier_notes(),
+            data: Some(data.display().to_string()),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Looks whether the folders are there that stand for tiers: data made on a mount point that is not mounted would lie
+    /// on another device.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the tier.
+    pub fn check_folders(&self) -> Result<()> {
+        for tier in &self.tiers {
+            match &tier.served {
+                Served::Folder(path) if !path.is_dir() => {
+                    let reason = format!("{} is not a folder that is there", path.display());
+                    return Err(Error::plan(format!("tier \"{}\"", tier.name), reason));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands behind each tier, for the record.
+    pub fn tier_notes(&self) -> Vec<TierNote> {
+        let note = |tier: &TierPlan| {
+            let (kind, description) = match &tier.served {
+                Served::Shaped(profile) => (TierKind::Shaped, profile.describe()),
+                Served::Folder(path) => {
+                    let on = crate::environment::file_system_of(path);
+                    let on = on.map(|on| format!(", {on}")).unwrap_or_default();
+                    (TierKind::Device, format!("{}{on}", path.display()))
+                }
+            };
+            TierNote { name: tier.name.clone(), kind, description }
+        };
+        self.tiers.iter().map(note).collect()
+    }
+}
+
+fn dataset_plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
+    let place = || format!("dataset \"{}\"", spec.name);
+    let source = match (&spec.make, &spec.path) {
+        (Some(_), Some(_)) => return Err(Error::plan(place(), "give make or path, not both")),
+        (None, None) => return Err(Error::plan(place(), "give make (imagenet, caltech101) or path")),
+        (None, Some(path)) if spec.count.is_none() && spec.seed == 0 => DatasetSource::Path(path.clone()),
+        (None, Some(_)) => return Err(Error::plan(place(), "count and seed are for data that is made")),
+        (Some(make), None) => DatasetSource::Make(Box::new(make_plan(spec, make, scale)?)),
+    };
+    Ok(DatasetPlan { name: spec.name.clone(), source })
+}
+
+fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
+    let place = format!("dataset \"{}\"", spec.name);
+    let profile = make.parse().map_err(|reason: String| Error::Plan {
+        place: format!("{place}, make"),
+        reason,
+        hint: suggest(make, ["imagenet", "caltech101"]),
+    })?;
+    let count = spec.count.as_ref().map(|count| *count.at(scale));
+    if count.is_some_and(|count| count > MAX_IMAGES) {
+        return Err(Error::plan(format!("{place}, count"), format!("give at most {MAX_IMAGES} images")));
+    }
+    let make = MakeSpec { count, seed: spec.seed, ..MakeSpec::new(profile) };
+    MakePlan::new(&make).map_err(|error| Error::plan(place, error.to_string()))
+}
+
+fn tier_plan(spec: &TierSpec) -> Result<TierPlan> {
+    let place = || format!("tier \"{}\"", spec.name);
+    let served = match (&spec.profile, &spec.path) {
+        (Some(_), Some(_)) => return Err(Error::plan(place(), "give profile or path, not both")),
+        (None, None) => return Err(Error::plan(place(), "give profile (hdd, ssd, optane, lustre) or path")),
+        (None, Some(path)) => Served::Folder(path.clone()),
+        (Some(profile), None) => Served::Shaped(profile.parse().map_err(|reason: String| Error::Plan {
+            place: format!("{}, profile", place()),
+            reason,
+            hint: suggest(profile, Profile::NAMES),
+        })?),
+    };
+    Ok(TierPlan { name: spec.name.clone(), served })
+}

@@ -1,0 +1,248 @@
+//! Running the cells of a plan, in their order, each kept as soon as it is done.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use forebay_record::{Environment, Step, StudyCell, StudyLine, StudyResumed, StudyRun};
+
+use super::error::Result;
+use super::folder::Folder;
+use super::plan::{CellPlan, Plan};
+use super::steps::{Beat, Bench, Failed, Measured, Work};
+use crate::environment::utc_now;
+
+/// What an observer is told.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A cell begins.
+    Started {
+        /// Which.
+        cell: &'a CellPlan,
+        /// How far the study is.
+        at: At,
+    },
+    /// It gives a sign of life.
+    Beat(Beat),
+    /// It is done and kept, measured or failed.
+    Finished {
+        /// What came of it.
+        cell: &'a StudyCell,
+        /// How far the study is.
+        at: At,
+    },
+}
+
+/// How far a study is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct At {
+    /// Cells done, earlier runs' included.
+    pub n_done: usize,
+    /// Cells of the plan.
+    pub n_cells: usize,
+    /// Seconds that the rest will take: the cells' estimates, corrected by what cells have taken so far.
+    pub left_s: Option<f64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Cells of the plan.
+    pub n_cells: usize,
+    /// Cells done, earlier runs' included.
+    pub n_done: usize,
+    /// How many of them failed.
+    pub n_failed: usize,
+    /// Whether it was stopped before the end.
+    pub stopped: bool,
+}
+
+/// What is left to do of a plan.
+#[derive(Debug, Clone)]
+pub struct Rest {
+    /// The cells' numbers in the plan, in the order in which they are run.
+    pub cells: Vec<usize>,
+    /// Cells that are done.
+    pub n_done: usize,
+    /// How many of them failed.
+    pub n_failed: usize,
+}
+
+impl Rest {
+    /// All of it.
+    pub fn whole(plan: &Plan) -> Self {
+        Self { cells: plan.order(), n_done: 0, n_failed: 0 }
+    }
+
+    /// What a run did not do. A cell that failed is done, unless such shall be tried again.
+    pub fn after(plan: &Plan, run: &StudyRun, retry_failed: bool) -> Self {
+        let known: HashMap<&str, bool> =
+            run.cells.iter().map(|cell| (cell.id.as_str(), cell.error.is_some())).collect();
+        let mut rest = Self { cells: Vec::new(), n_done: 0, n_failed: 0 };
+        for number in plan.order() {
+            match known.get(plan.cells[number].id.as_str()) {
+                Some(failed) if !(*failed && retry_failed) => {
+                    rest.n_done += 1;
+                    rest.n_failed += usize::from(*failed);
+                }
+                _ => rest.cells.push(number),
+            }
+        }
+        rest
+    }
+
+    /// The cells that are left.
+    pub fn cells_of<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a CellPlan> {
+        self.cells.iter().map(|number| &plan.cells[*number])
+    }
+
+    /// The line that says that a run goes on.
+    pub fn resumed(&self, environment: Environment) -> StudyLine {
+        StudyLine::Resumed(Box::new(StudyResumed { environment, n_done: self.n_done as u64 }))
+    }
+}
+
+/// Runs what is left and keeps every cell when it is done. When `cancel` is set, the cell at work is dropped.
+///
+/// `seconds` estimates a cell's time; `None` is not known.
+///
+/// # Errors
+/// When a cell cannot be kept. A cell that fails is kept with its reason, and is no error.
+pub fn run(
+    plan: &Plan,
+    rest: &Rest,
+    folder: &mut Folder,
+    bench: &mut dyn Bench,
+    seconds: &dyn Fn(&CellPlan) -> Option<f64>,
+    observe: &mut dyn FnMut(Event<'_>),
+    cancel: &AtomicBool,
+) -> Result<Outcome> {
+    let mut pace = Pace::new(rest.cells_of(plan).map(seconds));
+    let n_cells = plan.cells.len();
+    let mut outcome = Outcome { n_cells, n_done: rest.n_done, n_failed: rest.n_failed, stopped: false };
+    for cell in rest.cells_of(plan) {
+        outcome.stopped = cancel.load(Ordering::Relaxed);
+        if outcome.stopped {
+            break;
+        }
+        observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
+        let (started_at, start) = (utc_now(), Instant::now());
+        let measured = bench.measure(cell, &mut |beat| observe(Event::Beat(beat)), cancel);
+        // What was stopped half-way is no measurement, however it ended.
+        outcome.stopped = cancel.load(Ordering::Relaxed);
+        if outcome.stopped {
+            break;
+        }
+        let cell = finished(cell, started_at, start.elapsed().as_secs_f64(), measured);
+        pace.done(cell.elapsed_s);
+        outcome.n_done += 1;
+        outcome.n_failed += usize::from(cell.error.is_some());
+        let line = StudyLine::Cell(Box::new(cell));
+        folder.append(&line)?;
+        if let StudyLine::Cell(cell) = &line {
+            observe(Event::Finished { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
+        }
+    }
+    Ok(outcome)
+}
+
+fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Result<Measured, Failed>) -> StudyCell {
+    let (measured, error) = match measured {
+        Ok(measured) => (measured, None),
+        Err(error) => (Measured::default(), Some(chain(error.as_ref()))),
+    };
+    StudyCell {
+        id: cell.id.clone(),
+        experiment: cell.experiment.clone(),
+        step: match cell.work {
+            Work::Ingest(_) => Step::Ingest,
+            Work::Probe(_) => Step::Probe,
+        },
+        factors: cell.factors.clone(),
+        started_at,
+        elapsed_s,
+        error,
+        ingest: measured.ingest,
+        probe: measured.probe,
+        notes: measured.notes,
+    }
+}
+
+/// An error with its causes; one that repeats its cause's words is not written twice.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// How long the rest will take.
+struct Pace {
+    /// Estimates of the cells that are left, the next one last; `None` when any is not known.
+    left: Option<Vec<f64>>,
+    /// Of the cells that are done.
+    estimated_s: f64,
+    taken_s: f64,
+    /// A tenth of the whole estimate counts as if it had come true, so that the first cells do not say too much.
+    trusted_s: f64,
+}
+
+impl Pace {
+    fn new(estimates: impl Iterator<Item = Option<f64>>) -> Self {
+        let mut left: Option<Vec<f64>> = estimates.collect();
+        if let Some(left) = &mut left {
+            left.reverse();
+        }
+        let trusted_s = left.iter().flatten().sum::<f64>() / 10.0;
+        Self { left, estimated_s: 0.0, taken_s: 0.0, trusted_s }
+    }
+
+    fn done(&mut self, elapsed_s: f64) {
+        self.taken_s += elapsed_s;
+        self.estimated_s += self.left.as_mut().and_then(Vec::pop).unwrap_or(0.0);
+    }
+
+    fn left_s(&self) -> Option<f64> {
+        let sum: f64 = self.left.as_ref()?.iter().sum();
+        let (taken, estimated) = (self.taken_s + self.trusted_s, self.estimated_s + self.trusted_s);
+        Some(if sum > 0.0 { sum * taken / estimated } else { 0.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_what_cells_have_taken() {
+        let mut pace = Pace::new([2.0, 8.0, 10.0].into_iter().map(Some));
+        assert_eq!(pace.left_s(), Some(20.0));
+        pace.done(4.0);
+        assert_eq!(pace.left_s(), Some(18.0 * 6.0 / 4.0), "two trusted seconds, and two that became four");
+        pace.done(16.0);
+        assert_eq!(pace.left_s(), Some(10.0 * 22.0 / 12.0));
+        pace.done(20.0);
+        assert_eq!(pace.left_s(), Some(0.0));
+        let mut unknown = Pace::new([Some(1.0), None].into_iter());
+        unknown.done(1.0);
+        assert_eq!(unknown.left_s(), None);
+    }
+
+    #[test]
+    fn an_error_is_kept_with_its_causes_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("reading set")]
+        struct Outer(#[source] std::io::Error);
+        #[derive(Debug, thiserror::Error)]
+        #[error(transparent)]
+        struct Through(Outer);
+        let error = Through(Outer(std::io::Error::other("gone")));
+        assert_eq!(chain(&error), "reading set: gone");
+    }
+}

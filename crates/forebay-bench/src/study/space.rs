@@ -1,0 +1,109 @@
+//! Room for what a study writes, file system by file system.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use forebay_units::Bytes;
+
+use super::error::{Error, Result};
+use super::places::Places;
+use super::plan::CellPlan;
+use super::steps::{ProbeKind, Work};
+
+/// What a study writes to one file system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Space {
+    /// A folder on it.
+    pub path: PathBuf,
+    /// Data that is not there yet.
+    pub to_make: Bytes,
+    /// The largest file that a probe writes and removes again.
+    pub to_probe: Bytes,
+    /// What is free; `None` when that cannot be told.
+    pub available: Option<Bytes>,
+}
+
+impl Space {
+    /// What must be free at the same time.
+    pub fn needed(&self) -> Bytes {
+        self.to_make + self.to_probe
+    }
+
+    /// Whether it fits.
+    ///
+    /// # Errors
+    /// [`Error::Space`] when it does not.
+    pub fn check(&self) -> Result<()> {
+        match self.available {
+            Some(available) if available < self.needed() => {
+                Err(Error::Space { path: self.path.clone(), needed: self.needed(), available })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What these cells need on each file system.
+pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellPlan> + Clone) -> Vec<Space> {
+    let mut by_device: BTreeMap<u64, Space> = BTreeMap::new();
+    let mut at = |path: &Path, add: &dyn Fn(&mut Space)| {
+        let there = existing(path);
+        let device = there.metadata().map_or(0, |metadata| metadata.dev());
+        let new = || Space { path: path.to_owned(), to_make: Bytes(0), to_probe: Bytes(0), available: free(&there) };
+        add(by_device.entry(device).or_insert_with(new));
+    };
+    for wanted in places.to_make(cells.clone()) {
+        // The list comes last: with it, all is there.
+        if !wanted.dir.join(forebay_dataset::LIST).exists() {
+            let bytes = wanted.plan.expected_bytes();
+            at(&wanted.dir, &|space| space.to_make += bytes);
+        }
+    }
+    for cell in cells {
+        let Work::Probe(settings) = &cell.work else { continue };
+        if settings.modes.iter().any(|mode| *mode != ProbeKind::Files) {
+            let folder = places.folder_of(cell.work.tier());
+            at(&folder, &|space| space.to_probe = space.to_probe.max(settings.size));
+        }
+    }
+    by_device.into_values().collect()
+}
+
+/// The path, or the nearest folder above it that is there.
+fn existing(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
+}
+
+fn free(path: &Path) -> Option<Bytes> {
+    let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: the structure is plain integers, for which zeros are valid.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid C string, and a structure written by the call alone.
+    let code = unsafe { libc::statvfs(name.as_ptr(), &raw mut stat) };
+    (code == 0).then(|| Bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_both_sizes() {
+        let space = |available| Space { path: "out".into(), to_make: Bytes(3_000), to_probe: Bytes(4_000), available };
+        assert!(space(Some(Bytes(7_000))).check().is_ok());
+        assert!(space(None).check().is_ok(), "what is not known does not stop a run");
+        let error = space(Some(Bytes(6_999))).check().unwrap_err();
+        assert_eq!(error.to_string(), "out: 7.0 KB are needed and 7.0 KB are free");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_lies_where_its_parent_does() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(existing(&dir.path().join("a/b/c")), dir.path());
+        assert!(free(dir.path()).unwrap() > Bytes(0));
+    }
+}

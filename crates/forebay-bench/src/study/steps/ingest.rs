@@ -1,0 +1,167 @@
+//! The ingest step: a cell of it is one ingest run with one thread count.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_record::{Environment, Level};
+use forebay_storage::Profile;
+
+use super::value::{self, Refused};
+use super::{Beat, Failed, Measured};
+use crate::ingest::{self, Cache, Io, Plan, ThreadCount};
+
+/// What a cell may be told.
+pub(super) const NAMES: &[&str] = &[
+    "batch",
+    "batches",
+    "cold",
+    "dataset",
+    "io",
+    "prefetch",
+    "read_only",
+    "readers",
+    "seed",
+    "size",
+    "threads",
+    "tier",
+];
+/// What can be asked of a measured cell.
+pub(super) const METRICS: &[&str] =
+    &["images_per_s", "mb_per_s", "cpu_s_per_1000", "wait_s", "wall_s", "efficiency", "speed_up"];
+
+/// An ingest cell's settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IngestSettings {
+    /// The dataset's name.
+    pub dataset: Option<String>,
+    /// The tier's name; without one the data is read where it lies.
+    pub tier: Option<String>,
+    /// Threads that make samples.
+    pub threads: ThreadCount,
+    /// Threads that only read.
+    pub readers: u64,
+    /// Samples a batch.
+    pub batch: u64,
+    /// Batches a repeat; one pass over the data without it.
+    pub batches: Option<u64>,
+    /// Batches made ahead.
+    pub prefetch: u64,
+    /// Read without decoding.
+    pub read_only: bool,
+    /// Evict before each repeat.
+    pub cold: bool,
+    /// How files are read.
+    pub io: Io,
+    /// Width and height of an image; 224 each without it, and tensor shards keep their own.
+    pub size: Option<(u32, u32)>,
+    /// Seed of the shuffle.
+    pub seed: u64,
+}
+
+impl IngestSettings {
+    /// The defaults of `forebay ingest`, and the study's seed.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            dataset: None,
+            tier: None,
+            threads: ThreadCount::Auto,
+            readers: 0,
+            batch: 64,
+            batches: None,
+            prefetch: 1,
+            read_only: false,
+            cold: false,
+            io: Io::Fixed(forebay_storage::Mode::Buffered),
+            size: None,
+            seed,
+        }
+    }
+
+    /// Sets one of [`NAMES`].
+    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
+        match name {
+            "batch" => self.batch = value::integer(level, 1..=1_000_000)?,
+            "batches" => self.batches = Some(value::integer(level, 1..=1_000_000_000)?),
+            "cold" => self.cold = value::flag(level)?,
+            "dataset" => self.dataset = Some(value::text(level)?.to_owned()),
+            "io" => self.io = io(level)?,
+            "prefetch" => self.prefetch = value::integer(level, 0..=10_000)?,
+            "read_only" => self.read_only = value::flag(level)?,
+            "readers" => self.readers = value::integer(level, 0..=1_024)?,
+            "seed" => self.seed = value::integer(level, 0..=i64::MAX as u64)?,
+            "size" => self.size = Some(value::pixels(level)?),
+            "threads" => self.threads = threads(level)?,
+            "tier" => self.tier = Some(value::text(level)?.to_owned()),
+            _ => return Err("not a setting of ingest".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Images of one repeat of a dataset with so many.
+    pub(crate) fn images_a_repeat(&self, n_samples: u64) -> u64 {
+        self.batches.map_or(n_samples, |n| n.saturating_mul(self.batch))
+    }
+
+    fn plan(&self, data: PathBuf, tier: Option<Profile>, rounds: (usize, usize)) -> Plan {
+        let (width, height) = self.size.unwrap_or((224, 224));
+        Plan {
+            data,
+            threads: vec![self.threads],
+            readers: self.readers as usize,
+            batch: self.batch as usize,
+            batches: self.batches,
+            prefetch: self.prefetch as usize,
+            read_only: self.read_only,
+            image: ImageSpec { width, height, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false },
+            resize_pixels: self.size.is_some(),
+            cache: if self.cold { Cache::Cold } else { Cache::Warm },
+            io: self.io,
+            tier,
+            map_shards: false,
+            warmups: rounds.0,
+            repeats: rounds.1,
+            seed: self.seed,
+            first_come: false,
+        }
+    }
+}
+
+/// Runs a cell: `rounds` are warm-ups and repeats.
+pub(super) fn run(
+    settings: &IngestSettings,
+    data: PathBuf,
+    tier: Option<Profile>,
+    rounds: (usize, usize),
+    observe: &mut dyn FnMut(Beat),
+    cancel: &AtomicBool,
+) -> Result<Measured, Failed> {
+    let plan = settings.plan(data, tier, rounds);
+    let mut tell = |event: ingest::Event| match event {
+        ingest::Event::Repeat { what } => observe(Beat::Repeat { what }),
+        ingest::Event::Advanced { images, bytes } => observe(Beat::Moved { images, bytes }),
+        ingest::Event::Started { .. } => {}
+    };
+    // Where and by which command it ran stands in the study's own head.
+    let record = ingest::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
+    let notes = record.notes;
+    match record.cells.into_iter().next() {
+        Some(cell) => Ok(Measured { ingest: Some(cell), probe: Vec::new(), notes }),
+        None => Err("no repeat was finished".into()),
+    }
+}
+
+fn threads(level: &Level) -> Result<ThreadCount, Refused> {
+    match level {
+        Level::Text(text) if text == "auto" => Ok(ThreadCount::Auto),
+        Level::Text(_) => Err(value::refuse(level, "a number from 1 to 1,024, or \"auto\"")),
+        number => value::integer(number, 1..=1_024).map(|n| ThreadCount::Fixed(n as usize)),
+    }
+}
+
+fn io(level: &Level) -> Result<Io, Refused> {
+    match value::text(level)? {
+        "auto" => Ok(Io::Auto),
+        text => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
+    }
+}

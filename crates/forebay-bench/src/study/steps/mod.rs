@@ -1,0 +1,204 @@
+//! What a cell does: one file a step, with the names and values it may be told.
+
+mod ingest;
+mod probe;
+mod value;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use forebay_record::{IngestCell, Level, ProbeCell, Step};
+
+pub use ingest::IngestSettings;
+pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
+
+use super::places::Places;
+use super::plan::{CellPlan, Plan};
+
+/// Why a cell failed.
+pub type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a cell measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// By the ingest step.
+    pub ingest: Option<IngestCell>,
+    /// By the probe step.
+    pub probe: Vec<ProbeCell>,
+    /// What a reader must know to understand the numbers.
+    pub notes: Vec<String>,
+}
+
+/// A sign of life of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Beat {
+    /// A repeat begins.
+    Repeat {
+        /// In words: "4 threads, repeat 2 of 5".
+        what: String,
+    },
+    /// Something was moved since the last time.
+    Moved {
+        /// Images delivered, or requests done.
+        images: u64,
+        /// Bytes moved.
+        bytes: u64,
+    },
+}
+
+/// What measures cells.
+///
+/// When `cancel` is set it comes back soon; what it then gives is dropped.
+pub trait Bench {
+    /// Measures a cell.
+    ///
+    /// # Errors
+    /// Whatever kept the cell from being measured; the study records it and goes on.
+    fn measure(
+        &mut self,
+        cell: &CellPlan,
+        observe: &mut dyn FnMut(Beat),
+        cancel: &AtomicBool,
+    ) -> Result<Measured, Failed>;
+}
+
+/// What a cell does, with all its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// The ingest micro-benchmark.
+    Ingest(IngestSettings),
+    /// The raw ceilings.
+    Probe(ProbeSettings),
+}
+
+impl Work {
+    pub(super) fn new(step: Step, seed: u64) -> Self {
+        match step {
+            Step::Ingest => Self::Ingest(IngestSettings::new(seed)),
+            Step::Probe => Self::Probe(ProbeSettings::new()),
+        }
+    }
+
+    /// Sets one of the step's [`names`].
+    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), String> {
+        match self {
+            Self::Ingest(settings) => settings.set(name, level),
+            Self::Probe(settings) => settings.set(name, level),
+        }
+    }
+
+    /// What contradicts itself or lacks something.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Ingest(_) => Ok(()),
+            Self::Probe(settings) => settings.check(),
+        }
+    }
+
+    /// The tier's name.
+    pub fn tier(&self) -> Option<&str> {
+        match self {
+            Self::Ingest(settings) => settings.tier.as_deref(),
+            Self::Probe(settings) => settings.tier.as_deref(),
+        }
+    }
+
+    /// The name of the dataset it reads or imitates.
+    pub fn dataset(&self) -> Option<&str> {
+        match self {
+            Self::Ingest(settings) => settings.dataset.as_deref(),
+            Self::Probe(settings) => settings.like.as_deref(),
+        }
+    }
+}
+
+/// The settings and factors a step knows.
+pub(super) fn names(step: Step) -> &'static [&'static str] {
+    match step {
+        Step::Ingest => ingest::NAMES,
+        Step::Probe => probe::NAMES,
+    }
+}
+
+/// The quantities a step's cells have, and the speed-up of them.
+pub(super) fn metrics(step: Step) -> &'static [&'static str] {
+    match step {
+        Step::Ingest => ingest::METRICS,
+        Step::Probe => probe::METRICS,
+    }
+}
+
+/// The real steps, on the places of a run.
+pub struct Steps<'a> {
+    plan: &'a Plan,
+    places: Places<'a>,
+}
+
+impl<'a> Steps<'a> {
+    /// Cells of the plan; data that is made lies in `data`.
+    pub fn new(plan: &'a Plan, data: &'a Path) -> Self {
+        Self { plan, places: Places::new(plan, data) }
+    }
+}
+
+impl Bench for Steps<'_> {
+    fn measure(
+        &mut self,
+        cell: &CellPlan,
+        observe: &mut dyn FnMut(Beat),
+        cancel: &AtomicBool,
+    ) -> Result<Measured, Failed> {
+        let profile = self.plan.profile_of(cell);
+        let data = self.places.data_of(cell);
+        match &cell.work {
+            Work::Ingest(settings) => {
+                let data = data.expect("a plan has no ingest cell without a dataset");
+                ingest::run(settings, data, profile, (cell.warmups, cell.repeats), observe, cancel)
+            }
+            Work::Probe(settings) => {
+                let (dir, like) = (self.places.folder_of(cell.work.tier()), data);
+                let request =
+                    ProbeRequest { settings, dir, like, profile, warmups: cell.warmups, repeats: cell.repeats };
+                probe::run(&request, observe, cancel)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_a_step_can_be_set_and_no_other() {
+        for step in [Step::Ingest, Step::Probe] {
+            for name in names(step) {
+                let tried = [
+                    Level::Integer(4096),
+                    Level::Integer(8),
+                    Level::Flag(true),
+                    Level::Text("auto".to_owned()),
+                    Level::Text("sync".to_owned()),
+                    Level::Text("random".to_owned()),
+                    Level::Text("4K/50".to_owned()),
+                ];
+                let set = |level: &Level| Work::new(step, 0).set(name, level).is_ok();
+                assert!(tried.iter().any(set), "{step:?} {name}");
+                assert!(!tried.iter().all(set), "{step:?} {name} takes anything");
+            }
+            assert!(Work::new(step, 0).set("colour", &Level::Integer(1)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_probe_that_contradicts_itself_is_refused() {
+        let mut work = Work::new(Step::Probe, 0);
+        work.set("mix", &Level::Text("4K/100".to_owned())).unwrap();
+        assert_eq!(work.check(), Ok(()));
+        work.set("like", &Level::Text("set".to_owned())).unwrap();
+        assert_eq!(work.check().unwrap_err(), "give mix or like, not both");
+        let mut work = Work::new(Step::Probe, 0);
+        work.set("mode", &Level::Text("files,random".to_owned())).unwrap();
+        assert!(work.check().unwrap_err().contains("give like"));
+    }
+}

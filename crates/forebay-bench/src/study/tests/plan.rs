@@ -1,0 +1,245 @@
+//! What a file may say, and what is refused before anything is run.
+
+use super::*;
+use crate::ingest::ThreadCount;
+use crate::study::{Error, Work};
+
+/// The small study with something else in place of a piece of it.
+fn refuse(from: &str, to: &str) -> (String, Option<String>) {
+    assert!(SMALL.contains(from), "{from}");
+    let spec = parse(&SMALL.replacen(from, to, 1)).unwrap();
+    let error = Plan::new(spec, Scale::Quick).unwrap_err();
+    (error.to_string(), error.hint())
+}
+
+#[track_caller]
+fn is_refused(from: &str, to: &str, said: &str, hint: Option<&str>) {
+    let (got, got_hint) = refuse(from, to);
+    assert_eq!((got.as_str(), got_hint.as_deref()), (said, hint));
+}
+
+#[test]
+fn a_factor_that_the_step_does_not_know_is_refused_with_the_nearest() {
+    is_refused(
+        "threads = [1, 2, 4]",
+        "thread = [1, 2, 4]",
+        "experiment \"all\", factors.thread: ingest has no setting \"thread\"",
+        Some("did you mean \"threads\"?"),
+    );
+    let (said, hint) = refuse("depth = [1, 8]", "threads = [1, 8]");
+    assert_eq!(said, "experiment \"one\", factors.threads: probe has no setting \"threads\"");
+    assert_eq!(hint.unwrap(), "it may be block, depth, engine, like, mix, mode, size, tier");
+}
+
+#[test]
+fn a_level_of_another_type_is_refused_with_its_key() {
+    let all = "experiment \"all\", factors.";
+    for (from, to, said) in [
+        (
+            "threads = [1, 2, 4]",
+            "threads = [1, \"many\"]",
+            "threads: \"many\": give a number from 1 to 1,024, or \"auto\"",
+        ),
+        ("threads = [1, 2, 4]", "threads = [0]", "threads: 0: give a whole number from 1 to 1,024"),
+        ("threads = [1, 2, 4]", "threads = [1.5]", "threads: 1.5: give a whole number from 1 to 1,024"),
+        ("threads = [1, 2, 4]", "threads = []", "threads: a factor needs at least one level"),
+        ("threads = [1, 2, 4]", "threads = { quick = [1], full = [] }", "threads: a factor needs at least one level"),
+        ("read_only = [false, true]", "read_only = [0, 1]", "read_only: 0: give true or false"),
+    ] {
+        is_refused(from, to, &format!("{all}{said}"), None);
+    }
+    let one = "experiment \"one\", factors.block: ";
+    let wanted = "give a size from 512 B to 1.07 GB, as \"1MiB\"";
+    is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"9TB\"]", &format!("{one}\"9TB\": {wanted}"), None);
+}
+
+#[test]
+fn absurd_sizes_are_refused() {
+    is_refused(
+        "path = \"set\"",
+        "make = \"imagenet\"\ncount = 99999999999",
+        "dataset \"set\", count: give at most 10000000 images",
+        None,
+    );
+    let many: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let levels = format!("threads = [{0}]\nbatch = [{0}]", many.join(","));
+    is_refused("threads = [1, 2, 4]", &levels, "experiment \"all\": the study has more than 100000 cells", None);
+    is_refused(
+        "dataset = \"set\"",
+        "dataset = \"set\"\nrepeats = 1000000",
+        "experiment \"all\", repeats: give a number from 1 to 10000",
+        None,
+    );
+}
+
+#[test]
+fn names_that_name_nothing_are_refused_with_the_nearest() {
+    is_refused(
+        "dataset = \"set\"",
+        "dataset = \"sett\"",
+        "cell all/read_only=false/threads=1: there is no dataset \"sett\"",
+        Some("did you mean \"set\"?"),
+    );
+    is_refused(
+        "threads = [1, 2, 4]",
+        "tier = [\"hdd\", \"hd\"]",
+        "cell all/read_only=false/tier=hd: there is no tier \"hd\"",
+        Some("did you mean \"hdd\"?"),
+    );
+    is_refused(
+        "dataset = \"set\"",
+        "",
+        "cell all/read_only=false/threads=1: it has no dataset to read: give one",
+        None,
+    );
+    is_refused(
+        "profile = \"hdd\"",
+        "profile = \"hhd\"",
+        "tier \"hdd\", profile: \"hhd\" is not one of hdd, ssd, optane, lustre",
+        Some("did you mean \"hdd\"?"),
+    );
+    is_refused(
+        "path = \"set\"",
+        "make = \"imagenett\"",
+        "dataset \"set\", make: \"imagenett\" is not one of imagenet, caltech101",
+        Some("did you mean \"imagenet\"?"),
+    );
+}
+
+#[test]
+fn contradictions_are_refused() {
+    is_refused(
+        "path = \"set\"",
+        "path = \"set\"\nmake = \"imagenet\"",
+        "dataset \"set\": give make or path, not both",
+        None,
+    );
+    is_refused(
+        "path = \"set\"",
+        "path = \"set\"\ncount = 3",
+        "dataset \"set\": count and seed are for data that is made",
+        None,
+    );
+    is_refused("path = \"set\"", "", "dataset \"set\": give make (imagenet, caltech101) or path", None);
+    is_refused("profile = \"hdd\"", "", "tier \"hdd\": give profile (hdd, ssd, optane, lustre) or path", None);
+    is_refused(
+        "profile = \"hdd\"",
+        "profile = \"hdd\"\npath = \"x\"",
+        "tier \"hdd\": give profile or path, not both",
+        None,
+    );
+    is_refused("name = \"one\"", "name = \"all\"", "experiment \"all\": the name is given twice", None);
+    is_refused(
+        "name = \"set\"",
+        "name = \"../set\"",
+        "dataset \"../set\": a name is made of letters, digits, hyphens, points and underscores",
+        None,
+    );
+    is_refused(
+        "threads = [1, 2, 4]",
+        "threads = [1, 2, 1]",
+        "cell all/read_only=false/threads=1: two cells have this id: a level is given twice",
+        None,
+    );
+    let settings = "read_only = [false, true]\n[experiment.settings]\nthreads = 4";
+    is_refused(
+        "read_only = [false, true]",
+        settings,
+        "experiment \"all\", settings.threads: it is a factor already",
+        None,
+    );
+}
+
+#[test]
+fn a_dataset_with_a_place_of_its_own_cannot_lie_on_a_tier_that_is_a_folder() {
+    let text = SMALL.replace("profile = \"hdd\"", "path = \"mnt\"").replace("threads = [1, 2, 4]", "tier = [\"hdd\"]");
+    let error = Plan::new(parse(&text).unwrap(), Scale::Quick).unwrap_err();
+    assert!(error.to_string().ends_with("the dataset lies at set and cannot lie on mnt too"), "{error}");
+    assert!(error.hint().unwrap().contains("make \"dataset\" the factor"));
+}
+
+#[test]
+fn rules_hold_for_their_cells_and_a_later_one_wins() {
+    let rules = "read_only = [false, true]
+        [experiment.settings]
+        batches = { quick = 9, full = 90 }
+        [[experiment.rule]]
+        when = { threads = 2 }
+        set = { batches = { quick = 5, full = 50 }, cold = true }
+        [[experiment.rule]]
+        when = { threads = 2, read_only = true }
+        set = { batches = 7 }";
+    let spec = parse(&SMALL.replacen("read_only = [false, true]", rules, 1)).unwrap();
+    let batches = |scale| -> Vec<(ThreadCount, u64, bool)> {
+        let plan = Plan::new(spec.clone(), scale).unwrap();
+        let of = |cell: &CellPlan| match &cell.work {
+            Work::Ingest(settings) => Some((settings.threads, settings.batches.unwrap(), settings.cold)),
+            Work::Probe(_) => None,
+        };
+        plan.cells.iter().filter_map(of).collect()
+    };
+    let of = |decoding: [u64; 3], reading: [u64; 3]| -> Vec<(ThreadCount, u64, bool)> {
+        let with =
+            |batches: [u64; 3]| [1, 2, 4].map(ThreadCount::Fixed).into_iter().zip(batches).zip([false, true, false]);
+        with(decoding).chain(with(reading)).map(|((threads, n), cold)| (threads, n, cold)).collect()
+    };
+    assert_eq!(batches(Scale::Quick), of([9, 5, 9], [9, 7, 9]));
+    assert_eq!(batches(Scale::Full), of([90, 50, 90], [90, 7, 90]));
+}
+
+#[test]
+fn rules_that_hold_for_nothing_are_refused() {
+    let rule = |text: &str| format!("read_only = [false, true]\n[[experiment.rule]]\n{text}");
+    let from = "read_only = [false, true]";
+    let said = "experiment \"all\", rule 1, when: threads has no level 3";
+    is_refused(from, &rule("when = { threads = 3 }\nset = { cold = true }"), said, Some("it may be 1, 2, 4"));
+    let said = "experiment \"all\", rule 1, when: experiment \"all\" has no factor \"tier\"";
+    is_refused(
+        from,
+        &rule("when = { tier = \"hdd\" }\nset = { cold = true }"),
+        said,
+        Some("it may be read_only, threads"),
+    );
+    let said = "experiment \"all\", rule 1, set.threads: it is a factor, whose levels a rule cannot change";
+    is_refused(from, &rule("when = { threads = 2 }\nset = { threads = 3 }"), said, None);
+    let said = "experiment \"all\", rule 1, set.cold: 1: give true or false";
+    is_refused(from, &rule("when = { threads = 2 }\nset = { cold = { quick = true, full = 1 } }"), said, None);
+}
+
+#[test]
+fn references_and_figures_speak_of_what_is_there() {
+    let with = |text: &str| format!("{text}\n[[dataset]]");
+    let reference = |change: (&str, &str)| {
+        let text = "[[reference]]\nexperiment = \"all\"\nmetric = \"speed_up\"\nat = { threads = 2 }\nvalue = 1.65\nsource = \"s\"";
+        with(&text.replace(change.0, change.1))
+    };
+    let refuse_reference = |change| refuse("[[dataset]]", &reference(change));
+    assert_eq!(refuse_reference(("\"all\"", "\"al\"")).0, "reference 1: there is no experiment \"al\"");
+    let (said, hint) = refuse_reference(("speed_up", "speedup"));
+    assert_eq!(said, "reference 1: experiment \"all\" measures no \"speedup\"");
+    assert_eq!(hint.unwrap(), "did you mean \"speed_up\"?");
+    assert_eq!(refuse_reference(("threads = 2", "threads = 16")).0, "reference 1: threads has no level 16");
+    assert_eq!(refuse_reference(("1.65", "nan")).0, "reference 1: value and within must be numbers above 0");
+    let figure = |text: &str| refuse("[[dataset]]", &with(&format!("[[figure]]\nid = \"f\"\ntitle = \"t\"\n{text}"))).0;
+    assert_eq!(figure("kind = \"bars\""), "figure \"f\": which experiment does it show?");
+    let said = figure("kind = \"bars\"\nexperiment = \"all\"\nx = \"tier\"");
+    assert_eq!(said, "figure \"f\": experiment \"all\" has no factor \"tier\"");
+}
+
+#[test]
+fn a_study_without_cells_is_refused() {
+    let error = Plan::new(parse("name = \"s\"\ntitle = \"t\"").unwrap(), Scale::Quick).unwrap_err();
+    assert!(matches!(error, Error::Plan { .. }));
+    assert_eq!(error.to_string(), "the study: it has no experiment, and so no cell");
+}
+
+#[test]
+fn a_tier_that_is_a_folder_must_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("mnt");
+    let plan = plan_of(&SMALL.replace("profile = \"hdd\"", &format!("path = \"{}\"", folder.display())));
+    let error = plan.check_folders().unwrap_err();
+    assert_eq!(error.to_string(), format!("tier \"hdd\": {} is not a folder that is there", folder.display()));
+    std::fs::create_dir(&folder).unwrap();
+    plan.check_folders().unwrap();
+}
