@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// the number of the signal that ended it; 127 when there is no such command, 126 when it cannot be run). Ctrl-C ends
     /// the command, or the watch when there is none.
     Watch(crate::watch::Args),
+    /// Run whole studies: many measurements from one file, resumable, with a report
+    #[command(subcommand)]
+    Study(crate::study::Command),
     /// Show records of earlier runs again
     Report(crate::report::Args),
     /// Bring up, take down and list emulated devices

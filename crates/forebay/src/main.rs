@@ -13,6 +13,7 @@ mod probe;
 mod progress;
 mod report;
 mod stop;
+mod study;
 mod tier;
 mod watch;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         cli::Command::Ingest(args) => ingest::run(args),
         cli::Command::Probe(args) => probe::run(args),
         cli::Command::Watch(args) => watch::run(args),
+        cli::Command::Study(command) => study::run(command),
         cli::Command::Report(args) => report::run(&args),
         cli::Command::Tier(command) => tier::run(command),
     };

@@ -1,0 +1,117 @@
+//! `forebay study run --dry-run`: what would be run, made and read, and how long that may take.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use forebay_bench::study::{DatasetSource, Estimate, Estimator, Places, Plan, Served, TierPlan, spaces};
+use forebay_units::{Bytes, count, format_seconds, group_digits};
+
+use super::about;
+use crate::output::{Outcome, print};
+
+pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
+    let places = Places::new(plan, data);
+    let estimator = Estimator::new(plan, &places);
+    let cells = count(plan.cells.len() as u64, "cell");
+    let mut text = format!("{} at the {} scale: {cells}\n\n", plan.spec.name, plan.scale.name());
+    let rows = experiments(plan, &estimator);
+    let total = sum(rows.iter().map(|row| row.1));
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, estimate) in rows.iter().chain([&("together".to_owned(), total)]) {
+        let _ = writeln!(text, "{name:<width$}  {}", describe(estimate));
+    }
+    text.push('\n');
+    text.push_str(&data_lines(plan, &places, &estimator));
+    plan.tiers.iter().for_each(|tier| text.push_str(&tier_line(tier)));
+    text.push_str(&space_lines(plan, &places));
+    let decode = format_seconds(estimator.decode_s());
+    let _ = writeln!(
+        text,
+        "Times are estimates from the tiers' profiles and from {decode} to decode an image of 112 KB, measured now; \
+         what lies between repeats comes on top, and so does the time of storage that has no profile."
+    );
+    print(&text)?;
+    Ok(Outcome::Met)
+}
+
+/// A row an experiment: its name with the cells and rounds, and the sum over its cells.
+fn experiments(plan: &Plan, estimator: &Estimator<'_>) -> Vec<(String, Estimate)> {
+    let row = |experiment: &forebay_record::ExperimentSpec| {
+        let cells: Vec<_> = plan.cells.iter().filter(|cell| cell.experiment == experiment.name).collect();
+        let estimate = sum(cells.iter().map(|cell| estimator.cell(cell)));
+        let (warmups, repeats) = (experiment.warmups.at(plan.scale), experiment.repeats.at(plan.scale));
+        let n = count(cells.len() as u64, "cell");
+        (format!("{} ({}): {n} × {warmups}+{repeats}", experiment.name, experiment.run.name()), estimate)
+    };
+    plan.spec.experiments.iter().map(row).collect()
+}
+
+/// The sum; of the seconds, of those that are known.
+fn sum(estimates: impl Iterator<Item = Estimate>) -> Estimate {
+    estimates.fold(Estimate::default(), |sum, one| Estimate {
+        images: sum.images + one.images,
+        read: sum.read + one.read,
+        written: sum.written + one.written,
+        seconds: match (sum.seconds, one.seconds) {
+            (None, other) | (other, None) => other,
+            (Some(a), Some(b)) => Some(a + b),
+        },
+    })
+}
+
+fn describe(estimate: &Estimate) -> String {
+    let mut parts = Vec::new();
+    if estimate.images > 0 {
+        parts.push(format!("{} images", group_digits(estimate.images)));
+    }
+    if estimate.read > Bytes(0) {
+        parts.push(format!("{} to read", estimate.read));
+    }
+    if estimate.written > Bytes(0) {
+        parts.push(format!("{} to write", estimate.written));
+    }
+    parts.push(match estimate.seconds {
+        Some(seconds) => format!("about {}", about(seconds)),
+        None => "time not known".to_owned(),
+    });
+    parts.join(", ")
+}
+
+fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> String {
+    let mut text = String::new();
+    for wanted in places.to_make(&plan.cells) {
+        let (name, dir) = (wanted.name, wanted.dir.display());
+        let (images, bytes) = (count(wanted.plan.count(), "image"), wanted.plan.expected_bytes());
+        let making = match wanted.dir.join(forebay_dataset::LIST).exists() {
+            true => "there already".to_owned(),
+            false => format!("to be made in about {}", about(estimator.making_s(&wanted))),
+        };
+        let _ = writeln!(text, "dataset {name}: {images}, about {bytes}, in {dir}, {making}");
+    }
+    for dataset in &plan.datasets {
+        let DatasetSource::Path(path) = &dataset.source else { continue };
+        let reading = plan.cells.iter().filter(|cell| cell.work.dataset() == Some(&dataset.name)).count();
+        let (name, path) = (&dataset.name, path.as_path());
+        let gone = if path.exists() { "" } else { ": it is not there, and these will fail" };
+        let _ = writeln!(text, "dataset {name}: {}, {}{gone}", path.display(), count(reading as u64, "cell"));
+    }
+    text
+}
+
+fn tier_line(tier: &TierPlan) -> String {
+    match &tier.served {
+        Served::Shaped(profile) => format!("tier {}: shaped in this process to {}\n", tier.name, profile.describe()),
+        Served::Folder(path) => format!("tier {}: the device under {}, as it is\n", tier.name, path.display()),
+    }
+}
+
+fn space_lines(plan: &Plan, places: &Places<'_>) -> String {
+    let mut text = String::new();
+    for space in spaces(places, &plan.cells) {
+        let free = space.available.map_or("–".to_owned(), |free| free.to_string());
+        let fits = if space.check().is_ok() { "" } else { ": it does not fit" };
+        let _ = writeln!(text, "space: {} needed at {}, {free} free{fits}", space.needed(), space.path.display());
+    }
+    text
+}

@@ -1,0 +1,141 @@
+//! `forebay study`: many measurements from one file.
+
+mod display;
+mod dry_run;
+mod report;
+mod run;
+mod show;
+
+use std::error::Error as _;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Subcommand, ValueEnum};
+use forebay_bench::study::{Error, Found, find};
+use forebay_record::StudySpec;
+
+use crate::output::Outcome;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Name the studies that are built in
+    List,
+    /// Say what a study asks, what it runs, and what others published
+    Show(show::Args),
+    /// Run a study, or go on with one; leaves a record of every cell and a report
+    Run(run::Args),
+}
+
+pub(crate) fn run(command: Command) -> Result<Outcome> {
+    match command {
+        Command::List => show::list(),
+        Command::Show(args) => show::run(&args),
+        Command::Run(args) => run::run(&args),
+    }
+}
+
+/// How much of a study is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scale {
+    /// Few bytes, the same structure: minutes
+    Quick,
+    /// As published: hours
+    Full,
+}
+
+impl From<Scale> for forebay_record::Scale {
+    fn from(scale: Scale) -> Self {
+        match scale {
+            Scale::Quick => Self::Quick,
+            Scale::Full => Self::Full,
+        }
+    }
+}
+
+/// A study by its name or file.
+fn found(name: &str) -> Result<Found> {
+    find(name).map_err(|error| explained(Some(name), error))
+}
+
+/// An error with its causes, the file it is of where there is one, and the hint on a line of its own.
+fn explained(file: Option<&str>, error: Error) -> anyhow::Error {
+    let of_file = matches!(error, Error::Syntax { .. } | Error::Plan { .. });
+    let mut text = match file {
+        Some(file) if of_file => format!("{file}: {error}"),
+        _ => error.to_string(),
+    };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    match error.hint() {
+        Some(hint) => anyhow!("{text}\nhint: {hint}"),
+        None => anyhow!(text),
+    }
+}
+
+/// Something of the study in another place than its file says.
+#[derive(Debug, Clone)]
+struct Elsewhere {
+    name: String,
+    path: PathBuf,
+}
+
+/// "hdd=/mnt/hdd".
+fn parse_elsewhere(text: &str) -> Result<Elsewhere, String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+            Ok(Elsewhere { name: name.to_owned(), path })
+        }
+        _ => Err("give NAME=DIR".to_owned()),
+    }
+}
+
+/// Puts tiers and datasets of a study elsewhere.
+fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewhere]) -> Result<()> {
+    for put in tiers {
+        let Some(tier) = spec.tiers.iter_mut().find(|tier| tier.name == put.name) else {
+            let known: Vec<&str> = spec.tiers.iter().map(|tier| tier.name.as_str()).collect();
+            bail!("--tier {}: the study has no such tier{}", put.name, listed(&known));
+        };
+        (tier.profile, tier.path) = (None, Some(put.path.clone()));
+    }
+    for put in datasets {
+        let Some(dataset) = spec.datasets.iter_mut().find(|dataset| dataset.name == put.name) else {
+            let known: Vec<&str> = spec.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
+            bail!("--dataset {}: the study has no such dataset{}", put.name, listed(&known));
+        };
+        (dataset.make, dataset.count, dataset.seed, dataset.path) = (None, None, 0, Some(put.path.clone()));
+    }
+    Ok(())
+}
+
+fn listed(known: &[&str]) -> String {
+    if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) }
+}
+
+/// A time that is not exact: "46 s", "1 min 46 s", "2 h 17 min".
+fn about(seconds: f64) -> String {
+    match seconds.round() as u64 {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3_600 => format!("{} min {} s", s / 60, s % 60),
+        s => format!("{} h {} min", s / 3_600, s / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_not_exact_has_two_units_at_most() {
+        for (seconds, text) in [(0.2, "0 s"), (59.6, "1 min 0 s"), (106.0, "1 min 46 s"), (8_220.0, "2 h 17 min")] {
+            assert_eq!(about(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! `forebay study run`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use forebay_bench::study::{
+    DATA, Error, Estimator, Folder, Outcome as Ended, Places, Plan, RECORD, Rest, Steps, make, spaces,
+};
+use forebay_record::{Environment, StudyHead};
+use forebay_units::{Bytes, count};
+
+use super::display::Display;
+use super::{Elsewhere, Scale, dry_run, explained, found, parse_elsewhere, put_elsewhere, report};
+use crate::output::{Outcome, print, remark};
+use crate::{progress, stop};
+
+/// The flags of `forebay study run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A built-in study's name, or a study's file
+    #[arg(value_name = "NAME|FILE")]
+    study: String,
+
+    /// How much of it
+    #[arg(long, value_enum, default_value = "quick")]
+    scale: Scale,
+
+    /// The run's folder, which must be new or empty; runs/NAME-TIME by default
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Go on with the run in the folder: cells that are done are not run again
+    #[arg(long, requires = "out")]
+    resume: bool,
+
+    /// Run cells again that failed
+    #[arg(long, requires = "resume")]
+    retry_failed: bool,
+
+    /// Where data is made, so that runs can share it; data in the run's folder by default
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Use a folder on a real device for a tier, instead of what the study says; may be repeated
+    #[arg(long, value_name = "NAME=DIR", value_parser = parse_elsewhere)]
+    tier: Vec<Elsewhere>,
+
+    /// Use this data for a dataset, instead of what the study says; may be repeated
+    #[arg(long, value_name = "NAME=PATH", value_parser = parse_elsewhere)]
+    dataset: Vec<Elsewhere>,
+
+    /// Say what would be run, made and read, and how long that may take; write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A run that is under way.
+struct Run<'a> {
+    args: &'a Args,
+    plan: &'a Plan,
+    out: PathBuf,
+    /// Where data is made.
+    data: PathBuf,
+    folder: Folder,
+    rest: Rest,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let mut spec = found(&args.study)?.spec;
+    put_elsewhere(&mut spec, &args.tier, &args.dataset)?;
+    let in_file = |error: Error| explained(Some(&args.study), error);
+    let plan = Plan::new(spec, args.scale.into()).map_err(in_file)?;
+    plan.check_folders().map_err(in_file)?;
+    if args.dry_run {
+        let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
+        return dry_run::show(&plan, &data);
+    }
+    let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
+    let ended = run.go();
+    // What is done is shown however it ended.
+    let page = report::write(&run.out);
+    let ended = ended.map_err(|error| explained(None, error))?;
+    run.conclude(ended, page?.as_deref())
+}
+
+impl<'a> Run<'a> {
+    fn open(args: &'a Args, plan: &'a Plan) -> forebay_bench::study::Result<Self> {
+        let environment = |data: &Path| forebay_bench::describe_environment(there(data), env!("CARGO_PKG_VERSION"));
+        let started = environment(Path::new(".")).started_at;
+        let out = out_of(args, plan, &started.replace(['-', ':'], ""));
+        let own = std::path::absolute(out.join(DATA)).unwrap_or_else(|_| out.join(DATA));
+        let given = args.data.as_ref().map(|data| std::path::absolute(data).unwrap_or_else(|_| data.clone()));
+        let data = given.clone().unwrap_or_else(|| own.clone());
+        let head = head_of(plan, environment(&data), &data);
+        if !args.resume {
+            let rest = Rest::whole(plan);
+            spaces(&Places::new(plan, &data), rest.cells_of(plan).collect::<Vec<_>>())
+                .iter()
+                .try_for_each(|space| space.check())?;
+            let folder = Folder::begin(&out, &head)?;
+            return Ok(Self { args, plan, out, data, folder, rest });
+        }
+        let (mut folder, run) = Folder::resume(&out, &head)?;
+        let data = given.unwrap_or_else(|| run.head.data.as_ref().map_or(own, PathBuf::from));
+        let rest = Rest::after(plan, &run, args.retry_failed);
+        if !rest.cells.is_empty() {
+            folder.append(&rest.resumed(environment(&data)))?;
+        }
+        Ok(Self { args, plan, out, data, folder, rest })
+    }
+
+    /// Makes the data and runs the cells.
+    fn go(&mut self) -> forebay_bench::study::Result<Ended> {
+        let plan = self.plan;
+        let places = Places::new(plan, &self.data);
+        for wanted in places.to_make(self.rest.cells_of(plan)) {
+            let bar = progress::items(0, "making");
+            let show = |now: forebay_dataset::Progress| {
+                bar.set_length(now.total);
+                bar.set_position(now.done);
+                bar.set_message(Bytes(now.bytes).to_string());
+            };
+            let made = make(&wanted, &show, stop::flag());
+            bar.finish_and_clear();
+            match made {
+                Err(Error::Data { source: forebay_dataset::Error::Cancelled, .. }) => break,
+                made => made?,
+            }
+        }
+        let estimator = Estimator::new(plan, &places);
+        let seconds = |cell: &_| estimator.cell(cell).seconds;
+        let mut steps = Steps::new(plan, &self.data);
+        let mut display = Display::new();
+        let mut observe = |event: forebay_bench::study::Event<'_>| display.show(event);
+        forebay_bench::study::run(plan, &self.rest, &mut self.folder, &mut steps, &seconds, &mut observe, stop::flag())
+    }
+
+    fn conclude(&self, ended: Ended, page: Option<&Path>) -> Result<Outcome> {
+        let (name, scale) = (&self.plan.spec.name, self.plan.scale.name());
+        let cells = count(ended.n_cells as u64, "cell");
+        let record = self.out.join(RECORD);
+        print(&format!(
+            "{name} ({scale}): {} of {cells} done, {} failed; {}\n",
+            ended.n_done,
+            ended.n_failed,
+            page.unwrap_or(&record).display()
+        ))?;
+        if ended.stopped {
+            remark(&format!("forebay: stopped; to go on: {}", self.resuming()));
+        } else if ended.n_failed > 0 {
+            remark(&format!("forebay: to run failed cells again: {} --retry-failed", self.resuming()));
+        }
+        let met = ended.n_done == ended.n_cells && ended.n_failed == 0;
+        Ok(if met { Outcome::Met } else { Outcome::Missed })
+    }
+
+    /// The command that goes on with this run.
+    fn resuming(&self) -> String {
+        let mut line = format!("forebay study run {} --scale {}", self.args.study, self.plan.scale.name());
+        for (flag, put) in [("--tier", &self.args.tier), ("--dataset", &self.args.dataset)] {
+            for put in put {
+                line.push_str(&format!(" {flag} {}={}", put.name, put.path.display()));
+            }
+        }
+        format!("{line} --out {} --resume", self.out.display())
+    }
+}
+
+fn out_of(args: &Args, plan: &Plan, time: &str) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/{}-{time}", plan.spec.name)))
+}
+
+fn head_of(plan: &Plan, environment: Environment, data: &Path) -> StudyHead {
+    plan.head(std::env::args().collect(), environment, data)
+}
+
+/// The path, or the nearest above it that is there.
+fn there(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."))
+}

@@ -1,0 +1,148 @@
+//! `forebay study list` and `forebay study show`: what a study is, before it is run.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use forebay_bench::study::{DatasetSource, Found, Plan, built_in};
+use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, StudySpec};
+use forebay_units::{Bytes, count};
+
+use super::{explained, found};
+use crate::output::{Outcome, print};
+
+/// The flags of `forebay study show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A built-in study's name, or a study's file
+    #[arg(value_name = "NAME|FILE")]
+    study: String,
+
+    /// Print the study's file, to be copied and changed
+    #[arg(long)]
+    toml: bool,
+}
+
+pub(super) fn list() -> Result<Outcome> {
+    let mut text = String::new();
+    for name in built_in() {
+        let Found { spec, .. } = found(name)?;
+        let _ = writeln!(text, "{name}: {}", spec.title);
+        for scale in [Scale::Quick, Scale::Full] {
+            let plan = Plan::new(spec.clone(), scale).map_err(|error| explained(Some(name), error))?;
+            let cells = count(plan.cells.len() as u64, "cell");
+            let _ = writeln!(text, "  {:<5}  {cells}, {}", scale.name(), made(&plan));
+        }
+    }
+    print(&text)?;
+    Ok(Outcome::Met)
+}
+
+/// The data that a plan makes, in words.
+fn made(plan: &Plan) -> String {
+    let plans = plan.datasets.iter().filter_map(|dataset| match &dataset.source {
+        DatasetSource::Make(plan) => Some(plan),
+        DatasetSource::Path(_) => None,
+    });
+    let (images, bytes) =
+        plans.fold((0, Bytes(0)), |(images, bytes), plan| (images + plan.count(), bytes + plan.expected_bytes()));
+    if images == 0 {
+        "no data to be made".to_owned()
+    } else {
+        format!("{} of {bytes} to be made", count(images, "image"))
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let Found { spec, text } = found(&args.study)?;
+    if args.toml {
+        print(&text)?;
+        return Ok(Outcome::Met);
+    }
+    let plans = [Scale::Quick, Scale::Full]
+        .map(|scale| Plan::new(spec.clone(), scale).map_err(|error| explained(Some(&args.study), error)));
+    let [quick, full] = plans;
+    print(&describe(&spec, &quick?, &full?))?;
+    Ok(Outcome::Met)
+}
+
+fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
+    let mut text = format!("{}: {}\n", spec.name, spec.title);
+    if let Some(source) = &spec.source {
+        let _ = writeln!(text, "after {source}");
+    }
+    if !spec.about.is_empty() {
+        let _ = writeln!(text, "\n{}", spec.about.trim());
+    }
+    text.push('\n');
+    for dataset in &spec.datasets {
+        let what = match (&dataset.make, &dataset.count, &dataset.path) {
+            (Some(make), Some(n), _) => {
+                format!("{make} images, made: {} quick, {} full", n.at(Scale::Quick), n.at(Scale::Full))
+            }
+            (Some(make), None, _) => format!("{make} images, made"),
+            (None, _, Some(path)) => path.display().to_string(),
+            (None, _, None) => String::new(),
+        };
+        let _ = writeln!(text, "dataset {}: {what}", dataset.name);
+    }
+    for note in quick.tier_notes() {
+        let _ = writeln!(text, "tier {}: {}, {}", note.name, note.kind.describe(), note.description);
+    }
+    for experiment in &spec.experiments {
+        text.push_str(&experiment_text(experiment, quick, full));
+    }
+    text.push_str(&references(spec));
+    text
+}
+
+fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> String {
+    let n = |plan: &Plan| plan.cells.iter().filter(|cell| cell.experiment == experiment.name).count();
+    let design = match experiment.design {
+        Design::Factorial => "all combinations",
+        Design::OneAtATime => "one factor at a time",
+    };
+    let mut text = format!(
+        "\nexperiment {} ({}): {} cells quick, {} full, {design}; {} repeats after {} warm-ups\n",
+        experiment.name,
+        experiment.run.name(),
+        n(quick),
+        n(full),
+        experiment.repeats.at(Scale::Full),
+        experiment.warmups.at(Scale::Full)
+    );
+    let list = |levels: &[Level]| levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    for (name, levels) in &experiment.factors {
+        let (few, all) = (list(levels.at(Scale::Quick)), list(levels.at(Scale::Full)));
+        let levels = if few == all { all } else { format!("{few} quick; {all} full") };
+        let _ = writeln!(text, "  {name}: {levels}");
+    }
+    for (name, value) in &experiment.settings {
+        let (few, all) = (value.at(Scale::Quick).to_string(), value.at(Scale::Full).to_string());
+        let value = if few == all { all } else { format!("{few} quick, {all} full") };
+        let _ = writeln!(text, "  {name} = {value}");
+    }
+    text
+}
+
+fn references(spec: &StudySpec) -> String {
+    let mut text = String::new();
+    for reference in &spec.references {
+        let at = |levels: &Levels| {
+            levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
+        };
+        let judged = match reference.within {
+            Some(within) => format!("ours within {:.0} %", within * 100.0),
+            None => "not judged".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "  {} {} {}: {} ({}; {judged})",
+            reference.experiment,
+            at(&reference.at),
+            reference.metric,
+            reference.value,
+            reference.source
+        );
+    }
+    if text.is_empty() { text } else { format!("\npublished values:\n{text}") }
+}
