@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use forebay_record::{ExperimentSpec, FigureKind, Level, Levels, Rule, Scale, Scaled, StudySpec};
+use forebay_record::{ExperimentSpec, FigureKind, Level, Levels, Rule, Scale, Scaled, Step, StudySpec};
 
 use super::error::{Error, Result};
 use super::nearest::suggest;
@@ -70,6 +70,12 @@ fn rounds(experiment: &ExperimentSpec) -> Result<()> {
         if SCALES.iter().any(|scale| !(least..=MAX_ROUNDS).contains(rounds.at(*scale))) {
             return Err(Error::plan(at(experiment, key), format!("give a number from {least} to {MAX_ROUNDS}")));
         }
+    }
+    if experiment.run == Step::Probe && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
+        return Err(Error::plan(
+            at(experiment, "warmups"),
+            "a probe leaves out its first run, no more and no less: give 1",
+        ));
     }
     Ok(())
 }

@@ -126,7 +126,8 @@ fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Es
         // How long random reads go on is the probe's own affair.
         return Estimate::default();
     }
-    let n_settings = (settings.blocks.len() * settings.depths.len() * settings.engines.len()) as u64;
+    let n_blocks = settings.blocks.as_ref().map_or(1, Vec::len);
+    let n_settings = (n_blocks * settings.depths.len() * settings.engines.as_ref().map_or(1, Vec::len)) as u64;
     let bytes = Bytes(settings.size.0.saturating_mul(rounds).saturating_mul(n_settings));
     let seconds = profile.map(|profile| {
         let s = |bytes_per_s: u64| bytes.0 as f64 / bytes_per_s as f64;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_dataset::{MakePlan, MakeSpec};
 use forebay_record::{
-    DatasetSpec, Environment, ExperimentSpec, Level, Levels, SCHEMA, Scale, Scaled, StudyHead, StudySpec, TierKind,
-    TierNote, TierSpec,
+    DatasetSpec, Engine, Environment, ExperimentSpec, Level, Levels, SCHEMA, Scale, Scaled, StudyHead, StudySpec,
+    TierKind, TierNote, TierSpec,
 };
 use forebay_storage::Profile;
 
@@ -95,12 +95,12 @@ impl Plan {
     /// [`Error::Plan`] with the place in the file, and what was probably meant.
     pub fn new(spec: StudySpec, scale: Scale) -> Result<Self> {
         check::names(&spec)?;
+        spec.experiments.iter().try_for_each(check::experiment)?;
         let datasets = spec.datasets.iter().map(|dataset| dataset_plan(dataset, scale)).collect::<Result<_>>()?;
         let tiers = spec.tiers.iter().map(tier_plan).collect::<Result<_>>()?;
         check::figures_and_references(&spec)?;
         let mut plan = Self { spec, scale, datasets, tiers, cells: Vec::new() };
         for experiment in &plan.spec.experiments {
-            check::experiment(experiment)?;
             let cells = plan.cells_of(experiment)?;
             plan.cells.extend(cells);
         }
@@ -175,33 +175,36 @@ impl Plan {
 
     /// The dataset and the tier that a cell names are there, and go together.
     fn check_places(&self, id: &str, work: &Work) -> Result<()> {
-        let unknown = |what: &str, name: &str, all: Vec<&str>| Error::Plan {
-            place: format!("cell {id}"),
-            reason: format!("there is no {what} \"{name}\""),
-            hint: suggest(name, all),
-        };
+        let refused = |reason: String, hint| Error::Plan { place: format!("cell {id}"), reason, hint };
         let tier = match work.tier() {
             None => None,
-            Some(name) => Some(
-                self.tier(name)
-                    .ok_or_else(|| unknown("tier", name, self.tiers.iter().map(|tier| tier.name.as_str()).collect()))?,
-            ),
+            Some(name) => Some(self.tier(name).ok_or_else(|| {
+                let all = self.tiers.iter().map(|tier| tier.name.as_str());
+                refused(format!("there is no tier \"{name}\""), suggest(name, all))
+            })?),
         };
+        let served = tier.map(|tier| &tier.served);
+        if let (Work::Probe(settings), Some(Served::Shaped(_))) = (work, served)
+            && settings.engines.as_ref().is_some_and(|engines| engines.contains(&Engine::Uring))
+        {
+            return Err(refused("io_uring goes past an emulated tier: give engine sync or direct".to_owned(), None));
+        }
         let Some(name) = work.dataset() else {
             return match work {
-                Work::Ingest(_) => Err(Error::plan(format!("cell {id}"), "it has no dataset to read: give one")),
+                Work::Ingest(_) => Err(refused("it has no dataset to read: give one".to_owned(), None)),
                 Work::Probe(_) => Ok(()),
             };
         };
         let dataset = self.dataset(name).ok_or_else(|| {
-            unknown("dataset", name, self.datasets.iter().map(|dataset| dataset.name.as_str()).collect())
+            let all = self.datasets.iter().map(|dataset| dataset.name.as_str());
+            refused(format!("there is no dataset \"{name}\""), suggest(name, all))
         })?;
-        match (work, &dataset.source, tier.map(|tier| &tier.served)) {
-            (Work::Ingest(_), DatasetSource::Path(path), Some(Served::Folder(folder))) => Err(Error::Plan {
-                place: format!("cell {id}"),
-                reason: format!("the dataset lies at {} and cannot lie on {} too", path.display(), folder.display()),
-                hint: Some("make \"dataset\" the factor, with a dataset on each device".to_owned()),
-            }),
+        match (work, &dataset.source, served) {
+            (Work::Ingest(_), DatasetSource::Path(path), Some(Served::Folder(folder))) => {
+                let (path, folder) = (path.display(), folder.display());
+                let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
+                Err(refused(format!("the dataset lies at {path} and cannot lie on {folder} too"), Some(hint)))
+            }
             _ => Ok(()),
         }
     }
@@ -257,7 +260,7 @@ impl Plan {
             let (kind, description) = match &tier.served {
                 Served::Shaped(profile) => (TierKind::Shaped, profile.describe()),
                 Served::Folder(path) => {
-                    let on = crate::environment::file_system_of(path);
+                    let on = crate::describe_environment(path, "").data_file_system;
                     let on = on.map(|on| format!(", {on}")).unwrap_or_default();
                     (TierKind::Device, format!("{}{on}", path.display()))
                 }

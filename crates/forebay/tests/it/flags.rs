@@ -42,6 +42,9 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
         ("tier down", &[], 0),
         ("tier list", &[include_str!("tier.rs")], 1),
+        ("study list", &[], 0),
+        ("study show", &[include_str!("study.rs")], 1),
+        ("study run", &[include_str!("study.rs"), include_str!("study_resume.rs")], 8),
     ];
     let dir = Dir::new();
     for (command, tests, n_flags) in commands.iter().copied() {

@@ -180,7 +180,7 @@ mod tests {
                     Level::Text("auto".to_owned()),
                     Level::Text("sync".to_owned()),
                     Level::Text("random".to_owned()),
-                    Level::Text("4K/50".to_owned()),
+                    Level::Text("4K/30:8K/70".to_owned()),
                 ];
                 let set = |level: &Level| Work::new(step, 0).set(name, level).is_ok();
                 assert!(tried.iter().any(set), "{step:?} {name}");
@@ -192,13 +192,15 @@ mod tests {
 
     #[test]
     fn a_probe_that_contradicts_itself_is_refused() {
-        let mut work = Work::new(Step::Probe, 0);
-        work.set("mix", &Level::Text("4K/100".to_owned())).unwrap();
-        assert_eq!(work.check(), Ok(()));
-        work.set("like", &Level::Text("set".to_owned())).unwrap();
-        assert_eq!(work.check().unwrap_err(), "give mix or like, not both");
-        let mut work = Work::new(Step::Probe, 0);
-        work.set("mode", &Level::Text("files,random".to_owned())).unwrap();
-        assert!(work.check().unwrap_err().contains("give like"));
+        let probe = |mode: &str, with: &[&str]| {
+            let mut work = Work::new(Step::Probe, 0);
+            work.set("mode", &Level::Text(mode.to_owned())).unwrap();
+            with.iter().for_each(|name| work.set(name, &Level::Text("4K/100".to_owned())).unwrap());
+            work.check()
+        };
+        assert_eq!(probe("random,files", &["mix"]), Ok(()));
+        assert_eq!(probe("sequential", &[]), Ok(()));
+        assert_eq!(probe("random", &["mix", "like"]).unwrap_err(), "give mix or like, not both");
+        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix and like are for random requests"));
     }
 }

@@ -36,12 +36,12 @@ pub struct ProbeSettings {
     pub modes: Vec<ProbeKind>,
     /// Size of the file.
     pub size: Bytes,
-    /// Bytes a request.
-    pub blocks: Vec<Bytes>,
+    /// Bytes a request; without it the probe's own: 1 MiB sequentially, a mix at random.
+    pub blocks: Option<Vec<Bytes>>,
     /// Requests in flight.
     pub depths: Vec<u64>,
-    /// How it is done.
-    pub engines: Vec<Engine>,
+    /// How it is done; without it past the page cache, where that can be.
+    pub engines: Option<Vec<Engine>>,
     /// A mix of request sizes, as fio's `bssplit` writes it.
     pub mix: Option<String>,
     /// The dataset whose sizes are the mix.
@@ -72,9 +72,9 @@ impl ProbeSettings {
             tier: None,
             modes: vec![ProbeKind::Sequential],
             size: Bytes(5 << 30),
-            blocks: vec![Bytes(1 << 20)],
+            blocks: None,
             depths: vec![1],
-            engines: vec![Engine::Sync],
+            engines: None,
             mix: None,
             like: None,
         }
@@ -83,9 +83,9 @@ impl ProbeSettings {
     /// Sets one of [`NAMES`].
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match name {
-            "block" => self.blocks = value::list(level, |level| value::bytes(level, 512..=1 << 30))?,
-            "depth" => self.depths = value::list(level, |level| value::integer(level, 1..=4_096))?,
-            "engine" => self.engines = value::list(level, engine)?,
+            "block" => self.blocks = Some(value::list(level, block)?),
+            "depth" => self.depths = value::list(level, |level| value::integer(level, 1..=1_024))?,
+            "engine" => self.engines = Some(value::list(level, engine)?),
             "like" => self.like = Some(value::text(level)?.to_owned()),
             "mix" => self.mix = Some(mix(level)?),
             "mode" => self.modes = value::list(level, mode)?,
@@ -101,8 +101,8 @@ impl ProbeSettings {
         if self.mix.is_some() && self.like.is_some() {
             return Err("give mix or like, not both".to_owned());
         }
-        if self.modes.contains(&ProbeKind::Files) && self.like.is_none() {
-            return Err("the mode files needs a dataset to imitate: give like".to_owned());
+        if self.modes == [ProbeKind::Sequential] && (self.mix.is_some() || self.like.is_some()) {
+            return Err("mix and like are for random requests and files; sequential ones have block".to_owned());
         }
         Ok(())
     }
@@ -115,6 +115,11 @@ pub(super) fn run(
     _cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     Err(format!("{}: probe is not built in", request.dir.display()).into())
+}
+
+fn block(level: &Level) -> Result<Bytes, Refused> {
+    let block = value::bytes(level, 512..=1 << 30)?;
+    if block.0 % 512 == 0 { Ok(block) } else { Err(value::refuse(level, "a multiple of 512 bytes, as \"128KiB\"")) }
 }
 
 fn engine(level: &Level) -> Result<Engine, Refused> {
@@ -145,7 +150,7 @@ fn mix(level: &Level) -> Result<String, Refused> {
     };
     let shares: Option<Vec<u64>> = text.split(':').map(share).collect();
     match shares {
-        Some(shares) if shares.iter().sum::<u64>() <= 100 => Ok(text.to_owned()),
-        _ => Err(value::refuse(level, "sizes and shares in per cent, as \"4K/10:128K/90\"")),
+        Some(shares) if shares.iter().sum::<u64>() == 100 => Ok(text.to_owned()),
+        _ => Err(value::refuse(level, "sizes and shares that make 100 per cent, as \"4K/10:128K/90\"")),
     }
 }

@@ -227,6 +227,18 @@ fn references_and_figures_speak_of_what_is_there() {
 }
 
 #[test]
+fn a_probe_that_cannot_be_is_refused() {
+    let warmups = "run = \"probe\"\nwarmups = 0";
+    let said = "experiment \"one\", warmups: a probe leaves out its first run, no more and no less: give 1";
+    is_refused("run = \"probe\"", warmups, said, None);
+    let settings = "depth = [1, 8]\nengine = [\"direct\", \"uring\"]\ntier = [\"hdd\"]";
+    let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring goes past an emulated tier: give engine sync or direct";
+    is_refused("depth = [1, 8]", settings, said, None);
+    let said = "experiment \"one\", factors.block: \"1MB\": give a multiple of 512 bytes, as \"128KiB\"";
+    is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"1MB\"]", said, None);
+}
+
+#[test]
 fn a_study_without_cells_is_refused() {
     let error = Plan::new(parse("name = \"s\"\ntitle = \"t\"").unwrap(), Scale::Quick).unwrap_err();
     assert!(matches!(error, Error::Plan { .. }));

@@ -1,0 +1,110 @@
+//! Studies that cannot be run are refused before anything is made, with the place and what was probably meant.
+
+use crate::dir::Dir;
+use crate::study::{TINY, with_tiny};
+
+/// What is said of the tiny study with something else in place of a piece of it.
+fn refused(dir: &Dir, from: &str, to: &str) -> String {
+    assert!(TINY.contains(from), "{from}");
+    dir.write("tiny.toml", TINY.replacen(from, to, 1));
+    let said = dir.refused("study run tiny.toml --out out");
+    assert_eq!(dir.refused("study run tiny.toml --out out --dry-run"), said);
+    assert_eq!(dir.refused("study show tiny.toml"), said);
+    assert!(!dir.path("out").exists(), "nothing was begun");
+    said
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_place_and_the_nearest() {
+    let dir = with_tiny();
+    assert_eq!(
+        refused(&dir, "repeats = 2", "repeat = 2"),
+        "forebay: tiny.toml: line 19, column 1: unknown key \"repeat\"\nhint: did you mean \"repeats\"?\n"
+    );
+    assert_eq!(
+        refused(&dir, "threads = [1, 2]", "thread = [1, 2]"),
+        "forebay: tiny.toml: experiment \"read\", factors.thread: ingest has no setting \"thread\"\n\
+         hint: did you mean \"threads\"?\n"
+    );
+}
+
+#[test]
+fn a_value_of_another_type_is_refused_with_its_key() {
+    let dir = with_tiny();
+    assert_eq!(
+        refused(&dir, "seed = 3", "seed = -3"),
+        "forebay: tiny.toml: line 4, column 8: invalid value: integer \"-3\", expected u64\n"
+    );
+    assert_eq!(
+        refused(&dir, "batch = 4", "batch = \"four\""),
+        "forebay: tiny.toml: experiment \"read\", settings.batch: \"four\": give a whole number from 1 to 1,000,000\n"
+    );
+    assert_eq!(
+        refused(&dir, "repeats = 2", "repeats = { quick = 2 }"),
+        "forebay: tiny.toml: line 19, column 11: this value has another type, or is not { quick = …, full = … } of that type\n"
+    );
+}
+
+#[test]
+fn names_that_name_nothing_are_refused() {
+    let dir = with_tiny();
+    assert_eq!(
+        refused(&dir, "dataset = \"set\"", "dataset = \"sett\""),
+        "forebay: tiny.toml: cell read/read_only=false/threads=1: there is no dataset \"sett\"\n\
+         hint: did you mean \"set\"?\n"
+    );
+    assert_eq!(
+        refused(&dir, "tier = \"disk\"", "tier = \"disc\""),
+        "forebay: tiny.toml: cell read/read_only=false/threads=1: there is no tier \"disc\"\n\
+         hint: did you mean \"disk\"?\n"
+    );
+    assert_eq!(
+        refused(&dir, "at = { threads = 2", "at = { threads = 16"),
+        "forebay: tiny.toml: reference 1: threads has no level 16\nhint: it may be 1, 2\n"
+    );
+}
+
+#[test]
+fn absurd_sizes_are_refused() {
+    let dir = with_tiny();
+    assert_eq!(
+        refused(&dir, "quick = 12", "quick = 99999999999"),
+        "forebay: tiny.toml: dataset \"set\", count: give at most 10000000 images\n"
+    );
+    let many: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let said = refused(&dir, "threads = [1, 2]", &format!("threads = [{0}]\nprefetch = [{0}]", many.join(",")));
+    assert_eq!(said, "forebay: tiny.toml: experiment \"read\": the study has more than 100000 cells\n");
+}
+
+#[test]
+fn more_data_than_there_is_room_for_is_refused_before_anything_is_made() {
+    let dir = with_tiny();
+    // A million million bytes: a terabyte of the larger profile.
+    let study = TINY.replace("make = \"caltech101\"", "make = \"imagenet\"").replace("quick = 12", "quick = 10000000");
+    dir.write("tiny.toml", study);
+    let preview = dir.met("study run tiny.toml --out out --dry-run");
+    let fits = !preview.contains(": it does not fit\n");
+    if fits {
+        crate::dir::not_run("more than a terabyte is free here");
+        return;
+    }
+    let said = dir.refused("study run tiny.toml --out out");
+    assert!(said.contains(" are needed and ") && said.contains(" are free\nhint: give a --data elsewhere"), "{said}");
+    assert!(!dir.path("out").exists());
+}
+
+#[test]
+fn a_study_that_is_not_there_is_named() {
+    let dir = Dir::new();
+    assert_eq!(
+        dir.refused("study run chien2018"),
+        "forebay: there is no study \"chien2018\", built in or as a file\n\
+         hint: did you mean \"chien-2018\"? forebay study list names those that are built in\n"
+    );
+    let said = dir.refused("study show gone.toml");
+    assert_eq!(said, "forebay: cannot read gone.toml: No such file or directory (os error 2)\n");
+    dir.write("not.toml", b"\xff\xfe");
+    assert!(dir.refused("study run not.toml").starts_with("forebay: cannot read not.toml: "));
+    dir.write("empty.toml", "");
+    assert_eq!(dir.refused("study run empty.toml"), "forebay: empty.toml: line 1, column 1: missing field \"name\"\n");
+}

@@ -1,0 +1,167 @@
+//! Studies that are killed, stopped or out of room: what is done stays, and `--resume` does the rest.
+
+use std::collections::BTreeSet;
+
+use crate::dir::Dir;
+use crate::disk::with_mount;
+use crate::process::Running;
+use crate::study::{IDS, TINY, cells, ids, lines, sorted, with_tiny};
+
+/// The tiny study with cells of about half a second.
+fn with_slow_cells() -> Dir {
+    let dir = Dir::with_set();
+    let study = TINY.replace("make = \"caltech101\"\ncount = { quick = 12, full = 16 }", "path = \"set\"");
+    dir.write("tiny.toml", study);
+    dir
+}
+
+fn n_lines(dir: &Dir) -> usize {
+    std::fs::read_to_string(dir.path("out/record.jsonl")).map_or(0, |text| text.matches('\n').count())
+}
+
+const RUN: &str = "study run tiny.toml --out out";
+
+#[test]
+fn a_killed_study_goes_on_without_a_cell_lost_or_run_twice() {
+    let whole = with_slow_cells();
+    assert_eq!(whole.run(RUN).code, Some(0));
+    let order: Vec<String> = ids(&cells(&whole, "out")).into_iter().map(str::to_owned).collect();
+    for n_cells in 0..4 {
+        let dir = with_slow_cells();
+        let mut running = Running::start(&dir, RUN);
+        running.wait_until("the cell", |_| n_lines(&dir) > n_cells);
+        running.signal(libc::SIGKILL);
+        assert_eq!(running.finish().code, None);
+        // A kill may also come in the middle of a line.
+        let before = cells(&dir, "out");
+        assert!(before.len() >= n_cells);
+        dir.edit("out/record.jsonl", |bytes| bytes.extend_from_slice(b"{\"line\":\"cell\",\"id\":\"re"));
+        let done = dir.run(&format!("{RUN} --resume"));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let after = cells(&dir, "out");
+        assert_eq!(ids(&after), order, "after a kill with {} cells done", before.len());
+        assert_eq!(after[..before.len()], before, "what was done is as it was");
+        let resumed: Vec<_> = lines(&dir, "out").into_iter().filter(|line| line["line"] == "resumed").collect();
+        assert_eq!(resumed.len(), 1);
+        assert_eq!(resumed[0]["n_done"], before.len());
+    }
+}
+
+#[test]
+fn a_stopped_study_drops_the_cell_at_work_and_says_how_to_go_on() {
+    let dir = with_slow_cells();
+    let mut running = Running::start(&dir, RUN);
+    running.wait_until("the second cell", |_| n_lines(&dir) > 1);
+    running.signal(libc::SIGINT);
+    let done = running.finish();
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let n_done = cells(&dir, "out").len();
+    assert!((1..4).contains(&n_done), "{n_done} cells");
+    assert!(done.stdout.starts_with(&format!("tiny (quick): {n_done} of 4 cells done, 0 failed; ")), "{}", done.stdout);
+    let how = "forebay: stopped; to go on: forebay study run tiny.toml --scale quick --out out --resume\n";
+    assert!(done.stderr.ends_with(how), "{}", done.stderr);
+    let done = dir.run("study run tiny.toml --scale quick --out out --resume");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.stderr.lines().count(), 4 - n_done, "only the rest is run: {}", done.stderr);
+    assert_eq!(sorted(ids(&cells(&dir, "out"))), IDS);
+}
+
+#[test]
+fn a_study_stopped_while_its_data_is_made_goes_on_with_that() {
+    let dir = with_tiny();
+    dir.write("tiny.toml", TINY.replace("quick = 12", "quick = 600").replace("batch = 4", "batch = 4\nbatches = 2"));
+    let mut running = Running::start(&dir, RUN);
+    let first = "out/data/caltech101-600-seed0/class_001/class_001_000000.jpg";
+    running.wait_until("the first image", |_| dir.path(first).exists());
+    running.signal(libc::SIGINT);
+    let done = running.finish();
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.starts_with("tiny (quick): 0 of 4 cells done, 0 failed; "), "{}", done.stdout);
+    assert!(!dir.path("out/data/caltech101-600-seed0/list.txt").exists(), "it was not finished");
+    assert_eq!(dir.run(&format!("{RUN} --resume")).code, Some(0));
+    assert_eq!(cells(&dir, "out").len(), 4);
+    assert_eq!(dir.images("out/data/caltech101-600-seed0").len(), 600);
+}
+
+#[test]
+fn a_resumed_study_finds_its_data_where_it_was_made() {
+    let dir = with_tiny();
+    dir.write("tiny.toml", TINY.replace("threads = [1, 2]", "threads = [1, 2, 3]"));
+    let mut running = Running::start(&dir, &format!("{RUN} --data shared"));
+    running.wait_until("the first cell", |_| n_lines(&dir) > 1);
+    running.signal(libc::SIGKILL);
+    running.finish();
+    assert_eq!(dir.run(&format!("{RUN} --resume")).code, Some(0));
+    assert_eq!(cells(&dir, "out").len(), 6);
+    assert!(!dir.path("out/data").exists(), "no second set was made");
+}
+
+#[test]
+fn a_folder_that_holds_something_is_refused_with_what_to_do() {
+    let dir = with_tiny();
+    assert_eq!(dir.run(RUN).code, Some(0));
+    let before = dir.tree("out");
+    let hint = "hint: --resume goes on with the run there; or give another --out";
+    assert_eq!(dir.refused(RUN), format!("forebay: out: the folder is not empty\n{hint}\n"));
+    let said = dir.refused(&format!("{RUN} --resume --scale full"));
+    let what = "out: the run there is of another plan: scale is \"quick\" there and \"full\" now";
+    assert_eq!(said, format!("forebay: {what}\nhint: give another --out, or the study and flags of the first run\n"));
+    dir.write("tiny.toml", TINY.replace("seed = 3", "seed = 4"));
+    assert!(dir.refused(&format!("{RUN} --resume")).contains("seed is 3 there and 4 now"));
+    dir.write("mine/thesis.tex", "x");
+    let said = dir.refused("study run tiny.toml --out mine");
+    assert_eq!(said, "forebay: mine: the folder is not empty\nhint: give another --out\n");
+    assert_eq!(dir.refused("study run tiny.toml --out mine --resume"), said);
+    assert_eq!(dir.names("mine"), ["thesis.tex"]);
+    assert!(dir.refused("study run tiny.toml --resume").contains("--out"), "a run to go on with must be named");
+    assert_eq!(dir.tree("out"), before, "nothing was touched");
+}
+
+#[test]
+fn a_study_that_is_complete_has_nothing_left_to_run() {
+    let dir = with_tiny();
+    assert_eq!(dir.run(RUN).code, Some(0));
+    let before = dir.read("out/record.jsonl");
+    let done = dir.run(&format!("{RUN} --resume"));
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+    assert!(done.stdout.starts_with("tiny (quick): 4 of 4 cells done, 0 failed; "), "{}", done.stdout);
+    assert_eq!(dir.read("out/record.jsonl"), before);
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() {
+    let dir = with_slow_cells();
+    let mut running = Running::start(&dir, RUN);
+    running.wait_until("the record", |_| n_lines(&dir) > 0);
+    let said = dir.refused(&format!("{RUN} --resume"));
+    assert_eq!(said, "forebay: out: another process is running a study in this folder\n");
+    running.signal(libc::SIGKILL);
+    running.finish();
+}
+
+#[test]
+fn a_disk_that_fills_up_stops_the_study_and_room_lets_it_go_on() {
+    let dir = Dir::with_set();
+    let study = TINY
+        .replace("make = \"caltech101\"\ncount = { quick = 12, full = 16 }", "path = \"set\"")
+        .replace("repeats = 2", "repeats = 40")
+        .replace("batch = 4", "batch = 1\nbatches = 1");
+    dir.write("tiny.toml", study);
+    // A cell's line takes about 25 KB: one or two of them fit.
+    let script = "head -c 960K /dev/zero > small/filler
+        $forebay study run tiny.toml --out small/run; echo status $?
+        rm small/filler
+        $forebay study run tiny.toml --out small/run --resume; echo status $?
+        cp small/run/record.jsonl record.jsonl";
+    let Some(done) = with_mount(&dir, "mount -t tmpfs -o size=1m none small", script) else { return };
+    assert!(done.stdout.starts_with("status 2\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{done:?}");
+    assert!(done.stdout.ends_with("status 0\n"), "{done:?}");
+    let said = "forebay: cannot append to small/run/record.jsonl: No space left on device (os error 28)\n\
+                hint: make room, and go on with --resume\n";
+    assert!(done.stderr.contains(said), "{}", done.stderr);
+    std::fs::create_dir(dir.path("kept")).unwrap();
+    std::fs::rename(dir.path("record.jsonl"), dir.path("kept/record.jsonl")).unwrap();
+    let all = cells(&dir, "kept");
+    assert_eq!(sorted(ids(&all)), IDS);
+    assert_eq!(ids(&all).into_iter().collect::<BTreeSet<_>>().len(), 4, "none twice");
+}
