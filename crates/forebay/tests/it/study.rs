@@ -74,7 +74,7 @@ pub(crate) const IDS: [&str; 4] = [
     "read/read_only=true/threads=2",
 ];
 
-pub(crate) fn sorted<'a>(mut ids: Vec<&'a str>) -> Vec<&'a str> {
+pub(crate) fn sorted(mut ids: Vec<&str>) -> Vec<&str> {
     ids.sort_unstable();
     ids
 }
