@@ -25,8 +25,10 @@ pub use error::{Error, Result};
 pub use estimate::{Estimate, Estimator};
 pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD};
 pub use load::{Found, built_in, find, parse};
-pub use places::{Places, ToMake};
+pub use places::{Ground, LookDown, Places, ToMake};
 pub use plan::{CellPlan, DatasetPlan, DatasetSource, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
-pub use steps::{Beat, Bench, Failed, IngestSettings, Measured, ProbeKind, ProbeRequest, ProbeSettings, Steps, Work};
+pub use steps::{
+    Beat, Bench, Failed, IngestSettings, Measured, ProbeKind, ProbeRequest, ProbeSettings, Stage, Steps, Work,
+};

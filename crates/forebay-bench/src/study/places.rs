@@ -4,11 +4,26 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use forebay_dataset::MakePlan;
+use forebay_storage::Profile;
 
 use super::plan::{CellPlan, DatasetPlan, DatasetSource, Plan, Served};
 
 /// The folder that a study makes on a tier that is a folder itself.
 const ON_TIER: &str = "forebay-data";
+
+/// What a folder stands on: an emulated device that was brought up, or nothing of ours.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ground {
+    /// The device that this process has to emulate there.
+    pub shaped: Option<Profile>,
+    /// The device that the kernel emulates there.
+    pub kernel: Option<Profile>,
+    /// What the record should say of it.
+    pub notes: Vec<String>,
+}
+
+/// Looks what a folder stands on.
+pub type LookDown<'a> = &'a dyn Fn(&Path) -> Ground;
 
 /// The folders of a run.
 #[derive(Debug, Clone, Copy)]

@@ -15,6 +15,7 @@ use super::error::{Error, Result};
 use super::matrix::{self, MAX_CELLS};
 use super::nearest::suggest;
 use super::order::permutation;
+use super::places::LookDown;
 use super::steps::Work;
 
 /// The most images a study makes: eight times ImageNet.
@@ -221,7 +222,13 @@ impl Plan {
     }
 
     /// The first line of a run's record.
-    pub fn head(&self, command_line: Vec<String>, environment: Environment, data: &Path) -> StudyHead {
+    pub fn head(
+        &self,
+        command_line: Vec<String>,
+        environment: Environment,
+        data: &Path,
+        look_down: LookDown<'_>,
+    ) -> StudyHead {
         StudyHead {
             schema: SCHEMA.to_owned(),
             command: "study".to_owned(),
@@ -230,7 +237,7 @@ impl Plan {
             spec: self.spec.clone(),
             scale: self.scale,
             n_cells: self.cells.len() as u64,
-            tiers: self.tier_notes(),
+            tiers: self.tier_notes(look_down),
             data: Some(data.display().to_string()),
             notes: Vec::new(),
         }
@@ -255,14 +262,21 @@ impl Plan {
     }
 
     /// What stands behind each tier, for the record.
-    pub fn tier_notes(&self) -> Vec<TierNote> {
+    pub fn tier_notes(&self, look_down: LookDown<'_>) -> Vec<TierNote> {
         let note = |tier: &TierPlan| {
             let (kind, description) = match &tier.served {
                 Served::Shaped(profile) => (TierKind::Shaped, profile.describe()),
                 Served::Folder(path) => {
-                    let on = crate::describe_environment(path, "").data_file_system;
-                    let on = on.map(|on| format!(", {on}")).unwrap_or_default();
-                    (TierKind::Device, format!("{}{on}", path.display()))
+                    let ground = look_down(path);
+                    let (kind, what) = match (ground.kernel, ground.shaped) {
+                        (Some(profile), _) => (TierKind::Kernel, Some(profile.describe())),
+                        (None, Some(profile)) => (TierKind::Shaped, Some(profile.describe())),
+                        (None, None) => (TierKind::Device, crate::describe_environment(path, "").data_file_system),
+                    };
+                    (
+                        kind,
+                        what.map_or_else(|| path.display().to_string(), |what| format!("{what}, {}", path.display())),
+                    )
                 }
             };
             TierNote { name: tier.name.clone(), kind, description }

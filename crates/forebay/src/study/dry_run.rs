@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use forebay_bench::study::{DatasetSource, Estimate, Estimator, Places, Plan, Served, TierPlan, spaces};
+use forebay_bench::study::{DatasetSource, Estimate, Estimator, Places, Plan, spaces};
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
-use super::about;
+use super::{about, look_down};
 use crate::output::{Outcome, print};
 
 pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
@@ -23,7 +23,9 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     }
     text.push('\n');
     text.push_str(&data_lines(plan, &places, &estimator));
-    plan.tiers.iter().for_each(|tier| text.push_str(&tier_line(tier)));
+    for tier in plan.tier_notes(&look_down) {
+        let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
+    }
     text.push_str(&space_lines(plan, &places));
     let decode = format_seconds(estimator.decode_s());
     let _ = writeln!(
@@ -97,13 +99,6 @@ fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> St
         let _ = writeln!(text, "dataset {name}: {}, {}{gone}", path.display(), count(reading as u64, "cell"));
     }
     text
-}
-
-fn tier_line(tier: &TierPlan) -> String {
-    match &tier.served {
-        Served::Shaped(profile) => format!("tier {}: shaped in this process to {}\n", tier.name, profile.describe()),
-        Served::Folder(path) => format!("tier {}: the device under {}, as it is\n", tier.name, path.display()),
-    }
 }
 
 fn space_lines(plan: &Plan, places: &Places<'_>) -> String {

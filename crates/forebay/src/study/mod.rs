@@ -7,11 +7,11 @@ mod run;
 mod show;
 
 use std::error::Error as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
-use forebay_bench::study::{Error, Found, find};
+use forebay_bench::study::{Error, Found, Ground, find};
 use forebay_record::StudySpec;
 
 use crate::output::Outcome;
@@ -75,6 +75,16 @@ fn explained(file: Option<&str>, error: Error) -> anyhow::Error {
     match error.hint() {
         Some(hint) => anyhow!("{text}\nhint: {hint}"),
         None => anyhow!(text),
+    }
+}
+
+/// What a folder stands on: a tier of `forebay tier up`, or nothing of ours.
+fn look_down(path: &Path) -> Ground {
+    match crate::tier::ground(path) {
+        Ok(found) => Ground { shaped: found.shaped, kernel: found.kernel, notes: found.notes },
+        Err(error) => {
+            Ground { notes: vec![format!("whether it is a tier cannot be told: {error:#}")], ..Ground::default() }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use forebay_record::{Environment, StudyHead};
 use forebay_units::{Bytes, count};
 
 use super::display::Display;
-use super::{Elsewhere, Scale, dry_run, explained, found, parse_elsewhere, put_elsewhere, report};
+use super::{Elsewhere, Scale, dry_run, explained, found, look_down, parse_elsewhere, put_elsewhere, report};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
         }
         let estimator = Estimator::new(plan, &places);
         let seconds = |cell: &_| estimator.cell(cell).seconds;
-        let mut steps = Steps::new(plan, &self.data);
+        let mut steps = Steps::new(plan, &self.data, &look_down);
         let mut display = Display::new();
         let mut observe = |event: forebay_bench::study::Event<'_>| display.show(event);
         forebay_bench::study::run(plan, &self.rest, &mut self.folder, &mut steps, &seconds, &mut observe, stop::flag())
@@ -171,7 +171,7 @@ fn out_of(args: &Args, plan: &Plan, time: &str) -> PathBuf {
 }
 
 fn head_of(plan: &Plan, environment: Environment, data: &Path) -> StudyHead {
-    plan.head(std::env::args().collect(), environment, data)
+    plan.head(std::env::args().collect(), environment, data, &look_down)
 }
 
 /// The path, or the nearest above it that is there.

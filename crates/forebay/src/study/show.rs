@@ -7,7 +7,7 @@ use forebay_bench::study::{DatasetSource, Found, Plan, built_in};
 use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, StudySpec};
 use forebay_units::{Bytes, count};
 
-use super::{explained, found};
+use super::{explained, found, look_down};
 use crate::output::{Outcome, print};
 
 /// The flags of `forebay study show`.
@@ -85,7 +85,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
         };
         let _ = writeln!(text, "dataset {}: {what}", dataset.name);
     }
-    for note in quick.tier_notes() {
+    for note in quick.tier_notes(&look_down) {
         let _ = writeln!(text, "tier {}: {}, {}", note.name, note.kind.describe(), note.description);
     }
     for experiment in &spec.experiments {

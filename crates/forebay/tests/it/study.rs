@@ -173,7 +173,7 @@ fn a_tier_can_be_a_folder_on_a_real_device() {
     assert!(!dir.path("out/data").exists());
     let tier = &lines(&dir, "out")[0]["tiers"][0];
     assert_eq!(tier["kind"], "device");
-    assert!(tier["description"].as_str().unwrap().contains("/mnt, "), "{tier}");
+    assert!(tier["description"].as_str().unwrap().ends_with("/mnt"), "{tier}");
     assert!(cells(&dir, "out").iter().all(|cell| cell["ingest"]["tier"].is_null()), "nothing is emulated");
     let said = dir.refused("study run tiny.toml --tier disc=mnt");
     assert_eq!(said, "forebay: --tier disc: the study has no such tier; it has disk\n");
@@ -183,6 +183,22 @@ fn a_tier_can_be_a_folder_on_a_real_device() {
             && said.ends_with("/gone is not a folder that is there\n")
     );
     assert!(dir.refused("study run tiny.toml --tier disk").contains("give NAME=DIR"));
+}
+
+#[test]
+fn a_tier_that_was_brought_up_is_recognised() {
+    let dir = with_tiny();
+    assert_eq!(dir.run("tier up ssd --shaped").code, Some(0));
+    let listed: Value = serde_json::from_str(&dir.met("tier list --json -")).unwrap();
+    let path = listed["tiers"][0]["data"].as_str().unwrap();
+    ran(&dir, &format!("tiny.toml --out out --tier disk={path}"));
+    let tier = &lines(&dir, "out")[0]["tiers"][0];
+    assert_eq!(tier["kind"], "shaped");
+    assert!(tier["description"].as_str().unwrap().starts_with("ssd: 280.0 MB/s read, "), "{tier}");
+    for cell in cells(&dir, "out") {
+        assert_eq!((&cell["ingest"]["tier"], &cell["ingest"]["tier_kind"]), (&"ssd".into(), &"shaped".into()));
+        assert!(cell["notes"][0].as_str().unwrap().starts_with("the data lies on the tier ssd: "), "{cell}");
+    }
 }
 
 #[test]
@@ -206,7 +222,7 @@ fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
         " to read, about ",
         "dataset set: 12 images, about ",
         ", in out/data/caltech101-12-seed0, to be made in about ",
-        "tier disk: shaped in this process to hdd: 163.0 MB/s read, ",
+        "tier disk: shaped in this process, hdd: 163.0 MB/s read, ",
         "space: ",
         " free\n",
         "Times are estimates from the tiers' profiles and from ",

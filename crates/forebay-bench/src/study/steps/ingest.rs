@@ -5,10 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_record::{Environment, Level};
-use forebay_storage::Profile;
 
 use super::value::{self, Refused};
-use super::{Beat, Failed, Measured};
+use super::{Beat, Failed, Measured, Stage};
 use crate::ingest::{self, Cache, Io, Plan, ThreadCount};
 
 /// What a cell may be told.
@@ -103,7 +102,7 @@ impl IngestSettings {
         self.batches.map_or(n_samples, |n| n.saturating_mul(self.batch))
     }
 
-    fn plan(&self, data: PathBuf, tier: Option<Profile>, rounds: (usize, usize)) -> Plan {
+    fn plan(&self, data: PathBuf, on: Stage) -> Plan {
         let (width, height) = self.size.unwrap_or((224, 224));
         Plan {
             data,
@@ -117,26 +116,26 @@ impl IngestSettings {
             resize_pixels: self.size.is_some(),
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
-            tier,
+            tier: on.shaped,
+            kernel_tier: on.kernel,
             map_shards: false,
-            warmups: rounds.0,
-            repeats: rounds.1,
+            warmups: on.warmups,
+            repeats: on.repeats,
             seed: self.seed,
             first_come: false,
         }
     }
 }
 
-/// Runs a cell: `rounds` are warm-ups and repeats.
+/// Runs a cell.
 pub(super) fn run(
     settings: &IngestSettings,
     data: PathBuf,
-    tier: Option<Profile>,
-    rounds: (usize, usize),
+    on: Stage,
     observe: &mut dyn FnMut(Beat),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
-    let plan = settings.plan(data, tier, rounds);
+    let plan = settings.plan(data, on);
     let mut tell = |event: ingest::Event| match event {
         ingest::Event::Repeat { what } => observe(Beat::Repeat { what }),
         ingest::Event::Advanced { images, bytes } => observe(Beat::Moved { images, bytes }),

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use forebay_record::{IngestCell, Level, ProbeCell, Step};
+use forebay_storage::Profile;
 
 pub use ingest::IngestSettings;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
 
-use super::places::Places;
+use super::places::{LookDown, Places};
 use super::plan::{CellPlan, Plan};
 
 /// Why a cell failed.
@@ -132,12 +133,13 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
 pub struct Steps<'a> {
     plan: &'a Plan,
     places: Places<'a>,
+    look_down: LookDown<'a>,
 }
 
 impl<'a> Steps<'a> {
-    /// Cells of the plan; data that is made lies in `data`.
-    pub fn new(plan: &'a Plan, data: &'a Path) -> Self {
-        Self { plan, places: Places::new(plan, data) }
+    /// Cells of the plan; data that is made lies in `data`, and what folders stand on is found by `look_down`.
+    pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>) -> Self {
+        Self { plan, places: Places::new(plan, data), look_down }
     }
 }
 
@@ -148,21 +150,41 @@ impl Bench for Steps<'_> {
         observe: &mut dyn FnMut(Beat),
         cancel: &AtomicBool,
     ) -> Result<Measured, Failed> {
-        let profile = self.plan.profile_of(cell);
         let data = self.places.data_of(cell);
-        match &cell.work {
+        let dir = self.places.folder_of(cell.work.tier());
+        let stands_on = match &cell.work {
+            Work::Ingest(_) => (self.look_down)(data.as_deref().unwrap_or(&dir)),
+            Work::Probe(_) => (self.look_down)(&dir),
+        };
+        let on = Stage {
+            shaped: self.plan.profile_of(cell).or(stands_on.shaped),
+            kernel: stands_on.kernel,
+            warmups: cell.warmups,
+            repeats: cell.repeats,
+        };
+        let mut measured = match &cell.work {
             Work::Ingest(settings) => {
                 let data = data.expect("a plan has no ingest cell without a dataset");
-                ingest::run(settings, data, profile, (cell.warmups, cell.repeats), observe, cancel)
+                ingest::run(settings, data, on, observe, cancel)
             }
-            Work::Probe(settings) => {
-                let (dir, like) = (self.places.folder_of(cell.work.tier()), data);
-                let request =
-                    ProbeRequest { settings, dir, like, profile, warmups: cell.warmups, repeats: cell.repeats };
-                probe::run(&request, observe, cancel)
-            }
-        }
+            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observe, cancel),
+        }?;
+        measured.notes.extend(stands_on.notes);
+        Ok(measured)
     }
+}
+
+/// What a cell runs on, and how often.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The device that this process emulates.
+    pub shaped: Option<Profile>,
+    /// The device that the kernel emulates.
+    pub kernel: Option<Profile>,
+    /// Rounds that are not kept.
+    pub warmups: usize,
+    /// Rounds that are.
+    pub repeats: usize,
 }
 
 #[cfg(test)]

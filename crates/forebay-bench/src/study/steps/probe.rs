@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use forebay_record::{Engine, Level};
-use forebay_storage::Profile;
 use forebay_units::Bytes;
 
 use super::value::{self, Refused};
-use super::{Beat, Failed, Measured};
+use super::{Beat, Failed, Measured, Stage};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["block", "depth", "engine", "like", "mix", "mode", "size", "tier"];
@@ -57,12 +56,8 @@ pub struct ProbeRequest<'a> {
     pub dir: PathBuf,
     /// Where the dataset lies whose sizes are the mix.
     pub like: Option<PathBuf>,
-    /// The device to emulate.
-    pub profile: Option<Profile>,
-    /// Runs that are not kept.
-    pub warmups: usize,
-    /// Runs that are.
-    pub repeats: usize,
+    /// On which device, and how often; of the warm-ups there is one.
+    pub on: Stage,
 }
 
 impl ProbeSettings {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_record::{Environment, Scale, StudyCell, StudyHead, StudyRun};
 
-use super::{Beat, Bench, CellPlan, Failed, Folder, Measured, Outcome, Plan, RECORD, Rest, parse, run};
+use super::{Beat, Bench, CellPlan, Failed, Folder, Ground, Measured, Outcome, Plan, RECORD, Rest, parse, run};
 
 /// Two experiments, 2 × 3 and 1 + 1 + 1 cells.
 const SMALL: &str = r#"
@@ -48,7 +48,7 @@ fn plan_of(text: &str) -> Plan {
 }
 
 fn head_of(plan: &Plan) -> StudyHead {
-    plan.head(vec!["forebay".to_owned()], Environment::default(), Path::new("data"))
+    plan.head(vec!["forebay".to_owned()], Environment::default(), Path::new("data"), &|_| Ground::default())
 }
 
 /// A bench that notes what it is asked for, and fails or stops where it is told to.
