@@ -121,6 +121,14 @@ pub struct ProbeCell {
     pub samples: Vec<ProbeRepeat>,
 }
 
+impl ProbeCell {
+    /// Says that what was measured is a device throttled by the kernel.
+    pub fn on_kernel_tier(&mut self, name: &str) {
+        self.tier = Some(name.to_owned());
+        self.tier_kind = Some(TierKind::Kernel);
+    }
+}
+
 impl Cell for ProbeCell {
     const COMMAND: &'static str = "probe";
 }

@@ -1,5 +1,6 @@
 //! What the machine did meanwhile: one row a tick, one column a quantity.
 
+use forebay_units::parse_utc;
 use serde::{Deserialize, Serialize};
 
 /// A per-tick series, held by columns.
@@ -69,6 +70,33 @@ impl Series {
         self.late_s.get(row).is_some_and(|late| *late > self.interval_s / 2.0)
     }
 
+    /// Adds a later series at the end, as far behind this one's beginning as it began later. A column that only one of
+    /// the two has is unknown in the other.
+    pub fn append(&mut self, later: Self) {
+        if self.is_empty() {
+            *self = later;
+            return;
+        }
+        let began = |text: &str| parse_utc(text).map_or(0.0, |since| since.as_secs_f64());
+        // Where the clock was set back meanwhile, the later one follows at once.
+        let end = self.time_s.last().copied().unwrap_or(0.0);
+        let shift = (began(&later.started_at) - began(&self.started_at)).max(end);
+        let (n_before, n_later) = (self.time_s.len(), later.time_s.len());
+        self.time_s.extend(later.time_s.iter().map(|time| time + shift));
+        self.late_s.extend(later.late_s);
+        self.marks.extend(later.marks.into_iter().map(|mark| Mark { time_s: mark.time_s + shift, ..mark }));
+        for theirs in later.columns {
+            match self.columns.iter_mut().find(|ours| ours.name == theirs.name) {
+                Some(ours) => ours.values.extend(theirs.values),
+                None => {
+                    let unknown = vec![None; n_before];
+                    self.columns.push(Column { name: theirs.name, values: [unknown, theirs.values].concat() });
+                }
+            }
+        }
+        self.columns.iter_mut().for_each(|column| column.values.resize(n_before + n_later, None));
+    }
+
     /// Whether there is not a single row.
     pub fn is_empty(&self) -> bool {
         self.time_s.is_empty()
@@ -89,5 +117,34 @@ mod tests {
         assert_eq!(series.total("b.bytes_per_s"), None);
         let unknown = Series { time_s: vec![1.0], columns: vec![rate(&[None])], ..Series::default() };
         assert_eq!(unknown.total("a.bytes_per_s"), None, "unknown is not nothing");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(started_at: &str, name: &str, times: &[f64]) -> Series {
+        Series {
+            started_at: started_at.to_owned(),
+            interval_s: 1.0,
+            time_s: times.to_vec(),
+            late_s: vec![0.0; times.len()],
+            columns: vec![Column { name: name.to_owned(), values: times.iter().copied().map(Some).collect() }],
+            marks: vec![Mark { time_s: 0.5, what: name.to_owned() }],
+        }
+    }
+
+    #[test]
+    fn a_later_series_follows_after_the_gap_and_missing_columns_are_unknown() {
+        let mut all = Series::default();
+        all.append(series("2026-11-15T17:00:00Z", "a", &[1.0, 2.0]));
+        all.append(series("2026-11-15T17:01:00Z", "b", &[1.0]));
+        assert_eq!(all.time_s, [1.0, 2.0, 61.0]);
+        assert_eq!(all.values("a").unwrap(), [Some(1.0), Some(2.0), None]);
+        assert_eq!(all.values("b").unwrap(), [None, None, Some(1.0)]);
+        assert_eq!(all.marks[1], Mark { time_s: 60.5, what: "b".to_owned() });
+        all.append(series("2026-11-15T16:00:00Z", "a", &[1.0]));
+        assert_eq!(all.time_s[3], 62.0, "a clock that was set back does not make time go back");
     }
 }

@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use forebay_bench::ceiling::Load;
 use forebay_bench::probe::{Event, Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
 use forebay_dataset::{Control, InspectOptions, Progress};
+use forebay_observe::{Options, Sampler};
 use forebay_record::Engine;
 use forebay_storage::Profile;
 use forebay_units::{Bytes, format_seconds, group_digits};
@@ -15,7 +16,8 @@ use indicatif::ProgressBar;
 
 use crate::ceilings::{self, Ceilings, Name};
 use crate::output::{JsonTarget, Outcome, give, print, remark};
-use crate::{progress, stop};
+use crate::tier::Ground;
+use crate::{progress, stop, tier};
 
 const SIZE: u64 = 5 << 30;
 const BLOCK: u64 = 1 << 20;
@@ -102,26 +104,36 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    let ground = tier::ground(&args.target)?;
     if args.dry_run {
-        return preview(&args.into_plan()?);
+        return preview(&args.into_plan(&ground)?);
     }
     let json = args.json.as_deref().map(JsonTarget::from);
     json.as_ref().map_or(Ok(()), JsonTarget::check)?;
     let save = args.save.clone();
     save.as_ref().map_or(Ok(()), |_| ceilings::check())?;
-    let plan = args.into_plan()?;
+    let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
+    let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
     let mut observe = |event: Event| match event {
         Event::Remark { text } => remark(&format!("forebay: {text}")),
         Event::Started { bytes } => bar = progress::bytes(bytes),
-        Event::Run { what } => bar.set_message(what),
+        Event::Run { what } => {
+            sampler.mark(what.as_str());
+            bar.set_message(what);
+        }
         Event::Advanced { bytes } => bar.inc(bytes),
     };
     let record = forebay_bench::probe::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
-    let record = record?;
+    let mut record = record?;
+    record.series = Some(sampler.stop());
+    record.notes.extend(ground.notes);
+    if let Some(profile) = &ground.kernel {
+        record.cells.iter_mut().for_each(|cell| cell.on_kernel_tier(&profile.name));
+    }
     give(&forebay_report::probe(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
     match save {
@@ -172,7 +184,7 @@ fn estimate(plan: &Plan, preview: &Preview) -> String {
 }
 
 impl Args {
-    fn into_plan(self) -> Result<Plan> {
+    fn into_plan(self, ground: &Ground) -> Result<Plan> {
         let modes = self.modes()?;
         let length = std::fs::metadata(&self.target).ok().filter(|found| found.is_file()).map(|found| found.len());
         let blocks: Vec<u64> = self.block.iter().map(|block| block.0).collect();
@@ -191,7 +203,7 @@ impl Args {
             depths: self.depth,
             engines: Some(self.engine).filter(|engines| !engines.is_empty()),
             runs: self.runs as usize,
-            tier: self.tier,
+            tier: self.tier.or_else(|| ground.shaped.clone()),
             seed: SEED,
         };
         match &self.like {
@@ -206,7 +218,7 @@ impl Args {
                     plan.trees = vec![Tree::like(data, plan.size, SEED)?];
                 }
             }
-            None if plan.modes.files => plan.trees = trees(&plan.sizes, plan.size)?,
+            None if plan.modes.files => plan.trees = plan.sizes.trees(plan.size, SEED)?,
             None => {}
         }
         Ok(plan)
@@ -226,14 +238,6 @@ impl Args {
             }
             _ => Ok(modes),
         }
-    }
-}
-
-/// The trees of files that are not like a dataset.
-fn trees(sizes: &Sizes, total: u64) -> Result<Vec<Tree>> {
-    match sizes {
-        Sizes::Mix(mix) => Ok(vec![Tree::of_mix(mix, total, SEED)?]),
-        Sizes::Fixed(sizes) => sizes.iter().map(|size| Ok(Tree::of_one_size(*size, total)?)).collect(),
     }
 }
 

@@ -43,6 +43,19 @@ pub enum Sizes {
     Mix(Mix),
 }
 
+impl Sizes {
+    /// The trees of files of these sizes, `total` bytes of each.
+    ///
+    /// # Errors
+    /// When not a single file fits.
+    pub fn trees(&self, total: u64, seed: u64) -> Result<Vec<Tree>, Error> {
+        match self {
+            Self::Mix(mix) => Ok(vec![Tree::of_mix(mix, total, seed)?]),
+            Self::Fixed(sizes) => sizes.iter().map(|size| Tree::of_one_size(*size, total)).collect(),
+        }
+    }
+}
+
 /// The files of the mode `files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {

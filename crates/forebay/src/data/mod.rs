@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Subcommand;
 use forebay_dataset::{Control, Progress};
+use forebay_observe::{Options, Sampler, observe};
+use forebay_record::Series;
 use forebay_units::Bytes;
 use serde::Serialize;
 
@@ -63,6 +65,14 @@ pub(crate) struct LookArgs {
     json: Option<PathBuf>,
 }
 
+/// What was found, and what the machine did meanwhile.
+#[derive(Serialize)]
+struct Observed<T> {
+    #[serde(flatten)]
+    found: T,
+    series: Series,
+}
+
 impl LookArgs {
     /// Looks, and gives what was found as text and, where asked for, as JSON.
     fn look<T: Serialize>(
@@ -73,10 +83,12 @@ impl LookArgs {
     ) -> Result<T> {
         let json = self.json.as_deref().map(JsonTarget::from);
         json.as_ref().map_or(Ok(()), JsonTarget::check)?;
-        let found = with_progress(name, &self.work, |control| look(&self.path, control))?;
-        let json = json.as_ref().map(|target| Ok::<_, anyhow::Error>((target, to_json(&found)?))).transpose()?;
-        give(&text(&found), json)?;
-        Ok(found)
+        let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&self.path, control));
+        let (found, series) = observe(Options::default(), work);
+        let observed = Observed { found: found?, series: series? };
+        let json = json.as_ref().map(|target| Ok::<_, anyhow::Error>((target, to_json(&observed)?))).transpose()?;
+        give(&text(&observed.found), json)?;
+        Ok(observed.found)
     }
 }
 

@@ -4,6 +4,7 @@ mod display;
 mod dry_run;
 mod report;
 mod run;
+pub(crate) mod samples;
 mod show;
 
 use std::error::Error as _;

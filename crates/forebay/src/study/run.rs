@@ -10,6 +10,7 @@ use forebay_record::{Environment, StudyHead};
 use forebay_units::{Bytes, count};
 
 use super::display::Display;
+use super::samples::Samples;
 use super::{Elsewhere, Scale, dry_run, explained, found, look_down, parse_elsewhere, put_elsewhere, report};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         return dry_run::show(&plan, &data);
     }
     let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
-    let ended = run.go();
+    let ended = Samples::begin(&run.out).map(|samples| run.go(samples))?;
     // What is done is shown however it ended.
     let page = report::write(&run.out);
     let ended = ended.map_err(|error| explained(None, error))?;
@@ -110,7 +111,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes the data and runs the cells.
-    fn go(&mut self) -> forebay_bench::study::Result<Ended> {
+    fn go(&mut self, samples: Samples) -> forebay_bench::study::Result<Ended> {
         let plan = self.plan;
         let places = Places::new(plan, &self.data);
         for wanted in places.to_make(self.rest.cells_of(plan)) {
@@ -131,8 +132,14 @@ impl<'a> Run<'a> {
         let seconds = |cell: &_| estimator.cell(cell).seconds;
         let mut steps = Steps::new(plan, &self.data, &look_down);
         let mut display = Display::new();
-        let mut observe = |event: forebay_bench::study::Event<'_>| display.show(event);
-        forebay_bench::study::run(plan, &self.rest, &mut self.folder, &mut steps, &seconds, &mut observe, stop::flag())
+        let mut observe = |event: forebay_bench::study::Event<'_>| {
+            samples.mark(&event);
+            display.show(event);
+        };
+        let (rest, folder) = (&self.rest, &mut self.folder);
+        let ended = forebay_bench::study::run(plan, rest, folder, &mut steps, &seconds, &mut observe, stop::flag());
+        samples.end();
+        ended
     }
 
     fn conclude(&self, ended: Ended, page: Option<&Path>) -> Result<Outcome> {

@@ -1,13 +1,20 @@
 //! The probe step: a cell of it is one probe of one place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use forebay_record::{Engine, Level};
+use forebay_dataset::{Control, InspectOptions};
+use forebay_record::{Engine, Environment, Level};
 use forebay_units::Bytes;
 
 use super::value::{self, Refused};
 use super::{Beat, Failed, Measured, Stage};
+use crate::probe::{self, Mix, Modes, Plan, Sizes, Tree};
+
+/// Bytes a sequential request, as `forebay probe` has them.
+const BLOCK: u64 = 1 << 20;
+/// Seed of places, order and content.
+const SEED: u64 = 0;
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["block", "depth", "engine", "like", "mix", "mode", "size", "tier"];
@@ -106,10 +113,70 @@ impl ProbeSettings {
 /// Runs a cell.
 pub(super) fn run(
     request: &ProbeRequest<'_>,
-    _observe: &mut dyn FnMut(Beat),
-    _cancel: &AtomicBool,
+    observe: &mut dyn FnMut(Beat),
+    cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
-    Err(format!("{}: probe is not built in", request.dir.display()).into())
+    let plan = plan(request, cancel)?;
+    let mut tell = |event: probe::Event| match event {
+        probe::Event::Run { what } => observe(Beat::Repeat { what }),
+        probe::Event::Advanced { bytes } => observe(Beat::Moved { images: 0, bytes }),
+        // Remarks are among the notes too.
+        probe::Event::Started { .. } | probe::Event::Remark { .. } => {}
+    };
+    std::fs::create_dir_all(&plan.target)?;
+    // Where and by which command it ran stands in the study's own head.
+    let mut record = probe::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
+    if let Some(profile) = &request.on.kernel {
+        record.cells.iter_mut().for_each(|cell| cell.on_kernel_tier(&profile.name));
+    }
+    if record.cells.is_empty() {
+        return Err("no run was finished".into());
+    }
+    Ok(Measured { ingest: None, probe: record.cells, notes: record.notes })
+}
+
+fn plan(request: &ProbeRequest<'_>, cancel: &AtomicBool) -> Result<Plan, Failed> {
+    let settings = request.settings;
+    let of_blocks = settings.blocks.as_ref().map(|blocks| blocks.iter().map(|block| block.0).collect::<Vec<_>>());
+    let sizes = match (&settings.mix, &request.like, &of_blocks) {
+        (Some(mix), _, _) => Sizes::Mix(mix.parse::<Mix>()?),
+        (None, Some(data), _) => Sizes::Mix(mix_of(data, cancel)?),
+        (None, None, Some(blocks)) => Sizes::Fixed(blocks.clone()),
+        (None, None, None) => Sizes::Mix(Mix::of_images()),
+    };
+    let has = |kind| settings.modes.contains(&kind);
+    let mut plan = Plan {
+        target: request.dir.clone(),
+        modes: Modes {
+            sequential: has(ProbeKind::Sequential),
+            random: has(ProbeKind::Random),
+            files: has(ProbeKind::Files),
+        },
+        size: settings.size.0,
+        blocks: of_blocks.unwrap_or_else(|| vec![BLOCK]),
+        sizes,
+        trees: Vec::new(),
+        depths: settings.depths.iter().map(|depth| *depth as usize).collect(),
+        engines: settings.engines.clone(),
+        runs: request.on.warmups + request.on.repeats,
+        tier: request.on.shaped.clone(),
+        seed: SEED,
+    };
+    if plan.modes.files {
+        plan.trees = match &request.like {
+            Some(data) => vec![Tree::like(data, plan.size, SEED)?],
+            None => plan.sizes.trees(plan.size, SEED)?,
+        };
+    }
+    Ok(plan)
+}
+
+/// The mix of a dataset's sizes.
+fn mix_of(data: &Path, cancel: &AtomicBool) -> Result<Mix, Failed> {
+    let control = Control { threads: 0, cancel, progress: &|_| {} };
+    let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control)?;
+    let none = || format!("{}: there is not a single sound sample to take sizes from", data.display());
+    Ok(found.bssplit.ok_or_else(none)?.parse()?)
 }
 
 fn block(level: &Level) -> Result<Bytes, Refused> {
@@ -138,14 +205,8 @@ fn mode(level: &Level) -> Result<ProbeKind, Refused> {
 /// "4K/10:128K/90": sizes and their shares in per cent.
 fn mix(level: &Level) -> Result<String, Refused> {
     let text = value::text(level)?;
-    let share = |part: &str| {
-        let (size, share) = part.split_once('/')?;
-        let is_size = size.parse::<Bytes>().is_ok_and(|size| size.0 > 0);
-        share.parse::<u64>().ok().filter(|share| is_size && (1..=100).contains(share))
-    };
-    let shares: Option<Vec<u64>> = text.split(':').map(share).collect();
-    match shares {
-        Some(shares) if shares.iter().sum::<u64>() == 100 => Ok(text.to_owned()),
-        _ => Err(value::refuse(level, "sizes and shares that make 100 per cent, as \"4K/10:128K/90\"")),
+    match text.parse::<Mix>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(reason) => Err(value::refuse(level, &format!("sizes and shares, as \"4K/10:128K/90\" ({reason})"))),
     }
 }

@@ -1,0 +1,63 @@
+//! What the machine did while the study ran: a row a second, on the disk as it comes.
+//!
+//! A run writes `samples.csv`; going on with it writes `samples-2.csv` and so on, since the machine may have other disks by
+//! then. Together they are the run's series.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use forebay_bench::study::Event;
+use forebay_observe::{CsvSink, Options, Sampler};
+use forebay_record::Series;
+
+use crate::output::remark;
+
+/// Observes the machine until it is dropped.
+pub(super) struct Samples(Sampler);
+
+impl Samples {
+    /// Begins the next file of a run.
+    pub(super) fn begin(out: &Path) -> Result<Self> {
+        let path = (1..).map(|number| file(out, number)).find(|path| !path.exists());
+        let path = path.expect("there are more numbers than files");
+        let name = path.display().to_string();
+        let failed = format!("forebay: {name} ends here: ");
+        let sink = CsvSink::create(&path, move |error| remark(&format!("{failed}{error}")));
+        let sink = sink.with_context(|| format!("cannot write {name}"))?;
+        let options = Options { sink: Some(Box::new(sink)), ..Options::default() };
+        Ok(Self(Sampler::start(options).with_context(|| format!("cannot write {name}"))?))
+    }
+
+    /// Marks the cells.
+    pub(super) fn mark(&self, event: &Event<'_>) {
+        if let Event::Started { cell, .. } = event {
+            self.0.mark(cell.id.as_str());
+        }
+    }
+
+    /// Takes a last row.
+    pub(super) fn end(self) {
+        self.0.stop();
+    }
+}
+
+/// The series of a run's folder; `None` when it has none.
+pub(crate) fn read(out: &Path) -> Result<Option<Series>> {
+    let mut all = Series::default();
+    for path in (1..).map(|number| file(out, number)).take_while(|path| path.exists()) {
+        let name = || format!("cannot read {}", path.display());
+        let text = std::fs::read_to_string(&path).with_context(name)?;
+        // A run that was killed at once has a file without a header.
+        if text.contains('\n') {
+            all.append(Series::from_csv(&text).with_context(name)?);
+        }
+    }
+    Ok((!all.is_empty()).then_some(all))
+}
+
+fn file(out: &Path, number: usize) -> PathBuf {
+    match number {
+        1 => out.join("samples.csv"),
+        more => out.join(format!("samples-{more}.csv")),
+    }
+}
