@@ -20,6 +20,7 @@ mod clock;
 mod date;
 mod duration;
 mod histogram;
+mod interval;
 mod stats;
 mod text;
 
@@ -28,5 +29,6 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use date::{format_utc, parse_utc};
 pub use duration::{format_seconds, parse_duration};
 pub use histogram::Histogram;
+pub use interval::{RatioInterval, holm, ratio_interval};
 pub use stats::{Summary, median, quantile};
 pub use text::{ParseError, count, group_digits};
