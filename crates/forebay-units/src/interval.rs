@@ -166,6 +166,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Two sets, the confidence, and what comes of them: ratio, low, high, p.
+    type Known<'a> = (&'a [f64], &'a [f64], f64, [f64; 4]);
+
     fn assert_near(found: f64, wanted: f64) {
         assert!((found - wanted).abs() <= 1e-9 * wanted.abs(), "{found}, not {wanted}");
     }
@@ -191,7 +194,7 @@ mod tests {
     fn intervals_are_those_of_scipy() {
         // scipy.stats.ttest_ind(log(b), log(a), equal_var=False) and its confidence_interval, SciPy 1.17.1.
         let base = [100.0, 102.0, 98.0, 101.0, 99.0];
-        let known: [(&[f64], &[f64], f64, [f64; 4]); 4] = [
+        let known: [Known<'_>; 4] = [
             (
                 &base,
                 &[110.0, 108.0, 113.0, 109.0, 111.0],
