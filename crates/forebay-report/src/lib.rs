@@ -1,14 +1,50 @@
-//! Records and findings as text for people: terminal tables.
+//! Records and findings for people and programs: terminal tables, one self-contained HTML page, JSON, CSV.
 //!
-//! A report is made from a record alone, on any machine; it runs nothing and opens nothing. JSON is the record's own
-//! form ([`forebay_record::Record::to_json`]). An unknown quantity prints as "–".
+//! A report is made from records alone, on any machine, also from an older version's; it runs nothing and opens nothing.
+//! [`html`] and [`json`] write the same report, so the page and the file cannot differ in a number. An unknown quantity
+//! is shown as "–".
+//!
+//! ```
+//! use forebay_record::AnyRecord;
+//! use forebay_report::{NamedRun, html};
+//!
+//! let text = r#"{"schema": "forebay-record/1", "command": "ingest", "cells": []}"#;
+//! let run = NamedRun { name: "today".to_owned(), record: AnyRecord::from_text(text)? };
+//! assert!(html(&[run]).contains("Nothing was measured."));
+//! # Ok::<(), forebay_record::Error>(())
+//! ```
 
+mod axis;
+mod cells;
+mod compare;
+mod data;
 mod dataset;
+mod environment;
+mod export;
+mod fig;
+mod grid;
 mod ingest;
 mod probe;
+mod level;
+mod limit;
+mod markup;
+mod metric;
+mod number;
+mod page;
+mod palette;
+mod published;
+mod report;
+mod run;
+mod study;
+mod svg;
 mod table;
+mod verdict;
 
 pub use dataset::{inspection, verification};
+pub use export::{csv, json};
 pub use ingest::ingest;
 pub use probe::probe;
+pub use page::html;
+pub use run::NamedRun;
+pub use study::{study, text};
 pub use table::{Align, Table};

@@ -262,6 +262,10 @@ pub enum FigureKind {
     Workers,
     /// The per-second series of the disks.
     Trace,
+    /// Percentiles of single requests' latencies, a line a probe cell.
+    Percentiles,
+    /// The share of requests below a latency, a line a probe cell.
+    Distribution,
 }
 
 /// A figure of the report.

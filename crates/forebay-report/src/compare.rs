@@ -1,0 +1,388 @@
+//! Runs side by side: which cells differ, how sure that is, and what else differs between the runs.
+//!
+//! Cells are matched by experiment and factors. A setting that each run keeps constant, but not at the same level, does
+//! not part them: it is what is being compared, and is listed first among the differences. Judgement is by the interval
+//! of the ratio ([`ratio_interval`]) after Holm's correction, since of many comparisons some differ by chance.
+
+use std::collections::{BTreeMap, HashMap};
+
+use forebay_record::{CacheState, Level, Levels};
+use forebay_units::{RatioInterval, count, holm, ratio_interval};
+
+use crate::data::{Data, Value};
+use crate::level;
+use crate::metric;
+use crate::number::{quantity, times};
+use crate::run::{Run, levels_of_probe};
+use crate::table::Align::{Left, Right};
+
+/// How sure the intervals are.
+const CONFIDENCE: f64 = 0.95;
+
+/// What a comparison of two cells comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Word {
+    Faster,
+    Slower,
+    /// The interval includes 1.
+    Noise,
+    /// The interval does not, but among so many comparisons some do that by chance.
+    Chance,
+    /// With one repeat there is no interval.
+    CannotTell,
+    /// One of the two was not measured.
+    NotMeasured,
+}
+
+impl Word {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Noise => "noise: the interval includes 1",
+            Self::Chance => "may be chance: too little for so many comparisons",
+            Self::CannotTell => "cannot tell with one repeat",
+            Self::NotMeasured => "not measured in both",
+        }
+    }
+}
+
+/// Two cells.
+#[derive(Debug, Clone)]
+pub(crate) struct Pair {
+    pub(crate) id: String,
+    pub(crate) experiment: String,
+    pub(crate) metric: &'static str,
+    pub(crate) levels: Levels,
+    pub(crate) before: Option<f64>,
+    pub(crate) after: Option<f64>,
+    /// After over before: of geometric means where there is an interval, else of the values.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) interval: Option<RatioInterval>,
+    /// The probability of such a difference by chance, corrected for the number of comparisons.
+    pub(crate) p: Option<f64>,
+    pub(crate) word: Word,
+}
+
+impl Pair {
+    /// The pair in words.
+    pub(crate) fn describe(&self) -> String {
+        let show = |value: Option<f64>| value.map_or("–".to_owned(), |value| metric::with_unit(self.metric, value));
+        let mut text = format!("{}: {} → {}", level::all(&self.levels), show(self.before), show(self.after));
+        if let Some(ratio) = self.ratio {
+            text.push_str(&format!(", {}", times(ratio)));
+        }
+        if let Some(interval) = self.interval {
+            text.push_str(&format!(" ({} to {})", times(interval.low), times(interval.high)));
+        }
+        format!("{text}: {}", self.word.word())
+    }
+}
+
+/// A run against the first.
+#[derive(Debug)]
+pub(crate) struct Comparison<'a> {
+    /// The run that is compared with.
+    pub(crate) base: &'a str,
+    /// The run that is compared.
+    pub(crate) name: &'a str,
+    /// What else differs: what, there, here.
+    pub(crate) differences: Vec<(String, String, String)>,
+    pub(crate) pairs: Vec<Pair>,
+    /// Cells of one run only.
+    pub(crate) only_base: usize,
+    pub(crate) only_other: usize,
+}
+
+/// Every run against the first.
+pub(crate) fn compare<'a>(runs: &'a [Run<'a>]) -> Vec<Comparison<'a>> {
+    let Some((base, others)) = runs.split_first() else { return Vec::new() };
+    others.iter().map(|other| compare_two(base, other)).collect()
+}
+
+/// A measured value with what it is of.
+struct Entry {
+    experiment: String,
+    levels: Levels,
+    metric: &'static str,
+    value: f64,
+    repeats: Vec<f64>,
+}
+
+fn entries(run: &Run<'_>) -> Vec<Entry> {
+    let ingests = run.ingests().map(|(cell, ingest)| Entry {
+        experiment: cell.experiment.clone(),
+        levels: cell.factors.clone(),
+        metric: "images_per_s",
+        value: ingest.images_per_s,
+        repeats: ingest.samples.iter().map(|repeat| repeat.images_per_s()).collect(),
+    });
+    let probes = run.probes().map(|(cell, probe)| {
+        let mut levels = levels_of_probe(probe);
+        levels.extend(cell.factors.clone());
+        Entry {
+            experiment: cell.experiment.clone(),
+            levels,
+            metric: "mb_per_s",
+            value: probe.mb_per_s,
+            repeats: probe.samples.iter().map(|repeat| repeat.mb_per_s()).collect(),
+        }
+    });
+    ingests.chain(probes).collect()
+}
+
+fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
+    let (mut before, mut after) = (entries(base), entries(other));
+    let mut differences = settings_apart(&mut before, &mut after);
+    differences.extend(environment_differences(base, other));
+    let key = |entry: &Entry| {
+        let levels: Vec<String> = entry.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+        format!("{}/{}", entry.experiment, levels.join("/"))
+    };
+    let mut found: HashMap<String, Entry> = after.into_iter().map(|entry| (key(&entry), entry)).collect();
+    let n_other = found.len();
+    let mut pairs = Vec::new();
+    let mut only_base = 0;
+    for entry in before {
+        let id = key(&entry);
+        match found.remove(&id) {
+            Some(with) => pairs.push(pair(id, entry, with)),
+            None => only_base += 1,
+        }
+    }
+    let only_other = n_other - pairs.len();
+    judge(&mut pairs);
+    pairs.sort_by(|a, b| a.experiment.cmp(&b.experiment).then_with(|| order(&a.levels, &b.levels)));
+    Comparison { base: base.name, name: other.name, differences, pairs, only_base, only_other }
+}
+
+fn order(a: &Levels, b: &Levels) -> std::cmp::Ordering {
+    let threads_last = |levels: &Levels| -> Vec<Level> {
+        let is_last = |factor: &str| ["threads", "depth"].contains(&factor);
+        let first = levels.iter().filter(|(factor, _)| !is_last(factor));
+        first.chain(levels.iter().filter(|(factor, _)| is_last(factor))).map(|(_, level)| level.clone()).collect()
+    };
+    let (a, b) = (threads_last(a), threads_last(b));
+    let by_level = a.iter().zip(&b).map(|(a, b)| level::order(a, b));
+    by_level.fold(std::cmp::Ordering::Equal, |so_far, next| so_far.then(next))
+}
+
+fn pair(id: String, before: Entry, after: Entry) -> Pair {
+    let sound = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
+    let (a, b) = (sound(before.value), sound(after.value));
+    let interval = ratio_interval(&before.repeats, &after.repeats, CONFIDENCE).filter(|_| a.is_some() && b.is_some());
+    let ratio = interval.map(|interval| interval.ratio).or_else(|| Some(b? / a?));
+    Pair {
+        id,
+        experiment: before.experiment,
+        metric: before.metric,
+        levels: before.levels,
+        before: a,
+        after: b,
+        ratio,
+        interval,
+        p: None,
+        word: if ratio.is_some() { Word::CannotTell } else { Word::NotMeasured },
+    }
+}
+
+/// Corrects for the number of comparisons and gives every pair its word.
+fn judge(pairs: &mut [Pair]) {
+    let raw: Vec<f64> = pairs.iter().filter_map(|pair| pair.interval.map(|interval| interval.p)).collect();
+    let mut corrected = holm(&raw).into_iter();
+    for pair in pairs.iter_mut() {
+        let Some(interval) = pair.interval else { continue };
+        pair.p = corrected.next();
+        pair.word = match pair.p {
+            _ if interval.includes_one() => Word::Noise,
+            Some(p) if p >= 1.0 - CONFIDENCE => Word::Chance,
+            _ if interval.ratio > 1.0 => Word::Faster,
+            _ => Word::Slower,
+        };
+    }
+}
+
+/// Takes settings out of the levels that each run keeps constant, but not at the same level; returns them.
+fn settings_apart(before: &mut [Entry], after: &mut [Entry]) -> Vec<(String, String, String)> {
+    let constant = |entries: &[Entry]| -> BTreeMap<String, Option<Level>> {
+        let Some(first) = entries.first() else { return BTreeMap::new() };
+        let mut all: BTreeMap<String, Option<Level>> =
+            first.levels.iter().map(|(f, l)| (f.clone(), Some(l.clone()))).collect();
+        for entry in entries {
+            all.retain(|factor, level| entry.levels.get(factor) == level.as_ref());
+        }
+        // A factor that no cell has is constant, too: at no level.
+        all
+    };
+    let mut apart = Vec::new();
+    let (of_before, of_after) = (constant(before), constant(after));
+    let has = |entries: &[Entry], factor: &str| entries.iter().any(|entry| entry.levels.contains_key(factor));
+    let mut factors: Vec<&String> = of_before.keys().chain(of_after.keys()).collect();
+    factors.sort_unstable();
+    factors.dedup();
+    for factor in factors {
+        let level_in = |constant: &BTreeMap<String, Option<Level>>, entries: &[Entry]| match constant.get(factor) {
+            Some(level) => Some(level.clone()),
+            None if !has(entries, factor) => Some(None),
+            None => None,
+        };
+        if let (Some(a), Some(b)) = (level_in(&of_before, before), level_in(&of_after, after)) {
+            if a != b && !before.is_empty() && !after.is_empty() {
+                let shown = |level: Option<Level>| level.map_or("–".to_owned(), |level| level::bare(factor, &level));
+                apart.push((factor.clone(), shown(a), shown(b)));
+            }
+        }
+    }
+    for entry in before.iter_mut().chain(after.iter_mut()) {
+        entry.levels.retain(|factor, _| !apart.iter().any(|(taken, _, _)| taken == factor));
+    }
+    apart.into_iter().map(|(factor, a, b)| (level::words(&factor), a, b)).collect()
+}
+
+fn environment_differences(base: &Run<'_>, other: &Run<'_>) -> Vec<(String, String, String)> {
+    let (a, b) = (facts(base), facts(other));
+    let differing = a.into_iter().zip(b).filter(|((_, a), (_, b))| a != b);
+    differing.map(|((what, a), (_, b))| (what.to_owned(), a, b)).collect()
+}
+
+/// What may explain a difference.
+fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
+    let environment = run.environment();
+    let known = |text: &Option<String>| text.clone().unwrap_or("–".to_owned());
+    let tiers = run.head().tiers.iter().map(|tier| format!("{}: {}", tier.name, tier.kind.describe()));
+    vec![
+        ("data set", crate::environment::dataset(run).unwrap_or("–".to_owned())),
+        ("processor", known(&environment.cpu)),
+        ("cores", environment.n_cores.to_string()),
+        ("memory", environment.memory_bytes.map_or("–".to_owned(), crate::number::bytes)),
+        ("kernel", known(&environment.kernel)),
+        ("file system", known(&environment.data_file_system)),
+        ("forebay", environment.version.clone()),
+        ("root", if environment.root { "yes" } else { "no" }.to_owned()),
+        ("tiers", tiers.collect::<Vec<_>>().join("; ")),
+        ("cache", cache(run)),
+        ("repeats", repeats(run)),
+        ("cells", run.study.cells.len().to_string()),
+    ]
+}
+
+fn cache(run: &Run<'_>) -> String {
+    let states = run.ingests().map(|(_, cell)| cell.cache).chain(run.probes().map(|(_, cell)| cell.cache));
+    let mut counts = [0u64; 3];
+    for state in states {
+        counts[match state {
+            CacheState::Cold => 0,
+            CacheState::Warm => 1,
+            CacheState::Mixed => 2,
+        }] += 1;
+    }
+    let words = counts.iter().zip(["cold", "warm", "mixed"]).filter(|(n, _)| **n > 0);
+    words.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+fn repeats(run: &Run<'_>) -> String {
+    let n = run.ingests().map(|(_, cell)| cell.samples.len()).chain(run.probes().map(|(_, cell)| cell.samples.len()));
+    let (least, most) = n.fold((usize::MAX, 0), |(least, most), n| (least.min(n), most.max(n)));
+    match (least, most) {
+        (usize::MAX, _) => "–".to_owned(),
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
+}
+
+impl Comparison<'_> {
+    /// How many pairs have a word.
+    pub(crate) fn n(&self, word: Word) -> usize {
+        self.pairs.iter().filter(|pair| pair.word == word).count()
+    }
+
+    /// The outcome in a sentence or two.
+    pub(crate) fn summary(&self) -> String {
+        if self.pairs.is_empty() {
+            return "The runs have no cell in common: nothing can be compared.".to_owned();
+        }
+        let mut parts = Vec::new();
+        for (word, said) in [
+            (Word::Faster, "faster"),
+            (Word::Slower, "slower"),
+            (Word::Noise, "within noise"),
+            (Word::Chance, "apart by no more than chance among so many"),
+            (Word::CannotTell, "measured once, which cannot tell"),
+            (Word::NotMeasured, "not measured in both"),
+        ] {
+            if self.n(word) > 0 {
+                parts.push(format!("{} {said}", self.n(word)));
+            }
+        }
+        let compared = count(self.pairs.len() as u64, "cell");
+        format!("{compared} in common: {}.", crate::number::listed(&parts))
+    }
+
+    /// How the words were found.
+    pub(crate) fn method(&self) -> String {
+        let n = self.pairs.iter().filter(|pair| pair.interval.is_some()).count();
+        let mut text = format!(
+            "Each ratio has a 95 % confidence interval (Welch's t on the logarithms of the repeats). {} made; ",
+            if n == 1 {
+                "1 comparison was".to_owned()
+            } else {
+                format!("{} comparisons were", forebay_units::group_digits(n as u64))
+            }
+        );
+        let alarms = n as f64 * (1.0 - CONFIDENCE);
+        text.push_str(&format!(
+            "of equal runs about {} of them would leave 1 out by chance, so “faster” and “slower” are said only after Holm's correction.",
+            quantity(alarms)
+        ));
+        if self.only_base + self.only_other > 0 {
+            text.push_str(&format!(
+                " {} only in {}, {} only in {}.",
+                count(self.only_base as u64, "cell"),
+                self.base,
+                count(self.only_other as u64, "cell"),
+                self.name
+            ));
+        }
+        text
+    }
+
+    /// Every pair.
+    pub(crate) fn table(&self) -> Data {
+        let mut data = Data::new(&[
+            ("experiment", "experiment", Left),
+            ("at", "cell", Left),
+            ("metric", "quantity", Left),
+            ("before", self.base, Right),
+            ("after", self.name, Right),
+            ("ratio", "ratio", Right),
+            ("low", "95 % from", Right),
+            ("high", "to", Right),
+            ("p", "p, corrected", Right),
+            ("word", "", Left),
+        ]);
+        for pair in &self.pairs {
+            data.row(vec![
+                Value::text(pair.experiment.clone()),
+                Value::text(level::all(&pair.levels)),
+                Value::text(metric::unit(pair.metric)),
+                Value::maybe(pair.before, metric::show(pair.metric)),
+                Value::maybe(pair.after, metric::show(pair.metric)),
+                Value::maybe(pair.ratio, times),
+                Value::maybe(pair.interval.map(|interval| interval.low), times),
+                Value::maybe(pair.interval.map(|interval| interval.high), times),
+                Value::maybe(pair.p, quantity),
+                Value::text(pair.word.word()),
+            ]);
+        }
+        data
+    }
+
+    /// What else differs.
+    pub(crate) fn differences_table(&self) -> Data {
+        let mut data = Data::new(&[("what", "what", Left), ("before", self.base, Left), ("after", self.name, Left)]);
+        for (what, a, b) in &self.differences {
+            data.row(vec![Value::text(what.clone()), Value::text(a.clone()), Value::text(b.clone())]);
+        }
+        data
+    }
+}

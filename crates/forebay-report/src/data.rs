@@ -1,0 +1,232 @@
+//! A table of values that is shown and exported alike: on the page, in a terminal, as JSON, as CSV.
+//!
+//! A number keeps its exact value beside the text that people see, so what is exported is what was measured.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use crate::markup::Markup;
+use crate::table::{Align, Table};
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    /// Unknown; shown as "–".
+    Unknown,
+    /// Words.
+    Text(String),
+    /// A number and how it is shown.
+    Number(f64, String),
+}
+
+impl Value {
+    /// A number with the text that `show` makes of it; unknown when it is not finite.
+    pub(crate) fn number(value: f64, show: impl Fn(f64) -> String) -> Self {
+        if value.is_finite() { Self::Number(value, show(value)) } else { Self::Unknown }
+    }
+
+    /// As [`Value::number`], if there is one.
+    pub(crate) fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
+        value.map_or(Self::Unknown, |value| Self::number(value, show))
+    }
+
+    /// A count.
+    pub(crate) fn count(n: u64) -> Self {
+        Self::Number(n as f64, forebay_units::group_digits(n))
+    }
+
+    /// Words; unknown when there are none.
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        if text.is_empty() { Self::Unknown } else { Self::Text(text) }
+    }
+
+    /// What people see.
+    pub(crate) fn shown(&self) -> &str {
+        match self {
+            Self::Unknown => "–",
+            Self::Text(text) | Self::Number(_, text) => text,
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unknown => serializer.serialize_none(),
+            Self::Text(text) => serializer.serialize_str(text),
+            // A count is written without a point.
+            Self::Number(value, _) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                serializer.serialize_i64(*value as i64)
+            }
+            Self::Number(value, _) => serializer.serialize_f64(*value),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    key: String,
+    name: String,
+    align: Align,
+}
+
+/// Rows under named columns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Data {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Data {
+    /// A table with these columns: the key that JSON has, the name that people see, the side.
+    pub(crate) fn new(columns: &[(&str, &str, Align)]) -> Self {
+        let mut data = Self::default();
+        for (key, name, align) in columns {
+            data.column(key, name, *align);
+        }
+        data
+    }
+
+    /// Adds a column, before the first row.
+    pub(crate) fn column(&mut self, key: &str, name: &str, align: Align) {
+        self.columns.push(Column { key: key.to_owned(), name: name.to_owned(), align });
+    }
+
+    /// Adds a row; it has as many values as there are columns.
+    pub(crate) fn row(&mut self, values: Vec<Value>) {
+        assert_eq!(values.len(), self.columns.len(), "a row has a value a column");
+        self.rows.push(values);
+    }
+
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table for a terminal.
+    pub(crate) fn to_terminal(&self) -> String {
+        self.to_terminal_rows(usize::MAX)
+    }
+
+    /// Its first rows for a terminal.
+    pub(crate) fn to_terminal_rows(&self, max_rows: usize) -> String {
+        let heads: Vec<(&str, Align)> =
+            self.columns.iter().map(|column| (column.name.as_str(), column.align)).collect();
+        let mut table = Table::new(&heads);
+        for row in self.rows.iter().take(max_rows) {
+            table.row(row.iter().map(|value| value.shown().to_owned()).collect());
+        }
+        table.render()
+    }
+
+    /// The table on a page, with at most so many rows; columns without a known value are left out.
+    pub(crate) fn to_html(&self, class: &str, caption: &str, max_rows: usize) -> Markup {
+        let known = |i: &usize| self.rows.iter().any(|row| row[*i] != Value::Unknown);
+        let shown: Vec<usize> = (0..self.columns.len()).filter(known).collect();
+        let mut page = Markup::default();
+        page.open("div", &[("class", &"scroll"), ("tabindex", &0), ("role", &"group"), ("aria-label", &caption)]);
+        page.open("table", &[("class", &class)]);
+        page.open("thead", &[]);
+        page.open("tr", &[]);
+        for i in &shown {
+            let column = &self.columns[*i];
+            page.element("th", &[("scope", &"col"), ("class", &side(column.align))], &column.name);
+        }
+        page.close("tr");
+        page.close("thead");
+        page.open("tbody", &[]);
+        for row in self.rows.iter().take(max_rows) {
+            page.open("tr", &[]);
+            for i in &shown {
+                cell(&mut page, &row[*i], self.columns[*i].align);
+            }
+            page.close("tr");
+        }
+        page.close("tbody");
+        page.close("table");
+        page.close("div");
+        page
+    }
+}
+
+fn side(align: Align) -> &'static str {
+    match align {
+        Align::Left => "l",
+        Align::Right => "r",
+    }
+}
+
+fn cell(page: &mut Markup, value: &Value, align: Align) {
+    match (value, align) {
+        (Value::Number(number, text), Align::Right) => {
+            page.element("td", &[("class", &"r"), ("data-value", number)], text);
+        }
+        _ => page.element("td", &[("class", &side(align))], value.shown()),
+    }
+}
+
+impl Serialize for Data {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
+        for row in &self.rows {
+            rows.serialize_element(&Row { columns: &self.columns, row })?;
+        }
+        rows.end()
+    }
+}
+
+struct Row<'a> {
+    columns: &'a [Column],
+    row: &'a [Value],
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.row.len()))?;
+        for (column, value) in self.columns.iter().zip(self.row) {
+            map.serialize_entry(&column.key, value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number::quantity;
+
+    fn data() -> Data {
+        let mut data = Data::new(&[("tier", "tier", Align::Left), ("rate", "images/s", Align::Right)]);
+        data.column("none", "nothing", Align::Right);
+        data.row(vec![Value::text("<hdd>"), Value::number(262.4321, quantity), Value::Unknown]);
+        data.row(vec![Value::text(""), Value::number(f64::NAN, quantity), Value::count(1_000).maybe_not()]);
+        data
+    }
+
+    impl Value {
+        fn maybe_not(self) -> Self {
+            Self::maybe(None, quantity)
+        }
+    }
+
+    #[test]
+    fn json_has_the_exact_numbers_in_the_columns_order() {
+        let json = serde_json::to_string(&data()).unwrap();
+        assert_eq!(json, r#"[{"tier":"<hdd>","rate":262.4321,"none":null},{"tier":null,"rate":null,"none":null}]"#);
+    }
+
+    #[test]
+    fn pages_and_terminals_leave_out_what_nobody_knows() {
+        assert_eq!(data().to_terminal(), "tier   images/s\n<hdd>       262\n–             –\n");
+        let html = data().to_html("cells", "cells", 1).into_string();
+        assert!(
+            html.contains("<td class=\"l\">&lt;hdd&gt;</td><td class=\"r\" data-value=\"262.4321\">262</td>"),
+            "{html}"
+        );
+        assert!(!html.contains("nothing") && html.matches("<tr>").count() == 2, "{html}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Where and how a run was made: what one needs to repeat it, and to know before comparing it.
+
+use forebay_record::{AnyRecord, DatasetNote, Scale};
+use forebay_units::{count, group_digits};
+
+use crate::data::{Data, Value};
+use crate::number::{bytes, seconds};
+use crate::run::Run;
+use crate::table::Align::Left;
+
+/// The facts of a run, unknown ones left out.
+pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
+    let (head, environment) = (run.head(), run.environment());
+    let cores = if environment.n_cores > 0 { format!("{} cores", environment.n_cores) } else { String::new() };
+    let machine = [environment.cpu.clone().unwrap_or_default(), cores].into_iter().filter(|part| !part.is_empty());
+    let mut facts = vec![
+        ("run", run.name.to_owned()),
+        ("started", environment.started_at.clone()),
+        ("processor", machine.collect::<Vec<_>>().join(", ")),
+        ("memory", environment.memory_bytes.map(bytes).unwrap_or_default()),
+        ("kernel", environment.kernel.clone().unwrap_or_default()),
+        ("file system of the data", environment.data_file_system.clone().unwrap_or_default()),
+        ("data", dataset(run).unwrap_or_default()),
+        ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
+        ("forebay", environment.version.clone()),
+    ];
+    if run.is_study() {
+        let scale = match head.scale {
+            Scale::Quick => "quick: the published structure over fewer bytes",
+            Scale::Full => "full, as published",
+        };
+        facts.push(("scale", scale.to_owned()));
+        facts.push(("seed", head.spec.seed.to_string()));
+        let done = run.study.cells.len() as u64;
+        let state = if run.study.is_complete() { "complete" } else { "incomplete" };
+        facts.push(("cells", format!("{} of {} done: {state}", group_digits(done), group_digits(head.n_cells))));
+        let took: f64 = run.study.cells.iter().map(|cell| cell.elapsed_s).filter(|s| s.is_finite()).sum();
+        facts.push(("time of all cells", seconds(took)));
+    }
+    facts.retain(|(_, fact)| !fact.is_empty());
+    facts
+}
+
+/// What was read, in words.
+pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
+    let note = match run.record {
+        AnyRecord::Ingest(record) => Some(&record.dataset),
+        AnyRecord::Probe(record) => Some(&record.dataset),
+        AnyRecord::Study(_) => None,
+    };
+    match note {
+        Some(note) if *note == DatasetNote::default() => None,
+        Some(note) if note.n_samples == 0 => Some(note.path.clone()),
+        Some(note) => {
+            let samples = count(note.n_samples, "sample");
+            Some(format!("{}: {samples} in {} ({})", note.path, count(note.n_files, "file"), note.packing))
+        }
+        None => of_study(run),
+    }
+}
+
+fn of_study(run: &Run<'_>) -> Option<String> {
+    let sets = run.spec().datasets.iter().map(|set| {
+        let n = set.count.as_ref().map(|n| count(*n.at(run.head().scale), "image"));
+        let from = set.make.clone().map(|profile| format!("made like {profile}, seed {}", set.seed));
+        let path = set.path.as_ref().map(|path| path.display().to_string());
+        let said: Vec<String> = [n, from, path].into_iter().flatten().collect();
+        format!("{}: {}", set.name, said.join(", "))
+    });
+    let sets: Vec<String> = sets.collect();
+    (!sets.is_empty()).then(|| sets.join("; "))
+}
+
+/// The tiers and how each was served.
+pub(crate) fn tiers(run: &Run<'_>) -> Data {
+    let mut data = Data::new(&[("name", "tier", Left), ("kind", "served by", Left), ("description", "profile", Left)]);
+    for tier in &run.head().tiers {
+        data.row(vec![
+            Value::text(tier.name.clone()),
+            Value::text(tier.kind.describe()),
+            Value::text(tier.description.clone()),
+        ]);
+    }
+    data
+}
+
+/// The command line to run it again, quoted for a shell.
+pub(crate) fn command(run: &Run<'_>) -> String {
+    let mut words = run.head().command_line.iter();
+    // The program may have been started by any path; its name is what a reader types.
+    let program = words.next().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    let words = program.into_iter().chain(words.cloned());
+    words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What a reader must know: the run's own notes, those of its cells, and interruptions.
+pub(crate) fn notes(run: &Run<'_>) -> Vec<String> {
+    let mut notes = run.head().notes.clone();
+    for resumed in &run.study.resumed {
+        notes.push(format!(
+            "Went on after an interruption on {} with {} done.",
+            resumed.environment.started_at,
+            count(resumed.n_done, "cell")
+        ));
+    }
+    for cell in &run.study.cells {
+        notes.extend(cell.notes.iter().map(|note| format!("{}: {note}", cell.id)));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("--threads=1,2"), "--threads=1,2");
+        assert_eq!(quoted("my photos"), "'my photos'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

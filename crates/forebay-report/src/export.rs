@@ -1,0 +1,228 @@
+//! The report's numbers for programs: JSON as the page has them, CSV with a line a cell and quantity.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use forebay_record::StudyCell;
+use serde::Serialize;
+
+use crate::compare::Word;
+use crate::data::Data;
+use crate::environment;
+use crate::report::{Compared, Report, Section, runs};
+use crate::run::{self, NamedRun, Run, levels_of_probe};
+use crate::verdict::Verdict;
+
+/// Everything that [`html`](crate::html) shows, as one JSON object.
+pub fn json(named: &[NamedRun]) -> String {
+    let runs = runs(named);
+    let report = Report::of(&runs);
+    let whole = Whole {
+        schema: "forebay-report/1",
+        runs: report.sections.iter().map(of_section).collect(),
+        comparisons: report.compared.iter().map(of_comparison).collect(),
+    };
+    serde_json::to_string_pretty(&whole).expect("a report has no keys but strings and no number JSON cannot hold")
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    schema: &'static str,
+    runs: Vec<RunPart<'a>>,
+    comparisons: Vec<ComparisonPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct RunPart<'a> {
+    name: &'a str,
+    command: &'a str,
+    title: &'a str,
+    complete: bool,
+    verdict: &'a Verdict,
+    at_a_glance: &'a Data,
+    figures: Vec<FigurePart<'a>>,
+    cells: &'a Data,
+    references: &'a Data,
+    facts: BTreeMap<&'static str, String>,
+    tiers: Data,
+    command_line: String,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct FigurePart<'a> {
+    id: &'a str,
+    number: &'a str,
+    title: &'a str,
+    kind: &'a str,
+    caption: &'a str,
+    remarks: &'a [String],
+    data: &'a Data,
+}
+
+#[derive(Serialize)]
+struct ComparisonPart<'a> {
+    base: &'a str,
+    run: &'a str,
+    summary: String,
+    method: String,
+    n_faster: usize,
+    n_slower: usize,
+    n_noise: usize,
+    differences: Data,
+    cells: &'a Data,
+}
+
+fn of_section<'a>(section: &'a Section<'_>) -> RunPart<'a> {
+    let run = section.run;
+    let figures = section.figures.iter().zip(&section.captions).map(|(figure, caption)| FigurePart {
+        id: &figure.id,
+        number: &figure.number,
+        title: &figure.title,
+        kind: figure.kind,
+        caption,
+        remarks: &figure.drawn.remarks,
+        data: &figure.drawn.data,
+    });
+    RunPart {
+        name: run.name,
+        command: &run.head().command,
+        title: &run.spec().title,
+        complete: run.study.is_complete(),
+        verdict: &section.verdict,
+        at_a_glance: &section.glance,
+        figures: figures.collect(),
+        cells: &section.cells,
+        references: &section.references,
+        facts: environment::facts(run).into_iter().collect(),
+        tiers: environment::tiers(run),
+        command_line: environment::command(run),
+        notes: environment::notes(run),
+    }
+}
+
+fn of_comparison<'a>(compared: &'a Compared<'_>) -> ComparisonPart<'a> {
+    let comparison = &compared.comparison;
+    ComparisonPart {
+        base: comparison.base,
+        run: comparison.name,
+        summary: comparison.summary(),
+        method: comparison.method(),
+        n_faster: comparison.n(Word::Faster),
+        n_slower: comparison.n(Word::Slower),
+        n_noise: comparison.n(Word::Noise),
+        differences: comparison.differences_table(),
+        cells: &compared.figure.drawn.data,
+    }
+}
+
+/// Quantities of an ingest cell that are exported.
+const OF_INGEST: &[&str] = &["images_per_s", "mb_per_s", "cpu_s_per_1000", "wait_s", "wall_s", "efficiency"];
+/// Quantities of a probe cell that are exported.
+const OF_PROBE: &[&str] = &["mb_per_s", "iops"];
+
+/// A line of the table.
+struct Line<'a> {
+    run: &'a str,
+    cell: &'a StudyCell,
+    levels: forebay_record::Levels,
+    metric: &'a str,
+    value: Option<f64>,
+    repeats: Vec<f64>,
+    cache: &'static str,
+}
+
+/// Every cell in long form, as a table for a spreadsheet or a data frame: a line a cell and quantity, repeats in the last columns.
+pub fn csv(named: &[NamedRun]) -> String {
+    let runs = runs(named);
+    let lines: Vec<Line<'_>> = runs.iter().flat_map(lines).collect();
+    let mut factors: Vec<&str> = lines.iter().flat_map(|line| line.levels.keys().map(String::as_str)).collect();
+    factors.sort_unstable();
+    factors.dedup();
+    let n_repeats = lines.iter().map(|line| line.repeats.len()).max().unwrap_or(0);
+    let mut head: Vec<String> = vec!["run".to_owned(), "experiment".to_owned()];
+    head.extend(factors.iter().map(|factor| (*factor).to_owned()));
+    head.extend(["metric", "value", "spread", "n", "cache", "error"].map(str::to_owned));
+    head.extend((1..=n_repeats).map(|i| format!("repeat_{i}")));
+    let mut out = String::new();
+    push(&mut out, &head);
+    for line in &lines {
+        push(&mut out, &fields(line, &factors, n_repeats));
+    }
+    out
+}
+
+fn lines<'a>(run: &'a Run<'a>) -> Vec<Line<'a>> {
+    let mut lines = Vec::new();
+    for cell in &run.study.cells {
+        let line = |metric: &'static str, levels: forebay_record::Levels| Line {
+            run: run.name,
+            cell,
+            levels,
+            metric,
+            value: None,
+            repeats: Vec::new(),
+            cache: "",
+        };
+        if let Some(ingest) = cell.ingest.as_ref().filter(|_| cell.error.is_none()) {
+            for name in OF_INGEST {
+                let Some(found) = run::metric(cell, name) else { continue };
+                let cache = crate::cells::cache(ingest.cache);
+                lines.push(Line {
+                    value: Some(found.value),
+                    repeats: found.repeats,
+                    cache,
+                    ..line(name, cell.factors.clone())
+                });
+            }
+        } else if cell.error.is_none() && !cell.probe.is_empty() {
+            for probe in &cell.probe {
+                let mut levels = levels_of_probe(probe);
+                levels.extend(cell.factors.clone());
+                let alone = StudyCell { probe: vec![probe.clone()], ..cell.clone() };
+                for name in OF_PROBE {
+                    let Some(found) = run::metric(&alone, name) else { continue };
+                    let cache = crate::cells::cache(probe.cache);
+                    lines.push(Line {
+                        value: Some(found.value),
+                        repeats: found.repeats,
+                        cache,
+                        ..line(name, levels.clone())
+                    });
+                }
+            }
+        } else {
+            lines.push(line("", cell.factors.clone()));
+        }
+    }
+    lines
+}
+
+fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize) -> Vec<String> {
+    let number = |value: f64| value.to_string();
+    let mut fields = vec![line.run.to_owned(), line.cell.experiment.clone()];
+    fields.extend(factors.iter().map(|factor| line.levels.get(*factor).map(ToString::to_string).unwrap_or_default()));
+    let spread = forebay_units::Summary::of(&line.repeats).filter(|summary| summary.n > 1);
+    fields.push(line.metric.to_owned());
+    fields.push(line.value.map(number).unwrap_or_default());
+    fields.push(spread.and_then(|summary| summary.relative_spread()).map(number).unwrap_or_default());
+    fields.push(line.repeats.len().to_string());
+    fields.push(line.cache.to_owned());
+    fields.push(line.cell.error.clone().unwrap_or_default());
+    fields.extend((0..n_repeats).map(|i| line.repeats.get(i).copied().map(number).unwrap_or_default()));
+    fields
+}
+
+fn push(out: &mut String, fields: &[String]) {
+    for (i, field) in fields.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        if field.contains([',', '"', '\n', '\r']) {
+            let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
+        } else {
+            out.push_str(field);
+        }
+    }
+    out.push('\n');
+}

@@ -1,0 +1,69 @@
+//! The share of the storage's ceiling that was reached, never clamped: more than 100 % means that the ceiling is not one.
+
+use std::collections::BTreeSet;
+
+use crate::grid::Grid;
+use crate::level;
+use crate::number::percent;
+
+use super::bars::{classes, data, highest, legend, level_title, reading, slots};
+use super::groups::{Groups, Slot};
+use super::{Context, Drawn, both};
+
+const QUANTITY: &str = "efficiency";
+
+pub(super) fn make(context: &Context<'_>) -> Drawn {
+    let grid = Grid::of(context.run, context.spec);
+    if grid.cells.is_empty() {
+        return Drawn::nothing("No cell of this figure has been measured yet.");
+    }
+    let classes = classes(&grid);
+    let metrics = [QUANTITY, "mb_per_s", "images_per_s"].map(str::to_owned);
+    let groups = Groups {
+        names: grid.xs.iter().map(|place| place.name.clone()).collect(),
+        x_title: grid.x_factor.map(level::title).unwrap_or_default(),
+        y_title: "Share of the ceiling in %".to_owned(),
+        show: percent_tick,
+        right: None,
+        limit: Some((1.0, "the ceiling")),
+        classes: classes.clone(),
+        slots: slots(context, &grid, QUANTITY),
+    };
+    let drawn = groups.slots.iter().flatten().filter(|slot| matches!(slot, Slot::Bar(_))).count();
+    if drawn == 0 {
+        let why = "No ceiling of the storage is known; forebay probe measures one.";
+        return Drawn { data: data(&grid.cells, &metrics), ..Drawn::nothing(why) };
+    }
+    let mut remarks = grid.remarks.clone();
+    let unknown = grid.cells.iter().filter(|cell| cell.error.is_none() && cell.metric(QUANTITY).is_none()).count();
+    if unknown > 0 {
+        remarks.push(format!("{} without a known ceiling.", forebay_units::count(unknown as u64, "cell")));
+    }
+    Drawn {
+        data: data(&grid.cells, &metrics),
+        caption: highest(&grid.cells, QUANTITY),
+        reading: [ceilings(&grid), reading(&grid.cells, QUANTITY)].join(" ").trim().to_owned(),
+        remarks,
+        legend_title: level_title(&grid),
+        legend: legend(&grid, &classes, false),
+        pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
+        is_table: false,
+    }
+}
+
+fn percent_tick(share: f64) -> String {
+    percent(share).replace(".0 %", " %")
+}
+
+/// What the ceilings are of.
+fn ceilings(grid: &Grid<'_>) -> String {
+    let named: BTreeSet<&str> =
+        grid.cells.iter().filter_map(|cell| cell.ingest.as_ref()?.ceiling_of.as_deref()).collect();
+    let named: Vec<&str> = named.into_iter().collect();
+    match named.as_slice() {
+        [] => String::new(),
+        [one] => format!("100 % is {one}."),
+        several if several.len() <= 6 => format!("100 % is {}, each beside its own cells.", several.join("; ")),
+        several => format!("100 % is one of {} ceilings, each beside its own cells.", several.len()),
+    }
+}

@@ -1,0 +1,154 @@
+//! Figures: one kind is one file and one line of the table below.
+//!
+//! A kind lays out the cells it is asked for, makes the table of values behind the picture, and draws the picture from
+//! that on a canvas of any width. What it cannot show, it says.
+
+mod axes;
+mod bars;
+mod distribution;
+mod efficiency;
+pub(crate) mod forest;
+mod groups;
+mod lines;
+mod percentiles;
+mod speedup;
+mod table;
+mod trace;
+mod workers;
+
+use forebay_record::{FigureKind, FigureSpec};
+
+use crate::data::Data;
+use crate::markup::Markup;
+use crate::published::Published;
+use crate::run::Run;
+use crate::svg::{Canvas, NARROW, WIDE};
+
+/// Every kind of figure and what makes it.
+const KINDS: &[(FigureKind, fn(&Context<'_>) -> Drawn)] = &[
+    (FigureKind::Table, table::make),
+    (FigureKind::Bars, bars::make),
+    (FigureKind::SpeedUp, speedup::make),
+    (FigureKind::Efficiency, efficiency::make),
+    (FigureKind::Workers, workers::make),
+    (FigureKind::Trace, trace::make),
+    (FigureKind::Percentiles, percentiles::make),
+    (FigureKind::Distribution, distribution::make),
+];
+
+/// What a figure is made from.
+pub(crate) struct Context<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) spec: &'a FigureSpec,
+    pub(crate) published: &'a [Published<'a>],
+}
+
+impl Context<'_> {
+    /// The quantity that is drawn.
+    fn metric(&self) -> &str {
+        self.spec.metrics.first().map_or("images_per_s", String::as_str)
+    }
+
+    /// Published values of a quantity for a cell.
+    fn published_for(&self, cell: &forebay_record::StudyCell, metric: &str) -> Option<&Published<'_>> {
+        let is_of =
+            |row: &&Published<'_>| row.reference.metric == metric && row.cell.is_some_and(|of| std::ptr::eq(of, cell));
+        self.published.iter().find(is_of)
+    }
+}
+
+/// An entry of a figure's legend.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    /// The sample, 18 × 14 points.
+    pub(crate) sample: Markup,
+    pub(crate) name: String,
+}
+
+/// A figure's content.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    /// The values behind the picture.
+    pub(crate) data: Data,
+    /// What to see, where the study does not say it.
+    pub(crate) caption: String,
+    /// How to read it.
+    pub(crate) reading: String,
+    /// What is missing or was left out.
+    pub(crate) remarks: Vec<String>,
+    /// What the legend's entries are levels of.
+    pub(crate) legend_title: String,
+    pub(crate) legend: Vec<Key>,
+    /// For a desk and for a phone; none when there is nothing to draw.
+    pub(crate) pictures: Vec<Markup>,
+    /// The data is the figure: it is shown open.
+    pub(crate) is_table: bool,
+}
+
+impl Drawn {
+    /// A figure that says why there is no picture.
+    fn nothing(why: impl Into<String>) -> Self {
+        Self { remarks: vec![why.into()], ..Self::default() }
+    }
+}
+
+/// A figure of the page.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    /// Its name in links.
+    pub(crate) id: String,
+    /// "Figure 3" or "Table 1".
+    pub(crate) number: String,
+    pub(crate) title: String,
+    pub(crate) kind: &'static str,
+    pub(crate) drawn: Drawn,
+}
+
+impl Figure {
+    /// What it shows and what to see in it.
+    pub(crate) fn caption(&self, spec_caption: &str) -> String {
+        let said = if spec_caption.trim().is_empty() { &self.drawn.caption } else { spec_caption.trim() };
+        let parts = [said, self.drawn.reading.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Makes a figure's content.
+pub(crate) fn make(context: &Context<'_>) -> Drawn {
+    let kind = KINDS.iter().find(|(kind, _)| *kind == context.spec.kind);
+    match kind {
+        Some((_, make)) => make(context),
+        None => Drawn::nothing("This version cannot draw this kind of figure."),
+    }
+}
+
+/// A kind's name in the JSON and the page.
+pub(crate) fn kind_name(kind: FigureKind) -> &'static str {
+    match kind {
+        FigureKind::Table => "table",
+        FigureKind::Bars => "bars",
+        FigureKind::SpeedUp => "speed-up",
+        FigureKind::Efficiency => "efficiency",
+        FigureKind::Workers => "workers",
+        FigureKind::Trace => "trace",
+        FigureKind::Percentiles => "percentiles",
+        FigureKind::Distribution => "distribution",
+    }
+}
+
+/// The picture for a desk and for a phone.
+fn both(draw: impl Fn(Canvas) -> Markup) -> Vec<Markup> {
+    vec![draw(WIDE), draw(NARROW)]
+}
+
+/// A legend's sample: a box of a class.
+fn swatch(class: &str) -> Markup {
+    sample(|svg| svg.rect(class, crate::svg::Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 }))
+}
+
+/// A legend's sample drawn by hand.
+fn sample(draw: impl FnOnce(&mut crate::svg::Svg)) -> Markup {
+    let mut svg = crate::svg::Svg::new(Canvas { width: 18.0, narrow: false }, 14.0);
+    draw(&mut svg);
+    svg.finish_sample()
+}

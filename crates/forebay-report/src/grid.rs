@@ -1,0 +1,255 @@
+//! Cells laid out for a figure: along an axis, and in series told apart by colour.
+//!
+//! A figure names two factors. Factors that vary beside those do not get averaged away: their levels become part of the
+//! series' names. What is too much for a picture is thinned out, and the figure says so.
+
+use std::collections::{BTreeMap, HashMap};
+
+use forebay_record::{FigureSpec, Level, StudyCell};
+
+use crate::level;
+use crate::run::Run;
+
+/// Levels along an axis that still have room for their bars.
+pub(crate) const MAX_GROUPS: usize = 12;
+/// Series that can still be told apart.
+pub(crate) const MAX_SERIES: usize = 8;
+
+/// A level along the axis, or one of the series.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Place {
+    /// What it is called.
+    pub(crate) name: String,
+    /// The number it is, if it is one.
+    pub(crate) number: Option<f64>,
+}
+
+/// The cells of a figure in their places.
+#[derive(Debug)]
+pub(crate) struct Grid<'a> {
+    /// The factor along the axis.
+    pub(crate) x_factor: Option<&'a str>,
+    /// What the series differ in: "Threads".
+    pub(crate) series_title: String,
+    pub(crate) xs: Vec<Place>,
+    pub(crate) series: Vec<Place>,
+    /// Every cell of the figure, drawn or not, in the order of the axis and then of the series.
+    pub(crate) cells: Vec<&'a StudyCell>,
+    slots: HashMap<(usize, usize), &'a StudyCell>,
+    /// What was left out of the picture.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl<'a> Grid<'a> {
+    /// The cells that a figure asks for.
+    pub(crate) fn of(run: &'a Run<'a>, spec: &'a FigureSpec) -> Self {
+        let experiment = spec.experiment.as_deref();
+        let wanted = |cell: &&StudyCell| experiment.is_none_or(|name| cell.experiment == name) && cell.is_at(&spec.at);
+        let cells: Vec<&StudyCell> = run.study.cells.iter().filter(wanted).collect();
+        let factors = Factors::of(run, &cells, spec);
+        let mut xs = Places::default();
+        let mut series = Places::default();
+        for cell in &cells {
+            xs.add(factors.x_key(cell));
+            series.add(factors.series_key(cell));
+        }
+        let (xs, series) = (xs.sorted(), series.sorted());
+        let mut grid = Self {
+            x_factor: factors.x,
+            series_title: factors.series_title(),
+            xs: xs.iter().map(|key| key.place.clone()).collect(),
+            series: series.iter().map(|key| key.place.clone()).collect(),
+            cells,
+            slots: HashMap::new(),
+            remarks: Vec::new(),
+        };
+        let (x_of, series_of) = (positions(&xs), positions(&series));
+        for cell in grid.cells.clone() {
+            let (x, s) = (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]);
+            grid.slots.insert((s, x), cell);
+        }
+        grid.cells.sort_by_key(|cell| (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]));
+        grid.thin();
+        grid
+    }
+
+    /// The cell of a series at a level of the axis.
+    pub(crate) fn cell(&self, series: usize, x: usize) -> Option<&'a StudyCell> {
+        self.slots.get(&(series, x)).copied()
+    }
+
+    /// The cells of a series that were measured, with their places.
+    pub(crate) fn line(&self, series: usize) -> impl Iterator<Item = (usize, &'a StudyCell)> {
+        let cells = (0..self.xs.len()).filter_map(move |x| Some((x, self.cell(series, x)?)));
+        cells.filter(|(_, cell)| cell.error.is_none())
+    }
+
+    /// Whether the series are numbers in their order, such as threads.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.series.len() > 1 && self.series.iter().all(|place| place.number.is_some())
+    }
+
+    /// Leaves out evenly what is too much for a picture; both ends stay.
+    fn thin(&mut self) {
+        let (xs, n_xs) = (kept(self.xs.len(), MAX_GROUPS), self.xs.len());
+        let (series, n_series) = (kept(self.series.len(), MAX_SERIES), self.series.len());
+        let axis = self.x_factor.map_or("the axis".to_owned(), |factor| format!("“{}”", level::words(factor)));
+        for (what, kept, all) in
+            [(format!("levels of {axis}"), xs.len(), n_xs), ("series".to_owned(), series.len(), n_series)]
+        {
+            if kept < all {
+                self.remarks.push(format!("Of {all} {what}, {kept} are drawn; the data below and the JSON have all."));
+            }
+        }
+        let mut slots = HashMap::new();
+        for (s, old_s) in series.iter().enumerate() {
+            for (x, old_x) in xs.iter().enumerate() {
+                if let Some(cell) = self.slots.get(&(*old_s, *old_x)) {
+                    slots.insert((s, x), *cell);
+                }
+            }
+        }
+        self.slots = slots;
+        self.xs = xs.iter().map(|i| self.xs[*i].clone()).collect();
+        self.series = series.iter().map(|i| self.series[*i].clone()).collect();
+    }
+}
+
+/// Which of `n` to keep when only `most` fit: evenly, with both ends.
+pub(crate) fn kept(n: usize, most: usize) -> Vec<usize> {
+    if n <= most { (0..n).collect() } else { (0..most).map(|i| i * (n - 1) / (most - 1)).collect() }
+}
+
+/// The factors of a figure.
+struct Factors<'a> {
+    x: Option<&'a str>,
+    series: Option<&'a str>,
+    /// Factors beside them that vary.
+    others: Vec<&'a str>,
+    /// The order in which the study file names its levels.
+    ranks: BTreeMap<&'a str, HashMap<String, usize>>,
+}
+
+impl<'a> Factors<'a> {
+    fn of(run: &'a Run<'a>, cells: &[&'a StudyCell], spec: &'a FigureSpec) -> Self {
+        let varying = varying(cells);
+        let x = spec.x.as_deref().or_else(|| varying.first().copied());
+        let series = spec.series.as_deref();
+        let others = varying.into_iter().filter(|factor| Some(*factor) != x && Some(*factor) != series).collect();
+        let mut ranks = BTreeMap::new();
+        let experiments =
+            run.spec().experiments.iter().filter(|e| spec.experiment.as_deref().is_none_or(|name| e.name == name));
+        for (factor, levels) in experiments.flat_map(|experiment| &experiment.factors) {
+            let levels = levels.at(run.head().scale).iter().enumerate().map(|(rank, level)| (level.to_string(), rank));
+            ranks.entry(factor.as_str()).or_insert_with(|| levels.collect());
+        }
+        Self { x, series, others, ranks }
+    }
+
+    fn x_key(&self, cell: &StudyCell) -> Key {
+        let level = self.x.and_then(|factor| Some((factor, cell.level(factor)?)));
+        let name = level.map_or("–".to_owned(), |(factor, level)| level::bare(factor, level));
+        self.key(level.into_iter().collect(), name)
+    }
+
+    fn series_key(&self, cell: &StudyCell) -> Key {
+        let named = self.series.iter().chain(&self.others);
+        let levels: Vec<(&str, &Level)> = named.filter_map(|factor| Some((*factor, cell.level(factor)?))).collect();
+        let name = match levels.as_slice() {
+            [] => "all".to_owned(),
+            [(factor, level)] => level::named(factor, level),
+            several => several.iter().map(|(factor, level)| level::named(factor, level)).collect::<Vec<_>>().join(", "),
+        };
+        self.key(levels, name)
+    }
+
+    fn key(&self, levels: Vec<(&str, &Level)>, name: String) -> Key {
+        let rank = |factor: &str, level: &Level| {
+            let rank = self.ranks.get(factor).and_then(|ranks| ranks.get(&level.to_string()));
+            rank.copied().unwrap_or(usize::MAX)
+        };
+        let number = match levels.as_slice() {
+            [(_, level)] => level::number(level),
+            _ => None,
+        };
+        let order = levels.iter().map(|(factor, level)| (rank(factor, level), (*level).clone())).collect();
+        Key { order, place: Place { name, number } }
+    }
+
+    fn series_title(&self) -> String {
+        let named: Vec<String> = self.series.iter().chain(&self.others).map(|factor| level::words(factor)).collect();
+        named.join(", ")
+    }
+}
+
+/// The factors that have more than one level among the cells.
+fn varying<'a>(cells: &[&'a StudyCell]) -> Vec<&'a str> {
+    let mut seen: BTreeMap<&str, Option<&Level>> = BTreeMap::new();
+    let mut varying: Vec<&str> = Vec::new();
+    for (n, cell) in cells.iter().enumerate() {
+        for factor in cell.factors.keys() {
+            // A factor that the cells before did not have varies, too.
+            let before = seen.entry(factor).or_insert(if n == 0 { cell.level(factor) } else { None });
+            if *before != cell.level(factor) && !varying.contains(&factor.as_str()) {
+                varying.push(factor);
+            }
+        }
+        for factor in seen.keys().filter(|factor| !cell.factors.contains_key(**factor)) {
+            if !varying.contains(factor) {
+                varying.push(factor);
+            }
+        }
+    }
+    varying.sort_unstable();
+    varying
+}
+
+#[derive(Debug, Clone)]
+struct Key {
+    order: Vec<(usize, Level)>,
+    place: Place,
+}
+
+impl Key {
+    fn id(&self) -> String {
+        self.order.iter().map(|(_, level)| format!("{level}\u{1f}")).collect()
+    }
+
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let pairs = self.order.iter().zip(&other.order);
+        let by_level = pairs.map(|((rank_a, a), (rank_b, b))| rank_a.cmp(rank_b).then_with(|| level::order(a, b)));
+        by_level
+            .fold(std::cmp::Ordering::Equal, |so_far, next| so_far.then(next))
+            .then(self.order.len().cmp(&other.order.len()))
+    }
+}
+
+#[derive(Default)]
+struct Places(HashMap<String, Key>);
+
+impl Places {
+    fn add(&mut self, key: Key) {
+        self.0.entry(key.id()).or_insert(key);
+    }
+
+    fn sorted(self) -> Vec<Key> {
+        let mut keys: Vec<Key> = self.0.into_values().collect();
+        keys.sort_by(Key::cmp);
+        keys
+    }
+}
+
+fn positions(keys: &[Key]) -> HashMap<String, usize> {
+    keys.iter().enumerate().map(|(position, key)| (key.id(), position)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_spread_evenly_with_both_ends() {
+        assert_eq!(kept(3, 8), [0, 1, 2]);
+        assert_eq!(kept(100, 4), [0, 33, 66, 99]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What limits a rate: how each place scales with threads, and where the time of its fastest cell went.
+
+use std::collections::BTreeMap;
+
+use forebay_record::{CacheState, IngestCell, Level, Levels, StudyCell, TierKind};
+
+use crate::data::{Data, Value};
+use crate::level;
+use crate::number::{percent, quantity, times};
+use crate::run::Run;
+use crate::table::Align::{Left, Right};
+
+/// What keeps a cell from being faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Opening and reading took most of the workers' time.
+    Storage,
+    /// Decoding and resizing did.
+    Decoding,
+    /// Neither did.
+    Both,
+    /// Reading alone kept the processor busy.
+    Processor,
+    /// The bytes came from memory: no storage was measured.
+    Memory,
+    Unknown,
+}
+
+impl Limit {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Storage => "storage",
+            Self::Decoding => "decoding",
+            Self::Both => "storage and decoding alike",
+            Self::Processor => "the processor",
+            Self::Memory => "memory: the cache was warm",
+            Self::Unknown => "",
+        }
+    }
+}
+
+/// Above this share of the workers' busy time, one of storage and decoding is the limit.
+const CLEAR: f64 = 0.6;
+/// Above this share of all cores, the processor is.
+const BUSY: f64 = 0.85;
+
+/// What limits a cell, on a machine with so many cores (0 when unknown).
+pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
+    let sum = |names: &[&str]| -> f64 { names.iter().filter_map(|name| cell.worker_time.get(*name)).sum() };
+    let storage = sum(&["opening", "reading", "waiting_for_bytes"]);
+    let decoding = sum(&["decoding", "resizing"]);
+    let cores_busy = cell.cpu_s_per_1000 * cell.images_per_s / 1000.0;
+    if cell.read_only {
+        let from_memory = cell.cache == CacheState::Warm && cell.tier.is_none();
+        return match n_cores {
+            _ if from_memory => Limit::Memory,
+            n if n > 0 && cores_busy >= BUSY * n as f64 => Limit::Processor,
+            _ => Limit::Storage,
+        };
+    }
+    let share = storage / (storage + decoding);
+    if !share.is_finite() {
+        return Limit::Unknown;
+    }
+    match share {
+        share if share >= CLEAR => Limit::Storage,
+        share if share <= 1.0 - CLEAR => Limit::Decoding,
+        _ => Limit::Both,
+    }
+}
+
+/// Cells that differ in threads only.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    /// What they have in common.
+    pub(crate) levels: Levels,
+    pub(crate) read_only: bool,
+    /// With the fewest threads.
+    pub(crate) first: (&'a StudyCell, &'a IngestCell),
+    /// The fastest.
+    pub(crate) best: (&'a StudyCell, &'a IngestCell),
+    pub(crate) limit: Limit,
+    /// How its tier is served.
+    pub(crate) kind: Option<TierKind>,
+}
+
+impl Place<'_> {
+    /// Ours over one thread; `None` when a single number of threads was measured.
+    pub(crate) fn speed_up(&self) -> Option<f64> {
+        let ratio = self.best.1.images_per_s / self.first.1.images_per_s;
+        (!std::ptr::eq(self.first.0, self.best.0) && ratio.is_finite()).then_some(ratio)
+    }
+
+    /// What to call it: its tier, or whatever tells it from others.
+    pub(crate) fn name(&self) -> String {
+        match self.levels.get("tier") {
+            Some(tier) => tier.to_string(),
+            None => self.best.1.tier.clone().unwrap_or_else(|| self.best.1.storage.clone()),
+        }
+    }
+
+    /// The name with how it is served: "the emulated hdd".
+    pub(crate) fn full_name(&self) -> String {
+        match self.kind {
+            Some(TierKind::Shaped) => format!("the emulated {}", self.name()),
+            Some(TierKind::Kernel) => format!("the throttled {}", self.name()),
+            _ => self.name(),
+        }
+    }
+
+    /// The share of the ceiling that the fastest cell reached.
+    pub(crate) fn efficiency(&self) -> Option<f64> {
+        let cell = self.best.1;
+        cell.ceiling_mb_per_s.filter(|ceiling| *ceiling > 0.0).map(|ceiling| cell.mb_per_s / ceiling)
+    }
+}
+
+/// Every place of a run, in the order of its tiers.
+pub(crate) fn places<'a>(run: &'a Run<'a>) -> Vec<Place<'a>> {
+    let mut by_key: BTreeMap<String, Vec<(&StudyCell, &IngestCell)>> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for (cell, ingest) in
+        run.ingests().filter(|(_, ingest)| ingest.images_per_s.is_finite() && ingest.images_per_s > 0.0)
+    {
+        let others = cell.factors.iter().filter(|(factor, _)| !["threads", "threads_auto"].contains(&factor.as_str()));
+        let key = others.map(|(factor, level)| format!("{factor}={level}/")).collect::<String>() + &cell.experiment;
+        if !by_key.contains_key(&key) {
+            order.push(key.clone());
+        }
+        by_key.entry(key).or_default().push((cell, ingest));
+    }
+    let mut places: Vec<Place<'_>> = order.iter().map(|key| place(run, &by_key[key])).collect();
+    let rank =
+        |place: &Place<'_>| run.head().tiers.iter().position(|tier| tier.name == place.name()).unwrap_or(usize::MAX);
+    places.sort_by_key(|place| (place.read_only, rank(place)));
+    places
+}
+
+fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<'a> {
+    let first = cells.iter().min_by_key(|(_, ingest)| ingest.threads).expect("a place has a cell");
+    let best = cells.iter().max_by(|a, b| a.1.images_per_s.total_cmp(&b.1.images_per_s)).expect("a place has a cell");
+    let mut levels = best.0.factors.clone();
+    levels.retain(|factor, _| !["threads", "threads_auto"].contains(&factor.as_str()));
+    let tier = match levels.get("tier") {
+        Some(Level::Text(tier)) => Some(tier),
+        _ => best.1.tier.as_ref(),
+    };
+    let kind = tier.and_then(|tier| run.head().tiers.iter().find(|note| note.name == *tier)).map(|note| note.kind);
+    Place {
+        read_only: best.1.read_only,
+        first: *first,
+        best: *best,
+        limit: limit(best.1, run.environment().n_cores),
+        kind: kind.or(best.1.tier_kind),
+        levels,
+    }
+}
+
+/// Every place in a line: its rates, how it scales, what limits it.
+pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
+    let mut data = Data::new(&[
+        ("place", "", Left),
+        ("first_threads", "threads", Right),
+        ("first_images_per_s", "images/s", Right),
+        ("best_threads", "best with threads", Right),
+        ("best_images_per_s", "images/s", Right),
+        ("best_mb_per_s", "MB/s", Right),
+        ("speed_up", "speed-up", Right),
+        ("efficiency", "of ceiling", Right),
+        ("limit", "limited by", Left),
+    ]);
+    let plain = !run.is_study();
+    for place in places {
+        let (first, best) = (place.first.1, place.best.1);
+        let mut levels = place.levels.clone();
+        if plain {
+            levels.retain(|factor, _| ["tier", "read_only", "storage"].contains(&factor.as_str()));
+        }
+        data.row(vec![
+            Value::text(level::all(&levels)),
+            Value::count(first.threads),
+            Value::number(first.images_per_s, quantity),
+            Value::count(best.threads),
+            Value::number(best.images_per_s, quantity),
+            Value::number(best.mb_per_s, quantity),
+            Value::maybe(place.speed_up(), times),
+            Value::maybe(place.efficiency(), percent),
+            Value::text(place.limit.word()),
+        ]);
+    }
+    data
+}

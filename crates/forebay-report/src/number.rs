@@ -1,0 +1,119 @@
+//! Numbers as people read them: three digits that matter, thousands grouped, units where they belong.
+
+use forebay_units::group_digits;
+
+/// A quantity with three digits that matter: "0.0123", "1.95", "262", "12,345".
+pub(crate) fn quantity(value: f64) -> String {
+    let size = value.abs();
+    let text = if size >= 99.95 {
+        group_digits(size.round() as u64)
+    } else if size >= 9.995 {
+        format!("{size:.1}")
+    } else if size >= 0.0995 || size == 0.0 {
+        format!("{size:.2}")
+    } else if size >= 0.000_995 {
+        format!("{size:.4}")
+    } else {
+        format!("{size:.1e}")
+    };
+    if value < 0.0 { format!("−{text}") } else { text }
+}
+
+/// A share as percent: "0.4 %", "83 %".
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value.abs() < 9.95 { format!("{value:.1} %") } else { format!("{} %", quantity(value.round())) }
+}
+
+/// A ratio: "2.28×".
+pub(crate) fn times(ratio: f64) -> String {
+    format!("{}×", quantity(ratio))
+}
+
+/// A number on an axis: as short as it can be.
+pub(crate) fn tick(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value.abs() >= 1e6 {
+        return format!("{} M", trimmed(value / 1e6));
+    }
+    if value.abs() >= 1.0 && value.fract() == 0.0 {
+        return quantity_of_whole(value);
+    }
+    trimmed(value)
+}
+
+fn quantity_of_whole(value: f64) -> String {
+    let text = group_digits(value.abs() as u64);
+    if value < 0.0 { format!("−{text}") } else { text }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Bytes with a decimal unit: "32 GB".
+pub(crate) fn bytes(bytes: u64) -> String {
+    forebay_units::Bytes(bytes).to_string()
+}
+
+/// Seconds as people say them: "0.42 s", "48 s", "3 min 20 s".
+pub(crate) fn seconds(seconds: f64) -> String {
+    if seconds < 120.0 {
+        return format!("{} s", quantity(seconds));
+    }
+    let whole = seconds.round() as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, minutes, rest) => format!("{minutes} min {rest} s"),
+        (hours, minutes, _) => format!("{} h {minutes} min", group_digits(hours)),
+    }
+}
+
+/// Microseconds with a fitting unit: "85 µs", "1.20 ms", "2.31 s".
+pub(crate) fn microseconds(us: f64) -> String {
+    match us {
+        us if us < 999.5 => format!("{} µs", quantity(us)),
+        us if us < 999_500.0 => format!("{} ms", quantity(us / 1e3)),
+        _ => format!("{} s", quantity(us / 1e6)),
+    }
+}
+
+/// Names in a row: "a", "a and b", "a, b and c".
+pub(crate) fn listed<T: AsRef<str>>(words: &[T]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_matter() {
+        let written = [0.0, 0.012_34, 0.12, 1.948, 9.996, 26.25, 99.96, 262.4, 12_345.6, -3.0].map(quantity);
+        assert_eq!(written, ["0.00", "0.0123", "0.12", "1.95", "10.0", "26.2", "100", "262", "12,346", "−3.00"]);
+        assert_eq!(quantity(2.5e-7), "2.5e-7");
+    }
+
+    #[test]
+    fn units_fit_the_size() {
+        assert_eq!([0.004, 0.83, 1.304].map(percent), ["0.4 %", "83 %", "130 %"]);
+        assert_eq!([0.5, 100.0, 1_000.0, 2_500_000.0].map(tick), ["0.5", "100", "1,000", "2.5 M"]);
+        assert_eq!([0.42, 48.0, 200.0, 7_260.0].map(seconds), ["0.42 s", "48.0 s", "3 min 20 s", "2 h 1 min"]);
+        assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);
+    }
+
+    #[test]
+    fn the_last_of_several_names_has_an_and() {
+        assert_eq!(listed(&["hdd"]), "hdd");
+        assert_eq!(listed(&["hdd", "ssd", "optane"]), "hdd, ssd and optane");
+    }
+}

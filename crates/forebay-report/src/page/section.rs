@@ -1,0 +1,199 @@
+//! What the page says of one run: verdict, glance, figures, cells, references, environment.
+
+use std::fmt::Display;
+
+use forebay_record::Scale;
+
+use crate::environment;
+use crate::fig::Figure;
+use crate::markup::Markup;
+use crate::report::Section;
+
+/// Cells shown on the page; the JSON and the CSV have all.
+const MAX_CELLS: usize = 300;
+/// Rows of data shown under a figure.
+const MAX_DATA: usize = 200;
+/// Notes shown.
+const MAX_NOTES: usize = 60;
+
+/// Writes it with headings from this level on.
+pub(super) fn write(page: &mut Markup, section: &Section<'_>, level: usize) {
+    header(page, section, level - 1);
+    verdict(page, section);
+    if !section.glance.is_empty() {
+        heading(page, level, "At a glance");
+        page.put(&section.glance.to_html("glance", "at a glance", 60));
+        cut(page, section.glance.len(), 60);
+    }
+    if !section.figures.is_empty() {
+        heading(page, level, "Figures");
+    }
+    for (drawn, caption) in section.figures.iter().zip(&section.captions) {
+        figure(page, drawn, caption, level + 1);
+    }
+    cells(page, section, level);
+    if !section.references.is_empty() {
+        heading(page, level, "Published values");
+        if let Some(source) = &section.run.spec().source {
+            page.element("p", &[], source);
+        }
+        page.put(&section.references.to_html("references", "published values", MAX_CELLS));
+        cut(page, section.references.len(), MAX_CELLS);
+    }
+    surroundings(page, section, level);
+}
+
+fn heading(page: &mut Markup, level: usize, text: impl Display) {
+    page.element(&format!("h{level}"), &[], text);
+}
+
+fn header(page: &mut Markup, section: &Section<'_>, level: usize) {
+    let (spec, environment) = (section.run.spec(), section.run.environment());
+    page.open("header", &[]);
+    page.element("p", &[("class", &"kicker")], if level == 1 { "forebay report" } else { section.run.name });
+    heading(page, level, &spec.title);
+    if let Some(source) = &spec.source {
+        page.element("p", &[("class", &"source")], format_args!("After {source}"));
+    }
+    if !spec.about.trim().is_empty() {
+        page.element("p", &[("class", &"about")], spec.about.trim());
+    }
+    let mut facts = vec![environment.started_at.clone(), environment.cpu.clone().unwrap_or_default()];
+    if environment.n_cores > 0 {
+        facts.push(forebay_units::count(environment.n_cores, "core"));
+    }
+    facts.push(environment.data_file_system.clone().unwrap_or_default());
+    if section.run.is_study() {
+        facts.push(if section.run.head().scale == Scale::Quick { "quick scale" } else { "full scale" }.to_owned());
+    }
+    facts.retain(|fact| !fact.is_empty());
+    page.element("p", &[("class", &"meta")], facts.join(" · "));
+    page.close("header");
+}
+
+fn verdict(page: &mut Markup, section: &Section<'_>) {
+    let verdict = &section.verdict;
+    page.open("section", &[("class", &"verdict"), ("aria-label", &"verdict")]);
+    page.element("p", &[("class", &"headline")], &verdict.headline);
+    list(page, "findings", &verdict.findings);
+    if !verdict.caveats.is_empty() {
+        page.element("p", &[("class", &"keep")], "Keep in mind");
+        list(page, "caveats", &verdict.caveats);
+    }
+    page.close("section");
+}
+
+fn list(page: &mut Markup, class: &str, items: &[String]) {
+    if items.is_empty() {
+        return;
+    }
+    page.open("ul", &[("class", &class)]);
+    for item in items {
+        page.element("li", &[], item);
+    }
+    page.close("ul");
+}
+
+/// A figure: heading, legend, picture, caption, remarks, data.
+pub(super) fn figure(page: &mut Markup, figure: &Figure, caption: &str, level: usize) {
+    let drawn = &figure.drawn;
+    page.open("figure", &[("id", &figure.id), ("data-kind", &figure.kind)]);
+    page.open(&format!("h{level}"), &[]);
+    page.element("span", &[("class", &"number")], &figure.number);
+    page.text(format_args!(" {}", figure.title));
+    page.close(&format!("h{level}"));
+    if !drawn.legend.is_empty() {
+        page.open("ul", &[("class", &"legend"), ("aria-hidden", &"true")]);
+        if !drawn.legend_title.is_empty() {
+            page.element("li", &[("class", &"legend-title")], &drawn.legend_title);
+        }
+        for key in &drawn.legend {
+            page.open("li", &[]);
+            page.put(&key.sample);
+            page.text(&key.name);
+            page.close("li");
+        }
+        page.close("ul");
+    }
+    if !drawn.pictures.is_empty() {
+        page.open("div", &[("class", &"pictures")]);
+        drawn.pictures.iter().for_each(|picture| page.put(picture));
+        page.close("div");
+    }
+    if drawn.is_table {
+        page.put(&drawn.data.to_html("figure-table", &figure.title, MAX_DATA));
+        cut(page, drawn.data.len(), MAX_DATA);
+    }
+    if !caption.is_empty() {
+        page.element("figcaption", &[], caption);
+    }
+    for remark in &drawn.remarks {
+        page.element("p", &[("class", &"remark")], remark);
+    }
+    if !drawn.is_table && !drawn.data.is_empty() {
+        page.open("details", &[]);
+        page.element("summary", &[], format_args!("Data of {}", figure.number.to_lowercase()));
+        page.put(&drawn.data.to_html("data", &figure.title, MAX_DATA));
+        cut(page, drawn.data.len(), MAX_DATA);
+        page.close("details");
+    }
+    page.close("figure");
+}
+
+/// Says where the rest of a long table is.
+fn cut(page: &mut Markup, n: usize, shown: usize) {
+    if n > shown {
+        let n = forebay_units::group_digits(n as u64);
+        page.element(
+            "p",
+            &[("class", &"remark")],
+            format_args!("The first {shown} of {n} rows. All are in the JSON (forebay report --json) and the cells in the CSV (--csv)."),
+        );
+    }
+}
+
+fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
+    if section.cells.is_empty() {
+        return;
+    }
+    heading(page, level, "Every cell");
+    page.element(
+        "p",
+        &[],
+        "± is half the range of the repeats over their median. A cell is cold when at most 5 % of its bytes came from memory, \
+         by the block layer's count, in every repeat; the columns beside it hold the largest shares found.",
+    );
+    page.open("div", &[("class", &"bleed")]);
+    page.put(&section.cells.to_html("cells", "every cell", MAX_CELLS));
+    page.close("div");
+    cut(page, section.cells.len(), MAX_CELLS);
+}
+
+fn surroundings(page: &mut Markup, section: &Section<'_>, level: usize) {
+    let run = section.run;
+    heading(page, level, "Where and how it ran");
+    let command = environment::command(run);
+    if !command.is_empty() {
+        page.element("p", &[], "To repeat it:");
+        page.open("pre", &[("tabindex", &0)]);
+        page.element("code", &[], command);
+        page.close("pre");
+    }
+    page.open("dl", &[]);
+    for (what, fact) in environment::facts(run) {
+        page.element("dt", &[], what);
+        page.element("dd", &[], fact);
+    }
+    page.close("dl");
+    let tiers = environment::tiers(run);
+    if !tiers.is_empty() {
+        heading(page, level + 1, "Tiers");
+        page.put(&tiers.to_html("facts", "tiers", MAX_CELLS));
+    }
+    let notes = environment::notes(run);
+    if !notes.is_empty() {
+        heading(page, level + 1, "Notes");
+        list(page, "notes", &notes[..notes.len().min(MAX_NOTES)]);
+        cut(page, notes.len(), MAX_NOTES);
+    }
+}

@@ -1,0 +1,145 @@
+//! What others published, beside what was measured here.
+
+use forebay_record::{FigureKind, FigureSpec, Reference, StudyCell};
+
+use crate::data::{Data, Value};
+use crate::level;
+use crate::metric;
+use crate::number::{percent, times};
+use crate::run::{self, Run};
+use crate::table::Align::{Left, Right};
+
+/// How ours stands to theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agreement {
+    /// Within the reference's tolerance.
+    Agrees,
+    /// Outside of it.
+    Differs,
+    /// The reference has no tolerance.
+    NotJudged,
+    /// There is nothing of ours to set beside it.
+    NotMeasured,
+}
+
+impl Agreement {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::NotJudged => "not judged",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A published value and a cell of ours that was measured at its levels.
+#[derive(Debug, Clone)]
+pub(crate) struct Published<'a> {
+    pub(crate) reference: &'a Reference,
+    /// The cell; `None` when there is none.
+    pub(crate) cell: Option<&'a StudyCell>,
+    /// Our value; `None` when the cell failed or does not have the quantity.
+    pub(crate) ours: Option<f64>,
+}
+
+impl Published<'_> {
+    /// Ours over theirs.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        self.ours.map(|ours| ours / self.reference.value).filter(|ratio| ratio.is_finite())
+    }
+
+    pub(crate) fn agreement(&self) -> Agreement {
+        match (self.ratio(), self.reference.within) {
+            (None, _) => Agreement::NotMeasured,
+            (_, None) => Agreement::NotJudged,
+            // A value on the border agrees, also where the border cannot be written exactly.
+            (Some(ratio), Some(within)) if (ratio - 1.0).abs() <= within + 1e-9 => Agreement::Agrees,
+            _ => Agreement::Differs,
+        }
+    }
+}
+
+/// Every published value of a study; one that several cells were measured for is there for each.
+pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
+    let mut all = Vec::new();
+    for reference in &run.spec().references {
+        let of = |cell: &&StudyCell| cell.experiment == reference.experiment && cell.is_at(&reference.at);
+        let before = all.len();
+        for cell in run.study.cells.iter().filter(of) {
+            all.push(Published { reference, cell: Some(cell), ours: ours(run, reference, cell) });
+        }
+        if all.len() == before {
+            all.push(Published { reference, cell: None, ours: None });
+        }
+    }
+    all
+}
+
+fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell) -> Option<f64> {
+    if cell.error.is_some() {
+        return None;
+    }
+    if reference.metric != "speed_up" {
+        return run::metric(cell, &reference.metric).map(|metric| metric.value);
+    }
+    let (quantity, x) = scaling_of(run, &reference.experiment);
+    let base = base_of(run, cell, x)?;
+    Some(run::metric(cell, quantity)?.value / run::metric(base, quantity)?.value)
+}
+
+/// The quantity whose speed-up an experiment is about, and the factor it is over.
+pub(crate) fn scaling_of<'a>(run: &'a Run<'a>, experiment: &str) -> (&'a str, &'a str) {
+    let of = |figure: &&FigureSpec| {
+        figure.kind == FigureKind::SpeedUp && figure.experiment.as_deref().is_none_or(|name| name == experiment)
+    };
+    let figure = run.spec().figures.iter().find(of);
+    let quantity = figure.and_then(|figure| figure.metrics.first()).map_or("images_per_s", String::as_str);
+    (quantity, figure.and_then(|figure| figure.x.as_deref()).unwrap_or("threads"))
+}
+
+/// The cell that a speed-up of `cell` is over: the same levels, but the first of the factor `x`.
+fn base_of<'a>(run: &'a Run<'a>, cell: &StudyCell, x: &str) -> Option<&'a StudyCell> {
+    let alike = |other: &&StudyCell| {
+        other.experiment == cell.experiment
+            && other.factors.len() == cell.factors.len()
+            && other.factors.iter().all(|(factor, level)| factor == x || cell.level(factor) == Some(level))
+            && other.level(x).is_some()
+    };
+    let first = run.study.cells.iter().filter(alike).min_by(|a, b| match (a.level(x), b.level(x)) {
+        (Some(a), Some(b)) => level::order(a, b),
+        _ => std::cmp::Ordering::Equal,
+    });
+    first.filter(|base| base.error.is_none())
+}
+
+/// Ours beside theirs.
+pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
+    let mut data = Data::new(&[
+        ("experiment", "experiment", Left),
+        ("at", "at", Left),
+        ("metric", "quantity", Left),
+        ("ours", "ours", Right),
+        ("published", "published", Right),
+        ("ratio", "ours over published", Right),
+        ("within", "tolerance", Right),
+        ("agreement", "", Left),
+        ("source", "source", Left),
+    ]);
+    for row in rows {
+        let reference = row.reference;
+        let show = metric::show(&reference.metric);
+        data.row(vec![
+            Value::text(reference.experiment.clone()),
+            Value::text(level::all(row.cell.map_or(&reference.at, |cell| &cell.factors))),
+            Value::text(metric::unit(&reference.metric)),
+            Value::maybe(row.ours, show),
+            Value::number(reference.value, show),
+            Value::maybe(row.ratio(), times),
+            Value::maybe(reference.within, |within| format!("±{}", percent(within))),
+            Value::text(row.agreement().word()),
+            Value::text(reference.source.clone()),
+        ]);
+    }
+    data
+}

@@ -1,0 +1,116 @@
+//! A report before it has a form: the verdict, the figures and the tables of every run, and their comparison.
+//!
+//! The page and the JSON are two writings of this one thing, so they cannot differ in a number.
+
+use forebay_record::FigureSpec;
+
+use crate::cells;
+use crate::compare::{Comparison, compare};
+use crate::data::Data;
+use crate::fig::{self, Context, Drawn, Figure};
+use crate::limit;
+use crate::published::{self, Published, published};
+use crate::run::{NamedRun, Run};
+use crate::verdict::{Verdict, verdict};
+
+/// What is said of one run.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) verdict: Verdict,
+    /// Every place in a line.
+    pub(crate) glance: Data,
+    pub(crate) figures: Vec<Figure>,
+    /// The study's words on each figure.
+    pub(crate) captions: Vec<String>,
+    pub(crate) cells: Data,
+    pub(crate) references: Data,
+}
+
+/// A comparison with its figure.
+#[derive(Debug)]
+pub(crate) struct Compared<'a> {
+    pub(crate) comparison: Comparison<'a>,
+    pub(crate) figure: Figure,
+}
+
+/// The whole.
+#[derive(Debug)]
+pub(crate) struct Report<'a> {
+    pub(crate) sections: Vec<Section<'a>>,
+    pub(crate) compared: Vec<Compared<'a>>,
+}
+
+/// The runs, each seen as a study.
+pub(crate) fn runs(named: &[NamedRun]) -> Vec<Run<'_>> {
+    named.iter().map(Run::of).collect()
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn of(runs: &'a [Run<'a>]) -> Self {
+        let mut numbers = Numbers::default();
+        let compared = compare(runs).into_iter().enumerate().map(|(i, comparison)| {
+            let drawn = fig::forest::make(&comparison);
+            let title = format!("{} over {}", comparison.name, comparison.base);
+            let figure =
+                Figure { id: format!("compare-{}", i + 1), number: numbers.next(&drawn), title, kind: "forest", drawn };
+            Compared { comparison, figure }
+        });
+        let compared = compared.collect();
+        let many = runs.len() > 1;
+        let sections = runs.iter().enumerate().map(|(i, run)| {
+            let prefix = if many { format!("run-{}-", i + 1) } else { String::new() };
+            section(run, &prefix, &mut numbers)
+        });
+        Self { sections: sections.collect(), compared }
+    }
+}
+
+/// Figures and tables are counted apart.
+#[derive(Debug, Default)]
+struct Numbers {
+    figures: usize,
+    tables: usize,
+}
+
+impl Numbers {
+    fn next(&mut self, drawn: &Drawn) -> String {
+        let (word, n) = if drawn.is_table { ("Table", &mut self.tables) } else { ("Figure", &mut self.figures) };
+        *n += 1;
+        format!("{word} {n}")
+    }
+}
+
+fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section<'a> {
+    let published: Vec<Published<'_>> = published(run);
+    let places = limit::places(run);
+    let mut figures = Vec::new();
+    let mut captions = Vec::new();
+    for spec in &run.spec().figures {
+        let drawn = fig::make(&Context { run, spec, published: &published });
+        let id = format!("{prefix}{}", safe(&spec.id, figures.len()));
+        let figure =
+            Figure { id, number: numbers.next(&drawn), title: title(spec), kind: fig::kind_name(spec.kind), drawn };
+        captions.push(figure.caption(&spec.caption));
+        figures.push(figure);
+    }
+    Section {
+        run,
+        verdict: verdict(run, &published),
+        glance: limit::table(run, &places),
+        figures,
+        captions,
+        cells: cells::table(run),
+        references: published::table(published.iter()),
+    }
+}
+
+fn title(spec: &FigureSpec) -> String {
+    if spec.title.is_empty() { spec.id.clone() } else { spec.title.clone() }
+}
+
+/// A name that a link can have.
+fn safe(id: &str, place: usize) -> String {
+    let kept: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-' || *c == '_').collect();
+    if kept.is_empty() { format!("figure-{}", place + 1) } else { kept }
+}

@@ -1,0 +1,83 @@
+//! The tables of a study for a terminal, and of several runs beside each other.
+
+use std::fmt::Write;
+
+use forebay_record::{AnyRecord, StudyRun};
+
+use crate::cells;
+use crate::compare::{Comparison, compare};
+use crate::limit;
+use crate::published;
+use crate::report::runs;
+use crate::run::{NamedRun, Run};
+use crate::verdict::verdict;
+
+/// Cells that a terminal still shows.
+const MAX_CELLS: usize = 200;
+
+/// A study's verdict, its cells, and ours beside the published values.
+pub fn study(run: &StudyRun) -> String {
+    let named = NamedRun { name: run.head.spec.name.clone(), record: AnyRecord::Study(Box::new(run.clone())) };
+    of_run(&Run::of(&named))
+}
+
+/// Every run as text, and what they come to beside each other.
+pub fn text(named: &[NamedRun]) -> String {
+    let parts: Vec<String> = named.iter().map(of_record).collect();
+    let mut out = parts.join("\n");
+    if named.len() > 1 {
+        let runs = runs(named);
+        for comparison in compare(&runs) {
+            out.push('\n');
+            out.push_str(&of_comparison(&comparison));
+        }
+    }
+    out
+}
+
+fn of_record(named: &NamedRun) -> String {
+    match &named.record {
+        AnyRecord::Ingest(record) => crate::ingest(record),
+        AnyRecord::Probe(_) | AnyRecord::Study(_) => of_run(&Run::of(named)),
+    }
+}
+
+fn of_run(run: &Run<'_>) -> String {
+    let published = published::published(run);
+    let verdict = verdict(run, &published);
+    let mut out = format!("{}\n\n{}\n", run.spec().title, verdict.headline);
+    for finding in verdict.findings.iter().chain(&verdict.caveats) {
+        let _ = writeln!(out, "  {finding}");
+    }
+    let places = limit::places(run);
+    if !places.is_empty() && run.is_study() {
+        let _ = write!(out, "\n{}", limit::table(run, &places).to_terminal());
+    }
+    let cells = cells::table(run);
+    if !cells.is_empty() {
+        let _ = write!(out, "\n{}", cells.to_terminal_rows(MAX_CELLS));
+        if cells.len() > MAX_CELLS {
+            let _ = writeln!(out, "… and {} more cells; --json and --csv have all", cells.len() - MAX_CELLS);
+        }
+    }
+    if !published.is_empty() {
+        let _ = write!(out, "\n{}", published::table(published.iter()).to_terminal());
+    }
+    for note in &run.head().notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+fn of_comparison(comparison: &Comparison<'_>) -> String {
+    let mut out = format!("{} beside {}\n", comparison.name, comparison.base);
+    for (what, a, b) in &comparison.differences {
+        let _ = writeln!(out, "  {what}: {b}, not {a}");
+    }
+    let _ = writeln!(out, "\n{}", comparison.summary());
+    if !comparison.pairs.is_empty() {
+        let _ = write!(out, "\n{}", comparison.table().to_terminal_rows(MAX_CELLS));
+        let _ = writeln!(out, "\n{}", comparison.method());
+    }
+    out
+}

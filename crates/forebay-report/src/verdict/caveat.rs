@@ -1,0 +1,148 @@
+//! What keeps one from trusting a result blindly.
+
+use forebay_record::{CacheState, Scale, TierKind};
+use forebay_units::{count, group_digits};
+
+use crate::limit::Place;
+use crate::number::{listed, percent};
+use crate::run::Run;
+
+/// Repeats that vary by more than this are worth a word.
+const WIDE_SPREAD: f64 = 0.10;
+
+/// Everything that a reader has to know, the weightiest first.
+pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
+    let found = [
+        incomplete(run),
+        failed(run),
+        left_out(run),
+        cache(run),
+        emulated(run),
+        few_cores(run, places),
+        once(run),
+        spread(run),
+        quick(run),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn incomplete(run: &Run<'_>) -> Option<String> {
+    let (done, planned) = (run.study.cells.len() as u64, run.head().n_cells);
+    (done < planned).then(|| {
+        format!(
+            "The study is not complete: {} of {} are done. Go on with --resume.",
+            group_digits(done),
+            count(planned, "cell")
+        )
+    })
+}
+
+fn failed(run: &Run<'_>) -> Option<String> {
+    let mut failed = run.study.cells.iter().filter_map(|cell| Some((cell, cell.error.as_ref()?)));
+    let (first, error) = failed.next()?;
+    let n = 1 + failed.count() as u64;
+    let which = if n == 1 { String::new() } else { "; the first: ".to_owned() + &first.id };
+    let at = if n == 1 { format!(" ({})", first.id) } else { which };
+    Some(format!("{} failed{at}: {error}.", count(n, "cell")))
+}
+
+fn left_out(run: &Run<'_>) -> Option<String> {
+    let most = run.ingests().map(|(_, cell)| cell.failed_samples).max().unwrap_or(0);
+    let was = if most == 1 { "was" } else { "were" };
+    (most > 0).then(|| format!("{} could not be read or decoded and {was} left out.", count(most, "sample")))
+}
+
+/// Cells that a cold measurement was asked of and that were not proven cold; a record alone does not say what was asked.
+fn cache(run: &Run<'_>) -> Option<String> {
+    let states: Vec<CacheState> =
+        run.ingests().map(|(_, cell)| cell.cache).chain(run.probes().map(|(_, cell)| cell.cache)).collect();
+    let n = |wanted| states.iter().filter(|state| **state == wanted).count();
+    let (warm, mixed, all) = (n(CacheState::Warm), n(CacheState::Mixed), states.len());
+    if warm + mixed == 0 {
+        return None;
+    }
+    let shaped = run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped);
+    let but = if shaped { " A shaped tier keeps to its profile all the same." } else { "" };
+    if warm == all {
+        return Some(format!(
+            "The bytes came from memory: these are warm rates, and say nothing about a real disk.{but}"
+        ));
+    }
+    let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came in part from memory, or it could not be told")]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, said)| format!("{n} {said}"))
+        .collect();
+    Some(format!("Not all of the {all} cells are proven cold: {}.{but}", listed(&parts)))
+}
+
+fn emulated(run: &Run<'_>) -> Option<String> {
+    let named = |kind: TierKind| -> Vec<&str> {
+        run.head().tiers.iter().filter(|tier| tier.kind == kind).map(|tier| tier.name.as_str()).collect()
+    };
+    let mut parts = Vec::new();
+    for kind in [TierKind::Shaped, TierKind::Kernel] {
+        let names = named(kind);
+        if !names.is_empty() {
+            let is = if names.len() == 1 { "is" } else { "are" };
+            let what = match (kind, names.len()) {
+                (TierKind::Kernel, 2..) => "loop devices throttled by the kernel",
+                _ => kind.describe(),
+            };
+            parts.push(format!("{} {is} {what}", listed(&names)));
+        }
+    }
+    (!parts.is_empty()).then(|| format!("No such devices were used, they are emulated: {}.", parts.join("; ")))
+}
+
+fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
+    let n_cores = run.environment().n_cores;
+    let decodes = places.iter().any(|place| !place.read_only);
+    let most = run.ingests().map(|(_, cell)| cell.threads).max().unwrap_or(0);
+    (n_cores > 0 && decodes && most > n_cores).then(|| {
+        format!(
+            "The machine has {}: with more threads than that, decoding cannot become faster, only reading can.",
+            count(n_cores, "core")
+        )
+    })
+}
+
+fn once(run: &Run<'_>) -> Option<String> {
+    let n: Vec<usize> = run
+        .ingests()
+        .map(|(_, cell)| cell.samples.len())
+        .chain(run.probes().map(|(_, cell)| cell.samples.len()))
+        .collect();
+    let once = n.iter().filter(|n| **n < 2).count();
+    match once {
+        0 => None,
+        all if all == n.len() => {
+            Some("Every cell was measured once: how far repeats lie apart is not known.".to_owned())
+        }
+        some => Some(format!(
+            "{} measured once.",
+            if some == 1 { "1 cell was".to_owned() } else { format!("{some} cells were") }
+        )),
+    }
+}
+
+fn spread(run: &Run<'_>) -> Option<String> {
+    let spreads =
+        run.ingests().filter_map(|(_, cell)| cell.spread).chain(run.probes().filter_map(|(_, cell)| cell.spread));
+    let wide: Vec<f64> = spreads.filter(|spread| spread.is_finite() && *spread > WIDE_SPREAD).collect();
+    let most = wide.iter().copied().fold(0.0, f64::max);
+    let (cells, vary) =
+        if wide.len() == 1 { ("1 cell".to_owned(), "varies") } else { (format!("{} cells", wide.len()), "vary") };
+    (!wide.is_empty()).then(|| {
+        format!(
+            "Between repeats {cells} {vary} by more than ±{} (at most ±{}): smaller differences there mean nothing.",
+            percent(WIDE_SPREAD),
+            percent(most)
+        )
+    })
+}
+
+fn quick(run: &Run<'_>) -> Option<String> {
+    (run.is_study() && run.head().scale == Scale::Quick)
+        .then(|| "This is the quick scale: the same structure over fewer bytes than published.".to_owned())
+}

@@ -1,0 +1,241 @@
+//! The answer first, in words: what limits the rate, how it scales, whether it agrees with what was published, and what
+//! keeps one from trusting it blindly.
+//!
+//! Rules over the record make every sentence; where the record does not hold what a sentence needs, it is not said.
+
+mod caveat;
+mod probe;
+
+use forebay_units::count;
+
+use crate::level;
+use crate::limit::{Limit, Place, places};
+use crate::number::{listed, percent, quantity, times};
+use crate::published::{Agreement, Published};
+use crate::run::Run;
+
+/// Places that are spoken of one by one.
+const MAX_PLACES: usize = 4;
+
+/// What a run says.
+#[derive(Debug, Default, PartialEq, serde::Serialize)]
+pub(crate) struct Verdict {
+    /// The answer.
+    pub(crate) headline: String,
+    /// What it rests on.
+    pub(crate) findings: Vec<String>,
+    /// What to keep in mind.
+    pub(crate) caveats: Vec<String>,
+}
+
+/// The verdict on a run.
+pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
+    let places = places(run);
+    let mut findings = Vec::new();
+    findings.extend(fastest(&places));
+    findings.extend(scaling(&places, published));
+    findings.extend(decoding(run, &places));
+    findings.extend(ceilings(&places));
+    findings.extend(probe::findings(run, places.is_empty()));
+    findings.extend(agreement(published));
+    Verdict { headline: headline(run, &places), findings, caveats: caveat::caveats(run, &places) }
+}
+
+fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
+    let cells = &run.study.cells;
+    if cells.is_empty() {
+        return "Nothing was measured.".to_owned();
+    }
+    if cells.iter().all(|cell| cell.error.is_some()) {
+        return "Every cell failed: there is no result.".to_owned();
+    }
+    if places.is_empty() {
+        return probe::headline(run).unwrap_or("Nothing was measured that could be judged.".to_owned());
+    }
+    let decoding: Vec<&Place<'_>> = places.iter().filter(|place| !place.read_only).collect();
+    if decoding.is_empty() { of_reading(places) } else { of_decoding(&decoding) }
+}
+
+/// Who is limited by what.
+fn of_decoding(places: &[&Place<'_>]) -> String {
+    let named = |limit: Limit| -> Vec<String> {
+        let mut names: Vec<String> =
+            places.iter().filter(|place| place.limit == limit).map(|place| place.name()).collect();
+        names.dedup();
+        names
+    };
+    let (storage, decoding, both) = (named(Limit::Storage), named(Limit::Decoding), named(Limit::Both));
+    match (storage.is_empty(), decoding.is_empty(), both.is_empty()) {
+        (false, true, true) => "Storage is the limit: the workers spend most of their time reading.".to_owned(),
+        (true, false, true) => "Decoding is the limit, not storage.".to_owned(),
+        (true, true, false) => "Storage and decoding limit the rate alike.".to_owned(),
+        (true, true, true) => "What limits the rate cannot be told from this record.".to_owned(),
+        _ => {
+            let mut parts = Vec::new();
+            for (names, what) in [(storage, "storage limits"), (decoding, "decoding limits"), (both, "both limit")] {
+                if !names.is_empty() {
+                    parts.push(format!("{what} {}", few(&names)));
+                }
+            }
+            capital(&parts.join("; ")) + "."
+        }
+    }
+}
+
+fn of_reading(places: &[Place<'_>]) -> String {
+    let best = places.iter().max_by(|a, b| a.best.1.images_per_s.total_cmp(&b.best.1.images_per_s));
+    best.map_or(String::new(), |place| {
+        let cell = place.best.1;
+        let what = if place.limit == Limit::Memory { " from memory" } else { "" };
+        format!("Read only, up to {} images/s ({} MB/s){what}.", quantity(cell.images_per_s), quantity(cell.mb_per_s))
+    })
+}
+
+fn few(names: &[String]) -> String {
+    if names.len() <= 6 {
+        return listed(names);
+    }
+    format!("{} and {} more", names[..5].join(", "), names.len() - 5)
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}
+
+fn threads(n: u64) -> String {
+    count(n, "thread")
+}
+
+fn fastest(places: &[Place<'_>]) -> Option<String> {
+    let decoding = places.iter().filter(|place| !place.read_only);
+    let place = decoding.max_by(|a, b| a.best.1.images_per_s.total_cmp(&b.best.1.images_per_s))?;
+    let cell = place.best.1;
+    let spread = cell.spread.filter(|spread| spread.is_finite()).map(|spread| format!(" ± {}", percent(spread)));
+    Some(format!(
+        "The most images a training would get is {}{} a second ({} MB/s), from {} with {}.",
+        quantity(cell.images_per_s),
+        spread.unwrap_or_default(),
+        quantity(cell.mb_per_s),
+        place.full_name(),
+        threads(cell.threads)
+    ))
+}
+
+/// How places scale with threads; those that something is published of come first.
+fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
+    let theirs = |place: &Place<'_>| {
+        let of = |row: &&Published<'_>| {
+            row.reference.metric == "speed_up" && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
+        };
+        published.iter().find(of).map(|row| row.reference.value)
+    };
+    let mut scaled: Vec<(&Place<'_>, f64, Option<f64>)> =
+        places.iter().filter_map(|place| Some((place, place.speed_up()?, theirs(place)))).collect();
+    scaled.sort_by_key(|(place, _, theirs)| (theirs.is_none(), !place.read_only));
+    let any_published = scaled.iter().any(|(_, _, theirs)| theirs.is_some());
+    scaled.retain(|(_, _, theirs)| !any_published || theirs.is_some());
+    let sentence = |(place, speed_up, theirs): (&Place<'_>, f64, Option<f64>)| {
+        let (first, best) = (place.first.1, place.best.1);
+        let what = if place.read_only { "read only" } else { "decoded" };
+        let theirs = theirs.map(|value| format!(" (published: {})", times(value))).unwrap_or_default();
+        format!(
+            "With {}, {} fed {} images/s {what}, {} of {}{theirs}.",
+            threads(best.threads),
+            place.full_name(),
+            quantity(best.images_per_s),
+            times(speed_up),
+            threads(first.threads)
+        )
+    };
+    scaled.into_iter().take(MAX_PLACES).map(sentence).collect()
+}
+
+/// Places whose storage could give more than decoding takes.
+fn decoding(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
+    let mut names = Vec::new();
+    let mut rates = Vec::new();
+    for place in places.iter().filter(|place| !place.read_only && place.limit == Limit::Decoding) {
+        let mut same = place.levels.clone();
+        same.insert("read_only".to_owned(), forebay_record::Level::Flag(true));
+        let read_only = places.iter().find(|other| other.read_only && other.levels == same);
+        let Some(read_only) = read_only else { continue };
+        if read_only.best.1.images_per_s > place.best.1.images_per_s * 1.1 {
+            names.push(place.name());
+            rates.push(quantity(read_only.best.1.images_per_s));
+        }
+    }
+    if names.is_empty() || names.len() > MAX_PLACES {
+        return None;
+    }
+    let cores = match run.environment().n_cores {
+        0 => String::new(),
+        1 => " on this one core".to_owned(),
+        n => format!(" on these {n} cores"),
+    };
+    let would =
+        if rates.len() == 1 { format!("{} images/s", rates[0]) } else { format!("{} images/s", listed(&rates)) };
+    Some(format!("Decoding, not storage, limits {}{cores}: reading alone gave {would}.", listed(&names)))
+}
+
+fn ceilings(places: &[Place<'_>]) -> Option<String> {
+    let with = places.iter().filter(|place| place.read_only || place.limit == Limit::Storage);
+    let mut shares: Vec<(String, f64)> = Vec::new();
+    for (place, share) in with.filter_map(|place| Some((place, place.efficiency()?))) {
+        match shares.iter_mut().find(|(name, _)| *name == place.name()) {
+            Some((_, best)) => *best = best.max(share),
+            None => shares.push((place.name(), share)),
+        }
+    }
+    if shares.is_empty() || shares.len() > 6 {
+        return None;
+    }
+    let said: Vec<String> = shares.iter().map(|(name, share)| format!("{} on {name}", percent(*share))).collect();
+    Some(format!("Of what the storage can give, ingest reached {}.", listed(&said)))
+}
+
+/// A published value counts once, whatever the number of cells it was set beside.
+fn agreement(published: &[Published<'_>]) -> Option<String> {
+    let mut rows: Vec<(&Published<'_>, Agreement)> = Vec::new();
+    for row in published {
+        match rows.iter_mut().find(|(known, _)| std::ptr::eq(known.reference, row.reference)) {
+            Some(known) if row.agreement() == Agreement::Differs => *known = (row, Agreement::Differs),
+            Some(_) => {}
+            None => rows.push((row, row.agreement())),
+        }
+    }
+    let n = |wanted: Agreement| rows.iter().filter(|(_, agreement)| *agreement == wanted).count();
+    let judged = n(Agreement::Agrees) + n(Agreement::Differs);
+    if rows.is_empty() {
+        return None;
+    }
+    let mut text = match judged {
+        0 => "No published value could be judged".to_owned(),
+        1 => format!(
+            "The one published value that was judged {}",
+            if n(Agreement::Agrees) == 1 { "agrees" } else { "does not agree" }
+        ),
+        _ => format!("{} of {judged} published values agree within their tolerance", n(Agreement::Agrees)),
+    };
+    let apart: Vec<String> =
+        rows.iter().filter(|(_, agreement)| *agreement == Agreement::Differs).map(|(row, _)| apart(row)).collect();
+    if !apart.is_empty() {
+        text.push_str(&format!("; not so {}", listed(&apart[..apart.len().min(3)])));
+        if apart.len() > 3 {
+            text.push_str(&format!(", and {} more", apart.len() - 3));
+        }
+    }
+    for (wanted, word) in [(Agreement::NotJudged, "shown and not judged"), (Agreement::NotMeasured, "not measured")] {
+        if n(wanted) > 0 {
+            text.push_str(&format!("; {} {word}", n(wanted)));
+        }
+    }
+    Some(text + ".")
+}
+
+fn apart(row: &Published<'_>) -> String {
+    let at = level::all(row.cell.map_or(&row.reference.at, |cell| &cell.factors));
+    let show = crate::metric::show(&row.reference.metric);
+    let ours = row.ours.map_or("–".to_owned(), show);
+    format!("{at} ({ours} against {} {})", show(row.reference.value), crate::metric::unit(&row.reference.metric))
+}
