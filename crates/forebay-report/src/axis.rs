@@ -99,7 +99,7 @@ fn log_ticks(low: f64, high: f64, about: usize) -> Vec<f64> {
         all.filter(|value| *value >= low * 0.999 && *value <= high * 1.001).collect()
     };
     let dense = with(&[1.0, 2.0, 5.0]);
-    if dense.len() <= about + 2 {
+    if dense.len() <= about + 3 {
         return dense;
     }
     let decades = with(&[1.0]);

@@ -5,11 +5,12 @@ use forebay_record::{CacheEvidence, CacheState, IngestCell, ProbeCell, StudyCell
 use crate::data::{Data, Value};
 use crate::level;
 use crate::number::{microseconds, percent, quantity, seconds};
+use crate::order::Order;
 use crate::run::{Run, levels_of_probe};
 use crate::table::Align::{Left, Right};
 
-/// The table of all cells.
-pub(crate) fn table(run: &Run<'_>) -> Data {
+/// The table of an experiment's cells, or of all.
+pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
     let mut data = Data::new(&[
         ("experiment", "experiment", Left),
         ("at", "cell", Left),
@@ -28,7 +29,11 @@ pub(crate) fn table(run: &Run<'_>) -> Data {
         ("elapsed_s", "took", Right),
         ("error", "failed", Left),
     ]);
-    for cell in &run.study.cells {
+    let mut cells: Vec<&StudyCell> =
+        run.study.cells.iter().filter(|cell| experiment.is_none_or(|name| cell.experiment == name)).collect();
+    let order = Order::of(run);
+    cells.sort_by(|a, b| order.compare(a, b));
+    for cell in cells {
         match (&cell.ingest, cell.probe.as_slice()) {
             (Some(ingest), _) if cell.error.is_none() => data.row(of_ingest(cell, ingest)),
             (_, probes @ [_, ..]) if cell.error.is_none() => {
@@ -37,6 +42,7 @@ pub(crate) fn table(run: &Run<'_>) -> Data {
             _ => data.row(of_failed(cell)),
         }
     }
+    data.hide_if_same("experiment");
     data
 }
 

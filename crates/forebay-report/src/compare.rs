@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use forebay_record::{CacheState, Level, Levels};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
-use crate::data::{Data, Value};
+use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
 use crate::number::{quantity, times};
@@ -35,6 +35,14 @@ pub(crate) enum Word {
 }
 
 impl Word {
+    fn tone(self) -> Tone {
+        match self {
+            Self::Faster => Tone::Good,
+            Self::Slower => Tone::Bad,
+            Self::Noise | Self::Chance | Self::CannotTell | Self::NotMeasured => Tone::Neither,
+        }
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -358,22 +366,24 @@ impl Comparison<'_> {
             ("low", "95 % from", Right),
             ("high", "to", Right),
             ("p", "p, corrected", Right),
-            ("word", "", Left),
+            ("word", "verdict", Left),
         ]);
         for pair in &self.pairs {
             data.row(vec![
                 Value::text(pair.experiment.clone()),
                 Value::text(level::all(&pair.levels)),
-                Value::text(metric::unit(pair.metric)),
+                Value::text(metric::name(pair.metric)),
                 Value::maybe(pair.before, metric::show(pair.metric)),
                 Value::maybe(pair.after, metric::show(pair.metric)),
                 Value::maybe(pair.ratio, times),
                 Value::maybe(pair.interval.map(|interval| interval.low), times),
                 Value::maybe(pair.interval.map(|interval| interval.high), times),
                 Value::maybe(pair.p, quantity),
-                Value::text(pair.word.word()),
+                Value::Word(pair.word.word(), pair.word.tone()),
             ]);
         }
+        data.hide_if_same("experiment");
+        data.hide_if_same("metric");
         data
     }
 

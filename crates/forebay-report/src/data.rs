@@ -16,6 +16,16 @@ pub(crate) enum Value {
     Text(String),
     /// A number and how it is shown.
     Number(f64, String),
+    /// A judgement in a word.
+    Word(&'static str, Tone),
+}
+
+/// What a judgement is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Neither,
 }
 
 impl Value {
@@ -45,6 +55,7 @@ impl Value {
         match self {
             Self::Unknown => "–",
             Self::Text(text) | Self::Number(_, text) => text,
+            Self::Word(word, _) => word,
         }
     }
 }
@@ -54,6 +65,7 @@ impl Serialize for Value {
         match self {
             Self::Unknown => serializer.serialize_none(),
             Self::Text(text) => serializer.serialize_str(text),
+            Self::Word(word, _) => serializer.serialize_str(word),
             // A count is written without a point.
             Self::Number(value, _) if value.fract() == 0.0 && value.abs() < 9e15 => {
                 serializer.serialize_i64(*value as i64)
@@ -68,6 +80,8 @@ struct Column {
     key: String,
     name: String,
     align: Align,
+    /// Exported and not shown.
+    hidden: bool,
 }
 
 /// Rows under named columns.
@@ -89,7 +103,30 @@ impl Data {
 
     /// Adds a column, before the first row.
     pub(crate) fn column(&mut self, key: &str, name: &str, align: Align) {
-        self.columns.push(Column { key: key.to_owned(), name: name.to_owned(), align });
+        self.columns.push(Column { key: key.to_owned(), name: name.to_owned(), align, hidden: false });
+    }
+
+    /// Takes a column out of what people see; programs still get it.
+    pub(crate) fn hide(&mut self, key: &str) {
+        for column in self.columns.iter_mut().filter(|column| column.key == key) {
+            column.hidden = true;
+        }
+    }
+
+    /// Hides a column all of whose values are the same.
+    pub(crate) fn hide_if_same(&mut self, key: &str) {
+        let Some(i) = self.columns.iter().position(|column| column.key == key) else { return };
+        if self.rows.iter().all(|row| row[i] == self.rows[0][i]) {
+            self.columns[i].hidden = true;
+        }
+    }
+
+    /// Adds a column to the rows that are there.
+    pub(crate) fn add_column(&mut self, key: &str, name: &str, align: Align, value: impl Fn(usize) -> Value) {
+        self.column(key, name, align);
+        for (i, row) in self.rows.iter_mut().enumerate() {
+            row.push(value(i));
+        }
     }
 
     /// Adds a row; it has as many values as there are columns.
@@ -114,35 +151,40 @@ impl Data {
 
     /// Its first rows for a terminal.
     pub(crate) fn to_terminal_rows(&self, max_rows: usize) -> String {
+        let shown: Vec<usize> = self.shown().collect();
         let heads: Vec<(&str, Align)> =
-            self.columns.iter().map(|column| (column.name.as_str(), column.align)).collect();
+            shown.iter().map(|i| (self.columns[*i].name.as_str(), self.columns[*i].align)).collect();
         let mut table = Table::new(&heads);
         for row in self.rows.iter().take(max_rows) {
-            table.row(row.iter().map(|value| value.shown().to_owned()).collect());
+            table.row(shown.iter().map(|i| row[*i].shown().to_owned()).collect());
         }
         table.render()
     }
 
+    /// Columns with a known value that are not hidden.
+    fn shown(&self) -> impl Iterator<Item = usize> {
+        let known = |i: &usize| self.rows.iter().any(|row| row[*i] != Value::Unknown);
+        (0..self.columns.len()).filter(move |i| !self.columns[*i].hidden && known(i))
+    }
+
     /// The table on a page, with at most so many rows; columns without a known value are left out.
     pub(crate) fn to_html(&self, class: &str, caption: &str, max_rows: usize) -> Markup {
-        let known = |i: &usize| self.rows.iter().any(|row| row[*i] != Value::Unknown);
-        let shown: Vec<usize> = (0..self.columns.len()).filter(known).collect();
+        let shown: Vec<(usize, String)> = self.shown().map(|i| (i, self.class(i))).collect();
         let mut page = Markup::default();
         page.open("div", &[("class", &"scroll"), ("tabindex", &0), ("role", &"group"), ("aria-label", &caption)]);
         page.open("table", &[("class", &class)]);
         page.open("thead", &[]);
         page.open("tr", &[]);
-        for i in &shown {
-            let column = &self.columns[*i];
-            page.element("th", &[("scope", &"col"), ("class", &side(column.align))], &column.name);
+        for (i, class) in &shown {
+            page.element("th", &[("scope", &"col"), ("class", class)], &self.columns[*i].name);
         }
         page.close("tr");
         page.close("thead");
         page.open("tbody", &[]);
         for row in self.rows.iter().take(max_rows) {
             page.open("tr", &[]);
-            for i in &shown {
-                cell(&mut page, &row[*i], self.columns[*i].align);
+            for (i, class) in &shown {
+                cell(&mut page, &row[*i], class);
             }
             page.close("tr");
         }
@@ -151,7 +193,18 @@ impl Data {
         page.close("div");
         page
     }
+
+    /// The class of a column's cells: its side, and whether its texts are long enough to be broken.
+    fn class(&self, i: usize) -> String {
+        let is_long = self.rows.iter().take(LOOKED_AT).any(|row| row[i].shown().chars().count() > LONG);
+        format!("{}{}", side(self.columns[i].align), if is_long { " w" } else { "" })
+    }
 }
+
+/// Texts longer than this are broken over lines.
+const LONG: usize = 40;
+/// Rows that decide whether a column's texts are long.
+const LOOKED_AT: usize = 400;
 
 fn side(align: Align) -> &'static str {
     match align {
@@ -160,12 +213,18 @@ fn side(align: Align) -> &'static str {
     }
 }
 
-fn cell(page: &mut Markup, value: &Value, align: Align) {
-    match (value, align) {
-        (Value::Number(number, text), Align::Right) => {
-            page.element("td", &[("class", &"r"), ("data-value", number)], text);
+fn cell(page: &mut Markup, value: &Value, class: &str) {
+    match value {
+        Value::Number(number, text) => page.element("td", &[("class", &class), ("data-value", number)], text),
+        Value::Word(word, tone) => {
+            let tone = match tone {
+                Tone::Good => " good",
+                Tone::Bad => " bad",
+                Tone::Neither => "",
+            };
+            page.element("td", &[("class", &format_args!("{class}{tone}"))], word);
         }
-        _ => page.element("td", &[("class", &side(align))], value.shown()),
+        _ => page.element("td", &[("class", &class)], value.shown()),
     }
 }
 

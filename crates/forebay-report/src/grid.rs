@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use forebay_record::{FigureSpec, Level, StudyCell};
 
 use crate::level;
+use crate::order::Order;
 use crate::run::Run;
 
 /// Levels along an axis that still have room for their bars.
@@ -126,8 +127,7 @@ struct Factors<'a> {
     series: Option<&'a str>,
     /// Factors beside them that vary.
     others: Vec<&'a str>,
-    /// The order in which the study file names its levels.
-    ranks: BTreeMap<&'a str, HashMap<String, usize>>,
+    order: Order<'a>,
 }
 
 impl<'a> Factors<'a> {
@@ -136,14 +136,7 @@ impl<'a> Factors<'a> {
         let x = spec.x.as_deref().or_else(|| varying.first().copied());
         let series = spec.series.as_deref();
         let others = varying.into_iter().filter(|factor| Some(*factor) != x && Some(*factor) != series).collect();
-        let mut ranks = BTreeMap::new();
-        let experiments =
-            run.spec().experiments.iter().filter(|e| spec.experiment.as_deref().is_none_or(|name| e.name == name));
-        for (factor, levels) in experiments.flat_map(|experiment| &experiment.factors) {
-            let levels = levels.at(run.head().scale).iter().enumerate().map(|(rank, level)| (level.to_string(), rank));
-            ranks.entry(factor.as_str()).or_insert_with(|| levels.collect());
-        }
-        Self { x, series, others, ranks }
+        Self { x, series, others, order: Order::of(run) }
     }
 
     fn x_key(&self, cell: &StudyCell) -> Key {
@@ -164,15 +157,11 @@ impl<'a> Factors<'a> {
     }
 
     fn key(&self, levels: Vec<(&str, &Level)>, name: String) -> Key {
-        let rank = |factor: &str, level: &Level| {
-            let rank = self.ranks.get(factor).and_then(|ranks| ranks.get(&level.to_string()));
-            rank.copied().unwrap_or(usize::MAX)
-        };
         let number = match levels.as_slice() {
             [(_, level)] => level::number(level),
             _ => None,
         };
-        let order = levels.iter().map(|(factor, level)| (rank(factor, level), (*level).clone())).collect();
+        let order = levels.iter().map(|(factor, level)| (self.order.rank(factor, level), (*level).clone())).collect();
         Key { order, place: Place { name, number } }
     }
 

@@ -50,16 +50,20 @@ pub(crate) fn title(factor: &str) -> String {
 /// Several levels in a row, places first, counts last: "hdd, read only, 8 threads".
 pub(crate) fn all(levels: &Levels) -> String {
     let mut factors: Vec<(&String, &Level)> = levels.iter().collect();
-    let place = |factor: &str| match factor {
+    factors.sort_by_key(|(factor, _)| place(factor));
+    let words: Vec<String> = factors.into_iter().map(|(factor, level)| named(factor, level)).collect();
+    if words.is_empty() { "the only cell".to_owned() } else { words.join(", ") }
+}
+
+/// Where a factor stands among others: places first, counts last.
+pub(crate) fn place(factor: &str) -> u8 {
+    match factor {
         "tier" => 0,
         "mode" => 1,
         "read_only" => 2,
         "threads" | "depth" => 9,
         _ => 5,
-    };
-    factors.sort_by_key(|(factor, _)| place(factor));
-    let words: Vec<String> = factors.into_iter().map(|(factor, level)| named(factor, level)).collect();
-    if words.is_empty() { "the only cell".to_owned() } else { words.join(", ") }
+    }
 }
 
 /// Numbers by size, before names by letters.

@@ -30,6 +30,7 @@ mod limit;
 mod markup;
 mod metric;
 mod number;
+mod order;
 mod page;
 mod palette;
 mod published;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use forebay_record::{CacheState, IngestCell, Level, Levels, StudyCell, TierKind};
+use forebay_units::count;
 
 use crate::data::{Data, Value};
 use crate::level;
 use crate::number::{percent, quantity, times};
+use crate::order::Order;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 
@@ -62,9 +64,14 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
     if !share.is_finite() {
         return Limit::Unknown;
     }
+    if n_cores > 0 && cores_busy >= BUSY * n_cores as f64 {
+        return Limit::Decoding;
+    }
+    // Threads beyond the cores wait for their turn while they decode, which only looks like decoding.
+    let crowded = n_cores > 0 && cell.threads > n_cores;
     match share {
         share if share >= CLEAR => Limit::Storage,
-        share if share <= 1.0 - CLEAR => Limit::Decoding,
+        share if share <= 1.0 - CLEAR && !crowded => Limit::Decoding,
         _ => Limit::Both,
     }
 }
@@ -130,9 +137,8 @@ pub(crate) fn places<'a>(run: &'a Run<'a>) -> Vec<Place<'a>> {
         by_key.entry(key).or_default().push((cell, ingest));
     }
     let mut places: Vec<Place<'_>> = order.iter().map(|key| place(run, &by_key[key])).collect();
-    let rank =
-        |place: &Place<'_>| run.head().tiers.iter().position(|tier| tier.name == place.name()).unwrap_or(usize::MAX);
-    places.sort_by_key(|place| (place.read_only, rank(place)));
+    let order = Order::of(run);
+    places.sort_by(|a, b| a.read_only.cmp(&b.read_only).then_with(|| order.compare(a.best.0, b.best.0)));
     places
 }
 
@@ -158,12 +164,15 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
 
 /// Every place in a line: its rates, how it scales, what limits it.
 pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
+    let same =
+        places.first().map(|place| place.first.1.threads).filter(|n| places.iter().all(|p| p.first.1.threads == *n));
+    let first_name = same.map_or("images/s".to_owned(), |n| format!("images/s, {}", count(n, "thread")));
     let mut data = Data::new(&[
         ("place", "", Left),
         ("first_threads", "threads", Right),
-        ("first_images_per_s", "images/s", Right),
-        ("best_threads", "best with threads", Right),
-        ("best_images_per_s", "images/s", Right),
+        ("first_images_per_s", &first_name, Right),
+        ("best_images_per_s", "best images/s", Right),
+        ("best_threads", "with threads", Right),
         ("best_mb_per_s", "MB/s", Right),
         ("speed_up", "speed-up", Right),
         ("efficiency", "of ceiling", Right),
@@ -180,13 +189,16 @@ pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
             Value::text(level::all(&levels)),
             Value::count(first.threads),
             Value::number(first.images_per_s, quantity),
-            Value::count(best.threads),
             Value::number(best.images_per_s, quantity),
+            Value::count(best.threads),
             Value::number(best.mb_per_s, quantity),
             Value::maybe(place.speed_up(), times),
             Value::maybe(place.efficiency(), percent),
             Value::text(place.limit.word()),
         ]);
+    }
+    if same.is_some() {
+        data.hide("first_threads");
     }
     data
 }

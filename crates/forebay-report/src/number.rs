@@ -22,12 +22,21 @@ pub(crate) fn quantity(value: f64) -> String {
 /// A share as percent: "0.4 %", "83 %".
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
-    if value.abs() < 9.95 { format!("{value:.1} %") } else { format!("{} %", quantity(value.round())) }
+    if value.abs() < 9.95 { format!("{value:.1} %") } else { format!("{} %", quantity_of_whole(value.round())) }
 }
 
 /// A ratio: "2.28×".
 pub(crate) fn times(ratio: f64) -> String {
     format!("{}×", quantity(ratio))
+}
+
+/// A number as somebody else wrote it: "2.3", "163", "1,968.618".
+pub(crate) fn given(value: f64) -> String {
+    let text = trimmed(value.abs());
+    let (whole, rest) = text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
+    let whole = whole.parse().map_or(whole.to_owned(), group_digits);
+    let sign = if value < 0.0 { "−" } else { "" };
+    if rest.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{rest}") }
 }
 
 /// A number on an axis: as short as it can be.
@@ -109,6 +118,11 @@ mod tests {
         assert_eq!([0.5, 100.0, 1_000.0, 2_500_000.0].map(tick), ["0.5", "100", "1,000", "2.5 M"]);
         assert_eq!([0.42, 48.0, 200.0, 7_260.0].map(seconds), ["0.42 s", "48.0 s", "3 min 20 s", "2 h 1 min"]);
         assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);
+    }
+
+    #[test]
+    fn what_is_given_keeps_its_digits() {
+        assert_eq!([2.3, 163.0, 1_968.618, 7.8].map(given), ["2.3", "163", "1,968.618", "7.8"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use forebay_record::{FigureKind, FigureSpec, Reference, StudyCell};
 
-use crate::data::{Data, Value};
+use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
 use crate::number::{percent, times};
@@ -23,12 +23,12 @@ pub(crate) enum Agreement {
 }
 
 impl Agreement {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn value(self) -> Value {
         match self {
-            Self::Agrees => "agrees",
-            Self::Differs => "differs",
-            Self::NotJudged => "not judged",
-            Self::NotMeasured => "not measured",
+            Self::Agrees => Value::Word("agrees", Tone::Good),
+            Self::Differs => Value::Word("differs", Tone::Bad),
+            Self::NotJudged => Value::Word("not judged", Tone::Neither),
+            Self::NotMeasured => Value::Word("not measured", Tone::Neither),
         }
     }
 }
@@ -121,9 +121,9 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
         ("metric", "quantity", Left),
         ("ours", "ours", Right),
         ("published", "published", Right),
-        ("ratio", "ours over published", Right),
+        ("ratio", "ratio", Right),
         ("within", "tolerance", Right),
-        ("agreement", "", Left),
+        ("agreement", "verdict", Left),
         ("source", "source", Left),
     ]);
     for row in rows {
@@ -132,14 +132,15 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
         data.row(vec![
             Value::text(reference.experiment.clone()),
             Value::text(level::all(row.cell.map_or(&reference.at, |cell| &cell.factors))),
-            Value::text(metric::unit(&reference.metric)),
+            Value::text(metric::name(&reference.metric)),
             Value::maybe(row.ours, show),
-            Value::number(reference.value, show),
+            Value::number(reference.value, |value| metric::published(&reference.metric, value)),
             Value::maybe(row.ratio(), times),
             Value::maybe(reference.within, |within| format!("±{}", percent(within))),
-            Value::text(row.agreement().word()),
+            row.agreement().value(),
             Value::text(reference.source.clone()),
         ]);
     }
+    data.hide_if_same("experiment");
     data
 }

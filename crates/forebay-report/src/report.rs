@@ -66,31 +66,54 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Figures and tables are counted apart.
+/// Figures and tables are counted apart, with numbers; with letters beside those that keep the number they were
+/// published under.
 #[derive(Debug, Default)]
 struct Numbers {
     figures: usize,
     tables: usize,
+    letters: bool,
 }
 
 impl Numbers {
     fn next(&mut self, drawn: &Drawn) -> String {
         let (word, n) = if drawn.is_table { ("Table", &mut self.tables) } else { ("Figure", &mut self.figures) };
         *n += 1;
-        format!("{word} {n}")
+        match u8::try_from(*n) {
+            Ok(n @ 1..=26) if self.letters => format!("{word} {}", char::from(b'A' + n - 1)),
+            _ => format!("{word} {n}"),
+        }
     }
+}
+
+/// The number that a title begins with, and the rest: "Figure 4" and "reading only" of "Figure 4: reading only".
+fn own_number(title: &str) -> Option<(&str, &str)> {
+    let (number, rest) = title.split_once(':')?;
+    let (word, which) = number.split_once(' ')?;
+    let is_number = ["Figure", "Table"].contains(&word) && !which.contains(' ') && !which.is_empty();
+    is_number.then_some((number, rest.trim_start())).filter(|(_, rest)| !rest.is_empty())
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
 }
 
 fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section<'a> {
     let published: Vec<Published<'_>> = published(run);
     let places = limit::places(run);
+    numbers.letters |= run.spec().figures.iter().any(|spec| own_number(&spec.title).is_some());
     let mut figures = Vec::new();
     let mut captions = Vec::new();
     for spec in &run.spec().figures {
         let drawn = fig::make(&Context { run, spec, published: &published });
         let id = format!("{prefix}{}", safe(&spec.id, figures.len()));
-        let figure =
-            Figure { id, number: numbers.next(&drawn), title: title(spec), kind: fig::kind_name(spec.kind), drawn };
+        let whole = title(spec);
+        let (number, title) = match own_number(&whole) {
+            Some((number, rest)) => (number.to_owned(), capital(rest)),
+            None => (numbers.next(&drawn), whole),
+        };
+        let figure = Figure { id, number, title, kind: fig::kind_name(spec.kind), drawn };
         captions.push(figure.caption(&spec.caption));
         figures.push(figure);
     }
@@ -100,7 +123,7 @@ fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section
         glance: limit::table(run, &places),
         figures,
         captions,
-        cells: cells::table(run),
+        cells: cells::table(run, None),
         references: published::table(published.iter()),
     }
 }
@@ -113,4 +136,23 @@ fn title(spec: &FigureSpec) -> String {
 fn safe(id: &str, place: usize) -> String {
     let kept: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-' || *c == '_').collect();
     if kept.is_empty() { format!("figure-{}", place + 1) } else { kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_keeps_the_number_it_was_published_under() {
+        assert_eq!(own_number("Figure 4: reading only"), Some(("Figure 4", "reading only")));
+        assert_eq!(own_number("Table I: what"), Some(("Table I", "what")));
+        assert_eq!(own_number("Figure of speech: x"), None);
+        assert_eq!(own_number("Speed-up: by threads"), None);
+    }
+
+    #[test]
+    fn names_in_links_hold_nothing_that_a_link_cannot() {
+        assert_eq!(safe("fig-4\" onload=", 0), "fig-4onload");
+        assert_eq!(safe("<>", 2), "figure-3");
+    }
 }

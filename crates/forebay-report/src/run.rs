@@ -58,10 +58,6 @@ impl<'a> Run<'a> {
         self.study.series.as_ref().filter(|series| !series.is_empty())
     }
 
-    pub(crate) fn experiment(&self, name: &str) -> Option<&ExperimentSpec> {
-        self.spec().experiments.iter().find(|experiment| experiment.name == name)
-    }
-
     /// Every probe cell with the levels it was measured at.
     pub(crate) fn probes(&self) -> impl Iterator<Item = (&StudyCell, &ProbeCell)> {
         let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());

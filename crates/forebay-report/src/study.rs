@@ -53,7 +53,7 @@ fn of_run(run: &Run<'_>) -> String {
     if !places.is_empty() && run.is_study() {
         let _ = write!(out, "\n{}", limit::table(run, &places).to_terminal());
     }
-    let cells = cells::table(run);
+    let cells = cells::table(run, None);
     if !cells.is_empty() {
         let _ = write!(out, "\n{}", cells.to_terminal_rows(MAX_CELLS));
         if cells.len() > MAX_CELLS {

@@ -196,6 +196,16 @@ impl Svg {
         self.taken.push(area);
     }
 
+    /// Keeps labels off a line.
+    pub(crate) fn take_line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let n = ((to.0 - from.0).hypot(to.1 - from.1) / 6.0).ceil().clamp(1.0, 400.0);
+        for i in 0..=n as usize {
+            let share = i as f64 / n;
+            let (x, y) = (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
+            self.take(Area { left: x - 3.0, top: y - 1.5, right: x + 3.0, bottom: y + 1.5 });
+        }
+    }
+
     /// Writes a label beside a point at the first of several places that is free: right, left, above, below, further away.
     /// Returns whether there was one; without one, nothing is written.
     pub(crate) fn label(&mut self, class: &str, (x, y): (f64, f64), gap: f64, within: Area, text: &str) -> bool {
@@ -245,11 +255,11 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
         .chars()
         .map(|c| match c {
             'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' | 'I' => 0.30,
-            'f' | 't' | 'r' | '(' | ')' | '/' | '-' | '=' => 0.39,
-            'm' | 'w' | 'M' | 'W' | '%' | '@' | '–' => 0.89,
-            '0'..='9' => 0.57,
-            'A'..='Z' => 0.70,
-            _ => 0.58,
+            'f' | 't' | 'r' | '(' | ')' | '/' | '-' => 0.39,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' | '–' | '…' => 0.92,
+            '0'..='9' => 0.59,
+            'A'..='Z' => 0.71,
+            _ => 0.60,
         })
         .sum();
     ems * size
@@ -313,7 +323,7 @@ mod tests {
     #[test]
     fn long_texts_are_wrapped_and_then_cut() {
         assert_eq!(wrapped("short", 12.0, 100.0), ["short"]);
-        assert_eq!(wrapped("read only, 8 threads of mine", 12.0, 80.0), ["read only, 8", "threads of …"]);
+        assert_eq!(wrapped("read only, 8 threads of mine", 12.0, 80.0), ["read only, 8", "threads of…"]);
         assert!(fitted("averyverylongname", 12.0, 40.0).ends_with('…'));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Run whole studies: many measurements from one file, resumable, with a report
     #[command(subcommand)]
     Study(crate::study::Command),
-    /// Show records of earlier runs again
+    /// Show and compare earlier runs: as tables, as a page with figures, as JSON or CSV
     Report(crate::report::Args),
     /// Bring up, take down and list emulated devices
     #[command(subcommand)]

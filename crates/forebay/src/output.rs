@@ -80,7 +80,7 @@ impl From<&Path> for JsonTarget {
 }
 
 impl JsonTarget {
-    fn is_stdout(&self) -> bool {
+    pub(crate) fn is_stdout(&self) -> bool {
         self.0 == Path::new("-")
     }
 
@@ -101,7 +101,8 @@ impl JsonTarget {
         }
     }
 
-    fn write(&self, json: &str) -> Result<()> {
+    /// Writes it with a line end.
+    pub(crate) fn write(&self, json: &str) -> Result<()> {
         if self.is_stdout() {
             return print(&format!("{json}\n"));
         }

@@ -109,13 +109,13 @@ fn slot(context: &Context<'_>, cell: &StudyCell, quantity: &str, series: &str, x
         .with("x", x);
     let published = context.published_for(cell, quantity).map(|row| {
         let (value, source) = (row.reference.value, &row.reference.source);
-        let text = format!("published: {} ({source})", metric::with_unit(quantity, value));
+        let text = format!("published: {} {} ({source})", metric::published(quantity, value), metric::unit(quantity));
         (value, Tip::new(text).with("published", value).with("cell", &cell.id))
     });
     Slot::Bar(Bar {
         value: found.value,
         range: range(&found),
-        label: (metric::show(quantity))(found.value).replace(" %", "%"),
+        label: (metric::show(quantity))(found.value),
         tip,
         published,
     })
@@ -164,7 +164,7 @@ pub(super) fn data(cells: &[&StudyCell], metrics: &[String]) -> Data {
         data.column(factor, &level::words(factor), Left);
     }
     for name in metrics {
-        data.column(name, metric::unit(name), Right);
+        data.column(name, metric::name(name), Right);
         for (end, word) in [("min", "lowest"), ("max", "highest")] {
             data.column(&format!("{name}_{end}"), word, Right);
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::data::{Data, Value};
 use crate::grid::Grid;
 use crate::level;
-use crate::number::percent;
+use crate::number::{percent, quantity};
+use crate::table::Align::{Left, Right};
 
 use super::bars::{classes, data, highest, legend, level_title, reading, slots};
 use super::groups::{Groups, Slot};
@@ -18,7 +20,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         return Drawn::nothing("No cell of this figure has been measured yet.");
     }
     let classes = classes(&grid);
-    let metrics = [QUANTITY, "mb_per_s", "images_per_s"].map(str::to_owned);
     let groups = Groups {
         names: grid.xs.iter().map(|place| place.name.clone()).collect(),
         x_title: grid.x_factor.map(level::title).unwrap_or_default(),
@@ -32,7 +33,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let drawn = groups.slots.iter().flatten().filter(|slot| matches!(slot, Slot::Bar(_))).count();
     if drawn == 0 {
         let why = "No ceiling of the storage is known; forebay probe measures one.";
-        return Drawn { data: data(&grid.cells, &metrics), ..Drawn::nothing(why) };
+        return Drawn { data: with_ceilings(&grid), ..Drawn::nothing(why) };
     }
     let mut remarks = grid.remarks.clone();
     let unknown = grid.cells.iter().filter(|cell| cell.error.is_none() && cell.metric(QUANTITY).is_none()).count();
@@ -40,7 +41,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         remarks.push(format!("{} without a known ceiling.", forebay_units::count(unknown as u64, "cell")));
     }
     Drawn {
-        data: data(&grid.cells, &metrics),
+        data: with_ceilings(&grid),
         caption: highest(&grid.cells, QUANTITY),
         reading: [ceilings(&grid), reading(&grid.cells, QUANTITY)].join(" ").trim().to_owned(),
         remarks,
@@ -55,6 +56,20 @@ fn percent_tick(share: f64) -> String {
     percent(share).replace(".0 %", " %")
 }
 
+/// The values with the ceilings they are shares of.
+fn with_ceilings(grid: &Grid<'_>) -> Data {
+    let metrics = [QUANTITY, "mb_per_s"].map(str::to_owned);
+    let mut data = data(&grid.cells, &metrics);
+    data.add_column("ceiling_mb_per_s", "ceiling, MB/s", Right, |i| {
+        Value::maybe(grid.cells[i].ingest.as_ref().and_then(|cell| cell.ceiling_mb_per_s), quantity)
+    });
+    data.add_column("ceiling_of", "which is", Left, |i| {
+        let named = grid.cells[i].ingest.as_ref().and_then(|cell| cell.ceiling_of.clone());
+        Value::text(named.unwrap_or_default())
+    });
+    data
+}
+
 /// What the ceilings are of.
 fn ceilings(grid: &Grid<'_>) -> String {
     let named: BTreeSet<&str> =
@@ -63,7 +78,6 @@ fn ceilings(grid: &Grid<'_>) -> String {
     match named.as_slice() {
         [] => String::new(),
         [one] => format!("100 % is {one}."),
-        several if several.len() <= 6 => format!("100 % is {}, each beside its own cells.", several.join("; ")),
-        several => format!("100 % is one of {} ceilings, each beside its own cells.", several.len()),
+        several => format!("100 % is one of {} ceilings, each cell's own; the data below names it.", several.len()),
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn draw(svg: &mut Svg, canvas: Canvas, plot: Area, lines: &[Line]) {
         let class = palette::hue(i);
         let places: Vec<(f64, f64)> = line.points.iter().map(|point| (point.x, point.y)).collect();
         svg.polyline(&format!("ln {class}l"), &places);
+        places.windows(2).for_each(|ends| svg.take_line(ends[0], ends[1]));
         for point in &line.points {
             let Some(tip) = &point.tip else { continue };
             svg.mark(tip, |svg| {

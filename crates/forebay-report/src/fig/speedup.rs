@@ -9,7 +9,7 @@ use crate::grid::Grid;
 use crate::level;
 use crate::markup::Markup;
 use crate::metric;
-use crate::number::times;
+use crate::number::{given, times};
 use crate::palette;
 use crate::run;
 use crate::svg::{Anchor, Area, Canvas, Svg, Tip};
@@ -143,7 +143,9 @@ impl Plot<'_> {
         self.x_axis(&mut svg, area, &x);
         if self.numeric {
             let end = (high * first).min(last);
-            svg.line("ideal", (x.at(first), y.at(1.0)), (x.at(end), y.at(end / first)));
+            let ends = ((x.at(first), y.at(1.0)), (x.at(end), y.at(end / first)));
+            svg.line("ideal", ends.0, ends.1);
+            svg.take_line(ends.0, ends.1);
         }
         self.published(&mut svg, &x, &y);
         lines::draw(&mut svg, canvas, area, &self.lines(Some((&x, &y))));
@@ -178,7 +180,7 @@ impl Plot<'_> {
             text.push_str(&format!(" (95 % interval {} to {})", times(interval.low), times(interval.high)));
         }
         if let Some((value, source)) = gain.published {
-            text.push_str(&format!("; published {} ({source})", times(value)));
+            text.push_str(&format!("; published {}× ({source})", given(value)));
         }
         let tip = Tip::new(text)
             .with("cell", &gain.cell.id)
@@ -193,7 +195,7 @@ impl Plot<'_> {
     fn published(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
         for gain in &self.gains {
             let Some((value, source)) = gain.published else { continue };
-            let tip = Tip::new(format!("published: {} ({source})", times(value)))
+            let tip = Tip::new(format!("published: {}× ({source})", given(value)))
                 .with("published", value)
                 .with("cell", &gain.cell.id);
             let place = (x.at(gain.x), y.at(value));
@@ -207,7 +209,7 @@ impl Plot<'_> {
         for gain in &self.gains {
             let Some((value, _)) = gain.published else { continue };
             let within = Area { top: area.top - 14.0, ..area };
-            svg.label("v pub-name", (x.at(gain.x), y.at(value)), 11.0, within, &format!("published {}", times(value)));
+            svg.label("v pub-name", (x.at(gain.x), y.at(value)), 11.0, within, &format!("published {}×", given(value)));
         }
     }
 
@@ -249,7 +251,7 @@ impl Plot<'_> {
                 Value::number(gain.ratio, times),
                 Value::maybe(gain.interval.map(|interval| interval.low), times),
                 Value::maybe(gain.interval.map(|interval| interval.high), times),
-                Value::maybe(gain.published.map(|(value, _)| value), times),
+                Value::maybe(gain.published.map(|(value, _)| value), |value| format!("{}×", given(value))),
                 Value::text(gain.published.map_or("", |(_, source)| source)),
             ]);
         }

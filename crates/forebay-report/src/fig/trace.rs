@@ -12,7 +12,7 @@ use crate::palette;
 use crate::svg::{Anchor, Area, Canvas, FONT, SMALL, Svg, Tip, fitted, text_width};
 use crate::table::Align::{Left, Right};
 
-use super::{Context, Drawn, Key, axes, both};
+use super::{Context, Drawn, axes, both};
 
 /// Points along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize) = (320, 120);
@@ -70,12 +70,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         data: data(series, &panels),
         caption: caption(series, &panels),
         reading: format!(
-            "One point a tick of {}; the strip above says which cell was being measured.",
-            seconds(series.interval_s)
+            "One point a tick of {} s; the strip on top says which cell was being measured.",
+            tick(series.interval_s)
         ),
         remarks,
         legend_title: String::new(),
-        legend: legend(&panels),
+        legend: Vec::new(),
         pictures: both(|canvas| draw(canvas, series, &panels, &context.spec.title)),
         is_table: false,
     }
@@ -96,14 +96,16 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Panel<'a>> {
         }
     }
     let mut process = Vec::new();
-    for (what, dashed) in [("read", false), ("write", true)] {
+    for (what, name, dashed) in
+        [("rchar", "asked for", false), ("read", "from the device", true), ("write", "to the device", true)]
+    {
         let key = column(&format!("process.{what}_bytes_per_s"));
-        process.extend(key.and_then(|key| curve(key, format!("process {what}"), 1e-6, dashed)));
+        process.extend(key.and_then(|key| curve(key, name.to_owned(), 1e-6, dashed)));
     }
     let mut cpu = Vec::new();
     for (what, dashed) in [("user", false), ("system", false), ("iowait", true)] {
         let key = column(&format!("cpu.{what}_percent"));
-        cpu.extend(key.and_then(|key| curve(key, format!("CPU {what}"), 1.0, dashed)));
+        cpu.extend(key.and_then(|key| curve(key, what.to_owned(), 1.0, dashed)));
     }
     let all = [
         ("Disks, MB per second", "MB/s", disks),
@@ -154,7 +156,7 @@ fn points(series: &Series, panels: &[Panel<'_>], most: usize) -> Vec<Point> {
 /// Where a panel stands.
 const PANEL: f64 = 96.0;
 const STRIP: f64 = 18.0;
-const TITLE: f64 = 24.0;
+const TITLE: f64 = 38.0;
 
 fn draw(canvas: Canvas, series: &Series, panels: &[Panel<'_>], label: &str) -> Markup {
     let points = points(series, panels, if canvas.narrow { MAX_POINTS.1 } else { MAX_POINTS.0 });
@@ -203,12 +205,12 @@ fn draw_panel(svg: &mut Svg, panel: &Panel<'_>, points: &[Point], index: usize, 
         svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
         svg.text("tk", Anchor::End, (plot.left - 7.0, y.at(value) + FONT * 0.35), tick(value));
     }
-    svg.text("tt", Anchor::Start, (2.0, plot.top - 8.0), panel.title);
+    head(svg, panel, plot);
     for point in points.iter().filter(|point| point.late) {
         svg.text("v late", Anchor::Middle, (x.at(point.time_s), plot.bottom - 1.0), "▲");
     }
     for (i, curve) in panel.curves.iter().enumerate() {
-        let class = format!("tr {}l{}", palette::hue(index + i), if curve.dashed { " dash" } else { "" });
+        let class = format!("tr {}l{}", palette::hue(i), if curve.dashed { " dash" } else { "" });
         for piece in pieces(points, index + i, x, &y) {
             svg.polyline(&class, &piece);
         }
@@ -296,13 +298,18 @@ fn hits(svg: &mut Svg, series: &Series, panels: &[Panel<'_>], points: &[Point], 
     }
 }
 
-fn legend(panels: &[Panel<'_>]) -> Vec<Key> {
-    let curves = panels.iter().flat_map(|panel| &panel.curves).enumerate();
-    let key = |(i, curve): (usize, &Curve<'_>)| {
+/// The panel's name, and its curves' samples and names beside it.
+fn head(svg: &mut Svg, panel: &Panel<'_>, plot: Area) {
+    let y = plot.top - 10.0;
+    svg.text("tt", Anchor::Start, (2.0, y), panel.title);
+    let wide: f64 = panel.curves.iter().map(|curve| text_width(&curve.name, SMALL) + 38.0).sum();
+    let mut x = (plot.right - wide).max(text_width(panel.title, FONT * 1.05) + 12.0);
+    for (i, curve) in panel.curves.iter().enumerate() {
         let class = format!("tr {}l{}", palette::hue(i), if curve.dashed { " dash" } else { "" });
-        Key { sample: super::sample(|svg| svg.line(&class, (0.0, 7.0), (18.0, 7.0))), name: curve.name.clone() }
-    };
-    curves.map(key).collect()
+        svg.line(&class, (x, y - 4.0), (x + 18.0, y - 4.0));
+        svg.text(&format!("v name {}t", palette::hue(i)), Anchor::Start, (x + 22.0, y), &curve.name);
+        x += text_width(&curve.name, SMALL) + 38.0;
+    }
 }
 
 fn caption(series: &Series, panels: &[Panel<'_>]) -> String {

@@ -96,7 +96,7 @@ fn draw(canvas: Canvas, rows: &[Row<'_>], label: &str) -> Markup {
     let (bar, head) = (20.0, 22.0);
     let n_heads = rows.iter().enumerate().filter(|(i, row)| starts_group(rows, *i, row)).count();
     let bottom = 22.0 + rows.len() as f64 * (bar + 5.0) + n_heads as f64 * head;
-    let plot = Area { left, top: 22.0, right: canvas.width - 16.0, bottom };
+    let plot = Area { left, top: 22.0, right: canvas.width - 22.0, bottom };
     let mut svg = Svg::new(canvas, bottom + 42.0);
     svg.text("tt", Anchor::Start, (2.0, FONT), "Share of the workers' time");
     for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
@@ -108,7 +108,7 @@ fn draw(canvas: Canvas, rows: &[Row<'_>], label: &str) -> Markup {
     let mut y = plot.top;
     for (i, row) in rows.iter().enumerate() {
         if starts_group(rows, i, row) {
-            svg.text("tk strong", Anchor::Start, (2.0, y + head - 7.0), &row.group);
+            svg.text("tt ink", Anchor::Start, (2.0, y + head - 7.0), &row.group);
             y += head;
         }
         svg.text(

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use forebay_record::Scale;
 
+use crate::cells;
 use crate::environment;
 use crate::fig::Figure;
 use crate::markup::Markup;
@@ -132,7 +133,7 @@ pub(super) fn figure(page: &mut Markup, figure: &Figure, caption: &str, level: u
     }
     if !drawn.is_table && !drawn.data.is_empty() {
         page.open("details", &[]);
-        page.element("summary", &[], format_args!("Data of {}", figure.number.to_lowercase()));
+        page.element("summary", &[], format_args!("Data behind {}", figure.number));
         page.put(&drawn.data.to_html("data", &figure.title, MAX_DATA));
         cut(page, drawn.data.len(), MAX_DATA);
         page.close("details");
@@ -163,10 +164,26 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         "± is half the range of the repeats over their median. A cell is cold when at most 5 % of its bytes came from memory, \
          by the block layer's count, in every repeat; the columns beside it hold the largest shares found.",
     );
-    page.open("div", &[("class", &"bleed")]);
-    page.put(&section.cells.to_html("cells", "every cell", MAX_CELLS));
-    page.close("div");
-    cut(page, section.cells.len(), MAX_CELLS);
+    let mut experiments: Vec<&str> = Vec::new();
+    for cell in &section.run.study.cells {
+        if !experiments.contains(&cell.experiment.as_str()) {
+            experiments.push(&cell.experiment);
+        }
+    }
+    let named = |name: &&str| section.run.spec().experiments.iter().position(|experiment| experiment.name == **name);
+    experiments.sort_by_key(|name| named(name).unwrap_or(usize::MAX));
+    let mut left = MAX_CELLS;
+    for name in &experiments {
+        if experiments.len() > 1 {
+            heading(page, level + 1, format_args!("Experiment “{name}”"));
+        }
+        let cells = cells::table(section.run, Some(name));
+        page.open("div", &[("class", &"bleed")]);
+        page.put(&cells.to_html("cells", "every cell", left));
+        page.close("div");
+        cut(page, cells.len(), left);
+        left = left.saturating_sub(cells.len()).max(20);
+    }
 }
 
 fn surroundings(page: &mut Markup, section: &Section<'_>, level: usize) {

@@ -6,11 +6,12 @@
 mod caveat;
 mod probe;
 
+use forebay_record::Reference;
 use forebay_units::count;
 
 use crate::level;
 use crate::limit::{Limit, Place, places};
-use crate::number::{listed, percent, quantity, times};
+use crate::number::{given, listed, percent, quantity, times};
 use crate::published::{Agreement, Published};
 use crate::run::Run;
 
@@ -128,17 +129,19 @@ fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
         let of = |row: &&Published<'_>| {
             row.reference.metric == "speed_up" && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
         };
-        published.iter().find(of).map(|row| row.reference.value)
+        published.iter().find(of).map(|row| row.reference)
     };
-    let mut scaled: Vec<(&Place<'_>, f64, Option<f64>)> =
+    let mut scaled: Vec<(&Place<'_>, f64, Option<&Reference>)> =
         places.iter().filter_map(|place| Some((place, place.speed_up()?, theirs(place)))).collect();
     scaled.sort_by_key(|(place, _, theirs)| (theirs.is_none(), !place.read_only));
-    let any_published = scaled.iter().any(|(_, _, theirs)| theirs.is_some());
-    scaled.retain(|(_, _, theirs)| !any_published || theirs.is_some());
-    let sentence = |(place, speed_up, theirs): (&Place<'_>, f64, Option<f64>)| {
+    let judged = |theirs: &Option<&Reference>| theirs.is_some_and(|reference| reference.within.is_some());
+    if scaled.iter().any(|(_, _, theirs)| judged(theirs)) {
+        scaled.retain(|(_, _, theirs)| judged(theirs));
+    }
+    let sentence = |(place, speed_up, theirs): (&Place<'_>, f64, Option<&Reference>)| {
         let (first, best) = (place.first.1, place.best.1);
         let what = if place.read_only { "read only" } else { "decoded" };
-        let theirs = theirs.map(|value| format!(" (published: {})", times(value))).unwrap_or_default();
+        let theirs = theirs.map(|reference| format!(" (published: {}×)", given(reference.value))).unwrap_or_default();
         format!(
             "With {}, {} fed {} images/s {what}, {} of {}{theirs}.",
             threads(best.threads),
@@ -235,7 +238,8 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
 
 fn apart(row: &Published<'_>) -> String {
     let at = level::all(row.cell.map_or(&row.reference.at, |cell| &cell.factors));
-    let show = crate::metric::show(&row.reference.metric);
-    let ours = row.ours.map_or("–".to_owned(), show);
-    format!("{at} ({ours} against {} {})", show(row.reference.value), crate::metric::unit(&row.reference.metric))
+    let metric = &row.reference.metric;
+    let ours = row.ours.map_or("–".to_owned(), crate::metric::show(metric));
+    let theirs = crate::metric::published(metric, row.reference.value);
+    format!("{at} ({}: {ours} against {theirs})", crate::metric::name(metric))
 }

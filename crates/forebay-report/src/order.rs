@@ -1,0 +1,55 @@
+//! The order of cells: as the study file names its experiments and levels, whatever the order in which they were run.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use forebay_record::StudyCell;
+
+use crate::level;
+use crate::run::Run;
+
+/// Ranks of experiments and levels.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    experiments: HashMap<&'a str, usize>,
+    levels: HashMap<&'a str, HashMap<String, usize>>,
+}
+
+impl<'a> Order<'a> {
+    /// The order that a run's study has.
+    pub(crate) fn of(run: &'a Run<'a>) -> Self {
+        let (spec, scale) = (run.spec(), run.head().scale);
+        let experiments = spec.experiments.iter().enumerate().map(|(i, experiment)| (experiment.name.as_str(), i));
+        let mut levels: HashMap<&str, HashMap<String, usize>> = HashMap::new();
+        for (factor, named) in spec.experiments.iter().flat_map(|experiment| &experiment.factors) {
+            let ranks = levels.entry(factor).or_default();
+            for level in named.at(scale) {
+                let next = ranks.len();
+                ranks.entry(level.to_string()).or_insert(next);
+            }
+        }
+        Self { experiments: experiments.collect(), levels }
+    }
+
+    /// The place of a level among those of its factor; after all others when the study does not name it.
+    pub(crate) fn rank(&self, factor: &str, level: &forebay_record::Level) -> usize {
+        let ranks = self.levels.get(factor);
+        ranks.and_then(|ranks| ranks.get(&level.to_string())).copied().unwrap_or(usize::MAX)
+    }
+
+    /// By experiment, then by the levels: places first, threads last.
+    pub(crate) fn compare(&self, a: &StudyCell, b: &StudyCell) -> Ordering {
+        let experiment =
+            |cell: &StudyCell| self.experiments.get(cell.experiment.as_str()).copied().unwrap_or(usize::MAX);
+        let mut order = experiment(a).cmp(&experiment(b)).then_with(|| a.experiment.cmp(&b.experiment));
+        let mut factors: Vec<&String> = a.factors.keys().collect();
+        factors.sort_by_key(|factor| level::place(factor));
+        for factor in factors {
+            order = order.then_with(|| match (a.level(factor), b.level(factor)) {
+                (Some(x), Some(y)) => self.rank(factor, x).cmp(&self.rank(factor, y)).then_with(|| level::order(x, y)),
+                (x, y) => x.is_none().cmp(&y.is_none()),
+            });
+        }
+        order
+    }
+}
