@@ -12,8 +12,8 @@ use forebay_units::{RatioInterval, count, holm, ratio_interval};
 use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
-use crate::number::{quantity, times};
-use crate::run::{Run, levels_of_probe};
+use crate::number::{given, quantity, times};
+use crate::run::{Run, differing, levels_of_ingest, levels_of_probe};
 use crate::table::Align::{Left, Right};
 
 /// How sure the intervals are.
@@ -120,7 +120,7 @@ struct Entry {
 fn entries(run: &Run<'_>) -> Vec<Entry> {
     let ingests = run.ingests().map(|(cell, ingest)| Entry {
         experiment: cell.experiment.clone(),
-        levels: cell.factors.clone(),
+        levels: if run.is_study() { cell.factors.clone() } else { levels_of_ingest(ingest) },
         metric: "images_per_s",
         value: ingest.images_per_s,
         repeats: ingest.samples.iter().map(|repeat| repeat.images_per_s()).collect(),
@@ -161,7 +161,10 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     let only_other = n_other - pairs.len();
     judge(&mut pairs);
     pairs.sort_by(|a, b| a.experiment.cmp(&b.experiment).then_with(|| order(&a.levels, &b.levels)));
-    Comparison { base: base.name, name: other.name, differences, pairs, only_base, only_other }
+    // What all have in common need not be said of each.
+    let shown = differing(pairs.iter().map(|pair| pair.levels.clone()).collect(), &["threads", "depth", "mode"]);
+    pairs.iter_mut().zip(shown).for_each(|(pair, levels)| pair.levels = levels);
+    Comparison { base: &base.short, name: &other.short, differences, pairs, only_base, only_other }
 }
 
 fn order(a: &Levels, b: &Levels) -> std::cmp::Ordering {
@@ -337,10 +340,11 @@ impl Comparison<'_> {
                 format!("{} comparisons were", forebay_units::group_digits(n as u64))
             }
         );
-        let alarms = n as f64 * (1.0 - CONFIDENCE);
+        let alarms = (n as f64 * (1.0 - CONFIDENCE) * 10.0).round() / 10.0;
         text.push_str(&format!(
-            "of equal runs about {} of them would leave 1 out by chance, so “faster” and “slower” are said only after Holm's correction.",
-            quantity(alarms)
+            "between equal runs about {} of so many would leave 1 out by chance, so “faster” and “slower” are said only after \
+             Holm's correction.",
+            given(alarms)
         ));
         if self.only_base + self.only_other > 0 {
             text.push_str(&format!(

@@ -41,6 +41,16 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
     facts
 }
 
+/// Where the data of a single command lies.
+pub(crate) fn path(run: &Run<'_>) -> Option<String> {
+    let path = match run.record {
+        AnyRecord::Ingest(record) => &record.dataset.path,
+        AnyRecord::Probe(record) => &record.dataset.path,
+        AnyRecord::Study(_) => return None,
+    };
+    (!path.is_empty()).then(|| path.clone())
+}
+
 /// What was read, in words.
 pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
     let note = match run.record {

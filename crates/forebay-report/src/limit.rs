@@ -33,9 +33,9 @@ impl Limit {
         match self {
             Self::Storage => "storage",
             Self::Decoding => "decoding",
-            Self::Both => "storage and decoding alike",
+            Self::Both => "both",
             Self::Processor => "the processor",
-            Self::Memory => "memory: the cache was warm",
+            Self::Memory => "memory (warm)",
             Self::Unknown => "",
         }
     }
@@ -81,6 +81,8 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
 pub(crate) struct Place<'a> {
     /// What they have in common.
     pub(crate) levels: Levels,
+    /// What to call it: its tier, or whatever tells it from others.
+    pub(crate) name: String,
     pub(crate) read_only: bool,
     /// With the fewest threads.
     pub(crate) first: (&'a StudyCell, &'a IngestCell),
@@ -98,20 +100,12 @@ impl Place<'_> {
         (!std::ptr::eq(self.first.0, self.best.0) && ratio.is_finite()).then_some(ratio)
     }
 
-    /// What to call it: its tier, or whatever tells it from others.
-    pub(crate) fn name(&self) -> String {
-        match self.levels.get("tier") {
-            Some(tier) => tier.to_string(),
-            None => self.best.1.tier.clone().unwrap_or_else(|| self.best.1.storage.clone()),
-        }
-    }
-
     /// The name with how it is served: "the emulated hdd".
     pub(crate) fn full_name(&self) -> String {
         match self.kind {
-            Some(TierKind::Shaped) => format!("the emulated {}", self.name()),
-            Some(TierKind::Kernel) => format!("the throttled {}", self.name()),
-            _ => self.name(),
+            Some(TierKind::Shaped) => format!("the emulated {}", self.name),
+            Some(TierKind::Kernel) => format!("the throttled {}", self.name),
+            _ => self.name.clone(),
         }
     }
 
@@ -152,7 +146,9 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
         _ => best.1.tier.as_ref(),
     };
     let kind = tier.and_then(|tier| run.head().tiers.iter().find(|note| note.name == *tier)).map(|note| note.kind);
+    let named = tier.cloned().or_else(|| levels.get("storage").map(ToString::to_string));
     Place {
+        name: named.or_else(|| crate::environment::path(run)).unwrap_or("the storage".to_owned()),
         read_only: best.1.read_only,
         first: *first,
         best: *best,
@@ -178,12 +174,13 @@ pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
         ("efficiency", "of ceiling", Right),
         ("limit", "limited by", Left),
     ]);
-    let plain = !run.is_study();
     for place in places {
         let (first, best) = (place.first.1, place.best.1);
         let mut levels = place.levels.clone();
-        if plain {
-            levels.retain(|factor, _| ["tier", "read_only", "storage"].contains(&factor.as_str()));
+        if !run.is_study() {
+            // What is the same in all cells of a record is not among their levels; these two are worth their words.
+            levels.insert("read_only".to_owned(), Level::Flag(place.read_only));
+            levels.extend(best.tier.clone().map(|tier| ("tier".to_owned(), Level::Text(tier))));
         }
         data.row(vec![
             Value::text(level::all(&levels)),

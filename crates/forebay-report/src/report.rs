@@ -10,7 +10,7 @@ use crate::data::Data;
 use crate::fig::{self, Context, Drawn, Figure};
 use crate::limit;
 use crate::published::{self, Published, published};
-use crate::run::{NamedRun, Run};
+use crate::run::{NamedRun, Run, shorten};
 use crate::verdict::{Verdict, verdict};
 
 /// What is said of one run.
@@ -43,7 +43,9 @@ pub(crate) struct Report<'a> {
 
 /// The runs, each seen as a study.
 pub(crate) fn runs(named: &[NamedRun]) -> Vec<Run<'_>> {
-    named.iter().map(Run::of).collect()
+    let mut runs: Vec<Run<'_>> = named.iter().map(Run::of).collect();
+    shorten(&mut runs);
+    runs
 }
 
 impl<'a> Report<'a> {

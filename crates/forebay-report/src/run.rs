@@ -24,6 +24,8 @@ pub struct NamedRun {
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) name: &'a str,
+    /// The name beside those of other runs: no more of a path than tells them apart.
+    pub(crate) short: String,
     pub(crate) record: &'a AnyRecord,
     pub(crate) study: Cow<'a, StudyRun>,
 }
@@ -35,7 +37,7 @@ impl<'a> Run<'a> {
             AnyRecord::Ingest(record) => Cow::Owned(of_ingest(record)),
             AnyRecord::Probe(record) => Cow::Owned(of_probe(record)),
         };
-        Self { name: &named.name, record: &named.record, study }
+        Self { name: &named.name, short: named.name.clone(), record: &named.record, study }
     }
 
     pub(crate) fn is_study(&self) -> bool {
@@ -68,6 +70,21 @@ impl<'a> Run<'a> {
     pub(crate) fn ingests(&self) -> impl Iterator<Item = (&StudyCell, &IngestCell)> {
         let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());
         cells.filter_map(|cell| cell.ingest.as_ref().map(|ingest| (cell, ingest)))
+    }
+}
+
+/// The last part of each path, where those differ.
+pub(crate) fn shorten(runs: &mut [Run<'_>]) {
+    let last = |name: &str| {
+        let name = name.trim_end_matches('/');
+        let name = name.strip_suffix("/record.jsonl").unwrap_or(name);
+        let last = name.rsplit('/').next().unwrap_or(name);
+        last.strip_suffix(".json").unwrap_or(last).to_owned()
+    };
+    let short: Vec<String> = runs.iter().map(|run| last(run.name)).collect();
+    let differ = short.iter().enumerate().all(|(i, name)| !name.is_empty() && !short[..i].contains(name));
+    if differ {
+        runs.iter_mut().zip(short).for_each(|(run, short)| run.short = short);
     }
 }
 
@@ -141,6 +158,9 @@ pub(crate) fn mode_name(cell: &ProbeCell) -> &'static str {
     }
 }
 
+/// Engines in the order in which they are shown.
+const ENGINES: [&str; 3] = ["sync", "direct", "uring"];
+
 /// How it did it.
 pub(crate) fn engine_name(cell: &ProbeCell) -> &'static str {
     use forebay_record::Engine::{Direct, Sync, Uring};
@@ -152,10 +172,12 @@ pub(crate) fn engine_name(cell: &ProbeCell) -> &'static str {
 }
 
 fn of_ingest(record: &Record<IngestCell>) -> StudyRun {
-    let cells = record.cells.iter().map(|cell| {
-        let levels = levels_of_ingest(cell);
-        StudyCell { ingest: Some(cell.clone()), ..bare_cell("ingest", Step::Ingest, levels) }
-    });
+    let levels = differing(record.cells.iter().map(levels_of_ingest).collect(), &["threads"]);
+    let cells = record
+        .cells
+        .iter()
+        .zip(levels)
+        .map(|(cell, levels)| StudyCell { ingest: Some(cell.clone()), ..bare_cell("ingest", Step::Ingest, levels) });
     let cells: Vec<StudyCell> = cells.collect();
     let mut figures = vec![
         figure("rates", "Rate by threads", FigureKind::Bars, &["images_per_s", "mb_per_s"], Some("threads")),
@@ -174,10 +196,12 @@ fn of_ingest(record: &Record<IngestCell>) -> StudyRun {
 }
 
 fn of_probe(record: &Record<ProbeCell>) -> StudyRun {
-    let cells = record.cells.iter().map(|cell| {
-        let levels = levels_of_probe(cell);
-        StudyCell { probe: vec![cell.clone()], ..bare_cell("probe", Step::Probe, levels) }
-    });
+    let levels = differing(record.cells.iter().map(levels_of_probe).collect(), &["mode", "engine", "depth"]);
+    let cells = record
+        .cells
+        .iter()
+        .zip(levels)
+        .map(|(cell, levels)| StudyCell { probe: vec![cell.clone()], ..bare_cell("probe", Step::Probe, levels) });
     let cells: Vec<StudyCell> = cells.collect();
     let mut modes: Vec<&'static str> = Vec::new();
     for cell in &record.cells {
@@ -185,26 +209,35 @@ fn of_probe(record: &Record<ProbeCell>) -> StudyRun {
             modes.push(mode_name(cell));
         }
     }
-    let mut figures = Vec::new();
-    for mode in &modes {
-        let metrics: &[&str] = if *mode == "files" { &["iops", "mb_per_s"] } else { &["mb_per_s", "iops"] };
-        let title = format!("Rate by requests in flight: {mode}");
-        let mut rates =
-            figure(&format!("rates-{}", mode.replace(' ', "-")), &title, FigureKind::Bars, metrics, Some("depth"));
-        rates.series = Some("engine".to_owned());
-        rates.at.insert("mode".to_owned(), Level::Text((*mode).to_owned()));
-        figures.push(rates);
-    }
-    figures.push(figure("percentiles", "Latency of single requests", FigureKind::Percentiles, &[], None));
-    if record.cells.iter().any(|cell| !cell.histogram.is_empty()) {
-        figures.push(figure("distribution", "How latencies are distributed", FigureKind::Distribution, &[], None));
-    }
+    let figures = modes.iter().flat_map(|mode| probe_figures(record, mode)).collect();
     let tiers = record.cells.iter().filter_map(|cell| Some((cell.tier.clone()?, cell.tier_kind)));
     let title = match record.dataset.path.as_str() {
         "" => "Probe".to_owned(),
         path => format!("Probe of {path}"),
     };
     finish(record, title, cells, figures, tier_notes(tiers))
+}
+
+/// Rates and latencies of a mode; the distribution where requests are small and their tail is what one waits for.
+fn probe_figures(record: &Record<ProbeCell>, mode: &str) -> Vec<FigureSpec> {
+    let of_mode = || record.cells.iter().filter(|cell| mode_name(cell) == mode);
+    let named = |id: &str, title: &str, kind: FigureKind, metrics: &[&str], x: Option<&str>| {
+        let mut spec =
+            figure(&format!("{id}-{}", mode.replace(' ', "-")), &format!("{title}: {mode}"), kind, metrics, x);
+        spec.at.insert("mode".to_owned(), Level::Text(mode.to_owned()));
+        spec
+    };
+    let metrics: &[&str] = if mode == "files" { &["iops", "mb_per_s"] } else { &["mb_per_s", "iops"] };
+    let mut rates = named("rates", "Rate by requests in flight", FigureKind::Bars, metrics, Some("depth"));
+    rates.series = Some("engine".to_owned());
+    let mut figures = vec![rates];
+    if of_mode().any(|cell| cell.latency_us.p50 > 0.0) {
+        figures.push(named("percentiles", "Latency of single requests", FigureKind::Percentiles, &[], None));
+    }
+    if of_mode().any(|cell| !cell.histogram.is_empty()) && !mode.starts_with("sequential") {
+        figures.push(named("distribution", "How latencies are distributed", FigureKind::Distribution, &[], None));
+    }
+    figures
 }
 
 fn finish<C: forebay_record::Cell>(
@@ -230,7 +263,7 @@ fn finish<C: forebay_record::Cell>(
         design: Design::Factorial,
         repeats: Scaled::Both(0),
         warmups: Scaled::Both(0),
-        factors: [].into(),
+        factors: [("engine".to_owned(), Scaled::Both(ENGINES.map(|name| Level::Text(name.to_owned())).into()))].into(),
         settings: [].into(),
         rules: Vec::new(),
     };
@@ -258,6 +291,21 @@ fn finish<C: forebay_record::Cell>(
         notes: record.notes.clone(),
     };
     StudyRun { head, cells, resumed: Vec::new(), series: record.series.clone() }
+}
+
+/// The levels without factors that are the same in all cells, but for some that are always said.
+pub(crate) fn differing(mut all: Vec<Levels>, always: &[&str]) -> Vec<Levels> {
+    let Some(first) = all.first().cloned() else { return all };
+    let same: Vec<String> = first
+        .iter()
+        .filter(|(factor, level)| all.iter().all(|levels| levels.get(*factor) == Some(level)))
+        .map(|(factor, _)| factor.clone())
+        .filter(|factor| !always.contains(&factor.as_str()))
+        .collect();
+    for levels in &mut all {
+        levels.retain(|factor, _| !same.contains(factor));
+    }
+    all
 }
 
 fn bare_cell(experiment: &str, step: Step, factors: Levels) -> StudyCell {

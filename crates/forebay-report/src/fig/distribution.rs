@@ -71,7 +71,7 @@ fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
     let x = Scale::log(times().fold(f64::MAX, f64::min) / 1.2, times().fold(0.0, f64::max));
     let height = if canvas.narrow { 300.0 } else { 340.0 };
     let names: Vec<Line> = shown.iter().map(|named| Line { name: named.name.clone(), points: Vec::new() }).collect();
-    let right = canvas.width - lines::name_room(canvas, if shown.len() > 1 { &names } else { &[] }).max(24.0);
+    let right = canvas.width - lines::name_room(canvas, &names).max(24.0);
     let plot = Area { left: 48.0, top: 28.0, right, bottom: height - 46.0 };
     let (x, y) = (x.over(plot.left, plot.right), Scale::between(0.0, 1.0).over(plot.bottom, plot.top));
     let mut svg = Svg::new(canvas, height);
@@ -98,7 +98,7 @@ fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
         Line { name: named.name.clone(), points: curve.iter().enumerate().map(point).collect() }
     };
     let shown_lines: Vec<Line> = shown.iter().zip(&curves).map(line).collect();
-    lines::draw(&mut svg, if shown.len() > 1 { canvas } else { Canvas { narrow: true, ..canvas } }, plot, &shown_lines);
+    lines::draw(&mut svg, canvas, plot, &shown_lines);
     svg.finish(label)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::axis::Scale;
 use crate::markup::Markup;
-use crate::svg::{Anchor, Area, Canvas, SMALL, Svg, Tip, text_width};
+use crate::svg::{Anchor, Area, Canvas, Px, SMALL, Svg, Tip, text_width};
 
 use super::axes::{self, Show};
 
@@ -158,7 +158,9 @@ impl Groups<'_> {
 fn whisker(svg: &mut Svg, bar: &Bar, x: f64, half: f64, scale: &Scale) {
     let Some((low, high)) = bar.range else { return };
     let (low, high, half) = (scale.at(low), scale.at(high), half.clamp(1.5, 6.0));
-    svg.line("wh", (x, low), (x, high));
-    svg.line("wh", (x - half, low), (x + half, low));
-    svg.line("wh", (x - half, high), (x + half, high));
+    let (left, right) = (Px(x - half), Px(x + half));
+    let d = format!("M{left} {}H{right}M{left} {}H{right}M{} {}V{}", Px(low), Px(high), Px(x), Px(low), Px(high));
+    // Once in the page's colour, so that it is seen on a bar of its own colour.
+    svg.path("wh halo", &d);
+    svg.path("wh", &d);
 }

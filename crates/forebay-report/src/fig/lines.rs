@@ -24,7 +24,7 @@ pub(super) struct Line {
 
 /// Room on the right for the names; none on a phone, where the legend has them.
 pub(super) fn name_room(canvas: Canvas, lines: &[Line]) -> f64 {
-    if canvas.narrow {
+    if canvas.narrow || lines.len() < 2 {
         return 8.0;
     }
     lines.iter().map(|line| text_width(&line.name, SMALL)).fold(0.0, f64::max).min(170.0) + 20.0
@@ -48,7 +48,7 @@ pub(super) fn draw(svg: &mut Svg, canvas: Canvas, plot: Area, lines: &[Line]) {
             svg.take(Area { left: point.x - 5.0, top: point.y - 5.0, right: point.x + 5.0, bottom: point.y + 5.0 });
         }
     }
-    if !canvas.narrow {
+    if !canvas.narrow && lines.len() > 1 {
         names(svg, canvas, plot, lines);
     }
 }

@@ -90,7 +90,7 @@ fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
     let room = axes::tick_room(&scale, 6, microseconds);
     let names: Vec<Line> = shown.iter().map(|named| Line { name: named.name.clone(), points: Vec::new() }).collect();
     let height = if canvas.narrow { 300.0 } else { 340.0 };
-    let right = canvas.width - lines::name_room(canvas, if shown.len() > 1 { &names } else { &[] });
+    let right = canvas.width - lines::name_room(canvas, &names);
     let plot = Area { left: room, top: 28.0, right, bottom: height - 46.0 };
     let y = scale.over(plot.bottom, plot.top);
     let band = plot.width() / NAMES.len() as f64;
@@ -114,7 +114,7 @@ fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
         Line { name: named.name.clone(), points: values(named.cell).into_iter().enumerate().map(point).collect() }
     };
     let shown_lines: Vec<Line> = shown.iter().map(line).collect();
-    lines::draw(&mut svg, if shown.len() > 1 { canvas } else { Canvas { narrow: true, ..canvas } }, plot, &shown_lines);
+    lines::draw(&mut svg, canvas, plot, &shown_lines);
     svg.finish(label)
 }
 

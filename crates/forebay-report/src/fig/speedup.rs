@@ -114,7 +114,7 @@ impl Plot<'_> {
     fn draw(&self, canvas: Canvas, label: &str) -> Markup {
         let names = self.lines(None);
         let height = if canvas.narrow { 320.0 } else { 380.0 };
-        let right = canvas.width - lines::name_room(canvas, if self.grid.series.len() > 1 { &names } else { &[] });
+        let right = canvas.width - lines::name_room(canvas, &names);
         let area = Area { left: 40.0, top: 30.0, right, bottom: height - 44.0 };
         let (low, high) = self.range();
         let y = Scale::log_between(low, high).over(area.bottom, area.top);
@@ -209,7 +209,8 @@ impl Plot<'_> {
         for gain in &self.gains {
             let Some((value, _)) = gain.published else { continue };
             let within = Area { top: area.top - 14.0, ..area };
-            svg.label("v pub-name", (x.at(gain.x), y.at(value)), 11.0, within, &format!("published {}×", given(value)));
+            let class = format!("v {}t", palette::hue(gain.series));
+            svg.label(&class, (x.at(gain.x), y.at(value)), 11.0, within, &format!("published {}×", given(value)));
         }
     }
 
@@ -264,7 +265,8 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     let candidates: Vec<f64> = if high / low > 3.2 {
         (-6..12).map(|power| 2f64.powi(power)).collect()
     } else {
-        (1..24).map(|i| f64::from(i) * 0.25).collect()
+        let step = if high / low > 1.6 { 0.5 } else { 0.1 };
+        (1..60).map(|i| f64::from(i) * step).collect()
     };
     candidates.into_iter().filter(|value| *value >= low && *value <= high).collect()
 }
@@ -276,6 +278,6 @@ mod tests {
     #[test]
     fn ticks_double_over_a_wide_range() {
         assert_eq!(ticks(0.9, 8.4), [1.0, 2.0, 4.0, 8.0]);
-        assert_eq!(ticks(0.95, 1.6), [1.0, 1.25, 1.5]);
+        assert_eq!(ticks(0.95, 2.6), [1.0, 1.5, 2.0, 2.5]);
     }
 }

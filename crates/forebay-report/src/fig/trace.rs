@@ -15,7 +15,7 @@ use crate::table::Align::{Left, Right};
 use super::{Context, Drawn, axes, both};
 
 /// Points along the axis of a desk's and of a phone's picture.
-const MAX_POINTS: (usize, usize) = (320, 120);
+const MAX_POINTS: (usize, usize) = (240, 100);
 /// Disks that are shown.
 const MAX_DISKS: usize = 2;
 /// Names of cells that still have room beside each other.
@@ -156,13 +156,15 @@ fn points(series: &Series, panels: &[Panel<'_>], most: usize) -> Vec<Point> {
 /// Where a panel stands.
 const PANEL: f64 = 96.0;
 const STRIP: f64 = 18.0;
-const TITLE: f64 = 38.0;
+/// Room for a panel's head; on a phone its curves may have a line of their own.
+const TITLE: (f64, f64) = (38.0, 48.0);
 
 fn draw(canvas: Canvas, series: &Series, panels: &[Panel<'_>], label: &str) -> Markup {
     let points = points(series, panels, if canvas.narrow { MAX_POINTS.1 } else { MAX_POINTS.0 });
     let (left, right) = (50.0, canvas.width - 10.0);
     let top = if series.marks.is_empty() { 0.0 } else { STRIP + 6.0 };
-    let height = top + panels.len() as f64 * (PANEL + TITLE) + 46.0;
+    let title = if canvas.narrow { TITLE.1 } else { TITLE.0 };
+    let height = top + panels.len() as f64 * (PANEL + title) + 46.0;
     let first = series
         .time_s
         .first()
@@ -179,15 +181,15 @@ fn draw(canvas: Canvas, series: &Series, panels: &[Panel<'_>], label: &str) -> M
     let mut y0 = top;
     let mut index = 0;
     for panel in panels {
-        let plot = Area { left, top: y0 + TITLE, right, bottom: y0 + TITLE + PANEL };
+        let plot = Area { left, top: y0 + title, right, bottom: y0 + title + PANEL };
         draw_panel(&mut svg, panel, &points, index, plot, &x);
         index += panel.curves.len();
-        y0 += PANEL + TITLE;
+        y0 += PANEL + title;
     }
     let plot = Area { left, top, right, bottom };
     let time = if in_minutes { Scale::between(first / 60.0, last / 60.0) } else { Scale::between(first, last) };
-    let title = if in_minutes { "Minutes since the start" } else { "Seconds since the start" };
-    axes::bottom(&mut svg, plot, &time.over(left, right), if canvas.narrow { 5 } else { 10 }, title, tick);
+    let name = if in_minutes { "Minutes since the start" } else { "Seconds since the start" };
+    axes::bottom(&mut svg, plot, &time.over(left, right), if canvas.narrow { 5 } else { 10 }, name, tick);
     hits(&mut svg, series, panels, &points, &x, plot);
     svg.finish(label)
 }
@@ -301,9 +303,11 @@ fn hits(svg: &mut Svg, series: &Series, panels: &[Panel<'_>], points: &[Point], 
 /// The panel's name, and its curves' samples and names beside it.
 fn head(svg: &mut Svg, panel: &Panel<'_>, plot: Area) {
     let y = plot.top - 10.0;
-    svg.text("tt", Anchor::Start, (2.0, y), panel.title);
+    let title_width = text_width(panel.title, FONT * 1.05) + 12.0;
     let wide: f64 = panel.curves.iter().map(|curve| text_width(&curve.name, SMALL) + 38.0).sum();
-    let mut x = (plot.right - wide).max(text_width(panel.title, FONT * 1.05) + 12.0);
+    let one_line = title_width + wide <= plot.right;
+    svg.text("tt", Anchor::Start, (2.0, if one_line { y } else { y - 14.0 }), panel.title);
+    let mut x = if one_line { plot.right - wide } else { 2.0 };
     for (i, curve) in panel.curves.iter().enumerate() {
         let class = format!("tr {}l{}", palette::hue(i), if curve.dashed { " dash" } else { "" });
         svg.line(&class, (x, y - 4.0), (x + 18.0, y - 4.0));
@@ -320,7 +324,8 @@ fn caption(series: &Series, panels: &[Panel<'_>]) -> String {
         Some((curve, series.time_s.get(row)?, high))
     });
     peaks.max_by(|a, b| a.2.total_cmp(&b.2)).map_or(String::new(), |(curve, time, high)| {
-        format!("The highest rate is {} MB/s, {}, after {}.", quantity(high), curve.name, seconds(*time))
+        let what = if curve.key.starts_with("process.") { "this process, " } else { "" };
+        format!("The highest rate is {} MB/s ({what}{}) after {}.", quantity(high), curve.name, seconds(*time))
     })
 }
 
@@ -330,7 +335,8 @@ fn data(series: &Series, panels: &[Panel<'_>]) -> Data {
         panels.iter().flat_map(|panel| panel.curves.iter().map(|curve| (curve, panel.unit))).collect();
     for (curve, unit) in &curves {
         let key = curve.key.replace("bytes_per_s", "mb_per_s");
-        data.column(&key, &format!("{}, {unit}", curve.name), Right);
+        let subject = curve.key.split('.').next().filter(|subject| *subject != "disk").unwrap_or_default();
+        data.column(&key, format!("{subject} {}, {unit}", curve.name).trim_start(), Right);
     }
     data.column("late_s", "late, s", Right);
     data.column("mark", "began", Left);

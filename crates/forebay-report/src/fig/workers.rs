@@ -115,7 +115,7 @@ fn draw(canvas: Canvas, rows: &[Row<'_>], label: &str) -> Markup {
             "tk",
             Anchor::End,
             (plot.left - 8.0, y + bar * 0.5 + 4.0),
-            fitted(&name_of(row), FONT, plot.left - 10.0),
+            fitted(&name_of(row), FONT, plot.left - 9.0),
         );
         stack(&mut svg, row, Area { top: y, bottom: y + bar, ..plot });
         y += bar + 5.0;

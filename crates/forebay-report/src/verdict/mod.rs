@@ -61,7 +61,7 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
 fn of_decoding(places: &[&Place<'_>]) -> String {
     let named = |limit: Limit| -> Vec<String> {
         let mut names: Vec<String> =
-            places.iter().filter(|place| place.limit == limit).map(|place| place.name()).collect();
+            places.iter().filter(|place| place.limit == limit).map(|place| place.name.clone()).collect();
         names.dedup();
         names
     };
@@ -164,7 +164,7 @@ fn decoding(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
         let read_only = places.iter().find(|other| other.read_only && other.levels == same);
         let Some(read_only) = read_only else { continue };
         if read_only.best.1.images_per_s > place.best.1.images_per_s * 1.1 {
-            names.push(place.name());
+            names.push(place.name.clone());
             rates.push(quantity(read_only.best.1.images_per_s));
         }
     }
@@ -185,9 +185,9 @@ fn ceilings(places: &[Place<'_>]) -> Option<String> {
     let with = places.iter().filter(|place| place.read_only || place.limit == Limit::Storage);
     let mut shares: Vec<(String, f64)> = Vec::new();
     for (place, share) in with.filter_map(|place| Some((place, place.efficiency()?))) {
-        match shares.iter_mut().find(|(name, _)| *name == place.name()) {
+        match shares.iter_mut().find(|(name, _)| *name == place.name) {
             Some((_, best)) => *best = best.max(share),
-            None => shares.push((place.name(), share)),
+            None => shares.push((place.name.clone(), share)),
         }
     }
     if shares.is_empty() || shares.len() > 6 {

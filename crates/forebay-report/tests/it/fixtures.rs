@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::chien;
+use crate::{chien, plain};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -25,4 +25,11 @@ fn the_committed_study_is_what_the_generator_makes() {
     let lines = chien::lines(chien::USUAL);
     assert_committed("chien/record.jsonl", &chien::jsonl(&lines));
     assert_committed("chien/samples.csv", &chien::series(&lines[1..], 150).to_csv());
+}
+
+#[test]
+fn the_committed_records_are_what_the_generators_make() {
+    let pretty = |record: &serde_json::Value| serde_json::to_string_pretty(record).unwrap() + "\n";
+    assert_committed("ingest.json", &pretty(&plain::ingest(chien::USUAL)));
+    assert_committed("probe.json", &pretty(&plain::probe()));
 }

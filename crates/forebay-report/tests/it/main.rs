@@ -4,3 +4,4 @@
 
 mod chien;
 mod fixtures;
+mod plain;
