@@ -118,11 +118,6 @@ mod tests {
         let unknown = Series { time_s: vec![1.0], columns: vec![rate(&[None])], ..Series::default() };
         assert_eq!(unknown.total("a.bytes_per_s"), None, "unknown is not nothing");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     fn series(started_at: &str, name: &str, times: &[f64]) -> Series {
         Series {

@@ -287,6 +287,7 @@ fn finish<C: forebay_record::Cell>(
         spec,
         scale: Scale::Full,
         n_cells: cells.len() as u64,
+        data: None,
         tiers,
         notes: record.notes.clone(),
     };

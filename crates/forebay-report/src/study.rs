@@ -38,7 +38,8 @@ pub fn text(named: &[NamedRun]) -> String {
 fn of_record(named: &NamedRun) -> String {
     match &named.record {
         AnyRecord::Ingest(record) => crate::ingest(record),
-        AnyRecord::Probe(_) | AnyRecord::Study(_) => of_run(&Run::of(named)),
+        AnyRecord::Probe(record) => crate::probe::probe(record),
+        AnyRecord::Study(_) => of_run(&Run::of(named)),
     }
 }
 

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use forebay_record::{AnyRecord, Series};
+use forebay_record::AnyRecord;
 use forebay_report::NamedRun;
 
 use crate::output::{JsonTarget, Outcome, print};
+use crate::study::samples;
 
 /// The flags of `forebay report`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 /// A run's record: the file, or the one in the folder, with the series beside it.
-fn read(path: &Path) -> Result<NamedRun> {
+pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     let cannot = || format!("cannot show {}", path.display());
     let is_folder = path.is_dir();
     let file = if is_folder { path.join("record.jsonl") } else { path.to_owned() };
@@ -80,19 +81,10 @@ fn read(path: &Path) -> Result<NamedRun> {
     };
     let mut record = AnyRecord::from_text(&text).with_context(cannot)?;
     if let AnyRecord::Study(study) = &mut record {
-        study.series = series_beside(&file)?;
+        // One that was cut short may have none.
+        study.series = samples::read(file.parent().unwrap_or(Path::new("")))?;
     }
     Ok(NamedRun { name: path.display().to_string(), record })
-}
-
-/// The series that a study keeps beside its record; a run that was cut short may have none.
-fn series_beside(record: &Path) -> Result<Option<Series>> {
-    let path = record.with_file_name("samples.csv");
-    let cannot = || format!("cannot show {}", path.display());
-    match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => Series::from_csv(&read.with_context(cannot)?).map(Some).with_context(cannot),
-    }
 }
 
 /// Shows the page with what the desktop opens pages with.

@@ -2,9 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-/// Writes the report of the run in a folder and says where it is; `None` when nothing has been recorded.
-pub(super) fn write(_out: &Path) -> Result<Option<PathBuf>> {
-    Ok(None)
+/// Writes the report of the run in a folder and says where it is.
+pub(super) fn write(out: &Path) -> Result<PathBuf> {
+    let page = out.join("report.html");
+    let run = crate::report::read(out)?;
+    let text = forebay_report::html(&[run]);
+    std::fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
+    Ok(page)
 }

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use forebay_bench::study::{
-    DATA, Error, Estimator, Folder, Outcome as Ended, Places, Plan, RECORD, Rest, Steps, make, spaces,
-};
+use forebay_bench::study::{DATA, Error, Estimator, Folder, Outcome as Ended, Places, Plan, Rest, Steps, make, spaces};
 use forebay_record::{Environment, StudyHead};
 use forebay_units::{Bytes, count};
 
@@ -81,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     // What is done is shown however it ended.
     let page = report::write(&run.out);
     let ended = ended.map_err(|error| explained(None, error))?;
-    run.conclude(ended, page?.as_deref())
+    run.conclude(ended, &page?)
 }
 
 impl<'a> Run<'a> {
@@ -142,15 +140,14 @@ impl<'a> Run<'a> {
         ended
     }
 
-    fn conclude(&self, ended: Ended, page: Option<&Path>) -> Result<Outcome> {
+    fn conclude(&self, ended: Ended, page: &Path) -> Result<Outcome> {
         let (name, scale) = (&self.plan.spec.name, self.plan.scale.name());
         let cells = count(ended.n_cells as u64, "cell");
-        let record = self.out.join(RECORD);
         print(&format!(
             "{name} ({scale}): {} of {cells} done, {} failed; {}\n",
             ended.n_done,
             ended.n_failed,
-            page.unwrap_or(&record).display()
+            page.display()
         ))?;
         if ended.stopped {
             remark(&format!("forebay: stopped; to go on: {}", self.resuming()));
