@@ -6,6 +6,9 @@
 //! it is waited for; where it was not (a parent that ignores `SIGCHLD`), what was last seen of it is kept. Which of the
 //! two it was is told by the parent's count of its children's page faults, which grows by waiting alone.
 //!
+//! The tree changes while it is read. Parents are read before their children, so that a child is never counted both by
+//! itself and in its parent; where a child turns out to be gone, its parent is read again, and then its other children.
+//!
 //! Limits: a process whose parent does not wait for it and that lives between two ticks is not seen; the I/O delay of a
 //! thread is that of its last tick; a child that ends while the tree is being read may show up one tick later.
 
@@ -24,8 +27,8 @@ struct Member {
     io: Io,
     /// Its own file of I/O could not be read: it belongs to somebody else.
     hidden: bool,
-    /// The faults of its children at the tick before.
-    faults_waited_before: u64,
+    /// The faults of children it waited for that have been accounted for.
+    faults_settled: u64,
     /// I/O delay by thread, those that ended included.
     delays: HashMap<u32, u64>,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Tree {
     members: BTreeMap<u32, Member>,
     /// Processes that do not belong to the tree.
     outside: HashSet<u32>,
+    /// Processes buried since the last look, with the faults of children that they waited for since then.
+    buried: HashMap<u32, u64>,
     /// What ended and is in nobody's numbers.
     gone: Counters,
     last: Counters,
@@ -74,6 +79,7 @@ impl Tree {
             with_root,
             members: first.into_iter().collect(),
             outside: HashSet::new(),
+            buried: HashMap::new(),
             gone: Counters::default(),
             last: Counters::default(),
             peak: Standing::default(),
@@ -102,8 +108,19 @@ impl Tree {
         for pid in listed {
             self.admit(pid);
         }
-        let vanished = self.refresh();
-        self.settle(&vanished);
+        for member in self.members.values_mut() {
+            member.faults_settled = member.stat.minor_faults[1];
+        }
+        let mut to_read: Vec<u32> = self.members.keys().copied().collect();
+        loop {
+            let vanished = self.refresh(to_read);
+            if vanished.is_empty() {
+                break;
+            }
+            let heirs = self.settle(&vanished);
+            to_read = self.children_of(&heirs);
+        }
+        self.buried.clear();
         let sum = self.members.values().map(Member::counters).fold(self.gone, Counters::plus);
         self.last = sum.less_io(self.own_io).or_greater(self.last);
         let standing = self.standing();
@@ -125,7 +142,9 @@ impl Tree {
     /// kept, since waiting adds it to this process's numbers, which are not among the tree's.
     pub(crate) fn bury(&mut self, pid: u32, wait: impl FnOnce()) {
         let mut member = self.members.remove(&pid).unwrap_or_default();
+        let faults_before = member.stat.minor_faults[1];
         self.read_member(pid, &mut member);
+        self.buried.insert(pid, member.stat.minor_faults[1].saturating_sub(faults_before));
         self.gone = self.gone.plus(member.counters());
         self.peak.n_processes = self.peak.n_processes.max(1);
         wait();
@@ -140,33 +159,36 @@ impl Tree {
 
     /// Decides whether a process belongs to the tree, by the first of its ancestors that is known.
     fn admit(&mut self, pid: u32) {
-        let (mut line, mut at) = (Vec::new(), pid);
+        let (mut line, mut at): (Vec<(u32, Stat)>, u32) = (Vec::new(), pid);
         let belongs = loop {
             if at == self.root || self.members.contains_key(&at) {
                 break true;
             }
-            if at <= 1 || self.outside.contains(&at) || line.contains(&at) {
+            if at <= 1 || self.outside.contains(&at) || line.iter().any(|(pid, _)| *pid == at) {
                 break false;
             }
-            line.push(at);
             match self.read_stat(at) {
-                Ok(stat) => at = stat.parent,
+                Ok(stat) => {
+                    line.push((at, stat));
+                    at = stat.parent;
+                }
                 // It is gone already.
                 Err(_) => return,
             }
         };
         if belongs {
-            self.members.extend(line.into_iter().map(|pid| (pid, Member::default())));
+            self.members.extend(line.into_iter().map(|(pid, stat)| (pid, Member { stat, ..Member::default() })));
         } else {
-            self.outside.extend(line);
+            self.outside.extend(line.into_iter().map(|(pid, _)| pid));
         }
     }
 
-    /// Reads every member, parents mostly before children; those that are gone.
-    fn refresh(&mut self) -> BTreeMap<u32, Member> {
+    /// Reads members, those that began earlier first: a child never began before its parent. Those that are gone.
+    fn refresh(&mut self, mut pids: Vec<u32>) -> BTreeMap<u32, Member> {
+        pids.sort_unstable_by_key(|pid| self.members.get(pid).map(|member| (member.stat.started, *pid)));
         let mut vanished = BTreeMap::new();
-        for (pid, mut member) in std::mem::take(&mut self.members) {
-            member.faults_waited_before = member.stat.minor_faults[1];
+        for pid in pids {
+            let Some(mut member) = self.members.remove(&pid) else { continue };
             if self.read_member(pid, &mut member) {
                 self.members.insert(pid, member);
             } else {
@@ -176,34 +198,48 @@ impl Tree {
         vanished
     }
 
-    /// Keeps what nobody waited for.
-    fn settle(&mut self, vanished: &BTreeMap<u32, Member>) {
-        let mut waited: HashMap<u32, u64> = HashMap::new();
+    /// Keeps what nobody waited for; those that may have waited, which have been read again.
+    fn settle(&mut self, vanished: &BTreeMap<u32, Member>) -> HashSet<u32> {
+        let mut heirs = HashSet::new();
         for member in vanished.values() {
             let mut heir = member.stat.parent;
             while let Some(ancestor) = vanished.get(&heir) {
                 heir = ancestor.stat.parent;
             }
-            let faults = member.stat.minor_faults[0] + member.stat.minor_faults[1];
-            let left = waited.entry(heir).or_insert_with(|| self.faults_waited_for(heir));
+            if heirs.insert(heir)
+                && let Some(mut waiter) = self.members.remove(&heir)
+            {
+                // Now that the child is gone for sure, what it did is in here if it was waited for.
+                self.read_member(heir, &mut waiter);
+                self.members.insert(heir, waiter);
+            }
             let mut kept = member.counters();
-            if faults > 0 && faults <= *left {
-                *left -= faults;
+            if self.was_waited_for(heir, member) {
                 // The kernel hands on everything but the delay.
                 kept = Counters { delay_ticks: kept.delay_ticks, ..Counters::default() };
             }
             self.gone = self.gone.plus(kept);
         }
+        heirs
     }
 
-    /// Reads a member again, now that a child of it is gone for sure, and says how many faults of children it has been
-    /// given since the tick before.
-    fn faults_waited_for(&mut self, pid: u32) -> u64 {
-        let Some(mut member) = self.members.remove(&pid) else { return 0 };
-        self.read_member(pid, &mut member);
-        let faults = member.stat.minor_faults[1].saturating_sub(member.faults_waited_before);
-        self.members.insert(pid, member);
-        faults
+    /// Whether the faults of a process that is gone have been handed to another since the last look.
+    fn was_waited_for(&mut self, heir: u32, gone: &Member) -> bool {
+        let faults = gone.stat.minor_faults[0] + gone.stat.minor_faults[1];
+        if let Some(left) = self.buried.get_mut(&heir) {
+            let enough = faults <= *left;
+            *left -= if enough { faults } else { 0 };
+            return enough;
+        }
+        let Some(heir) = self.members.get_mut(&heir) else { return false };
+        let enough = faults > 0 && heir.faults_settled + faults <= heir.stat.minor_faults[1];
+        heir.faults_settled += if enough { faults } else { 0 };
+        enough
+    }
+
+    fn children_of(&self, parents: &HashSet<u32>) -> Vec<u32> {
+        let children = self.members.iter().filter(|(_, member)| parents.contains(&member.stat.parent));
+        children.map(|(pid, _)| *pid).collect()
     }
 
     /// Reads a process anew; false when it is gone, or another has its number.
@@ -386,5 +422,20 @@ mod tests {
         tree.bury(12, || proc.end(12));
         assert_eq!(written(&mut tree), (137, 0), "also one that no tick has seen");
         assert_eq!(tree.peak().n_processes, 1);
+    }
+
+    #[test]
+    fn a_child_of_one_that_is_buried_is_counted_once() {
+        let proc = Proc::new();
+        proc.put(11, 10, [3, 0], 1);
+        proc.put(12, 11, [5, 0], 100);
+        let mut tree = proc.tree(10, false);
+        assert_eq!(written(&mut tree), (101, 2));
+        // The child ends and is waited for, and then its parent ends too, all between two ticks.
+        proc.end(12);
+        proc.put(11, 10, [3, 6], 1 + 120);
+        tree.bury(11, || proc.end(11));
+        assert_eq!(written(&mut tree), (121, 0));
+        assert_eq!(written(&mut tree), (121, 0));
     }
 }
