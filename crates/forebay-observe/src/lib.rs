@@ -24,6 +24,7 @@ mod follow;
 mod gpu;
 mod ledger;
 mod machine;
+mod member;
 mod merge;
 mod nvml;
 mod options;

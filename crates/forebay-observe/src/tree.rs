@@ -7,125 +7,100 @@
 //! two it was is told by the parent's count of its children's page faults, which grows by waiting alone.
 //!
 //! The tree changes while it is read. Parents are read before their children, so that a child is never counted both by
-//! itself and in its parent; where a child turns out to be gone, its parent is read again, and then its other children.
+//! itself and in its parent; where one turns out to be gone, whoever may have waited for it is read again, and then the
+//! rest, until nothing is gone any more.
 //!
 //! Limits: a process whose parent does not wait for it and that lives between two ticks is not seen; the I/O delay of a
 //! thread is that of its last tick; a child that ends while the tree is being read may show up one tick later.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::files::{ProcFile, read_once};
 use crate::ledger::{Counters, Standing, TreeReading};
-use crate::source::process::{Io, Stat, parse_io, parse_stat};
+use crate::member::{Member, Reader};
+use crate::source::process::Stat;
 
-/// A process of the tree as it was last seen.
-#[derive(Debug, Default)]
-struct Member {
-    stat: Stat,
-    io: Io,
-    /// Its own file of I/O could not be read: it belongs to somebody else.
-    hidden: bool,
-    /// The faults of children it waited for that have been accounted for.
-    faults_settled: u64,
-    /// I/O delay by thread, those that ended included.
-    delays: HashMap<u32, u64>,
+/// A process that ended, remembered for a while for the sake of children that turn out to have ended too.
+#[derive(Debug)]
+struct Departed {
+    parent: u32,
+    /// If this process has waited for it: the faults of its children that are not accounted for.
+    buried_faults: Option<u64>,
+    at_look: u64,
 }
 
-impl Member {
-    fn counters(&self) -> Counters {
-        let both = |pair: [u64; 2]| pair[0] + pair[1];
-        Counters {
-            io: self.io,
-            user_ticks: both(self.stat.user_ticks),
-            system_ticks: both(self.stat.system_ticks),
-            major_faults: both(self.stat.major_faults),
-            delay_ticks: self.delays.values().sum(),
-        }
-    }
-}
+/// How often the tree is read again at one look while its processes go on ending; more would be a look without an end.
+const MAX_PASSES: usize = 8;
 
 /// A process and its descendants.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    proc: PathBuf,
+    reader: Reader,
     root: u32,
     with_root: bool,
     members: BTreeMap<u32, Member>,
     /// Processes that do not belong to the tree.
     outside: HashSet<u32>,
-    /// Processes buried since the last look, with the faults of children that they waited for since then.
-    buried: HashMap<u32, u64>,
+    /// Processes that ended in this look or the one before.
+    departed: HashMap<u32, Departed>,
+    /// How many looks there were.
+    n_looks: u64,
     /// What ended and is in nobody's numbers.
     gone: Counters,
     last: Counters,
     peak: Standing,
-    delay_switch: ProcFile,
-    counts_delay: Option<bool>,
-    /// The I/O of the thread that reads all this, which is left out.
-    own_thread: Option<ProcFile>,
-    own_io: Io,
-    buffer: Vec<u8>,
 }
 
 impl Tree {
     /// The tree below a process, that one included or not.
     pub(crate) fn new(proc: &Path, root: u32, with_root: bool) -> Self {
-        let first = with_root.then(|| (root, Member::default()));
-        Self {
-            proc: proc.to_owned(),
+        let mut tree = Self {
+            reader: Reader::new(proc),
             root,
             with_root,
-            members: first.into_iter().collect(),
+            members: BTreeMap::new(),
             outside: HashSet::new(),
-            buried: HashMap::new(),
+            departed: HashMap::new(),
+            n_looks: 0,
             gone: Counters::default(),
             last: Counters::default(),
             peak: Standing::default(),
-            delay_switch: ProcFile::open(proc.join("sys/kernel/task_delayacct")),
-            counts_delay: None,
-            own_thread: None,
-            own_io: Io::default(),
-            buffer: Vec::new(),
+        };
+        if let (true, Ok(stat)) = (with_root, tree.reader.stat(root)) {
+            tree.members.insert(root, Member::new(stat));
         }
+        tree
     }
 
     /// Leaves the I/O of the calling thread out of the sums, when it belongs to the tree.
     pub(crate) fn leave_out_this_thread(&mut self) {
         if self.with_root && self.root == std::process::id() {
-            // SAFETY: no arguments, no memory.
-            let thread = unsafe { libc::gettid() };
-            self.own_thread = Some(ProcFile::open(self.proc.join(format!("{}/task/{thread}/io", self.root))));
+            self.reader.leave_out_this_thread();
         }
     }
 
     /// Looks at the tree: the sums since its processes began, and what it is at this moment.
     pub(crate) fn look(&mut self) -> TreeReading {
-        self.counts_delay = self.delay_switch.read().map(|text| text.trim() != "0");
-        let listed = self.list();
+        let listed = self.reader.list();
         self.outside.retain(|pid| listed.binary_search(pid).is_ok());
         for pid in listed {
             self.admit(pid);
         }
-        for member in self.members.values_mut() {
-            member.faults_settled = member.stat.minor_faults[1];
-        }
-        let mut to_read: Vec<u32> = self.members.keys().copied().collect();
-        loop {
-            let vanished = self.refresh(to_read);
+        self.n_looks += 1;
+        for _ in 0..MAX_PASSES {
+            let vanished = self.refresh();
             if vanished.is_empty() {
                 break;
             }
-            let heirs = self.settle(&vanished);
-            to_read = self.children_of(&heirs);
+            self.settle(&vanished);
         }
-        self.buried.clear();
+        let now = self.n_looks;
+        self.departed.retain(|_, departed| departed.at_look + 1 >= now);
         let sum = self.members.values().map(Member::counters).fold(self.gone, Counters::plus);
-        self.last = sum.less_io(self.own_io).or_greater(self.last);
+        self.last = sum.less_io(self.reader.left_out_io).or_greater(self.last);
         let standing = self.standing();
         self.peak = self.peak.or_greater(standing);
-        TreeReading { counters: self.last, standing, counts_delay: self.counts_delay }
+        TreeReading { counters: self.last, standing, counts_delay: self.reader.counts_delay }
     }
 
     /// The most there was of everything at any one tick.
@@ -142,19 +117,13 @@ impl Tree {
     /// kept, since waiting adds it to this process's numbers, which are not among the tree's.
     pub(crate) fn bury(&mut self, pid: u32, wait: impl FnOnce()) {
         let mut member = self.members.remove(&pid).unwrap_or_default();
-        let faults_before = member.stat.minor_faults[1];
-        self.read_member(pid, &mut member);
-        self.buried.insert(pid, member.stat.minor_faults[1].saturating_sub(faults_before));
+        self.reader.read(pid, &mut member);
+        let faults = member.stat.minor_faults[1].saturating_sub(member.faults_settled);
+        let parent = member.stat.parent;
+        self.departed.insert(pid, Departed { parent, buried_faults: Some(faults), at_look: self.n_looks });
         self.gone = self.gone.plus(member.counters());
         self.peak.n_processes = self.peak.n_processes.max(1);
         wait();
-    }
-
-    fn list(&self) -> Vec<u32> {
-        let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
-        let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        pids.sort_unstable();
-        pids
     }
 
     /// Decides whether a process belongs to the tree, by the first of its ancestors that is known.
@@ -167,7 +136,7 @@ impl Tree {
             if at <= 1 || self.outside.contains(&at) || line.iter().any(|(pid, _)| *pid == at) {
                 break false;
             }
-            match self.read_stat(at) {
+            match self.reader.stat(at) {
                 Ok(stat) => {
                     line.push((at, stat));
                     at = stat.parent;
@@ -177,40 +146,39 @@ impl Tree {
             }
         };
         if belongs {
-            self.members.extend(line.into_iter().map(|(pid, stat)| (pid, Member { stat, ..Member::default() })));
+            self.members.extend(line.into_iter().map(|(pid, stat)| (pid, Member::new(stat))));
         } else {
             self.outside.extend(line.into_iter().map(|(pid, _)| pid));
         }
     }
 
-    /// Reads members, those that began earlier first: a child never began before its parent. Those that are gone.
-    fn refresh(&mut self, mut pids: Vec<u32>) -> BTreeMap<u32, Member> {
-        pids.sort_unstable_by_key(|pid| self.members.get(pid).map(|member| (member.stat.started, *pid)));
+    /// Reads all members, those that began earlier first: a child never began before its parent. Those that are gone.
+    fn refresh(&mut self) -> BTreeMap<u32, Member> {
+        let mut members: Vec<(u32, Member)> = std::mem::take(&mut self.members).into_iter().collect();
+        members.sort_by_key(|(pid, member)| (member.stat.started, *pid));
         let mut vanished = BTreeMap::new();
-        for pid in pids {
-            let Some(mut member) = self.members.remove(&pid) else { continue };
-            if self.read_member(pid, &mut member) {
+        for (pid, mut member) in members {
+            if self.reader.read(pid, &mut member) {
                 self.members.insert(pid, member);
             } else {
+                let (parent, at_look) = (member.stat.parent, self.n_looks);
+                self.departed.insert(pid, Departed { parent, buried_faults: None, at_look });
                 vanished.insert(pid, member);
             }
         }
         vanished
     }
 
-    /// Keeps what nobody waited for; those that may have waited, which have been read again.
-    fn settle(&mut self, vanished: &BTreeMap<u32, Member>) -> HashSet<u32> {
-        let mut heirs = HashSet::new();
+    /// Keeps what nobody waited for.
+    fn settle(&mut self, vanished: &BTreeMap<u32, Member>) {
+        let mut read_again = HashSet::new();
         for member in vanished.values() {
-            let mut heir = member.stat.parent;
-            while let Some(ancestor) = vanished.get(&heir) {
-                heir = ancestor.stat.parent;
-            }
-            if heirs.insert(heir)
+            let heir = self.heir_of(member.stat.parent);
+            if read_again.insert(heir)
                 && let Some(mut waiter) = self.members.remove(&heir)
             {
                 // Now that the child is gone for sure, what it did is in here if it was waited for.
-                self.read_member(heir, &mut waiter);
+                self.reader.read(heir, &mut waiter);
                 self.members.insert(heir, waiter);
             }
             let mut kept = member.counters();
@@ -220,84 +188,34 @@ impl Tree {
             }
             self.gone = self.gone.plus(kept);
         }
-        heirs
     }
 
-    /// Whether the faults of a process that is gone have been handed to another since the last look.
-    fn was_waited_for(&mut self, heir: u32, gone: &Member) -> bool {
-        let faults = gone.stat.minor_faults[0] + gone.stat.minor_faults[1];
-        if let Some(left) = self.buried.get_mut(&heir) {
-            let enough = faults <= *left;
-            *left -= if enough { faults } else { 0 };
-            return enough;
-        }
-        let Some(heir) = self.members.get_mut(&heir) else { return false };
-        let enough = faults > 0 && heir.faults_settled + faults <= heir.stat.minor_faults[1];
-        heir.faults_settled += if enough { faults } else { 0 };
-        enough
-    }
-
-    fn children_of(&self, parents: &HashSet<u32>) -> Vec<u32> {
-        let children = self.members.iter().filter(|(_, member)| parents.contains(&member.stat.parent));
-        children.map(|(pid, _)| *pid).collect()
-    }
-
-    /// Reads a process anew; false when it is gone, or another has its number.
-    fn read_member(&mut self, pid: u32, member: &mut Member) -> bool {
-        let Ok(stat) = self.read_stat(pid) else { return false };
-        if member.stat.started != 0 && member.stat.started != stat.started {
-            return false;
-        }
-        let mut n_bytes = 0;
-        let io = read_once(&self.proc.join(format!("{pid}/io")), &mut self.buffer).map(|text| {
-            n_bytes = text.len() as u64;
-            parse_io(&text)
-        });
-        if pid == self.root {
-            self.read_own(n_bytes);
-        }
-        match io {
-            Ok(Some(io)) => (member.io, member.hidden) = (io, false),
-            Ok(None) => member.hidden = true,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => member.hidden = true,
-            Err(_) => return false,
-        }
-        member.stat = stat;
-        self.read_delays(pid, member);
-        true
-    }
-
-    /// Reads what this thread did by the time when its process was read, which it has just done: that reading is the
-    /// thread's, and not yet among the process's bytes.
-    fn read_own(&mut self, n_bytes: u64) {
-        let own = self.own_thread.as_mut().and_then(|file| parse_io(file.read()?));
-        if let Some(own) = own {
-            self.own_io = Io { rchar: own.rchar.saturating_sub(n_bytes), ..own };
-        }
-    }
-
-    fn read_delays(&mut self, pid: u32, member: &mut Member) {
-        if self.counts_delay == Some(false) {
-            return;
-        }
-        if member.stat.n_threads <= 1 {
-            member.delays.insert(pid, member.stat.delay_ticks.unwrap_or(0));
-            return;
-        }
-        let tasks = self.proc.join(format!("{pid}/task"));
-        for entry in std::fs::read_dir(tasks).into_iter().flatten().flatten() {
-            let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            let text = read_once(&entry.path().join("stat"), &mut self.buffer);
-            let stat = text.ok().and_then(|text| parse_stat(&text));
-            if let Some((thread, ticks)) = thread.zip(stat.and_then(|stat| stat.delay_ticks)) {
-                member.delays.insert(thread, ticks);
+    /// Who has the numbers of a process that is gone, or of a child of it: its nearest ancestor that is not.
+    fn heir_of(&self, mut pid: u32) -> u32 {
+        // A number that is used again could make a circle.
+        for _ in 0..self.departed.len() {
+            match self.departed.get(&pid) {
+                Some(Departed { parent, buried_faults: None, .. }) if !self.members.contains_key(&pid) => pid = *parent,
+                _ => break,
             }
         }
+        pid
     }
 
-    fn read_stat(&mut self, pid: u32) -> io::Result<Stat> {
-        let text = read_once(&self.proc.join(format!("{pid}/stat")), &mut self.buffer)?;
-        parse_stat(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    /// Whether the faults of a process that is gone have been handed to its heir.
+    fn was_waited_for(&mut self, heir: u32, gone: &Member) -> bool {
+        let faults = gone.stat.minor_faults[0] + gone.stat.minor_faults[1];
+        if let Some(heir) = self.members.get_mut(&heir) {
+            let enough = faults > 0 && heir.faults_settled + faults <= heir.stat.minor_faults[1];
+            heir.faults_settled += if enough { faults } else { 0 };
+            return enough;
+        }
+        let Some(left) = self.departed.get_mut(&heir).and_then(|heir| heir.buried_faults.as_mut()) else {
+            return false;
+        };
+        let enough = faults > 0 && faults <= *left;
+        *left -= if enough { faults } else { 0 };
+        enough
     }
 
     fn standing(&self) -> Standing {

@@ -1,0 +1,169 @@
+//! One process of a tree, and how it is read.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::files::{ProcFile, read_once};
+use crate::ledger::Counters;
+use crate::source::process::{Io, Stat, parse_io, parse_stat};
+
+/// A process as it was last seen.
+#[derive(Debug, Default)]
+pub(crate) struct Member {
+    pub(crate) stat: Stat,
+    pub(crate) io: Io,
+    /// Its own file of I/O could not be read: it belongs to somebody else.
+    pub(crate) hidden: bool,
+    /// The faults of children it waited for that are accounted for: those before it was first seen, and those of children
+    /// that were seen. What is beyond is of children that came and went unseen.
+    pub(crate) faults_settled: u64,
+    /// I/O delay by thread.
+    delays: HashMap<u32, u64>,
+    /// That of threads that have ended.
+    ended_delay: u64,
+}
+
+impl Member {
+    /// A process that is seen for the first time.
+    pub(crate) fn new(stat: Stat) -> Self {
+        Self { stat, faults_settled: stat.minor_faults[1], ..Self::default() }
+    }
+
+    /// What it did, with the children it waited for.
+    pub(crate) fn counters(&self) -> Counters {
+        let both = |pair: [u64; 2]| pair[0] + pair[1];
+        Counters {
+            io: self.io,
+            user_ticks: both(self.stat.user_ticks),
+            system_ticks: both(self.stat.system_ticks),
+            major_faults: both(self.stat.major_faults),
+            delay_ticks: self.ended_delay + self.delays.values().sum::<u64>(),
+        }
+    }
+
+    /// Takes the delays of the threads that there are now. One whose delay is less than before is another thread with the
+    /// number of one that ended.
+    fn set_delays(&mut self, now: HashMap<u32, u64>) {
+        let ended = self.delays.iter().filter(|(thread, ticks)| now.get(thread).is_none_or(|now| now < ticks));
+        self.ended_delay += ended.map(|(_, ticks)| ticks).sum::<u64>();
+        self.delays = now;
+    }
+}
+
+/// Reads processes.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    proc: PathBuf,
+    delay_switch: ProcFile,
+    /// Whether the kernel counts I/O delay; `None` when it does not say, as before Linux 5.14.
+    pub(crate) counts_delay: Option<bool>,
+    /// A process and the file of the I/O of one of its threads, which is left out.
+    left_out: Option<(u32, ProcFile)>,
+    /// What that thread did by the time when its process was last read.
+    pub(crate) left_out_io: Io,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// With the kernel's file system, usually `/proc`.
+    pub(crate) fn new(proc: &Path) -> Self {
+        Self {
+            proc: proc.to_owned(),
+            delay_switch: ProcFile::open(proc.join("sys/kernel/task_delayacct")),
+            counts_delay: None,
+            left_out: None,
+            left_out_io: Io::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Reads what the calling thread does as well, so that it can be left out.
+    pub(crate) fn leave_out_this_thread(&mut self) {
+        let process = std::process::id();
+        // SAFETY: no arguments, no memory.
+        let thread = unsafe { libc::gettid() };
+        self.left_out = Some((process, ProcFile::open(self.proc.join(format!("{process}/task/{thread}/io")))));
+    }
+
+    /// The processes there are, and whether the kernel counts their I/O delay.
+    pub(crate) fn list(&mut self) -> Vec<u32> {
+        self.counts_delay = self.delay_switch.read().map(|text| text.trim() != "0");
+        let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
+        let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// Reads who a process is.
+    pub(crate) fn stat(&mut self, pid: u32) -> io::Result<Stat> {
+        let text = read_once(&self.proc.join(format!("{pid}/stat")), &mut self.buffer)?;
+        parse_stat(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Reads a process anew; false when it is gone, or another has its number.
+    pub(crate) fn read(&mut self, pid: u32, member: &mut Member) -> bool {
+        let Ok(stat) = self.stat(pid) else { return false };
+        if member.stat.started != 0 && member.stat.started != stat.started {
+            return false;
+        }
+        let mut n_bytes = 0;
+        let io = read_once(&self.proc.join(format!("{pid}/io")), &mut self.buffer).map(|text| {
+            n_bytes = text.len() as u64;
+            parse_io(&text)
+        });
+        self.read_left_out(pid, n_bytes);
+        match io {
+            Ok(Some(io)) => (member.io, member.hidden) = (io, false),
+            Ok(None) => member.hidden = true,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => member.hidden = true,
+            Err(_) => return false,
+        }
+        member.stat = stat;
+        self.read_delays(pid, member);
+        true
+    }
+
+    /// Reads what the thread that is left out did by the time when its process was read. That very reading is among the
+    /// thread's bytes by now, and was not yet among the process's.
+    fn read_left_out(&mut self, pid: u32, n_bytes: u64) {
+        if let Some((process, file)) = &mut self.left_out
+            && *process == pid
+            && let Some(io) = file.read().and_then(parse_io)
+        {
+            self.left_out_io = Io { rchar: io.rchar.saturating_sub(n_bytes), ..io };
+        }
+    }
+
+    fn read_delays(&mut self, pid: u32, member: &mut Member) {
+        if self.counts_delay == Some(false) {
+            return;
+        }
+        if member.stat.n_threads <= 1 {
+            member.set_delays(HashMap::from([(pid, member.stat.delay_ticks.unwrap_or(0))]));
+            return;
+        }
+        let tasks = std::fs::read_dir(self.proc.join(format!("{pid}/task"))).into_iter().flatten().flatten();
+        let threads = tasks.filter_map(|task| {
+            let text = read_once(&task.path().join("stat"), &mut self.buffer).ok()?;
+            Some((task.file_name().to_str()?.parse().ok()?, parse_stat(&text)?.delay_ticks?))
+        });
+        let delays = threads.collect();
+        member.set_delays(delays);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_of_threads_that_ended_stays() {
+        let mut member = Member::default();
+        member.set_delays(HashMap::from([(1, 5), (2, 7)]));
+        member.set_delays(HashMap::from([(1, 6), (3, 1)]));
+        assert_eq!(member.counters().delay_ticks, 6 + 7 + 1);
+        member.set_delays(HashMap::from([(1, 2), (3, 1)]));
+        assert_eq!(member.counters().delay_ticks, 6 + 7 + 1 + 2, "the first one ended, and another has its number");
+    }
+}
