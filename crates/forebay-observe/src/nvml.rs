@@ -91,7 +91,7 @@ impl Nvml {
         GpuReading {
             util_percent: known[0].then_some(f64::from(utilization.gpu)),
             memory_bytes: known[1].then_some(memory.used as f64),
-            power_w: known[2].then_some(f64::from(power_mw) * 1e-3),
+            power_w: known[2].then_some(f64::from(power_mw) / 1e3),
             pcie_rx_bytes_per_s: self.pcie(device, PCIE_RX),
             pcie_tx_bytes_per_s: self.pcie(device, PCIE_TX),
         }

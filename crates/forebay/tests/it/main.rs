@@ -39,3 +39,4 @@ mod unpack;
 mod verify;
 mod watch;
 mod watch_command;
+mod watch_gpu;
