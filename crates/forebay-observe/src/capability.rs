@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
+use crate::delay::DELAY_HINT;
 use crate::files::ProcFile;
 use crate::nvml::Nvml;
-
-/// How the kernel is told to count I/O delay.
-pub const DELAY_HINT: &str =
-    "the kernel does not count it; root may run `sysctl kernel.task_delayacct=1` before the command";
 
 /// One thing that can be observed, or not.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -50,8 +50,8 @@ pub struct Totals {
     pub read_bytes: u64,
     /// Bytes made to go to a block device.
     pub write_bytes: u64,
-    /// Time that threads waited for block I/O, in seconds; `None` when the kernel does not count it.
-    pub io_delay_s: Option<f64>,
+    /// Time that threads waited for block I/O, in seconds; or why it is unknown, in words.
+    pub io_delay_s: Result<f64, &'static str>,
     /// The most processes at one tick.
     pub n_processes: u64,
     /// The most threads at one tick; 0 when the command ended before the first.
@@ -177,7 +177,6 @@ fn totals(tree: &mut Tree, wall_s: f64, before: Usage) -> Totals {
     let reading = tree.look();
     let (sums, peak, units, after): (Counters, Standing, _, _) =
         (reading.counters, tree.peak(), Units::here(), Usage::of_children());
-    let counts_delay = reading.counts_delay.unwrap_or(sums.delay_ticks > 0);
     Totals {
         wall_s,
         user_s: after.user_s - before.user_s,
@@ -188,7 +187,7 @@ fn totals(tree: &mut Tree, wall_s: f64, before: Usage) -> Totals {
         wchar_bytes: sums.io.wchar,
         read_bytes: sums.io.read_bytes,
         write_bytes: sums.io.write_bytes,
-        io_delay_s: counts_delay.then_some(sums.delay_ticks as f64 / units.ticks_per_s),
+        io_delay_s: reading.delay.check(sums.delay_ticks).map(|ticks| ticks as f64 / units.ticks_per_s),
         n_processes: peak.n_processes,
         n_threads: peak.n_threads,
         n_hidden: peak.n_hidden,

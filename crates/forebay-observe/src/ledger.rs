@@ -1,5 +1,6 @@
 //! What a set of processes did in all, and what it is at one moment.
 
+use crate::delay::DelayCount;
 use crate::sheet::Sheet;
 use crate::source::process::Io;
 use crate::source::{growth, ratio};
@@ -96,8 +97,8 @@ impl Units {
 pub(crate) struct TreeReading {
     pub(crate) counters: Counters,
     pub(crate) standing: Standing,
-    /// Whether the kernel counts I/O delay, if it says.
-    pub(crate) counts_delay: Option<bool>,
+    /// What the I/O delay is worth.
+    pub(crate) delay: DelayCount,
 }
 
 /// Puts the columns of a tree. Processor time is in percent of one core.
@@ -113,7 +114,7 @@ pub(crate) fn put(sheet: &mut Sheet, before: &TreeReading, after: &TreeReading, 
     sheet.put("process", "user_percent", percent(|c| c.user_ticks));
     sheet.put("process", "system_percent", percent(|c| c.system_ticks));
     sheet.put("process", "major_faults_per_s", rate(|c| c.major_faults));
-    let known = after.counts_delay.unwrap_or(after.counters.delay_ticks > 0);
+    let known = after.delay.check(after.counters.delay_ticks).is_ok();
     sheet.put("process", "io_delay_percent", percent(|c| c.delay_ticks).filter(|_| known));
     sheet.put("process", "rss_bytes", Some(after.standing.rss_pages as f64 * units.page_bytes));
     sheet.put("process", "processes", Some(after.standing.n_processes as f64));
@@ -125,9 +126,9 @@ pub(crate) fn put(sheet: &mut Sheet, before: &TreeReading, after: &TreeReading, 
 mod tests {
     use super::*;
 
-    fn delay(counts_delay: Option<bool>, delay_ticks: u64) -> Option<f64> {
-        let counters = Counters { delay_ticks, ..Counters::default() };
-        let after = TreeReading { counters, counts_delay, ..TreeReading::default() };
+    fn io_delay(delay: DelayCount) -> Option<f64> {
+        let counters = Counters { delay_ticks: 50, ..Counters::default() };
+        let after = TreeReading { counters, delay, ..TreeReading::default() };
         let mut sheet = Sheet::default();
         let units = Units { page_bytes: 4096.0, ticks_per_s: 100.0 };
         put(&mut sheet, &TreeReading::default(), &after, 2.0, units);
@@ -136,10 +137,8 @@ mod tests {
 
     #[test]
     fn a_delay_that_is_not_counted_is_unknown_and_not_zero() {
-        assert_eq!(delay(Some(true), 50), Some(25.0));
-        assert_eq!(delay(Some(true), 0), Some(0.0));
-        assert_eq!(delay(Some(false), 0), None);
-        assert_eq!(delay(None, 0), None, "an older kernel does not say");
-        assert_eq!(delay(None, 50), Some(25.0), "but it may show");
+        assert_eq!(io_delay(DelayCount::On), Some(25.0));
+        assert_eq!(io_delay(DelayCount::Off), None);
+        assert_eq!(io_delay(DelayCount::Wrong), None);
     }
 }

@@ -17,6 +17,7 @@
 //! ```
 
 mod capability;
+mod delay;
 mod devices;
 mod error;
 mod files;
@@ -36,7 +37,8 @@ mod sink;
 pub mod source;
 mod tree;
 
-pub use capability::{Capability, DELAY_HINT, capabilities};
+pub use capability::{Capability, capabilities};
+pub use delay::DELAY_HINT;
 pub use error::Error;
 pub use follow::{Followed, Totals, follow};
 pub use options::{Options, Processes};

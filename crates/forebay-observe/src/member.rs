@@ -1,11 +1,11 @@
 //! One process of a tree, and how it is read.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::delay::{DelayCount, Delays, is_possible, now_ticks};
 use crate::files::{ProcFile, read_once};
-use crate::ledger::Counters;
+use crate::ledger::{Counters, Units};
 use crate::source::process::{Io, Stat, parse_io, parse_stat};
 
 /// A process as it was last seen.
@@ -18,10 +18,7 @@ pub(crate) struct Member {
     /// The faults of children it waited for that are accounted for: those before it was first seen, and those of children
     /// that were seen. What is beyond is of children that came and went unseen.
     pub(crate) faults_settled: u64,
-    /// I/O delay by thread.
-    delays: HashMap<u32, u64>,
-    /// That of threads that have ended.
-    ended_delay: u64,
+    delays: Delays,
 }
 
 impl Member {
@@ -38,16 +35,8 @@ impl Member {
             user_ticks: both(self.stat.user_ticks),
             system_ticks: both(self.stat.system_ticks),
             major_faults: both(self.stat.major_faults),
-            delay_ticks: self.ended_delay + self.delays.values().sum::<u64>(),
+            delay_ticks: self.delays.total(),
         }
-    }
-
-    /// Takes the delays of the threads that there are now. One whose delay is less than before is another thread with the
-    /// number of one that ended.
-    fn set_delays(&mut self, now: HashMap<u32, u64>) {
-        let ended = self.delays.iter().filter(|(thread, ticks)| now.get(thread).is_none_or(|now| now < ticks));
-        self.ended_delay += ended.map(|(_, ticks)| ticks).sum::<u64>();
-        self.delays = now;
     }
 }
 
@@ -56,8 +45,9 @@ impl Member {
 pub(crate) struct Reader {
     proc: PathBuf,
     delay_switch: ProcFile,
-    /// Whether the kernel counts I/O delay; `None` when it does not say, as before Linux 5.14.
-    pub(crate) counts_delay: Option<bool>,
+    /// What I/O delays are worth.
+    pub(crate) delay: DelayCount,
+    units: Units,
     /// A process and the file of the I/O of one of its threads, which is left out.
     left_out: Option<(u32, ProcFile)>,
     /// What that thread did by the time when its process was last read.
@@ -71,7 +61,8 @@ impl Reader {
         Self {
             proc: proc.to_owned(),
             delay_switch: ProcFile::open(proc.join("sys/kernel/task_delayacct")),
-            counts_delay: None,
+            delay: DelayCount::default(),
+            units: Units::here(),
             left_out: None,
             left_out_io: Io::default(),
             buffer: Vec::new(),
@@ -88,7 +79,7 @@ impl Reader {
 
     /// The processes there are, and whether the kernel counts their I/O delay.
     pub(crate) fn list(&mut self) -> Vec<u32> {
-        self.counts_delay = self.delay_switch.read().map(|text| text.trim() != "0");
+        self.delay = self.delay.by_switch(self.delay_switch.read());
         let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
         let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         pids.sort_unstable();
@@ -136,34 +127,23 @@ impl Reader {
     }
 
     fn read_delays(&mut self, pid: u32, member: &mut Member) {
-        if self.counts_delay == Some(false) {
+        if matches!(self.delay, DelayCount::Off | DelayCount::Wrong) {
             return;
         }
-        if member.stat.n_threads <= 1 {
-            member.set_delays(HashMap::from([(pid, member.stat.delay_ticks.unwrap_or(0))]));
-            return;
+        let threads = if member.stat.n_threads <= 1 { vec![(pid, member.stat)] } else { self.threads(pid) };
+        let now = now_ticks(self.units);
+        if threads.iter().any(|(_, thread)| !is_possible(thread, now)) {
+            self.delay = DelayCount::Wrong;
         }
+        member.delays.take(threads.iter().map(|(id, thread)| (*id, thread.delay_ticks.unwrap_or(0))).collect());
+    }
+
+    fn threads(&mut self, pid: u32) -> Vec<(u32, Stat)> {
         let tasks = std::fs::read_dir(self.proc.join(format!("{pid}/task"))).into_iter().flatten().flatten();
         let threads = tasks.filter_map(|task| {
             let text = read_once(&task.path().join("stat"), &mut self.buffer).ok()?;
-            Some((task.file_name().to_str()?.parse().ok()?, parse_stat(&text)?.delay_ticks?))
+            Some((task.file_name().to_str()?.parse().ok()?, parse_stat(&text)?))
         });
-        let delays = threads.collect();
-        member.set_delays(delays);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_delay_of_threads_that_ended_stays() {
-        let mut member = Member::default();
-        member.set_delays(HashMap::from([(1, 5), (2, 7)]));
-        member.set_delays(HashMap::from([(1, 6), (3, 1)]));
-        assert_eq!(member.counters().delay_ticks, 6 + 7 + 1);
-        member.set_delays(HashMap::from([(1, 2), (3, 1)]));
-        assert_eq!(member.counters().delay_ticks, 6 + 7 + 1 + 2, "the first one ended, and another has its number");
+        threads.collect()
     }
 }

@@ -100,7 +100,7 @@ impl Tree {
         self.last = sum.less_io(self.reader.left_out_io).or_greater(self.last);
         let standing = self.standing();
         self.peak = self.peak.or_greater(standing);
-        TreeReading { counters: self.last, standing, counts_delay: self.reader.counts_delay }
+        TreeReading { counters: self.last, standing, delay: self.reader.delay }
     }
 
     /// The most there was of everything at any one tick.

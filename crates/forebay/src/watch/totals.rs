@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::Command;
 
-use forebay_observe::{DELAY_HINT, Followed, Totals};
+use forebay_observe::{Followed, Totals};
 use forebay_record::Series;
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
@@ -50,9 +50,10 @@ fn bytes(by_calls: u64, calls: &str, by_disks: u64, disks: &str) -> String {
 }
 
 fn delay(totals: &Totals) -> String {
-    totals
-        .io_delay_s
-        .map_or_else(|| format!("– ({DELAY_HINT})"), |seconds| format!("{} over all threads", format_seconds(seconds)))
+    match totals.io_delay_s {
+        Ok(seconds) => format!("{} over all threads", format_seconds(seconds)),
+        Err(why) => format!("– ({why})"),
+    }
 }
 
 fn processes(totals: &Totals) -> String {
