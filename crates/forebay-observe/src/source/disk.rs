@@ -1,8 +1,8 @@
 //! `/proc/diskstats`: what each block device did, and the columns of iostat and collectl made of it.
 //!
 //! Two definitions of a queue are in use and differ: iostat's `aqu-sz` is the mean over the whole interval
-//! ([`queue_mean`](Rates::queue_mean)), collectl's `QLen` the mean while the device was busy
-//! ([`queue_busy`](Rates::queue_busy)). Both are given. The service time is legacy: it assumes a device that does one
+//! (`queue_mean`), collectl's `QLen` the mean while the device was busy
+//! (`queue_busy`). Both are given. The service time is legacy: it assumes a device that does one
 //! thing at a time.
 
 use crate::sheet::Sheet;

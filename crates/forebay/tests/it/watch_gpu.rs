@@ -17,8 +17,17 @@ int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned int *n) { *n = 2; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned int i, void **device) { *device = &gpus[i]; return 0; }
-int nvmlDeviceGetUtilizationRates(void *device, struct utilization *u) { u->gpu = device == gpus ? 97 : 3; u->memory = 44; return 0; }
-int nvmlDeviceGetMemoryInfo(void *device, struct memory *m) { m->total = 150754820096; m->free = 150109880320; m->used = 644939776; return 0; }
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *u) {
+    u->gpu = device == gpus ? 97 : 3;
+    u->memory = 44;
+    return 0;
+}
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *m) {
+    m->total = 150754820096;
+    m->free = 150109880320;
+    m->used = 644939776;
+    return 0;
+}
 int nvmlDeviceGetPowerUsage(void *device, unsigned int *mw) { *mw = 111073; return device == gpus ? 0 : 3; }
 int nvmlDeviceGetPcieThroughput(void *device, unsigned int direction, unsigned int *kb) {
     usleep(20000);
