@@ -74,12 +74,13 @@ impl Display {
     fn show_rates(&self) {
         let Some(bar) = &self.bar else { return };
         let seconds = self.since.elapsed().as_secs_f64();
-        let rates = if self.images > 0 && seconds > 0.0 {
-            let (images, mb) = (self.images as f64 / seconds, self.bytes as f64 / 1e6 / seconds);
-            format!("  {images:.0} a second, {mb:.1} MB/s")
-        } else {
-            String::new()
-        };
+        let mut rates = String::new();
+        if self.images > 0 {
+            rates = format!("  {:.0} images/s", self.images as f64 / seconds);
+        }
+        if self.bytes > 0 {
+            rates.push_str(&format!("  {:.1} MB/s", self.bytes as f64 / 1e6 / seconds));
+        }
         bar.set_message(format!("{}  {}{rates}", self.cell, self.what));
     }
 }

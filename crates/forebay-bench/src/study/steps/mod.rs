@@ -40,7 +40,7 @@ pub enum Beat {
     },
     /// Something was moved since the last time.
     Moved {
-        /// Images delivered, or requests done.
+        /// Images delivered; none by a probe.
         images: u64,
         /// Bytes moved.
         bytes: u64,
