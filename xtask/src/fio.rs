@@ -51,9 +51,9 @@ const ROWS: [Row; 18] = [
     row("random", "direct", "4k", 1, 32),
     row("random", "direct", "4k", 8, 64),
     row("random", "uring", "4k", 32, 128),
+    row("random", "sync", "128k", 1, 256),
     row("random", "direct", "128k", 8, 512),
     row("random", "uring", "128k", 32, 512),
-    row("random", "sync", "mix", 1, 256),
     row("random", "direct", "mix", 8, 512),
     row("random", "uring", "mix", 32, 512),
 ];
@@ -91,7 +91,9 @@ impl Row {
         command.args(["--name=row", "--output-format=json", "--group_reporting", "--randrepeat=0", "--end_fsync=1"]);
         command.arg(format!("--filename={}", file.display())).arg(format!("--rw={rw}"));
         match self.block {
-            "mix" => command.arg(format!("--bssplit={MIX}")).arg("--blockalign=4k"),
+            // Where fio keeps to pieces it has not read, it cuts requests short: 51 KiB on average instead of 75. Past the
+            // page cache nothing is gained by reading a piece twice.
+            "mix" => command.arg(format!("--bssplit={MIX}")).args(["--blockalign=4k", "--norandommap"]),
             block => command.arg(format!("--bs={block}")),
         };
         let (engine, direct) = match self.engine {
@@ -101,6 +103,11 @@ impl Row {
         };
         command.arg(format!("--ioengine={engine}")).arg(format!("--direct={direct}"));
         command.args(self.share());
+        if self.mode == "write" {
+            // As our first run, which is not kept: the next one gets the blocks that this one frees.
+            output(&mut command)?;
+            std::fs::remove_file(&file)?;
+        }
         let report: Value = serde_json::from_str(&output(&mut command)?)?;
         if self.mode == "write" {
             std::fs::remove_file(&file)?;
@@ -130,7 +137,9 @@ impl Row {
     /// One pair: our rate and fio's.
     fn pair(&self, place: &Place, ours_first: bool) -> Result<(f64, f64)> {
         let both = |ours: bool| -> Result<f64> {
-            place.forget()?;
+            if self.engine == "sync" && self.mode != "write" {
+                place.read_through()?;
+            }
             if ours { self.ours(place) } else { self.fio(place) }
         };
         let (first, second) = (both(ours_first)?, both(!ours_first)?);
@@ -157,11 +166,13 @@ impl Place {
         Ok(Self { dir, file })
     }
 
-    /// Has the kernel forget the file's pages, so that fio need not do it on its clock.
-    fn forget(&self) -> Result<()> {
-        let mut dd = program("dd");
-        output(dd.arg(format!("if={}", self.file.display())).args(["iflag=nocache", "count=0", "status=none"]))
-            .map(drop)
+    /// Brings the file into the page cache, which both programs empty just before they read.
+    ///
+    /// A virtual machine may hand free memory back to its host, and getting it again costs more than the read. This way
+    /// both find as many pages that were free for a moment only.
+    fn read_through(&self) -> Result<()> {
+        let file = format!("if={}", self.file.display());
+        output(program("dd").arg(file).args(["of=/dev/null", "bs=1M", "status=none"])).map(drop)
     }
 }
 
