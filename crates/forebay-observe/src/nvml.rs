@@ -33,6 +33,20 @@ struct Memory {
     used: c_ulonglong,
 }
 
+/// `nvmlMemory_v2_t`, which tells what the driver keeps for itself from what is used, as nvidia-smi does.
+#[repr(C)]
+#[derive(Default)]
+struct MemoryV2 {
+    version: c_uint,
+    total: c_ulonglong,
+    reserved: c_ulonglong,
+    free: c_ulonglong,
+    used: c_ulonglong,
+}
+
+/// The version that nvml.h asks for: the structure's size and its number.
+const MEMORY_V2: c_uint = std::mem::size_of::<MemoryV2>() as c_uint | 2 << 24;
+
 const PCIE_TX: c_uint = 0;
 const PCIE_RX: c_uint = 1;
 
@@ -40,6 +54,8 @@ const PCIE_RX: c_uint = 1;
 pub(crate) struct Nvml {
     utilization: unsafe extern "C" fn(Device, *mut Utilization) -> c_int,
     memory: unsafe extern "C" fn(Device, *mut Memory) -> c_int,
+    /// Drivers before 510 have none.
+    memory_v2: Option<unsafe extern "C" fn(Device, *mut MemoryV2) -> c_int>,
     power: unsafe extern "C" fn(Device, *mut c_uint) -> c_int,
     pcie: unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int,
     shutdown: unsafe extern "C" fn() -> c_int,
@@ -59,6 +75,7 @@ impl Nvml {
             let nvml = Self {
                 utilization: symbol(library, c"nvmlDeviceGetUtilizationRates")?,
                 memory: symbol(library, c"nvmlDeviceGetMemoryInfo")?,
+                memory_v2: symbol(library, c"nvmlDeviceGetMemoryInfo_v2").ok(),
                 power: symbol(library, c"nvmlDeviceGetPowerUsage")?,
                 pcie: symbol(library, c"nvmlDeviceGetPcieThroughput")?,
                 shutdown: symbol(library, c"nvmlShutdown")?,
@@ -78,22 +95,29 @@ impl Nvml {
     }
 
     fn read_device(&self, device: Device) -> GpuReading {
-        let (mut utilization, mut memory, mut power_mw) = (Utilization::default(), Memory::default(), 0);
+        let (mut utilization, mut power_mw) = (Utilization::default(), 0);
         // SAFETY: the handle came from the library, which is still initialised; the places written to are valid.
-        let known = unsafe {
-            [
-                (self.utilization)(device, &raw mut utilization),
-                (self.memory)(device, &raw mut memory),
-                (self.power)(device, &raw mut power_mw),
-            ]
-        }
-        .map(|code| code == 0);
+        let known =
+            unsafe { [(self.utilization)(device, &raw mut utilization), (self.power)(device, &raw mut power_mw)] }
+                .map(|code| code == 0);
         GpuReading {
             util_percent: known[0].then_some(f64::from(utilization.gpu)),
-            memory_bytes: known[1].then_some(memory.used as f64),
-            power_w: known[2].then_some(f64::from(power_mw) / 1e3),
+            memory_bytes: self.memory_used(device),
+            power_w: known[1].then_some(f64::from(power_mw) / 1e3),
             pcie_rx_bytes_per_s: self.pcie(device, PCIE_RX),
             pcie_tx_bytes_per_s: self.pcie(device, PCIE_TX),
+        }
+    }
+
+    fn memory_used(&self, device: Device) -> Option<f64> {
+        let mut v2 = MemoryV2 { version: MEMORY_V2, ..MemoryV2::default() };
+        let mut v1 = Memory::default();
+        // SAFETY: as above.
+        unsafe {
+            if self.memory_v2.is_some_and(|ask| ask(device, &raw mut v2) == 0) {
+                return Some(v2.used as f64);
+            }
+            ((self.memory)(device, &raw mut v1) == 0).then_some(v1.used as f64)
         }
     }
 

@@ -14,7 +14,7 @@ pub struct Profile {
     pub read_bytes_per_s: u64,
     /// All writes together, bytes a second.
     pub write_bytes_per_s: u64,
-    /// The most one request stream gets, bytes a second.
+    /// The most one stream of reads gets, bytes a second.
     pub stream_bytes_per_s: u64,
     /// Positioning or round-trip time of a request that does not continue the last one, in nanoseconds.
     pub latency_ns: u64,
