@@ -120,6 +120,47 @@ fn a_run_leaves_its_plan_its_machine_and_a_line_a_cell() {
 }
 
 #[test]
+fn a_run_leaves_a_report_and_what_the_machine_did() {
+    let dir = with_tiny();
+    let done = dir.run("study run tiny.toml --out out");
+    assert!(done.stdout.ends_with("; out/report.html\n"), "{}", done.stdout);
+    let page = String::from_utf8(dir.read("out/report.html")).unwrap();
+    assert!(page.starts_with("<!") && page.contains("a tiny study"), "{}", &page[..200]);
+    let text = String::from_utf8(dir.read("out/samples.csv")).unwrap();
+    let series = forebay_record::Series::from_csv(&text).unwrap();
+    let marks = series.marks.iter().map(|mark| mark.what.as_str()).collect();
+    assert_eq!(sorted(marks), IDS, "the beginning of every cell is marked");
+}
+
+#[test]
+fn a_probe_cell_has_what_the_probe_measured() {
+    let dir = Dir::new();
+    let study = TINY
+        .replace("run = \"ingest\"\ndataset = \"set\"", "run = \"probe\"")
+        .replace("warmups = 0", "warmups = 1")
+        .replace("threads = [1, 2]\nread_only = [false, true]", "depth = [1, 2]")
+        .replace("batch = 4", "size = \"1MiB\"\nblock = \"128KiB\"");
+    dir.write("tiny.toml", study.split("[[reference]]").next().unwrap());
+    ran(&dir, "tiny.toml --out out");
+    let cells = cells(&dir, "out");
+    assert_eq!(sorted(ids(&cells)), ["read/depth=1", "read/depth=2"]);
+    for cell in &cells {
+        let probe = cell["probe"].as_array().unwrap();
+        let modes: Vec<&Value> = probe.iter().map(|cell| &cell["mode"]).collect();
+        assert_eq!(modes, ["sequential-write", "sequential-read"], "{cell}");
+        let (write, read) = (&probe[0], &probe[1]);
+        assert_eq!((&read["depth"], &read["block"]), (&cell["factors"]["depth"], &131_072.into()));
+        assert!(
+            [write, read].iter().all(|cell| cell["samples"].as_array().unwrap().len() == 2 && cell["tier"] == "hdd")
+        );
+        // Never faster than the device: 163 MB/s read, 133 MB/s written.
+        let rate = |cell: &Value| cell["mb_per_s"].as_f64().unwrap();
+        assert!(rate(read) <= 163.0 && rate(write) <= 133.0, "{cell}");
+    }
+    assert_eq!(dir.names("out/data"), [] as [&str; 0], "what was written is gone");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_order_and_the_plan_can_be_run_again() {
     let dir = with_tiny();
     ran(&dir, "tiny.toml --out a");

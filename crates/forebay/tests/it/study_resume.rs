@@ -64,6 +64,14 @@ fn a_stopped_study_drops_the_cell_at_work_and_says_how_to_go_on() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.stderr.lines().count(), 4 - n_done, "only the rest is run: {}", done.stderr);
     assert_eq!(sorted(ids(&cells(&dir, "out"))), IDS);
+    let marks = |name: &str| {
+        let text = String::from_utf8(dir.read(name)).unwrap();
+        forebay_record::Series::from_csv(&text).unwrap().marks.len()
+    };
+    let (first, second) = (marks("out/samples.csv"), marks("out/samples-2.csv"));
+    assert_eq!(second, 4 - n_done, "the second run has a series of its own");
+    assert!((n_done..=n_done + 1).contains(&first), "and a cell that was dropped began in the first: {first}");
+    assert!(dir.path("out/report.html").exists());
 }
 
 #[test]
