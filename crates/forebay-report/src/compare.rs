@@ -4,7 +4,7 @@
 //! not part them: it is what is being compared, and is listed first among the differences. Judgement is by the interval
 //! of the ratio ([`ratio_interval`]) after Holm's correction, since of many comparisons some differ by chance.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use forebay_record::{CacheState, Level, Levels};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
@@ -215,39 +215,28 @@ fn judge(pairs: &mut [Pair]) {
 
 /// Takes settings out of the levels that each run keeps constant, but not at the same level; returns them.
 fn settings_apart(before: &mut [Entry], after: &mut [Entry]) -> Vec<(String, String, String)> {
-    let constant = |entries: &[Entry]| -> BTreeMap<String, Option<Level>> {
-        let Some(first) = entries.first() else { return BTreeMap::new() };
-        let mut all: BTreeMap<String, Option<Level>> =
-            first.levels.iter().map(|(f, l)| (f.clone(), Some(l.clone()))).collect();
-        for entry in entries {
-            all.retain(|factor, level| entry.levels.get(factor) == level.as_ref());
-        }
-        // A factor that no cell has is constant, too: at no level.
-        all
-    };
-    let mut apart = Vec::new();
-    let (of_before, of_after) = (constant(before), constant(after));
-    let has = |entries: &[Entry], factor: &str| entries.iter().any(|entry| entry.levels.contains_key(factor));
-    let mut factors: Vec<&String> = of_before.keys().chain(of_after.keys()).collect();
+    let mut factors: Vec<&String> = before.iter().chain(after.iter()).flat_map(|entry| entry.levels.keys()).collect();
     factors.sort_unstable();
     factors.dedup();
+    let mut apart = Vec::new();
     for factor in factors {
-        let level_in = |constant: &BTreeMap<String, Option<Level>>, entries: &[Entry]| match constant.get(factor) {
-            Some(level) => Some(level.clone()),
-            None if !has(entries, factor) => Some(None),
-            None => None,
-        };
-        if let (Some(a), Some(b)) = (level_in(&of_before, before), level_in(&of_after, after)) {
-            if a != b && !before.is_empty() && !after.is_empty() {
-                let shown = |level: Option<Level>| level.map_or("–".to_owned(), |level| level::bare(factor, &level));
-                apart.push((factor.clone(), shown(a), shown(b)));
-            }
+        if let (Some(a), Some(b)) = (constant(before, factor), constant(after, factor))
+            && a != b
+        {
+            let shown = |level: Option<&Level>| level.map_or("–".to_owned(), |level| level::bare(factor, level));
+            apart.push((factor.clone(), shown(a), shown(b)));
         }
     }
     for entry in before.iter_mut().chain(after.iter_mut()) {
         entry.levels.retain(|factor, _| !apart.iter().any(|(taken, _, _)| taken == factor));
     }
     apart.into_iter().map(|(factor, a, b)| (level::words(&factor), a, b)).collect()
+}
+
+/// The level that all entries have of a factor, which may be none; `None` when they differ or there are no entries.
+fn constant<'a>(entries: &'a [Entry], factor: &str) -> Option<Option<&'a Level>> {
+    let first = entries.first()?.levels.get(factor);
+    entries.iter().all(|entry| entry.levels.get(factor) == first).then_some(first)
 }
 
 fn environment_differences(base: &Run<'_>, other: &Run<'_>) -> Vec<(String, String, String)> {

@@ -14,7 +14,7 @@ use crate::run::Run;
 /// Levels along an axis that still have room for their bars.
 pub(crate) const MAX_GROUPS: usize = 12;
 /// Series that can still be told apart.
-pub(crate) const MAX_SERIES: usize = 8;
+pub(crate) const MAX_SERIES: usize = 7;
 
 /// A level along the axis, or one of the series.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +99,7 @@ impl<'a> Grid<'a> {
             [(format!("levels of {axis}"), xs.len(), n_xs), ("series".to_owned(), series.len(), n_series)]
         {
             if kept < all {
-                self.remarks.push(format!("Of {all} {what}, {kept} are drawn; the data below and the JSON have all."));
+                self.remarks.push(format!("Of {all} {what}, {kept} are drawn; the JSON and the CSV have every cell."));
             }
         }
         let mut slots = HashMap::new();

@@ -108,14 +108,14 @@ fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section
     let mut figures = Vec::new();
     let mut captions = Vec::new();
     for spec in &run.spec().figures {
-        let drawn = fig::make(&Context { run, spec, published: &published });
+        let (kind, drawn) = fig::make(&Context { run, spec, published: &published });
         let id = format!("{prefix}{}", safe(&spec.id, figures.len()));
         let whole = title(spec);
         let (number, title) = match own_number(&whole) {
             Some((number, rest)) => (number.to_owned(), capital(rest)),
             None => (numbers.next(&drawn), whole),
         };
-        let figure = Figure { id, number, title, kind: fig::kind_name(spec.kind), drawn };
+        let figure = Figure { id, number, title, kind, drawn };
         captions.push(figure.caption(&spec.caption));
         figures.push(figure);
     }

@@ -24,16 +24,19 @@ use crate::published::Published;
 use crate::run::Run;
 use crate::svg::{Canvas, NARROW, WIDE};
 
-/// Every kind of figure and what makes it.
-const KINDS: &[(FigureKind, fn(&Context<'_>) -> Drawn)] = &[
-    (FigureKind::Table, table::make),
-    (FigureKind::Bars, bars::make),
-    (FigureKind::SpeedUp, speedup::make),
-    (FigureKind::Efficiency, efficiency::make),
-    (FigureKind::Workers, workers::make),
-    (FigureKind::Trace, trace::make),
-    (FigureKind::Percentiles, percentiles::make),
-    (FigureKind::Distribution, distribution::make),
+/// What makes a figure of a kind.
+type Make = fn(&Context<'_>) -> Drawn;
+
+/// Every kind of figure, its name on the page and in the JSON, and what makes it.
+const KINDS: &[(FigureKind, &str, Make)] = &[
+    (FigureKind::Table, "table", table::make),
+    (FigureKind::Bars, "bars", bars::make),
+    (FigureKind::SpeedUp, "speed-up", speedup::make),
+    (FigureKind::Efficiency, "efficiency", efficiency::make),
+    (FigureKind::Workers, "workers", workers::make),
+    (FigureKind::Trace, "trace", trace::make),
+    (FigureKind::Percentiles, "percentiles", percentiles::make),
+    (FigureKind::Distribution, "distribution", distribution::make),
 ];
 
 /// What a figure is made from.
@@ -113,26 +116,11 @@ impl Figure {
     }
 }
 
-/// Makes a figure's content.
-pub(crate) fn make(context: &Context<'_>) -> Drawn {
-    let kind = KINDS.iter().find(|(kind, _)| *kind == context.spec.kind);
-    match kind {
-        Some((_, make)) => make(context),
-        None => Drawn::nothing("This version cannot draw this kind of figure."),
-    }
-}
-
-/// A kind's name in the JSON and the page.
-pub(crate) fn kind_name(kind: FigureKind) -> &'static str {
-    match kind {
-        FigureKind::Table => "table",
-        FigureKind::Bars => "bars",
-        FigureKind::SpeedUp => "speed-up",
-        FigureKind::Efficiency => "efficiency",
-        FigureKind::Workers => "workers",
-        FigureKind::Trace => "trace",
-        FigureKind::Percentiles => "percentiles",
-        FigureKind::Distribution => "distribution",
+/// Makes a figure's content; also says what its kind is called.
+pub(crate) fn make(context: &Context<'_>) -> (&'static str, Drawn) {
+    match KINDS.iter().find(|(kind, _, _)| *kind == context.spec.kind) {
+        Some((_, name, make)) => (name, make(context)),
+        None => ("unknown", Drawn::nothing("This version cannot draw this kind of figure.")),
     }
 }
 

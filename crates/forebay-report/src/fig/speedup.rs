@@ -12,7 +12,7 @@ use crate::metric;
 use crate::number::{given, times};
 use crate::palette;
 use crate::run;
-use crate::svg::{Anchor, Area, Canvas, Svg, Tip};
+use crate::svg::{Anchor, Area, Canvas, FONT, Svg, Tip, text_width};
 use crate::table::Align::{Left, Right};
 
 use super::lines::{self, Line, Point};
@@ -115,8 +115,10 @@ impl Plot<'_> {
         let names = self.lines(None);
         let height = if canvas.narrow { 320.0 } else { 380.0 };
         let right = canvas.width - lines::name_room(canvas, &names);
-        let area = Area { left: 40.0, top: 30.0, right, bottom: height - 44.0 };
         let (low, high) = self.range();
+        let mark = |value: f64| format!("{}×", crate::number::tick(value));
+        let left = ticks(low, high).into_iter().map(|value| text_width(&mark(value), FONT)).fold(0.0, f64::max) + 12.0;
+        let area = Area { left, top: 30.0, right, bottom: height - 44.0 };
         let y = Scale::log_between(low, high).over(area.bottom, area.top);
         let last = self.gains.iter().map(|gain| gain.x).fold(0.0, f64::max);
         let first = self.gains.iter().map(|gain| gain.x).fold(f64::MAX, f64::min);
@@ -126,12 +128,7 @@ impl Plot<'_> {
         let mut svg = Svg::new(canvas, height);
         for value in ticks(low, high) {
             svg.line("gr", (area.left, y.at(value)), (area.right, y.at(value)));
-            svg.text(
-                "tk",
-                Anchor::End,
-                (area.left - 7.0, y.at(value) + 4.0),
-                format!("{}×", crate::number::tick(value)),
-            );
+            svg.text("tk", Anchor::End, (area.left - 7.0, y.at(value) + 4.0), mark(value));
         }
         let over = self.grid.x_factor.map(level::words).unwrap_or_default();
         svg.text(
@@ -154,10 +151,15 @@ impl Plot<'_> {
     }
 
     fn x_axis(&self, svg: &mut Svg, area: Area, x: &Scale) {
+        let mut free_from = f64::MIN;
         for (i, place) in self.grid.xs.iter().enumerate() {
             let at = x.at(if self.numeric { place.number.unwrap_or(1.0) } else { i as f64 + 1.0 });
             svg.line("ax", (at, area.bottom), (at, area.bottom + 4.0));
-            svg.text("tk strong", Anchor::Middle, (at, area.bottom + 17.0), &place.name);
+            let half = text_width(&place.name, FONT) / 2.0;
+            if at - half > free_from {
+                svg.text("tk strong", Anchor::Middle, (at, area.bottom + 17.0), &place.name);
+                free_from = at + half + 4.0;
+            }
         }
         svg.line("ax", (area.left, area.bottom), (area.right, area.bottom));
         let title = self.grid.x_factor.map(level::title).unwrap_or_default();

@@ -48,7 +48,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let mut remarks = grid.remarks.clone();
     let data = data(&rows);
     if rows.len() > MAX_ROWS {
-        remarks.push(format!("Of {} bars, {MAX_ROWS} are drawn; the data below has all.", rows.len()));
+        remarks.push(format!("Of {} bars, {MAX_ROWS} are drawn; the data below has them all.", rows.len()));
         let keep = kept(rows.len(), MAX_ROWS);
         let mut index = 0;
         rows.retain(|_| {

@@ -3,5 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod chien;
+mod comparison;
 mod fixtures;
+mod large;
+mod page;
 mod plain;
+
+use forebay_report::NamedRun;
+
+/// The page of some runs, in which every place and every value is a number.
+fn page_of(runs: &[NamedRun]) -> String {
+    let page = forebay_report::html(runs);
+    let script = page.find("<script>").unwrap();
+    for wrong in ["NaN", "\"inf", "-inf", ">inf", "∞"] {
+        assert!(!page[..script].contains(wrong), "{wrong} on the page");
+    }
+    page
+}

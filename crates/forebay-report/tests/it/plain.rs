@@ -76,3 +76,7 @@ fn probe_cell(mode: &str, block: &Value, engine: &str, depth: u64, base: f64) ->
 pub(crate) fn named(name: &str, record: &Value) -> NamedRun {
     NamedRun { name: name.to_owned(), record: AnyRecord::from_text(&record.to_string()).unwrap() }
 }
+
+pub(crate) fn named_text(name: &str, text: &str) -> NamedRun {
+    NamedRun { name: name.to_owned(), record: AnyRecord::from_text(text).unwrap() }
+}
