@@ -38,7 +38,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("ingest", &INGEST, 23),
         ("probe", &PROBE, 14),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 3),
-        ("report", &[], 0),
+        ("report", &[include_str!("report_page.rs")], 4),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
         ("tier down", &[], 0),
         ("tier list", &[include_str!("tier.rs")], 1),

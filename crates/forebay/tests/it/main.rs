@@ -28,6 +28,7 @@ mod probe_stop;
 mod process;
 mod record;
 mod report;
+mod report_page;
 mod study;
 mod study_file;
 mod study_resume;

@@ -1,4 +1,4 @@
-//! `forebay report`: a record as the table it was printed with.
+//! `forebay report`: a record as the table it was printed with, and what is no record.
 
 use crate::dir::Dir;
 
@@ -17,7 +17,9 @@ fn several_records_stand_below_one_another() {
     let dir = Dir::with_set();
     let one = dir.met("ingest set --threads 1 --repeats 1 --warmups 0 --json 1.json");
     let two = dir.met("ingest set --threads 2 --repeats 1 --warmups 0 --json 2.json");
-    assert_eq!(dir.met("report 1.json 2.json"), format!("{one}\n{two}"));
+    let both = dir.met("report 1.json 2.json");
+    assert!(both.starts_with(&format!("{one}\n{two}\n2 beside 1\n")), "{both}");
+    assert!(both.contains("The runs have no cell in common") || both.contains("1 cell in common"), "{both}");
 }
 
 #[test]
@@ -34,8 +36,30 @@ fn what_is_no_record_is_refused_by_name() {
         "forebay: cannot show future: this record has the schema \"forebay-record/9\"; this version reads \
          \"forebay-record/1\"\n"
     );
-    assert_eq!(said("other"), "forebay: cannot show other: this is a record of \"train\", not of \"ingest\"\n");
-    assert!(dir.refused("report").contains("<RECORD>..."));
+    assert_eq!(
+        said("other"),
+        "forebay: cannot show other: this is a record of \"train\", not of \"ingest, probe or study\"\n"
+    );
+    assert!(dir.refused("report").contains("<RUN>..."));
+}
+
+#[test]
+fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
+    let dir = Dir::new();
+    dir.write("empty", "");
+    dir.write("half.json", r#"{"schema": "forebay-record/1", "command": "ingest", "cells": ["#);
+    dir.write("binary", [0xff, 0xfe, 0x00]);
+    dir.write("folder/other.txt", "");
+    dir.write("torn/record.jsonl", r#"{"line":"head","schema":"forebay-record/1","command":"study","#);
+    let said = |name: &str| dir.refused(&format!("report {name}"));
+    assert_eq!(
+        said("empty"),
+        "forebay: cannot show empty: not a record: EOF while parsing a value at line 1 column 0\n"
+    );
+    assert!(said("half.json").starts_with("forebay: cannot show half.json: not a record: EOF while parsing"));
+    assert!(said("binary").starts_with("forebay: cannot show binary: invalid utf-8"));
+    assert_eq!(said("folder"), "forebay: cannot show folder: there is no record.jsonl in this folder\n");
+    assert!(said("torn").starts_with("forebay: cannot show torn: not a record"), "{}", said("torn"));
 }
 
 #[test]
