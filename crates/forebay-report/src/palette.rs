@@ -7,7 +7,7 @@
 use crate::svg::{Px, Svg};
 
 /// How many unordered series can be told apart.
-pub(crate) const N_HUES: usize = 7;
+pub(crate) const N_HUES: usize = 6;
 /// Shades in the style from faint to strong.
 const N_SHADES: usize = 9;
 
@@ -31,9 +31,9 @@ pub(crate) fn marker(svg: &mut Svg, class: &str, i: usize, (x, y): (f64, f64), r
         2 => polygon(&[p(0.0, -r * 1.25), p(r * 1.2, r), p(-r * 1.2, r)]),
         3 => polygon(&[p(0.0, -r * 1.35), p(r * 1.35, 0.0), p(0.0, r * 1.35), p(-r * 1.35, 0.0)]),
         4 => polygon(&[p(0.0, r * 1.25), p(r * 1.2, -r), p(-r * 1.2, -r)]),
-        5 => {
+        _ => {
             let t = r * 0.45;
-            let corners = [
+            let arms = [
                 (-t, -r),
                 (t, -r),
                 (t, -t),
@@ -47,9 +47,8 @@ pub(crate) fn marker(svg: &mut Svg, class: &str, i: usize, (x, y): (f64, f64), r
                 (-r, -t),
                 (-t, -t),
             ];
-            polygon(&corners.map(|(dx, dy)| p(dx * 1.2, dy * 1.2)))
+            polygon(&arms.map(|(dx, dy)| p(dx * 1.2, dy * 1.2)))
         }
-        _ => polygon(&[p(-r, -r * 1.2), p(r, -r * 1.2), p(0.0, 0.0), p(r, r * 1.2), p(-r, r * 1.2), p(0.0, 0.0)]),
     };
     svg.path(class, &d);
 }
