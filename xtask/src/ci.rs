@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     ("release build", || run(&mut cargo(&["build", "--release"]))),
     ("examples", examples),
     ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
+    ("browser", python::browser),
     ("interoperability", python::interop),
 ];
 

@@ -20,6 +20,7 @@ cargo xtask COMMAND
   ci             everything that guards the project; installs what it needs
   tidy           house rules that no compiler checks
   layers         which crate may depend on which
+  browser        reports opened in a headless Chromium
   interop        our files read by TensorFlow and webdataset, and theirs by us
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run_ci(),
         ["tidy"] => tidy::run(),
         ["layers"] => layers::run(),
+        ["browser"] => python::browser(),
         ["interop"] => python::interop(),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),

@@ -28,6 +28,15 @@ pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
+pub fn browser() -> Result<()> {
+    system::need("chromium", "chromium")?;
+    run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    let tests = root().join("tests/browser");
+    let python = environment("browser", &tests.join("requirements.txt"))?;
+    run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
+}
+
 /// Our files read by TensorFlow, webdataset, NumPy and Pillow, and theirs by us.
 pub fn interop() -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;

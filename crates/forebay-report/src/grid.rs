@@ -9,12 +9,13 @@ use forebay_record::{FigureSpec, Level, StudyCell};
 
 use crate::level;
 use crate::order::Order;
+use crate::palette::N_HUES;
 use crate::run::Run;
 
 /// Levels along an axis that still have room for their bars.
 pub(crate) const MAX_GROUPS: usize = 12;
-/// Series that can still be told apart.
-pub(crate) const MAX_SERIES: usize = 7;
+/// Shades of ordered series that can still be told apart; of hues there are [`N_HUES`].
+const MAX_SHADES: usize = 8;
 
 /// A level along the axis, or one of the series.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +71,16 @@ impl<'a> Grid<'a> {
             grid.slots.insert((s, x), cell);
         }
         grid.cells.sort_by_key(|cell| (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]));
-        grid.thin();
+        grid.thin(if grid.is_ordered() { MAX_SHADES } else { N_HUES });
+        grid
+    }
+
+    /// As [`Grid::of`], with no more series than lines have hues.
+    pub(crate) fn for_lines(run: &'a Run<'a>, spec: &'a FigureSpec) -> Self {
+        let mut grid = Self::of(run, spec);
+        if grid.series.len() > N_HUES {
+            grid.thin(N_HUES);
+        }
         grid
     }
 
@@ -91,9 +101,9 @@ impl<'a> Grid<'a> {
     }
 
     /// Leaves out evenly what is too much for a picture; both ends stay.
-    fn thin(&mut self) {
+    fn thin(&mut self, max_series: usize) {
         let (xs, n_xs) = (kept(self.xs.len(), MAX_GROUPS), self.xs.len());
-        let (series, n_series) = (kept(self.series.len(), MAX_SERIES), self.series.len());
+        let (series, n_series) = (kept(self.series.len(), max_series), self.series.len());
         let axis = self.x_factor.map_or("the axis".to_owned(), |factor| format!("“{}”", level::words(factor)));
         for (what, kept, all) in
             [(format!("levels of {axis}"), xs.len(), n_xs), ("series".to_owned(), series.len(), n_series)]

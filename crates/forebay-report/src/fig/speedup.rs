@@ -38,7 +38,7 @@ struct Plot<'a> {
 }
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
-    let grid = Grid::of(context.run, context.spec);
+    let grid = Grid::for_lines(context.run, context.spec);
     if grid.cells.is_empty() {
         return Drawn::nothing("No cell of this figure has been measured yet.");
     }

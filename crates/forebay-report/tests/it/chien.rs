@@ -160,8 +160,13 @@ pub(crate) fn environment() -> Value {
     })
 }
 
+fn published(experiment: &str, metric: &str, at: Value, value: f64, within: Option<f64>, source: &str) -> Value {
+    json!({
+        "experiment": experiment, "metric": metric, "at": at, "value": value, "within": within, "source": source,
+    })
+}
+
 fn spec() -> Value {
-    let published = |experiment: &str, metric: &str, at: Value, value: f64, within: Option<f64>, source: &str| json!({"experiment": experiment, "metric": metric, "at": at, "value": value, "within": within, "source": source});
     let mut references = Vec::new();
     for (tier, read, write) in
         [("hdd", 163.0, 133.14), ("ssd", 280.55, 195.05), ("optane", 1603.06, 511.78), ("lustre", 1968.618, 991.914)]
