@@ -84,7 +84,7 @@ fn of_ingest(cell: &StudyCell, ingest: &IngestCell) -> Vec<Value> {
         Value::text(cache(ingest.cache)),
         from_memory,
         before,
-        Value::number(ingest.cpu_s_per_1000, quantity),
+        Value::number(ingest.cpu_s_per_1000, |seconds| format!("{seconds:.3}")),
         Value::maybe(cell.metric("efficiency").map(|metric| metric.value), percent),
         Value::Unknown,
         if ingest.failed_samples > 0 { Value::count(ingest.failed_samples) } else { Value::Unknown },

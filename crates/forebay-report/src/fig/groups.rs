@@ -74,16 +74,16 @@ impl Groups<'_> {
         if let Some((title, factor)) = self.right {
             axes::right(&mut svg, plot, &scale, factor, ticks, title, width);
         }
+        if let Some((value, name)) = self.limit {
+            svg.line("limit", (plot.left, scale.at(value)), (plot.right, scale.at(value)));
+            svg.text("v limit-name", Anchor::End, (plot.right, scale.at(value) - 5.0), name);
+        }
         for (g, group) in self.slots.iter().enumerate() {
             let middle = plot.left + (g as f64 + 0.5) * band;
             for (s, slot) in group.iter().enumerate() {
                 let x = middle + (s as f64 - group.len() as f64 / 2.0) * bar;
                 self.slot(&mut svg, slot, (x, x + bar), plot, &scale, s, upright && bar >= SMALL - 1.0);
             }
-        }
-        if let Some((value, name)) = self.limit {
-            svg.line("limit", (plot.left, scale.at(value)), (plot.right, scale.at(value)));
-            svg.text("v limit-name", Anchor::End, (plot.right, scale.at(value) - 5.0), name);
         }
         axes::groups(&mut svg, plot, &self.names, &self.x_title);
         svg.finish(label)

@@ -41,7 +41,7 @@ pub(super) fn draw(svg: &mut Svg, canvas: Canvas, plot: Area, lines: &[Line]) {
             let Some(tip) = &point.tip else { continue };
             svg.mark(tip, |svg| {
                 if let Some((low, high)) = point.range {
-                    svg.line("wh", (point.x, low), (point.x, high));
+                    svg.line(&format!("iv {class}l"), (point.x, low), (point.x, high));
                 }
                 palette::marker(svg, &format!("dot {class}"), i, (point.x, point.y), 4.2);
             });

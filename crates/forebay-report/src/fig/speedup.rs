@@ -191,7 +191,14 @@ impl Plot<'_> {
             .with("series", &self.grid.series[gain.series].name)
             .with("x", gain.x);
         let range = gain.interval.map(|interval| (y.at(interval.low), y.at(interval.high)));
-        Point { x: x.at(gain.x), y: y.at(gain.ratio), range, tip: Some(tip) }
+        Point { x: x.at(gain.x) + self.beside(gain), y: y.at(gain.ratio), range, tip: Some(tip) }
+    }
+
+    /// How far a series' points stand beside their level, so that intervals of several series do not hide each other.
+    fn beside(&self, gain: &Gain<'_>) -> f64 {
+        let with_interval = self.gains.iter().any(|gain| gain.interval.is_some());
+        let middle = (self.grid.series.len() as f64 - 1.0) / 2.0;
+        if with_interval { (gain.series as f64 - middle) * 3.5 } else { 0.0 }
     }
 
     fn published(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
@@ -200,7 +207,7 @@ impl Plot<'_> {
             let tip = Tip::new(format!("published: {}× ({source})", given(value)))
                 .with("published", value)
                 .with("cell", &gain.cell.id);
-            let place = (x.at(gain.x), y.at(value));
+            let place = (x.at(gain.x) + self.beside(gain), y.at(value));
             let class = format!("pub {}l", palette::hue(gain.series));
             svg.mark(&tip, |svg| palette::marker(svg, &class, gain.series, place, 7.5));
             svg.take(Area { left: place.0 - 8.0, top: place.1 - 8.0, right: place.0 + 8.0, bottom: place.1 + 8.0 });
@@ -212,7 +219,13 @@ impl Plot<'_> {
             let Some((value, _)) = gain.published else { continue };
             let within = Area { top: area.top - 14.0, ..area };
             let class = format!("v {}t", palette::hue(gain.series));
-            svg.label(&class, (x.at(gain.x), y.at(value)), 11.0, within, &format!("published {}×", given(value)));
+            svg.label(
+                &class,
+                (x.at(gain.x) + self.beside(gain), y.at(value)),
+                11.0,
+                within,
+                &format!("published {}×", given(value)),
+            );
         }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! A long series is thinned out by keeping the lowest and the highest value of neighbouring ticks, so that no peak is lost.
 
-use forebay_record::Series;
+use forebay_record::{Level, Levels, Series};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
+use crate::level;
 use crate::markup::Markup;
 use crate::number::{quantity, seconds, tick};
 use crate::palette;
@@ -71,7 +72,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         caption: caption(series, &panels),
         reading: format!(
             "One point a tick of {} s; the strip on top says which cell was being measured.",
-            tick(series.interval_s)
+            tick((series.interval_s * 1e3).round() / 1e3)
         ),
         remarks,
         legend_title: String::new(),
@@ -260,16 +261,22 @@ fn strip(svg: &mut Svg, series: &Series, x: &Scale, area: Area) {
         });
         let name = short(&mark.what);
         if to - from >= text_width(&name, SMALL).min(60.0) + 6.0 {
-            svg.text("v", Anchor::Start, (from + 3.0, STRIP - 5.0), fitted(&name, SMALL, to - from - 6.0));
+            svg.text("v in-strip", Anchor::Start, (from + 3.0, STRIP - 5.0), fitted(&name, SMALL, to - from - 6.0));
         }
         svg.line("cut", (from, 0.0), (from, area.bottom));
     }
 }
 
-/// A cell's name without its experiment and its factors' names: "hdd, 4".
+/// A cell's name as people say it: "hdd, decode, 4 threads" of "ingest/read_only=false/threads=4/tier=hdd".
 fn short(what: &str) -> String {
-    let levels: Vec<&str> = what.split('/').filter_map(|part| part.split_once('=')).map(|(_, level)| level).collect();
-    if levels.is_empty() { what.to_owned() } else { levels.join(", ") }
+    let level = |text: &str| match (text.parse(), text.parse()) {
+        (Ok(flag), _) => Level::Flag(flag),
+        (_, Ok(number)) => Level::Integer(number),
+        _ => Level::Text(text.to_owned()),
+    };
+    let named = what.split('/').filter_map(|part| part.split_once('='));
+    let levels: Levels = named.map(|(factor, text)| (factor.to_owned(), level(text))).collect();
+    if levels.is_empty() { what.to_owned() } else { level::all(&levels) }
 }
 
 /// Invisible columns that say the values of a point.
@@ -387,6 +394,12 @@ mod tests {
         let points = points(&series, &panels, 10);
         let scale = Scale::between(0.0, 10.0);
         assert_eq!(pieces(&points, 0, &scale, &scale).len(), 2);
+    }
+
+    #[test]
+    fn cells_are_named_as_people_say_them() {
+        assert_eq!(short("ingest/read_only=false/threads=4/tier=hdd"), "hdd, decode, 4 threads");
+        assert_eq!(short("warm-up"), "warm-up");
     }
 
     #[test]
