@@ -21,6 +21,7 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("kernel", environment.kernel.clone().unwrap_or_default()),
         ("file system of the data", environment.data_file_system.clone().unwrap_or_default()),
         ("data", dataset(run).unwrap_or_default()),
+        ("made data lies in", head.data.clone().unwrap_or_default()),
         ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
         ("forebay", environment.version.clone()),
     ];

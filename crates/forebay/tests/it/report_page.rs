@@ -55,9 +55,9 @@ fn a_study_without_its_series_is_shown_and_says_so() {
     fs::remove_file(dir.path("study/samples.csv")).unwrap();
     dir.met("report study --html page.html");
     assert!(text(&dir, "page.html").contains("The run kept no per-second series."));
-    dir.write("study/samples.csv", "hello");
+    dir.write("study/samples.csv", "hello\n");
     let said = dir.refused("report study --html page.html");
-    assert!(said.starts_with("forebay: cannot show study/samples.csv: "), "{said}");
+    assert!(said.starts_with("forebay: cannot read study/samples.csv: "), "{said}");
 }
 
 #[test]
