@@ -47,7 +47,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("study run", &[include_str!("study.rs"), include_str!("study_resume.rs")], 8),
     ];
     let dir = Dir::new();
-    for (command, tests, n_flags) in commands.iter().copied() {
+    for &(command, tests, n_flags) in commands {
         let help = dir.met(&format!("{command} --help"));
         let flags = flags(&help);
         assert_eq!(flags.len(), n_flags, "forebay {command}: {flags:?}");
