@@ -47,5 +47,5 @@ pub use ingest::ingest;
 pub use page::html;
 pub use probe::probe;
 pub use run::NamedRun;
-pub use study::{study, text};
+pub use study::{study, summary, text};
 pub use table::{Align, Table};

@@ -7,7 +7,7 @@ use forebay_record::{AnyRecord, StudyRun};
 use crate::cells;
 use crate::compare::{Comparison, compare};
 use crate::limit;
-use crate::published;
+use crate::published::{self, Published};
 use crate::report::runs;
 use crate::run::{NamedRun, Run};
 use crate::verdict::verdict;
@@ -43,9 +43,14 @@ fn of_record(named: &NamedRun) -> String {
     }
 }
 
-fn of_run(run: &Run<'_>) -> String {
-    let published = published::published(run);
-    let verdict = verdict(run, &published);
+/// What a run comes to: the verdict, and what limits what.
+pub fn summary(named: &NamedRun) -> String {
+    let run = Run::of(named);
+    summary_of(&run, &published::published(&run))
+}
+
+fn summary_of(run: &Run<'_>, published: &[Published<'_>]) -> String {
+    let verdict = verdict(run, published);
     let mut out = format!("{}\n\n{}\n", run.spec().title, verdict.headline);
     for finding in verdict.findings.iter().chain(&verdict.caveats) {
         let _ = writeln!(out, "  {finding}");
@@ -54,6 +59,12 @@ fn of_run(run: &Run<'_>) -> String {
     if !places.is_empty() && run.is_study() {
         let _ = write!(out, "\n{}", limit::table(run, &places).to_terminal());
     }
+    out
+}
+
+fn of_run(run: &Run<'_>) -> String {
+    let published = published::published(run);
+    let mut out = summary_of(run, &published);
     let cells = cells::table(run, None);
     if !cells.is_empty() {
         let _ = write!(out, "\n{}", cells.to_terminal_rows(MAX_CELLS));

@@ -73,7 +73,11 @@ fn of_decoding(places: &[&Place<'_>]) -> String {
         (true, true, true) => "What limits the rate cannot be told from this record.".to_owned(),
         _ => {
             let mut parts = Vec::new();
-            for (names, what) in [(storage, "storage limits"), (decoding, "decoding limits"), (both, "both limit")] {
+            for (names, what) in [
+                (storage, "storage limits"),
+                (decoding, "decoding limits"),
+                (both, "storage and decoding together limit"),
+            ] {
                 if !names.is_empty() {
                     parts.push(format!("{what} {}", few(&names)));
                 }

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Writes the report of the run in a folder and says where it is.
-pub(super) fn write(out: &Path) -> Result<PathBuf> {
+/// Writes the report of the run in a folder; says where it is, and what the run comes to.
+pub(super) fn write(out: &Path) -> Result<(PathBuf, String)> {
     let page = out.join("report.html");
     let run = crate::report::read(out)?;
+    let summary = forebay_report::summary(&run);
     let text = forebay_report::html(&[run]);
     std::fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
-    Ok(page)
+    Ok((page, summary))
 }

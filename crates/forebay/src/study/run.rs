@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     // What is done is shown however it ended.
     let page = report::write(&run.out);
     let ended = ended.map_err(|error| explained(None, error))?;
-    run.conclude(ended, &page?)
+    let (page, summary) = page?;
+    run.conclude(ended, &page, &summary)
 }
 
 impl<'a> Run<'a> {
@@ -140,11 +141,11 @@ impl<'a> Run<'a> {
         ended
     }
 
-    fn conclude(&self, ended: Ended, page: &Path) -> Result<Outcome> {
+    fn conclude(&self, ended: Ended, page: &Path, summary: &str) -> Result<Outcome> {
         let (name, scale) = (&self.plan.spec.name, self.plan.scale.name());
         let cells = count(ended.n_cells as u64, "cell");
         print(&format!(
-            "{name} ({scale}): {} of {cells} done, {} failed; {}\n",
+            "{summary}\n{name} ({scale}): {} of {cells} done, {} failed; {}\n",
             ended.n_done,
             ended.n_failed,
             page.display()
