@@ -84,6 +84,8 @@ impl Series {
         let (n_before, n_later) = (self.time_s.len(), later.time_s.len());
         self.time_s.extend(later.time_s.iter().map(|time| time + shift));
         self.late_s.extend(later.late_s);
+        self.notes.extend(later.notes);
+        self.notes.dedup();
         self.marks.extend(later.marks.into_iter().map(|mark| Mark { time_s: mark.time_s + shift, ..mark }));
         for theirs in later.columns {
             match self.columns.iter_mut().find(|ours| ours.name == theirs.name) {
@@ -127,6 +129,7 @@ mod tests {
             late_s: vec![0.0; times.len()],
             columns: vec![Column { name: name.to_owned(), values: times.iter().copied().map(Some).collect() }],
             marks: vec![Mark { time_s: 0.5, what: name.to_owned() }],
+            notes: vec!["one disk".to_owned()],
         }
     }
 
@@ -136,6 +139,7 @@ mod tests {
         all.append(series("2026-11-15T17:00:00Z", "a", &[1.0, 2.0]));
         all.append(series("2026-11-15T17:01:00Z", "b", &[1.0]));
         assert_eq!(all.time_s, [1.0, 2.0, 61.0]);
+        assert_eq!(all.notes, ["one disk"]);
         assert_eq!(all.values("a").unwrap(), [Some(1.0), Some(2.0), None]);
         assert_eq!(all.values("b").unwrap(), [None, None, Some(1.0)]);
         assert_eq!(all.marks[1], Mark { time_s: 60.5, what: "b".to_owned() });

@@ -50,7 +50,7 @@ fn speed_ups_are_drawn_beside_the_published_ones() {
 fn the_verdict_says_what_limits_and_whether_it_agrees() {
     let page = page_of(&[chien::run("chien", USUAL)]);
     for said in [
-        "Storage limits hdd; decoding limits optane; both limit ssd and lustre.",
+        "Storage limits hdd; decoding limits optane; storage and decoding together limit ssd and lustre.",
         "With 8 threads, the emulated hdd fed 263 images/s read only, 2.29× of 1 thread (published: 2.3×).",
         "Decoding, not storage, limits optane on these 2 cores: reading alone gave 12,032 images/s.",
         "11 of 12 published values agree within their tolerance; not so lustre (sequential write, MB/s: 870 against 991.914); \
