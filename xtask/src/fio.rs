@@ -88,7 +88,7 @@ impl Row {
         let mut command = program("fio");
         let file = if self.mode == "write" { place.dir.join("fio") } else { place.file.clone() };
         let rw = if self.mode == "random" { "randread" } else { self.mode };
-        command.args(["--name=row", "--output-format=json", "--group_reporting", "--randrepeat=0", "--end_fsync=1"]);
+        command.args(["--output-format=json", "--group_reporting", "--randrepeat=0", "--end_fsync=1"]);
         command.arg(format!("--filename={}", file.display())).arg(format!("--rw={rw}"));
         match self.block {
             // Where fio keeps to pieces it has not read, it cuts requests short: 51 KiB on average instead of 75. Past the
@@ -103,16 +103,19 @@ impl Row {
         };
         command.arg(format!("--ioengine={engine}")).arg(format!("--direct={direct}"));
         command.args(self.share());
-        if self.mode == "write" {
-            // As our first run, which is not kept: the next one gets the blocks that this one frees.
+        // As ours, fio has a first run that is not kept. A file that is written is made anew for each.
+        let report: Value = if self.mode == "write" {
+            command.arg("--name=row");
             output(&mut command)?;
             std::fs::remove_file(&file)?;
-        }
-        let report: Value = serde_json::from_str(&output(&mut command)?)?;
-        if self.mode == "write" {
+            let report = output(&mut command)?;
             std::fs::remove_file(&file)?;
-        }
-        let done = &report["jobs"][0][if self.mode == "write" { "write" } else { "read" }];
+            serde_json::from_str(&report)?
+        } else {
+            serde_json::from_str(&output(command.args(["--name=first", "--name=row", "--stonewall"]))?)?
+        };
+        let row = report["jobs"].as_array().and_then(|jobs| jobs.last()).context("fio reports its jobs")?;
+        let done = &row[if self.mode == "write" { "write" } else { "read" }];
         let (bytes, ms) = (done["io_bytes"].as_f64(), done["runtime"].as_f64());
         Ok(bytes.context("fio counts bytes")? / 1e3 / ms.context("fio counts time")?)
     }

@@ -177,11 +177,6 @@ pub(super) enum Unit {
 impl Plan {
     /// Whether it makes sense at all.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let blocks =
-            || self.blocks.iter().chain(if let Sizes::Fixed(sizes) = &self.sizes { sizes.as_slice() } else { &[] });
-        let largest =
-            blocks().copied().chain(if let Sizes::Mix(mix) = &self.sizes { Some(mix.largest()) } else { None });
-        let largest = largest.max().unwrap_or(0);
         if self.runs < 2 {
             return Err(Error::senseless("--runs: give at least 2; the first is not kept"));
         }
@@ -189,14 +184,13 @@ impl Plan {
             let what = "--tier is emulated for threads, and io_uring would go past it; use --engine sync or direct";
             return Err(Error::senseless(what));
         }
-        if !self.modes.sequential && !self.modes.random {
-            return Ok(());
-        }
-        if let Some(block) = blocks().find(|block| **block == 0 || *block % 512 != 0) {
+        let blocks = self.request_sizes();
+        if let Some(block) = blocks.iter().find(|block| **block == 0 || *block % 512 != 0) {
             return Err(Error::senseless(format!(
                 "--block: {block} is not a multiple of 512 bytes; use a binary unit, such as 128KiB"
             )));
         }
+        let largest = blocks.into_iter().max().unwrap_or(0);
         if self.usable_size() < largest.next_multiple_of(GRAIN) {
             let (size, largest) = (Bytes(self.size), Bytes(largest));
             return Err(Error::senseless(format!(
@@ -206,6 +200,16 @@ impl Plan {
         Ok(())
     }
 
+    /// Sizes of the requests on the one file.
+    fn request_sizes(&self) -> Vec<u64> {
+        let of_blocks = self.blocks.iter().copied().filter(|_| self.modes.sequential);
+        let of_random = match &self.sizes {
+            Sizes::Fixed(sizes) => sizes.clone(),
+            Sizes::Mix(mix) => mix.sizes().collect(),
+        };
+        of_blocks.chain(of_random.into_iter().filter(|_| self.modes.random)).collect()
+    }
+
     /// The file's length in whole pages, as direct I/O needs it.
     pub(super) fn usable_size(&self) -> u64 {
         self.size - self.size % GRAIN
@@ -213,14 +217,8 @@ impl Plan {
 
     /// Bytes that the buffers of the largest combination take.
     pub(super) fn buffer_bytes(&self) -> u64 {
-        let of_blocks = self.blocks.iter().copied().filter(|_| self.modes.sequential);
-        let of_random = match &self.sizes {
-            Sizes::Fixed(sizes) => sizes.clone(),
-            Sizes::Mix(mix) => vec![mix.largest()],
-        };
-        let of_random = of_random.into_iter().filter(|_| self.modes.random);
         let of_files = self.trees.iter().map(Tree::largest).filter(|_| self.modes.files);
-        let largest = of_blocks.chain(of_random).chain(of_files).max().unwrap_or(0) + GRAIN;
+        let largest = self.request_sizes().into_iter().chain(of_files).max().unwrap_or(0) + GRAIN;
         let depth = self.depths.iter().copied().max().unwrap_or(1) as u64;
         largest.next_multiple_of(GRAIN).saturating_mul(depth)
     }
@@ -230,6 +228,12 @@ impl Plan {
         let file = if self.modes.sequential || self.modes.random { self.usable_size() } else { 0 };
         let slack = |tree: &Tree| tree.sizes.iter().map(|size| size.next_multiple_of(GRAIN)).sum::<u64>();
         file + if self.modes.files { self.trees.iter().map(slack).sum() } else { 0 }
+    }
+
+    /// Bytes written off the clock: a file that is only read, and the trees.
+    pub(super) fn prepared_bytes(&self) -> u64 {
+        let file = if self.modes.random && !self.modes.sequential { self.usable_size() } else { 0 };
+        file + if self.modes.files { self.trees.iter().map(Tree::n_bytes).sum() } else { 0 }
     }
 
     /// The cells, in the order of a round; a write comes right before the read of what it wrote.
@@ -275,3 +279,6 @@ impl Plan {
         cells
     }
 }
+
+#[cfg(test)]
+mod tests;

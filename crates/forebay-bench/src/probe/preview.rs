@@ -60,14 +60,7 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     };
     let is_limited = |mode| matches!(mode, ProbeMode::RandomRead | ProbeMode::Files);
     let n_limited = cells.iter().filter(|cell| is_limited(cell.mode)).count() as u64 * runs;
-    // A file that is only read at random places, and a tree, is written once.
-    let once = if !writes {
-        0
-    } else if plan.modes.sequential {
-        plan.space_bytes() - plan.usable_size()
-    } else {
-        plan.space_bytes()
-    };
+    let once = if writes { plan.prepared_bytes() } else { 0 };
     let bytes_written = bytes_of(&|mode| mode == ProbeMode::SequentialWrite) + once;
     let bytes_read = bytes_of(&|mode| mode != ProbeMode::SequentialWrite);
     let limited = (bytes_of(&is_limited), n_limited);

@@ -58,8 +58,9 @@ pub fn run(
     record.notes.extend(alignment_note(plan, &site));
     let cells = plan.combinations(&site.engines, site.may_write());
     let planned: u64 = cells.iter().map(|cell| planned_bytes(plan, cell)).sum();
-    let planted: u64 = plan.trees.iter().filter(|_| plan.modes.files).map(|tree| tree.n_bytes()).sum();
-    observe(Event::Started { bytes: planned * plan.runs as u64 + planted });
+    let prepared = if site.may_write() { plan.prepared_bytes() } else { 0 };
+    observe(Event::Started { bytes: planned * plan.runs as u64 + prepared });
+    lay_out(plan, &site, observe, cancel)?;
     let trees = plant(plan, &site, observe, cancel)?;
     let trial = Trial { plan, site: &site, trees };
     let measured = rounds(&trial, &cells, observe, cancel)?;
@@ -100,6 +101,15 @@ fn rounds(
         }
     }
     Ok(measured)
+}
+
+/// Writes the file where no cell does, so that it can be read.
+fn lay_out(plan: &Plan, site: &Site, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Result<(), Error> {
+    if !plan.modes.random || plan.modes.sequential || !site.may_write() {
+        return Ok(());
+    }
+    observe(Event::Run { what: "writing the file".to_owned() });
+    site.lay_out(plan.usable_size(), cancel, &mut |bytes| observe(Event::Advanced { bytes }))
 }
 
 fn plant(

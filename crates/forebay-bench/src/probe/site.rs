@@ -76,11 +76,8 @@ impl Site {
         scratch.fresh("data", size).map(drop)
     }
 
-    /// Writes a file of the scratch folder, if it is not there yet, so that it can be read.
+    /// Writes the file, off the clock.
     pub(super) fn lay_out(&self, size: u64, cancel: &AtomicBool, moved: &mut dyn FnMut(u64)) -> Result<(), Error> {
-        if self.scratch.is_none() || self.file.exists() {
-            return Ok(());
-        }
         self.fresh_file(size)?;
         let file = File::options().write(true).open(&self.file).context("opening", &self.file)?;
         let mut block = random_block();

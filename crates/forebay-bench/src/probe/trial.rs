@@ -122,7 +122,6 @@ impl Trial<'_> {
         watch: Watch<'_>,
     ) -> Result<(ProbeRepeat, Histogram), Error> {
         let path = &self.site.file;
-        self.site.lay_out(self.plan.usable_size(), watch.cancel, &mut |_| ())?;
         let before = cold::prepare(slice::from_ref(path), true)?;
         let device = self.shaped(cell.engine);
         let workers = match (&device, cell.engine) {
