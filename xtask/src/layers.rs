@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-bench", &["units", "storage", "format", "pipeline", "dataset", "record", "observe"]),
     ("forebay-report", &["units", "record"]),
     ("forebay", &["units", "storage", "format", "pipeline", "dataset", "record", "observe", "bench", "report"]),
-    ("forebay-examples", &["units", "storage", "format", "pipeline", "dataset", "record"]),
+    ("forebay-examples", &["units", "storage", "format", "pipeline", "dataset", "record", "observe"]),
     ("xtask", &[]),
 ];
 

@@ -145,7 +145,8 @@ fn the_json_has_every_number_of_the_page() {
     assert_eq!(run["cells"].as_array().unwrap().len(), 8 + 32);
     assert_eq!(run["figures"][7]["data"].as_array().unwrap().len(), 150);
     assert_eq!(run["references"].as_array().unwrap().len(), 15);
-    assert_eq!(run["verdict"]["headline"], "Storage limits hdd; decoding limits optane; storage and decoding together limit ssd and lustre.");
+    let headline = "Storage limits hdd; decoding limits optane; storage and decoding together limit ssd and lustre.";
+    assert_eq!(run["verdict"]["headline"], headline);
     assert_eq!(run["command_line"], "forebay study run chien-2018 --scale quick --out 'my runs/chien'");
     assert_eq!(run["complete"], true);
 }
