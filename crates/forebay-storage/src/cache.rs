@@ -39,13 +39,20 @@ impl Residency {
 /// When a file cannot be opened or synced.
 pub fn evict<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     for path in paths {
-        let (file, _) = open_regular(path)?;
-        // Dirty pages cannot be dropped. A read-only mount has none, and refuses.
-        match file.sync_data() {
-            Err(error) if error.kind() != io::ErrorKind::ReadOnlyFilesystem => {
-                return Err(Error::from_io(Operation::Cache, path, error));
+        let (file, len) = open_regular(path)?;
+        // Syncing makes the device flush its own cache, file by file: where the kernel tells, only what needs it is synced.
+        let held = held(&file, len).ok();
+        if held.is_some_and(|held| held.cached == 0) {
+            continue;
+        }
+        if held.is_none_or(|held| held.dirty + held.writeback > 0) {
+            // Dirty pages cannot be dropped. A read-only mount has none, and refuses.
+            match file.sync_data() {
+                Err(error) if error.kind() != io::ErrorKind::ReadOnlyFilesystem => {
+                    return Err(Error::from_io(Operation::Cache, path, error));
+                }
+                _ => {}
             }
-            _ => {}
         }
         // SAFETY: a valid descriptor and plain integers.
         let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
@@ -100,29 +107,32 @@ fn page_bytes() -> u64 {
 
 /// Bytes of the file in memory, by the `cachestat` system call (Linux 6.5).
 pub(crate) fn cachestat(file: &File, len: u64) -> io::Result<u64> {
+    Ok(held(file, len)?.cached * page_bytes())
+}
+
+/// Pages of a file, as `cachestat` counts them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+fn held(file: &File, len: u64) -> io::Result<Held> {
     #[repr(C)]
     struct Range {
         offset: u64,
         len: u64,
     }
-    #[repr(C)]
-    #[derive(Default)]
-    struct Stat {
-        cached: u64,
-        dirty: u64,
-        writeback: u64,
-        evicted: u64,
-        recently_evicted: u64,
-    }
     const SYS_CACHESTAT: libc::c_long = 451;
     let range = Range { offset: 0, len };
-    let mut stat = Stat::default();
+    let mut held = Held::default();
     // SAFETY: the two structures have the kernel's layout and live through the call.
-    let code = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0u32) };
-    if code != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(stat.cached * page_bytes())
+    let code = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut held, 0u32) };
+    if code == 0 { Ok(held) } else { Err(io::Error::last_os_error()) }
 }
 
 fn mincore(file: &File, len: u64) -> io::Result<u64> {
