@@ -29,7 +29,9 @@ impl Registry {
     /// When the folder is there and cannot be listed.
     pub fn names(&self) -> Result<Vec<String>> {
         let listed = match fs::read_dir(&self.dir) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
             listed => listed.attempt("listing", &self.dir)?,
         };
         let folders = listed.flatten().filter(|entry| entry.path().is_dir());

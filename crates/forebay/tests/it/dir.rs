@@ -142,3 +142,10 @@ impl From<Output> for Ran {
 pub(crate) fn not_run(why: &str) {
     eprintln!("not run: {why}");
 }
+
+/// What a look at data found, without what the machine did meanwhile.
+pub(crate) fn found(json: &str) -> serde_json::Value {
+    let mut found: serde_json::Value = serde_json::from_str(json).unwrap();
+    found.as_object_mut().unwrap().remove("series").expect("every look is observed");
+    found
+}

@@ -91,7 +91,7 @@ fn a_run_leaves_its_plan_its_machine_and_a_line_a_cell() {
     let dir = with_tiny();
     let done = dir.run("study run tiny.toml --out out");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(done.stdout.starts_with("tiny (quick): 4 of 4 cells done, 0 failed; out/"), "{}", done.stdout);
+    assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; out/"), "{}", done.stdout);
     let said: Vec<&str> = done.stderr.lines().collect();
     assert_eq!(said.len(), 4, "a line a cell: {}", done.stderr);
     assert!(said[0].starts_with("[1/4] read/") && said[0].contains(" images/s, ") && said[0].contains(" left"));
@@ -291,7 +291,7 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
     let preview = dir.met("study run tiny.toml --dry-run");
     assert!(preview.contains("/late, 2 cells: it is not there, and these will fail\n"), "{preview}");
     let done = dir.missed("study run tiny.toml --out out");
-    assert!(done.stdout.starts_with("tiny (quick): 4 of 4 cells done, 2 failed; "), "{}", done.stdout);
+    assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 2 failed; "), "{}", done.stdout);
     let again = "forebay: to run failed cells again: forebay study run tiny.toml --scale quick --out out --resume --retry-failed\n";
     assert!(done.stderr.ends_with(again), "{}", done.stderr);
     let failed = |cells: &[Value]| -> Vec<String> {
@@ -305,12 +305,12 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
     let error = first.iter().find_map(|cell| cell["error"].as_str()).unwrap();
     assert!(error.contains("/late: no such file or folder"), "{error}");
     let kept = dir.missed("study run tiny.toml --out out --resume");
-    assert!(kept.stdout.starts_with("tiny (quick): 4 of 4 cells done, 2 failed; "), "failed is done: {}", kept.stdout);
+    assert!(kept.stdout.contains("\ntiny (quick): 4 of 4 cells done, 2 failed; "), "failed is done: {}", kept.stdout);
     assert_eq!(cells(&dir, "out"), first);
     std::fs::rename(dir.path("set"), dir.path("late")).unwrap();
     let done = dir.run("study run tiny.toml --out out --resume --retry-failed");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(done.stdout.starts_with("tiny (quick): 4 of 4 cells done, 0 failed; "), "{}", done.stdout);
+    assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{}", done.stdout);
     let all = cells(&dir, "out");
     assert_eq!((all.len(), &all[..4]), (6, first.as_slice()), "two more lines, and the first four as they were");
     assert_eq!(failed(&all[4..]), [] as [&str; 0]);

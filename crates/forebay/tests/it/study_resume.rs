@@ -57,7 +57,7 @@ fn a_stopped_study_drops_the_cell_at_work_and_says_how_to_go_on() {
     assert_eq!(done.code, Some(1), "{done:?}");
     let n_done = cells(&dir, "out").len();
     assert!((1..4).contains(&n_done), "{n_done} cells");
-    assert!(done.stdout.starts_with(&format!("tiny (quick): {n_done} of 4 cells done, 0 failed; ")), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("\ntiny (quick): {n_done} of 4 cells done, 0 failed; ")), "{}", done.stdout);
     let how = "forebay: stopped; to go on: forebay study run tiny.toml --scale quick --out out --resume\n";
     assert!(done.stderr.ends_with(how), "{}", done.stderr);
     let done = dir.run("study run tiny.toml --scale quick --out out --resume");
@@ -84,7 +84,7 @@ fn a_study_stopped_while_its_data_is_made_goes_on_with_that() {
     running.signal(libc::SIGINT);
     let done = running.finish();
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stdout.starts_with("tiny (quick): 0 of 4 cells done, 0 failed; "), "{}", done.stdout);
+    assert!(done.stdout.contains("\ntiny (quick): 0 of 4 cells done, 0 failed; "), "{}", done.stdout);
     assert!(!dir.path("out/data/caltech101-600-seed0/list.txt").exists(), "it was not finished");
     assert_eq!(dir.run(&format!("{RUN} --resume")).code, Some(0));
     assert_eq!(cells(&dir, "out").len(), 4);
@@ -132,7 +132,7 @@ fn a_study_that_is_complete_has_nothing_left_to_run() {
     let before = dir.read("out/record.jsonl");
     let done = dir.run(&format!("{RUN} --resume"));
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
-    assert!(done.stdout.starts_with("tiny (quick): 4 of 4 cells done, 0 failed; "), "{}", done.stdout);
+    assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{}", done.stdout);
     assert_eq!(dir.read("out/record.jsonl"), before);
 }
 
@@ -162,7 +162,8 @@ fn a_disk_that_fills_up_stops_the_study_and_room_lets_it_go_on() {
         $forebay study run tiny.toml --out small/run --resume; echo status $?
         cp small/run/record.jsonl record.jsonl";
     let Some(done) = with_mount(&dir, "mount -t tmpfs -o size=1m none small", script) else { return };
-    assert!(done.stdout.starts_with("status 2\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{done:?}");
+    assert!(done.stdout.starts_with("status 2\n"), "{done:?}");
+    assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{done:?}");
     assert!(done.stdout.ends_with("status 0\n"), "{done:?}");
     let said = "forebay: cannot append to small/run/record.jsonl: No space left on device (os error 28)\n\
                 hint: make room, and go on with --resume\n";

@@ -1,6 +1,6 @@
 //! `forebay data verify`: sound data is met with 0, bad data with 1 and a name for each.
 
-use crate::dir::Dir;
+use crate::dir::{Dir, found};
 
 #[test]
 fn sound_files_are_counted() {
@@ -37,8 +37,9 @@ fn json_goes_to_a_file_beside_the_text_and_to_stdout_alone() {
     let text = dir.missed("data verify set").stdout;
     assert_eq!(dir.missed("data verify set --json found.json").stdout, text);
     let stdout = dir.missed("data verify set --json -").stdout;
-    assert_eq!(stdout.as_bytes(), dir.read("found.json"), "stdout holds the JSON and nothing else");
-    let found = dir.json("found.json");
+    let kept = String::from_utf8(dir.read("found.json")).unwrap();
+    assert_eq!(found(&stdout), found(&kept), "stdout holds the JSON and nothing else");
+    let found = found(&kept);
     assert_eq!((&found["n_good"], &found["n_bad"]), (&23.into(), &1.into()));
     assert_eq!(found["bad"][0]["path"], "set/class_004/class_004_000004.jpg");
     assert_eq!(found["bad"][0]["reason"], "empty file");
