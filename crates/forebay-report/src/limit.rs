@@ -33,7 +33,7 @@ impl Limit {
         match self {
             Self::Storage => "storage",
             Self::Decoding => "decoding",
-            Self::Both => "storage and decoding",
+            Self::Both => "storage, decoding",
             Self::Processor => "the processor",
             Self::Memory => "memory (warm)",
             Self::Unknown => "",
