@@ -86,6 +86,8 @@ fn keep_full(
             // SAFETY: the slot's memory is its own until its completion, and this function returns only after the last.
             unsafe { ring.submission().push(&entry) }.expect("the ring has an entry a slot");
             in_flight += 1;
+            // At once, as fio does: a slot that waits for others to be handed over with it is one less in flight.
+            hand_over(ring)?;
         }
         if in_flight == 0 {
             return outcome;
@@ -117,6 +119,15 @@ fn entry(file: &File, slots: &mut Slots, slot: usize, request: Request, directio
     };
     slots.starts[slot] = (Instant::now(), request);
     entry.user_data(slot as u64)
+}
+
+/// Hands over what was pushed.
+fn hand_over(ring: &IoUring) -> io::Result<()> {
+    match ring.submit() {
+        // What could not be taken now is taken by the wait that follows.
+        Err(error) if [libc::EINTR, libc::EBUSY, libc::EAGAIN].contains(&error.raw_os_error().unwrap_or(0)) => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 /// Hands over what was pushed and waits until something is done. A signal that comes meanwhile is no reason to leave:
