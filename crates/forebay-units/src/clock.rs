@@ -12,6 +12,13 @@ pub trait Clock: Send + Sync {
 
     /// Blocks the calling thread until the clock shows `deadline_ns`.
     fn sleep_until_ns(&self, deadline_ns: u64);
+
+    /// As `sleep_until_ns`, but the thread keeps its core busy.
+    fn spin_until_ns(&self, deadline_ns: u64) {
+        while self.now_ns() < deadline_ns {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// The machine's monotonic clock.
@@ -59,6 +66,10 @@ impl Clock for ManualClock {
 
     fn sleep_until_ns(&self, deadline_ns: u64) {
         self.now_ns.fetch_max(deadline_ns, Ordering::SeqCst);
+    }
+
+    fn spin_until_ns(&self, deadline_ns: u64) {
+        self.sleep_until_ns(deadline_ns);
     }
 }
 
