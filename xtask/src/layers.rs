@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-format", &["jpeg"]),
     ("forebay-record", &["units"]),
     ("forebay-observe", &["units", "record"]),
+    ("forebay-train", &["units"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record"]),
     ("forebay-bench", &["units", "storage", "format", "pipeline", "dataset", "record", "observe"]),

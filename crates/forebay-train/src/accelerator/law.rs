@@ -1,0 +1,67 @@
+//! How long the steps of an emulated accelerator take.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::rng::Rng;
+
+/// The grain of Poisson-distributed times.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A law of step times. No draw is negative: the normal law is drawn anew until it is not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Law {
+    /// Always the same.
+    Constant(Duration),
+    /// Evenly between the two.
+    Uniform(Duration, Duration),
+    /// A bell around the mean, with a standard deviation.
+    Normal(Duration, Duration),
+    /// Memoryless, with a mean.
+    Exponential(Duration),
+    /// The sum of `shape` exponential times of mean `scale`.
+    Gamma(f64, Duration),
+    /// A whole number of milliseconds, Poisson-distributed with a mean.
+    Poisson(Duration),
+}
+
+impl Law {
+    /// The mean of the steps. Of the normal law, that before negative draws are left out.
+    pub fn mean(&self) -> Duration {
+        match self {
+            Self::Constant(mean) | Self::Normal(mean, _) | Self::Exponential(mean) | Self::Poisson(mean) => *mean,
+            Self::Uniform(from, to) => (*from + *to) / 2,
+            Self::Gamma(shape, scale) => scale.mul_f64(*shape),
+        }
+    }
+
+    pub(super) fn draw(&self, rng: &mut Rng) -> Duration {
+        match self {
+            Self::Constant(time) => *time,
+            Self::Uniform(from, to) => *from + (*to - *from).mul_f64(rng.unit()),
+            Self::Normal(mean, deviation) => loop {
+                let seconds = mean.as_secs_f64() + deviation.as_secs_f64() * rng.normal();
+                if seconds >= 0.0 {
+                    break Duration::from_secs_f64(seconds);
+                }
+            },
+            Self::Exponential(mean) => mean.mul_f64(rng.exponential()),
+            Self::Gamma(shape, scale) => scale.mul_f64(rng.gamma(*shape)),
+            Self::Poisson(mean) => TICK * rng.poisson(mean.as_secs_f64() / TICK.as_secs_f64()) as u32,
+        }
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(time) => write!(f, "{time:?}"),
+            Self::Uniform(from, to) => write!(f, "uniform({from:?},{to:?})"),
+            Self::Normal(mean, deviation) => write!(f, "normal({mean:?},{deviation:?})"),
+            Self::Exponential(mean) => write!(f, "exponential({mean:?})"),
+            Self::Gamma(shape, scale) => write!(f, "gamma({shape},{scale:?})"),
+            Self::Poisson(mean) => write!(f, "poisson({mean:?})"),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! An accelerator that is not there: it takes the time of one.
+//!
+//! A step lasts as long as its law says, on the clock it is given. What is reported is what the clock showed, never what was
+//! asked for: a machine that wakes late makes longer steps, and the record must say so.
+
+mod law;
+mod parse;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_units::Clock;
+
+pub use law::Law;
+
+use crate::rng::Rng;
+
+/// What the thread does while the accelerator "computes".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// It sleeps, as a host that waits for a device: other threads have its core.
+    Sleeping,
+    /// It keeps its core busy, as a host that computes itself.
+    Busy,
+}
+
+/// What is emulated: how long a step takes, and what the host does meanwhile.
+///
+/// Written `emulated:LAW` or `emulated:LAW,busy`, where LAW is a duration or one of `uniform(FROM,TO)`, `normal(MEAN,DEVIATION)`,
+/// `exponential(MEAN)`, `gamma(SHAPE,SCALE)`, `poisson(MEAN)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Emulation {
+    /// How long a step takes.
+    pub law: Law,
+    /// What the thread does meanwhile.
+    pub manner: Manner,
+}
+
+/// One step of an emulated accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmulatedStep {
+    /// What the law drew.
+    pub drawn: Duration,
+    /// What the clock showed.
+    pub taken: Duration,
+}
+
+/// An accelerator that only takes time.
+pub struct EmulatedAccelerator {
+    emulation: Emulation,
+    rng: Rng,
+    clock: Arc<dyn Clock>,
+}
+
+impl EmulatedAccelerator {
+    /// Draws its steps from `seed` and spends them on `clock`.
+    pub fn new(emulation: Emulation, seed: u64, clock: Arc<dyn Clock>) -> Self {
+        // A stream of its own, away from those that weights are drawn from.
+        Self { emulation, rng: Rng::new(seed, u64::MAX), clock }
+    }
+
+    /// Takes a step's time.
+    pub fn step(&mut self) -> EmulatedStep {
+        let drawn = self.emulation.law.draw(&mut self.rng);
+        let begin = self.clock.now_ns();
+        let deadline = begin + drawn.as_nanos() as u64;
+        match self.emulation.manner {
+            Manner::Sleeping => self.clock.sleep_until_ns(deadline),
+            Manner::Busy => self.clock.spin_until_ns(deadline),
+        }
+        EmulatedStep { drawn, taken: Duration::from_nanos(self.clock.now_ns() - begin) }
+    }
+}

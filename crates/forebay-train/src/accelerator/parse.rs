@@ -1,0 +1,71 @@
+//! `emulated:224ms`, `emulated:normal(224ms,20ms),busy` and back.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use forebay_units::parse_duration;
+
+use super::{Emulation, Law, Manner};
+use crate::error::Error;
+
+/// What a law may be, for error messages.
+const LAWS: &str =
+    "a duration, uniform(FROM,TO), normal(MEAN,DEVIATION), exponential(MEAN), gamma(SHAPE,SCALE) or poisson(MEAN)";
+/// Longer steps are a slip of the pen.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+impl FromStr for Emulation {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::Accelerator { text: text.to_owned(), reason };
+        let rest =
+            text.strip_prefix("emulated:").ok_or_else(|| wrong("it must begin with \"emulated:\"".to_owned()))?;
+        let (law, manner) = match rest.rsplit_once(',') {
+            Some((law, "busy")) => (law, Manner::Busy),
+            _ => (rest, Manner::Sleeping),
+        };
+        Ok(Self { law: parse_law(law.trim()).map_err(wrong)?, manner })
+    }
+}
+
+impl fmt::Display for Emulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let manner = if self.manner == Manner::Busy { ",busy" } else { "" };
+        write!(f, "emulated:{}{manner}", self.law)
+    }
+}
+
+fn parse_law(text: &str) -> Result<Law, String> {
+    let Some((name, arguments)) = text.split_once('(') else {
+        return Ok(Law::Constant(duration(text).map_err(|error| format!("{error}; it may be {LAWS}"))?));
+    };
+    let arguments = arguments.strip_suffix(')').ok_or("the bracket is not closed")?;
+    let arguments: Vec<&str> = arguments.split(',').map(str::trim).collect();
+    match (name.trim(), arguments.as_slice()) {
+        ("uniform", [from, to]) => {
+            let (from, to) = (duration(from)?, duration(to)?);
+            if from > to { Err(format!("{from:?} is more than {to:?}")) } else { Ok(Law::Uniform(from, to)) }
+        }
+        ("normal", [mean, deviation]) => Ok(Law::Normal(duration(mean)?, duration(deviation)?)),
+        ("exponential", [mean]) => Ok(Law::Exponential(duration(mean)?)),
+        ("gamma", [shape, scale]) => Ok(Law::Gamma(positive(shape)?, duration(scale)?)),
+        ("poisson", [mean]) => Ok(Law::Poisson(duration(mean)?)),
+        ("uniform" | "normal" | "gamma", _) => {
+            Err(format!("{} takes two values, not {}", name.trim(), arguments.len()))
+        }
+        ("exponential" | "poisson", _) => Err(format!("{} takes one value, not {}", name.trim(), arguments.len())),
+        (name, _) => Err(format!("there is no law \"{name}\"; it may be {LAWS}")),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration = parse_duration(text).map_err(|error| error.to_string())?;
+    if duration > LONGEST { Err(format!("{text} is longer than a day")) } else { Ok(duration) }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 1e6);
+    number.ok_or_else(|| format!("\"{text}\" is not a positive number"))
+}

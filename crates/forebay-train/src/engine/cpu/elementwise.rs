@@ -1,0 +1,116 @@
+//! Operations that treat every value by itself.
+
+use rayon::prelude::*;
+
+use super::threads::{CHUNK, Threads};
+use crate::engine::Normalize;
+use crate::rng::bits_at;
+
+pub(super) fn relu_forward(threads: &Threads, x: &[f32], y: &mut [f32]) {
+    map(threads, x, y, |x| x.max(0.0));
+}
+
+pub(super) fn relu_backward(threads: &Threads, y: &[f32], dy: &[f32], dx: &mut [f32]) {
+    threads.pieces(dx, CHUNK, |i, dx| {
+        let (y, dy) = (&y[i * CHUNK..][..dx.len()], &dy[i * CHUNK..][..dx.len()]);
+        for ((dx, y), dy) in dx.iter_mut().zip(y).zip(dy) {
+            *dx = if *y > 0.0 { *dy } else { 0.0 };
+        }
+    });
+}
+
+/// Masks dy where y is not positive, and sums its rows into `bias` where there is one.
+pub(super) fn bias_relu_backward(
+    threads: &Threads,
+    y: &[f32],
+    dy: &mut [f32],
+    columns: usize,
+    relu: bool,
+    bias: Option<&mut [f32]>,
+) {
+    let len = CHUNK.div_ceil(columns) * columns;
+    let wants_sums = bias.is_some();
+    let sums: Vec<Vec<f32>> = threads.run(|| {
+        let tasks = dy.par_chunks_mut(len).enumerate().with_max_len(1);
+        tasks.map(|(i, dy)| mask_and_sum(&y[i * len..][..dy.len()], dy, columns, relu, wants_sums)).collect()
+    });
+    if let Some(bias) = bias {
+        bias.copy_from_slice(&sums[0]);
+        for sum in &sums[1..] {
+            bias.iter_mut().zip(sum).for_each(|(total, value)| *total += value);
+        }
+    }
+}
+
+fn mask_and_sum(y: &[f32], dy: &mut [f32], columns: usize, relu: bool, wants_sums: bool) -> Vec<f32> {
+    if relu {
+        for (dy, y) in dy.iter_mut().zip(y) {
+            *dy = if *y > 0.0 { *dy } else { 0.0 };
+        }
+    }
+    let mut sum = vec![0.0; if wants_sums { columns } else { 0 }];
+    if wants_sums {
+        for row in dy.chunks_exact(columns) {
+            sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+    }
+    sum
+}
+
+pub(super) fn dropout(threads: &Threads, x: &[f32], y: &mut [f32], rate: f32, key: u64) {
+    let (limit, factor) = (keep_limit(rate), 1.0 / (1.0 - rate));
+    threads.pieces(y, CHUNK, |i, y| {
+        let first = i * CHUNK;
+        for (k, (y, x)) in y.iter_mut().zip(&x[first..]).enumerate() {
+            let keep = bits_at(key, (first + k) as u64) >> 32 >= limit;
+            *y = if keep { *x * factor } else { 0.0 };
+        }
+    });
+}
+
+/// A value is kept when the upper 32 bits of its random number reach this.
+pub(super) fn keep_limit(rate: f32) -> u64 {
+    (f64::from(rate) * 4_294_967_296.0) as u64
+}
+
+pub(super) fn add(threads: &Threads, a: &[f32], b: &[f32], y: &mut [f32], relu: bool) {
+    let floor = if relu { 0.0 } else { f32::NEG_INFINITY };
+    threads.pieces(y, CHUNK, |i, y| {
+        let (a, b) = (&a[i * CHUNK..][..y.len()], &b[i * CHUNK..][..y.len()]);
+        for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
+            *y = (a + b).max(floor);
+        }
+    });
+}
+
+pub(super) fn accumulate(threads: &Threads, x: &[f32], y: &mut [f32]) {
+    threads.pieces(y, CHUNK, |i, y| {
+        let x = &x[i * CHUNK..][..y.len()];
+        y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
+    });
+}
+
+pub(super) fn copy(threads: &Threads, x: &[f32], y: &mut [f32]) {
+    map(threads, x, y, |x| x);
+}
+
+/// Pixels scaled and shifted by channel.
+pub(super) fn normalize(threads: &Threads, x: &[f32], y: &mut [f32], by: &Normalize) {
+    let channels = by.scale.len();
+    let len = CHUNK.div_ceil(channels) * channels;
+    threads.pieces(y, len, |i, y| {
+        let x = &x[i * len..][..y.len()];
+        for (y, x) in y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
+            for (c, (y, x)) in y.iter_mut().zip(x).enumerate() {
+                *y = x * by.scale[c] + by.shift[c];
+            }
+        }
+    });
+}
+
+fn map(threads: &Threads, x: &[f32], y: &mut [f32], f: impl Fn(f32) -> f32 + Sync + Send) {
+    threads.pieces(y, CHUNK, |i, y| {
+        let x = &x[i * CHUNK..][..y.len()];
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = f(*x));
+    });
+}

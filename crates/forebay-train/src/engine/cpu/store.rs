@@ -1,0 +1,124 @@
+//! Parameters side by side in memory, so that an update is one sweep.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::memory::Memory;
+use super::threads::{CHUNK, Threads};
+use crate::engine::{Part, Slot, SlotId, SlotKind};
+use crate::optimizer::Rule;
+
+/// Slots begin at multiples of a cache line.
+const ALIGN: usize = 16;
+
+/// All parameters and statistics of a network.
+pub struct Store {
+    places: Vec<Place>,
+    values: Memory,
+    gradients: Memory,
+    /// Empty until an optimiser or a loaded state needs them.
+    first: Memory,
+    second: Memory,
+    statistics: Memory,
+}
+
+struct Place {
+    range: Range<usize>,
+    is_statistic: bool,
+}
+
+impl Store {
+    pub(super) fn new(slots: Vec<Slot>) -> Self {
+        let mut places = Vec::with_capacity(slots.len());
+        let mut ends = [0, 0];
+        for slot in &slots {
+            let is_statistic = slot.kind == SlotKind::Statistic;
+            let end = &mut ends[usize::from(is_statistic)];
+            let range = *end..*end + slot.values.len();
+            *end = range.end.next_multiple_of(ALIGN);
+            places.push(Place { range, is_statistic });
+        }
+        let [n_values, n_statistics] = ends;
+        let (values, gradients) = (Memory::zeroed(n_values), Memory::zeroed(n_values));
+        let (first, second, statistics) = (Memory::zeroed(0), Memory::zeroed(0), Memory::zeroed(n_statistics));
+        let mut store = Self { places, values, gradients, first, second, statistics };
+        for (i, slot) in slots.into_iter().enumerate() {
+            store.part_mut(SlotId(i), Part::Value).copy_from_slice(&slot.values);
+        }
+        store
+    }
+
+    /// A slot's values; empty where a moment was never needed.
+    pub(super) fn part(&self, slot: SlotId, part: Part) -> &[f32] {
+        let place = &self.places[slot.0];
+        let memory = match part {
+            Part::Value if place.is_statistic => &self.statistics,
+            Part::Value => &self.values,
+            Part::Gradient => &self.gradients,
+            Part::FirstMoment => &self.first,
+            Part::SecondMoment => &self.second,
+        };
+        memory.get(place.range.clone()).unwrap_or(&[])
+    }
+
+    pub(super) fn part_mut(&mut self, slot: SlotId, part: Part) -> &mut [f32] {
+        let n_values = self.values.len();
+        let place = &self.places[slot.0];
+        let memory = match part {
+            Part::Value if place.is_statistic => &mut self.statistics,
+            Part::Value => &mut self.values,
+            Part::Gradient => &mut self.gradients,
+            Part::FirstMoment => ready(&mut self.first, n_values),
+            Part::SecondMoment => ready(&mut self.second, n_values),
+        };
+        &mut memory[place.range.clone()]
+    }
+
+    /// Two slots' values to change at once.
+    pub(super) fn values_mut(&mut self, a: SlotId, b: SlotId, part: Part) -> (&mut [f32], &mut [f32]) {
+        let (from, to) = (self.places[a.0].range.clone(), self.places[b.0].range.clone());
+        assert!(from.end <= to.start, "slots of a layer follow each other");
+        let memory = match part {
+            Part::Gradient => &mut self.gradients,
+            _ => &mut self.statistics,
+        };
+        let (left, right) = memory.split_at_mut(to.start);
+        (&mut left[from], &mut right[..to.end - to.start])
+    }
+
+    pub(super) fn update(&mut self, threads: &Threads, rule: &Rule) {
+        let n = self.values.len();
+        let (values, gradients) = (&mut self.values, &self.gradients);
+        match rule {
+            Rule::Adam(rule) => threads.run(|| {
+                let moments = ready(&mut self.first, n)
+                    .par_chunks_mut(CHUNK)
+                    .zip(ready(&mut self.second, n).par_chunks_mut(CHUNK));
+                let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(moments);
+                chunks.for_each(|((values, gradients), (first, second))| {
+                    for (((v, g), m), s) in values.iter_mut().zip(gradients).zip(first).zip(second) {
+                        rule.apply(v, *g, m, s);
+                    }
+                });
+            }),
+            Rule::Sgd(rule) => threads.run(|| {
+                let velocities = ready(&mut self.first, n).par_chunks_mut(CHUNK);
+                let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(velocities);
+                chunks.for_each(|((values, gradients), velocities)| {
+                    for ((v, g), velocity) in values.iter_mut().zip(gradients).zip(velocities) {
+                        rule.apply(v, *g, velocity);
+                    }
+                });
+            }),
+        }
+    }
+}
+
+/// A moment, zeroed when it is first needed.
+fn ready(memory: &mut Memory, len: usize) -> &mut Memory {
+    if memory.len() != len {
+        *memory = Memory::zeroed(len);
+    }
+    memory
+}

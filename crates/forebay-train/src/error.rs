@@ -1,0 +1,79 @@
+//! What can go wrong while a network is built or run.
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A layer cannot take what the one before it gives.
+    #[error("layer {layer}: {reason}")]
+    Shape {
+        /// The layer's name in the model.
+        layer: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A slice of the wrong length was handed in.
+    #[error("{what}: expected {expected} values, found {found}")]
+    Length {
+        /// What the slice is.
+        what: String,
+        /// How many values it should have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// A label is no class of the network.
+    #[error("label {label} of sample {sample} is not a class: the network has {n_classes}")]
+    Label {
+        /// The sample's place in the batch.
+        sample: usize,
+        /// What it is labelled with.
+        label: i64,
+        /// How many classes there are.
+        n_classes: usize,
+    },
+    /// There is no model of this name.
+    #[error("there is no model \"{name}\"; there are {known}")]
+    UnknownModel {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A saved state is not one of this network.
+    #[error("the state does not fit: {0}")]
+    State(String),
+    /// An accelerator's description cannot be read.
+    #[error("\"{text}\" is not an accelerator: {reason}")]
+    Accelerator {
+        /// What was given.
+        text: String,
+        /// Why it is not one.
+        reason: String,
+    },
+    /// The engine's threads could not be started.
+    #[error("cannot start {threads} threads for training")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// Why not.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// A step was asked for with no batch staged, or a batch staged with no place left.
+    #[error("{0}")]
+    Order(&'static str),
+}
+
+/// What operations of this crate give.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn shape(layer: &str, reason: impl Into<String>) -> Self {
+        Self::Shape { layer: layer.to_owned(), reason: reason.into() }
+    }
+
+    /// An error unless a slice has the length it should have.
+    pub(crate) fn check_length(what: &str, expected: usize, found: usize) -> Result<()> {
+        if expected == found { Ok(()) } else { Err(Self::Length { what: what.to_owned(), expected, found }) }
+    }
+}

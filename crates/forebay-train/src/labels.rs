@@ -1,0 +1,34 @@
+//! What the samples of a batch are.
+
+use crate::error::{Error, Result};
+
+/// The labels of a batch.
+#[derive(Debug, Clone, Copy)]
+pub enum Labels<'a> {
+    /// The number of each sample's class.
+    Index(&'a [i64]),
+    /// One row a sample, one value a class: how much of it the sample is.
+    OneHot(&'a [f32]),
+}
+
+impl Labels<'_> {
+    /// One row of shares a sample.
+    pub(crate) fn targets(self, n_samples: usize, n_classes: usize) -> Result<Vec<f32>> {
+        match self {
+            Self::OneHot(rows) => {
+                Error::check_length("one-hot labels", n_samples * n_classes, rows.len())?;
+                Ok(rows.to_vec())
+            }
+            Self::Index(labels) => {
+                Error::check_length("labels", n_samples, labels.len())?;
+                let mut rows = vec![0.0; n_samples * n_classes];
+                for (sample, label) in labels.iter().enumerate() {
+                    let class = usize::try_from(*label).ok().filter(|class| *class < n_classes);
+                    let class = class.ok_or(Error::Label { sample, label: *label, n_classes })?;
+                    rows[sample * n_classes + class] = 1.0;
+                }
+                Ok(rows)
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! From a list of layers to planned operations with their slots.
+
+use super::{Describe, Layer, Node, Sequence, Site};
+use crate::engine::{Engine, Slot, SlotId, SlotKind};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// What a slot is called and how its values are arranged.
+#[derive(Debug, Clone)]
+pub(crate) struct SlotName {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) is_statistic: bool,
+}
+
+/// Collects slots while it plans layers.
+pub(crate) struct Builder<'a, E: Engine> {
+    pub(crate) engine: &'a E,
+    pub(crate) batch: usize,
+    pub(crate) seed: u64,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) names: Vec<SlotName>,
+    pub(crate) n_dropouts: u64,
+}
+
+impl<'a, E: Engine> Builder<'a, E> {
+    pub(crate) fn new(engine: &'a E, batch: usize, seed: u64) -> Self {
+        Self { engine, batch, seed, slots: Vec::new(), names: Vec::new(), n_dropouts: 0 }
+    }
+
+    /// Plans layers one after the other; ReLUs go into the layers before them where they can.
+    pub(crate) fn sequence(&mut self, nodes: &[Node], input: Shape) -> Result<Sequence<E>> {
+        let mut sequence = Sequence::new();
+        let mut shape = input;
+        let mut nodes = nodes.iter().peekable();
+        while let Some(node) = nodes.next() {
+            let mut layer = node.layer.clone();
+            if nodes.peek().is_some_and(|next| matches!(next.layer, Layer::Relu(_))) && layer.take_relu() {
+                nodes.next();
+            }
+            let output = step(node, shape)?;
+            let slots = self.declare(node, &layer, shape);
+            let operation = layer.build(Site { builder: self, slots: &slots, input: shape, output })?;
+            sequence.push(self.engine, operation, self.batch * output.len())?;
+            shape = output;
+        }
+        Ok(sequence)
+    }
+
+    fn declare(&mut self, node: &Node, layer: &Layer, input: Shape) -> Vec<SlotId> {
+        let mut ids = Vec::new();
+        for parameter in layer.parameters(input) {
+            let id = self.slots.len();
+            let values = parameter.init.values(parameter.len(), parameter.fan, self.seed, id as u64);
+            self.slots.push(Slot { kind: parameter.kind, values });
+            self.names.push(SlotName {
+                name: format!("{}.{}", node.name, parameter.name),
+                shape: parameter.shape,
+                is_statistic: parameter.kind == SlotKind::Statistic,
+            });
+            ids.push(SlotId(id));
+        }
+        ids
+    }
+}
+
+/// The shape after all layers.
+pub(crate) fn output_shape(nodes: &[Node], input: Shape) -> Result<Shape> {
+    nodes.iter().try_fold(input, |shape, node| step(node, shape))
+}
+
+/// How many values the layers learn; statistics are not among them.
+pub(crate) fn count_parameters(nodes: &[Node], input: Shape) -> Result<usize> {
+    let mut shape = input;
+    let mut total = 0;
+    for node in nodes {
+        let own = node.layer.parameters(shape);
+        total += own.iter().filter(|p| p.kind != SlotKind::Statistic).map(super::Parameter::len).sum::<usize>();
+        for branch in node.layer.branches() {
+            total += count_parameters(branch, shape)?;
+        }
+        shape = step(node, shape)?;
+    }
+    Ok(total)
+}
+
+/// The shape after one layer. Its branches are looked at first, so that the error names the layer that does not fit.
+fn step(node: &Node, input: Shape) -> Result<Shape> {
+    for branch in node.layer.branches() {
+        output_shape(branch, input)?;
+    }
+    let output = node.layer.output(input).map_err(|reason| Error::shape(&node.name, reason))?;
+    if output.is_empty() {
+        return Err(Error::shape(&node.name, format!("nothing is left of {input}")));
+    }
+    Ok(output)
+}

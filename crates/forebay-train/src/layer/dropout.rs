@@ -1,0 +1,71 @@
+//! Dropout (Srivastava et al., 2014).
+
+use super::{Describe, Operation, Run, Site};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::rng::key;
+use crate::shape::Shape;
+
+/// Sets a share of the values to 0 in training and scales the others up; otherwise hands them on.
+///
+/// Which values go is a function of seed, layer, step and place, so nothing is kept for the backward pass.
+#[derive(Debug, Clone)]
+pub struct Dropout {
+    rate: f32,
+}
+
+impl Dropout {
+    /// Drops this share of the values, at least 0 and below 1.
+    pub fn new(rate: f32) -> Self {
+        Self { rate }
+    }
+}
+
+impl Describe for Dropout {
+    fn output(&self, input: Shape) -> Result<Shape, String> {
+        if !(0.0..1.0).contains(&self.rate) {
+            return Err(format!("a rate of {} is not at least 0 and below 1", self.rate));
+        }
+        Ok(input)
+    }
+
+    fn build<E: Engine>(&self, site: Site<'_, '_, E>) -> Result<Box<dyn Operation<E>>> {
+        site.builder.n_dropouts += 1;
+        // Streams beyond those that weights are drawn from.
+        let stream = key(site.builder.seed, (1 << 32) + site.builder.n_dropouts);
+        Ok(Box::new(Planned { rate: self.rate, len: site.builder.batch * site.input.len(), stream, last: None }))
+    }
+}
+
+struct Planned {
+    rate: f32,
+    len: usize,
+    stream: u64,
+    /// The key of the last forward pass; `None` where nothing was dropped.
+    last: Option<u64>,
+}
+
+impl<E: Engine> Operation<E> for Planned {
+    fn forward(&mut self, run: &mut Run<'_, E>, x: &E::Tensor, y: &mut E::Tensor) -> Result<()> {
+        self.last = run.training.then(|| key(self.stream, run.step));
+        match self.last {
+            Some(key) => run.engine.dropout(x, y, self.len, self.rate, key),
+            None => run.engine.copy(x, y, self.len),
+        }
+    }
+
+    fn backward(
+        &mut self,
+        run: &mut Run<'_, E>,
+        _x: &E::Tensor,
+        _y: &E::Tensor,
+        dy: &mut E::Tensor,
+        dx: Option<&mut E::Tensor>,
+    ) -> Result<()> {
+        match (dx, self.last) {
+            (Some(dx), Some(key)) => run.engine.dropout(dy, dx, self.len, self.rate, key),
+            (Some(dx), None) => run.engine.copy(dy, dx, self.len),
+            (None, _) => Ok(()),
+        }
+    }
+}

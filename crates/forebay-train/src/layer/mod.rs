@@ -1,0 +1,173 @@
+//! The layers that models are described with: one file each, and one line in the table below.
+//!
+//! A layer here is a description: what shape it gives, which parameters it has, and how to build the *operation* that an
+//! engine runs forward and backward. A ReLU that follows a layer which can take it along is fused into it.
+
+mod average_pool;
+mod batch_norm;
+mod build;
+mod conv;
+mod dropout;
+mod linear;
+mod max_pool;
+mod relu;
+mod residual;
+mod sequence;
+
+pub use average_pool::AveragePool;
+pub use batch_norm::BatchNorm;
+pub use conv::Conv;
+pub use dropout::Dropout;
+pub use linear::Linear;
+pub use max_pool::MaxPool;
+pub use relu::Relu;
+pub use residual::Residual;
+
+pub(crate) use build::{Builder, SlotName, count_parameters, output_shape};
+pub(crate) use sequence::{Run, Sequence, Spare};
+
+use crate::engine::{Engine, SlotId, SlotKind};
+use crate::error::Result;
+use crate::init::{Fan, Init};
+use crate::shape::Shape;
+
+/// Makes the enum of all layers and hands each call on to the layer's own file.
+macro_rules! table {
+    ($($name:ident),* $(,)?) => {
+        /// Any layer.
+        #[derive(Debug, Clone)]
+        #[non_exhaustive]
+        pub enum Layer {
+            $(#[doc = concat!("See [`", stringify!($name), "`](struct@", stringify!($name), ").")] $name($name)),*
+        }
+
+        $(impl From<$name> for Layer {
+            fn from(layer: $name) -> Self {
+                Self::$name(layer)
+            }
+        })*
+
+        impl Describe for Layer {
+            fn output(&self, input: Shape) -> Result<Shape, String> {
+                match self { $(Self::$name(layer) => layer.output(input)),* }
+            }
+
+            fn parameters(&self, input: Shape) -> Vec<Parameter> {
+                match self { $(Self::$name(layer) => layer.parameters(input)),* }
+            }
+
+            fn branches(&self) -> Vec<&[Node]> {
+                match self { $(Self::$name(layer) => layer.branches()),* }
+            }
+
+            fn take_relu(&mut self) -> bool {
+                match self { $(Self::$name(layer) => layer.take_relu()),* }
+            }
+
+            fn build<E: Engine>(&self, site: Site<'_, '_, E>) -> Result<Box<dyn Operation<E>>> {
+                match self { $(Self::$name(layer) => layer.build(site)),* }
+            }
+        }
+    };
+}
+
+table![Conv, Linear, Relu, MaxPool, AveragePool, BatchNorm, Dropout, Residual];
+
+/// A layer with its name in the model.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub(crate) name: String,
+    pub(crate) layer: Layer,
+}
+
+impl Node {
+    /// Names a layer. Its parameters are called `name.weight`, `name.bias` and so on.
+    pub fn new(name: impl Into<String>, layer: impl Into<Layer>) -> Self {
+        Self { name: name.into(), layer: layer.into() }
+    }
+}
+
+/// A parameter or statistic of a layer.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) kind: SlotKind,
+    pub(crate) init: Init,
+    pub(crate) fan: Fan,
+}
+
+impl Parameter {
+    /// One value a channel, all the same at first.
+    pub(crate) fn vector(name: &'static str, len: usize, value: f32, kind: SlotKind) -> Self {
+        Self { name, shape: vec![len], kind, init: Init::Constant(value), fan: Fan { fan_in: len, fan_out: len } }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// Where a layer is being built.
+pub(crate) struct Site<'a, 'b, E: Engine> {
+    pub(crate) builder: &'a mut Builder<'b, E>,
+    /// The layer's slots, in the order of its parameters.
+    pub(crate) slots: &'a [SlotId],
+    pub(crate) input: Shape,
+    pub(crate) output: Shape,
+}
+
+/// What each layer says about itself.
+pub(crate) trait Describe {
+    /// The shape it gives, or why it cannot take this input.
+    fn output(&self, input: Shape) -> Result<Shape, String>;
+
+    /// Its parameters and statistics.
+    fn parameters(&self, _input: Shape) -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    /// Layers within it, by branch; each branch takes the layer's input.
+    fn branches(&self) -> Vec<&[Node]> {
+        Vec::new()
+    }
+
+    /// Takes a ReLU that follows along, if it can.
+    fn take_relu(&mut self) -> bool {
+        false
+    }
+
+    /// Plans it on an engine.
+    fn build<E: Engine>(&self, site: Site<'_, '_, E>) -> Result<Box<dyn Operation<E>>>;
+}
+
+/// A layer planned on an engine.
+pub(crate) trait Operation<E: Engine>: Send {
+    /// Computes y of x.
+    fn forward(&mut self, run: &mut Run<'_, E>, x: &E::Tensor, y: &mut E::Tensor) -> Result<()>;
+
+    /// Computes the gradients of the parameters and, where wanted, of x. May spoil dy only if it says so.
+    fn backward(
+        &mut self,
+        run: &mut Run<'_, E>,
+        x: &E::Tensor,
+        y: &E::Tensor,
+        dy: &mut E::Tensor,
+        dx: Option<&mut E::Tensor>,
+    ) -> Result<()>;
+
+    /// Whether backward leaves something else in dy.
+    fn spoils_gradient(&self) -> bool {
+        false
+    }
+}
+
+/// How many windows fit along an axis, or why none does.
+fn windows(len: usize, kernel: usize, stride: usize, padding: usize) -> Result<usize, String> {
+    if kernel == 0 || stride == 0 {
+        return Err("kernel and stride must be at least 1".to_owned());
+    }
+    match (len + 2 * padding).checked_sub(kernel) {
+        Some(room) => Ok(room / stride + 1),
+        None => Err(format!("a kernel of {kernel} does not fit into {len} pixels with padding {padding}")),
+    }
+}

@@ -1,0 +1,221 @@
+//! A model being trained.
+//!
+//! A step has three parts, so that the next batch can be on its way while the device computes: [`stage`](Network::stage) sends
+//! a batch, [`start`](Network::start) begins a step on the oldest batch that was sent, [`finish`](Network::finish) waits for its loss.
+
+use std::collections::VecDeque;
+
+use crate::body::Body;
+use crate::engine::{Engine, Judgement, Normalize};
+use crate::error::{Error, Result};
+use crate::labels::Labels;
+use crate::model::Model;
+use crate::optimizer::Optimizer;
+use crate::shape::Shape;
+
+/// How a network is trained.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Samples a step.
+    pub batch: usize,
+    /// What weights and dropout are drawn from.
+    pub seed: u64,
+    /// How gradients change parameters.
+    pub optimizer: Optimizer,
+    /// What is done to pixels first; `None` takes them as they are.
+    pub normalize: Option<Normalize>,
+    /// Batches that can be on the device or on the way to it, at least 1.
+    pub places: usize,
+}
+
+impl Settings {
+    /// Adam with its usual constants on pixels as they are, one batch at a time.
+    pub fn new(batch: usize, seed: u64) -> Self {
+        Self { batch, seed, optimizer: Optimizer::Adam(crate::Adam::default()), normalize: None, places: 1 }
+    }
+}
+
+/// A model with its parameters, on an engine.
+pub struct Network<E: Engine> {
+    pub(crate) engine: E,
+    pub(crate) body: Body<E>,
+    pub(crate) optimizer: Optimizer,
+    pub(crate) n_steps: u64,
+    loss: E::Loss,
+    normalize: Normalize,
+    image: Shape,
+    n_classes: usize,
+    batch: usize,
+    free: Vec<E::Input>,
+    staged: VecDeque<E::Input>,
+    /// The place of batches that are only looked at; made when first needed.
+    visitor: Option<E::Input>,
+    is_running: bool,
+}
+
+impl<E: Engine> Network<E> {
+    /// Plans a model and draws its weights.
+    ///
+    /// # Errors
+    /// The model's layers do not fit each other, settings are out of range, or the device fails.
+    pub fn new(engine: E, model: &Model, settings: Settings) -> Result<Self> {
+        let (image, n_classes) = (model.input, model.n_classes()?);
+        let Settings { batch, seed, optimizer, normalize, places } = settings;
+        if batch == 0 || places == 0 {
+            return Err(Error::Order("a network needs a batch of at least one sample and at least one place for it"));
+        }
+        let normalize = normalize.unwrap_or_else(|| Normalize::identity(image.channels));
+        Error::check_length("the scale of pixels", image.channels, normalize.scale.len())?;
+        Error::check_length("the shift of pixels", image.channels, normalize.shift.len())?;
+        let body = Body::new(&engine, &model.layers, image, batch, seed)?;
+        let loss = engine.loss(batch, n_classes)?;
+        let free = (0..places).map(|_| engine.input(batch, image, n_classes)).collect::<Result<_>>()?;
+        let staged = VecDeque::with_capacity(places);
+        Ok(Self {
+            engine,
+            body,
+            optimizer,
+            n_steps: 0,
+            loss,
+            normalize,
+            image,
+            n_classes,
+            batch,
+            free,
+            staged,
+            visitor: None,
+            is_running: false,
+        })
+    }
+
+    /// One step: the loss of the batch before its gradients changed the parameters.
+    ///
+    /// # Errors
+    /// The batch has the wrong size or labels, other batches are staged, or the device fails.
+    pub fn step(&mut self, images: &[f32], labels: Labels<'_>) -> Result<f32> {
+        if !self.staged.is_empty() {
+            return Err(Error::Order("a whole step was asked for while another batch is staged"));
+        }
+        self.stage(images, labels)?;
+        self.start()?;
+        self.finish()
+    }
+
+    /// Sends a batch towards the device: pixels as NHWC floats.
+    ///
+    /// # Errors
+    /// No place is free, the batch has the wrong size or labels, or the device fails.
+    pub fn stage(&mut self, images: &[f32], labels: Labels<'_>) -> Result<()> {
+        Error::check_length("the images of a step", self.batch * self.image.len(), images.len())?;
+        let targets = labels.targets(self.batch, self.n_classes)?;
+        let mut input = self.free.pop().ok_or(Error::Order("no place is free for another batch"))?;
+        let sent = self.engine.stage(&mut input, images, &targets, &self.normalize);
+        self.staged.push_back(input);
+        sent
+    }
+
+    /// How many batches can still be staged.
+    pub fn n_free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Begins a step on the oldest staged batch. May return before it is done.
+    ///
+    /// # Errors
+    /// None is staged, the last step was not finished, or the device fails.
+    pub fn start(&mut self) -> Result<()> {
+        if self.is_running {
+            return Err(Error::Order("a step was started before the last one was finished"));
+        }
+        let mut input = self.staged.pop_front().ok_or(Error::Order("a step was started and no batch is staged"))?;
+        self.n_steps += 1;
+        let x = self.engine.images(&input)?;
+        self.body.forward(&self.engine, x, true, self.n_steps)?;
+        let mut gradient = self.body.spare.take(&self.engine, self.batch * self.n_classes)?;
+        let logits = self.body.sequence.output();
+        self.engine.loss_forward(&mut self.loss, logits, &input, self.batch, Some(&mut gradient.1))?;
+        self.body.backward(&self.engine, x, &mut gradient.1, None, self.n_steps)?;
+        self.body.spare.give(gradient);
+        self.engine.update(&mut self.body.store, &self.optimizer.rule(self.n_steps))?;
+        self.engine.release(&mut input)?;
+        self.free.push(input);
+        self.is_running = true;
+        Ok(())
+    }
+
+    /// Waits for the step that was started, and gives its loss.
+    ///
+    /// # Errors
+    /// None was started, or the device fails.
+    pub fn finish(&mut self) -> Result<f32> {
+        if !std::mem::take(&mut self.is_running) {
+            return Err(Error::Order("a step was finished that was not started"));
+        }
+        Ok(self.engine.judgement(&self.loss)?.loss)
+    }
+
+    /// Loss and hits on samples that nothing is learnt from: at most a batch of them.
+    ///
+    /// # Errors
+    /// More samples than a batch, wrong labels, a step not finished, or the device fails.
+    pub fn evaluate(&mut self, images: &[f32], labels: Labels<'_>) -> Result<Judgement> {
+        let n = self.n_samples(images)?;
+        let targets = labels.targets(n, self.n_classes)?;
+        self.look(images, &targets)?;
+        let input = self.visitor.as_ref().expect("looking makes the place");
+        self.engine.loss_forward(&mut self.loss, self.body.sequence.output(), input, n, None)?;
+        self.engine.judgement(&self.loss)
+    }
+
+    /// The outputs for at most a batch of images, one row of classes a sample, before the softmax.
+    ///
+    /// # Errors
+    /// More images than a batch, a step not finished, or the device fails.
+    pub fn predict(&mut self, images: &[f32]) -> Result<Vec<f32>> {
+        let n = self.n_samples(images)?;
+        self.look(images, &[])?;
+        self.engine.download(self.body.sequence.output(), n * self.n_classes)
+    }
+
+    fn n_samples(&self, images: &[f32]) -> Result<usize> {
+        let n = (images.len() / self.image.len()).clamp(1, self.batch);
+        Error::check_length("the images", n * self.image.len(), images.len())?;
+        Ok(n)
+    }
+
+    /// A forward pass that learns nothing.
+    fn look(&mut self, images: &[f32], targets: &[f32]) -> Result<()> {
+        if self.is_running {
+            return Err(Error::Order("the network was asked before the last step was finished"));
+        }
+        let mut input = match self.visitor.take() {
+            Some(input) => input,
+            None => self.engine.input(self.batch, self.image, self.n_classes)?,
+        };
+        self.engine.stage(&mut input, images, targets, &self.normalize)?;
+        self.body.forward(&self.engine, self.engine.images(&input)?, false, self.n_steps)?;
+        self.engine.release(&mut input)?;
+        self.visitor = Some(input);
+        Ok(())
+    }
+
+    /// How gradients change parameters.
+    pub fn optimizer(&self) -> &Optimizer {
+        &self.optimizer
+    }
+
+    /// Sets how far a step goes.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.optimizer.set_learning_rate(learning_rate);
+    }
+
+    /// Steps made since the weights were drawn.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// The device in words.
+    pub fn describe_device(&self) -> String {
+        self.engine.describe()
+    }
+}

@@ -1,0 +1,80 @@
+//! How gradients change parameters: one file a rule, each as PyTorch defines it.
+
+mod adam;
+mod sgd;
+
+pub use adam::Adam;
+pub use sgd::Sgd;
+
+/// A rule with its constants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimizer {
+    /// Adam, or AdamW where the decay is decoupled.
+    Adam(Adam),
+    /// Stochastic gradient descent, with or without momentum.
+    Sgd(Sgd),
+}
+
+/// Gives an optimiser its usual constants.
+type Make = fn() -> Optimizer;
+
+/// The optimisers by the names a user may give.
+const OPTIMIZERS: &[(&str, Make)] = &[
+    ("adam", || Optimizer::Adam(Adam::default())),
+    ("adamw", || Optimizer::Adam(Adam::decoupled())),
+    ("sgd", || Optimizer::Sgd(Sgd::default())),
+];
+
+impl Optimizer {
+    /// The optimiser of this name with its usual constants.
+    pub fn named(name: &str) -> Option<Self> {
+        OPTIMIZERS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
+    }
+
+    /// The names there are.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        OPTIMIZERS.iter().map(|(name, _)| *name)
+    }
+
+    /// How far a step goes.
+    pub fn learning_rate(&self) -> f64 {
+        match self {
+            Self::Adam(adam) => adam.learning_rate,
+            Self::Sgd(sgd) => sgd.learning_rate,
+        }
+    }
+
+    /// Sets how far a step goes.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        match self {
+            Self::Adam(adam) => adam.learning_rate = learning_rate,
+            Self::Sgd(sgd) => sgd.learning_rate = learning_rate,
+        }
+    }
+
+    /// What it keeps for each parameter, as saved states call it, with the part of the store it is in.
+    pub(crate) fn moments(&self) -> &'static [(&'static str, crate::engine::Part)] {
+        use crate::engine::Part;
+        match self {
+            Self::Adam(_) => &[("exp_avg", Part::FirstMoment), ("exp_avg_sq", Part::SecondMoment)],
+            Self::Sgd(sgd) if sgd.momentum != 0.0 => &[("momentum_buffer", Part::FirstMoment)],
+            Self::Sgd(_) => &[],
+        }
+    }
+
+    /// The arithmetic of step number `step`, counted from 1.
+    pub(crate) fn rule(&self, step: u64) -> Rule {
+        match self {
+            Self::Adam(adam) => Rule::Adam(adam.rule(step)),
+            Self::Sgd(sgd) => Rule::Sgd(sgd.rule()),
+        }
+    }
+}
+
+/// One step's arithmetic, the same for every value of every parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(missing_docs, reason = "the variants are documented where they are made")]
+pub enum Rule {
+    Adam(adam::AdamRule),
+    Sgd(sgd::SgdRule),
+}

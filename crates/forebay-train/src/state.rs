@@ -1,0 +1,107 @@
+//! What a checkpoint must keep of a network.
+
+use std::borrow::Cow;
+
+use crate::engine::{Engine, Part, SlotId};
+use crate::error::{Error, Result};
+use crate::network::Network;
+
+/// A tensor with its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry<'a> {
+    /// The parameter's or statistic's name; an optimiser's moment is called `parameter.moment`.
+    pub name: String,
+    /// Its dimensions: filters are filter, row, column, channel; matrices are output, input.
+    pub shape: Vec<usize>,
+    /// Its values; borrowed from the network where the host computes.
+    pub values: Cow<'a, [f32]>,
+}
+
+/// All that the next step depends on, besides the model and the settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State<'a> {
+    /// Steps made.
+    pub n_steps: u64,
+    /// Parameters and statistics in the model's order, then the optimiser's moments.
+    pub entries: Vec<Entry<'a>>,
+}
+
+impl State<'_> {
+    /// The same, kept apart from the network.
+    pub fn into_owned(self) -> State<'static> {
+        let own = |entry: Entry<'_>| Entry {
+            name: entry.name,
+            shape: entry.shape,
+            values: Cow::Owned(entry.values.into_owned()),
+        };
+        State { n_steps: self.n_steps, entries: self.entries.into_iter().map(own).collect() }
+    }
+}
+
+/// Where an entry lies in the network.
+struct Place {
+    name: String,
+    shape: Vec<usize>,
+    slot: SlotId,
+    part: Part,
+}
+
+impl<E: Engine> Network<E> {
+    /// What a checkpoint must keep. A network loaded with it makes the same steps as this one.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn state(&self) -> Result<State<'_>> {
+        let mut entries = Vec::new();
+        for Place { name, shape, slot, part } in self.places() {
+            entries.push(Entry { name, shape, values: self.engine.read(&self.body.store, slot, part)? });
+        }
+        Ok(State { n_steps: self.n_steps, entries })
+    }
+
+    /// Goes back to a saved state of the same model and optimiser.
+    ///
+    /// # Errors
+    /// An entry is missing, has another shape, or is one too many; then nothing has changed. Or the device fails.
+    pub fn load_state(&mut self, state: &State<'_>) -> Result<()> {
+        let places = self.places();
+        let mut found = Vec::with_capacity(places.len());
+        for place in &places {
+            found.push(find(state, place)?);
+        }
+        if let Some(other) = state.entries.iter().find(|entry| places.iter().all(|place| place.name != entry.name)) {
+            return Err(Error::State(format!("\"{}\" is not part of this network", other.name)));
+        }
+        for (place, entry) in places.iter().zip(found) {
+            self.engine.write(&mut self.body.store, place.slot, place.part, &entry.values)?;
+        }
+        self.n_steps = state.n_steps;
+        Ok(())
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let slots = || self.body.names.iter().enumerate();
+        let place = |i: usize, name: String, part| Place {
+            name,
+            shape: self.body.names[i].shape.clone(),
+            slot: SlotId(i),
+            part,
+        };
+        let mut places: Vec<Place> = slots().map(|(i, slot)| place(i, slot.name.clone(), Part::Value)).collect();
+        for (moment, part) in self.optimizer.moments() {
+            let learnt = slots().filter(|(_, slot)| !slot.is_statistic);
+            places.extend(learnt.map(|(i, slot)| place(i, format!("{}.{moment}", slot.name), *part)));
+        }
+        places
+    }
+}
+
+fn find<'s>(state: &'s State<'_>, place: &Place) -> Result<&'s Entry<'s>> {
+    let entry = state.entries.iter().find(|entry| entry.name == place.name);
+    let entry = entry.ok_or_else(|| Error::State(format!("\"{}\" is missing", place.name)))?;
+    let len: usize = place.shape.iter().product();
+    if entry.shape != place.shape || entry.values.len() != len {
+        return Err(Error::State(format!("\"{}\" has shape {:?}, not {:?}", place.name, entry.shape, place.shape)));
+    }
+    Ok(entry)
+}

@@ -1,0 +1,195 @@
+"""Makes the golden files of forebay-train's tests from PyTorch, in double precision.
+
+    python make.py        # writes *.safetensors beside this script; needs torch, torchvision and numpy
+
+Layouts are forebay's: images are NHWC, filters are filter, row, column, channel. Files are safetensors, written here by
+hand so that no further package is needed. Pixels of the network cases are a formula (`pixels`), not stored.
+"""
+
+import json
+import pathlib
+import struct
+
+import numpy as np
+import torch
+from torch import nn
+from torchvision.models.resnet import Bottleneck, ResNet
+
+HERE = pathlib.Path(__file__).parent
+torch.set_default_dtype(torch.float64)
+
+
+def save(name, tensors):
+    header, body = {}, b""
+    for key, value in tensors.items():
+        array = np.ascontiguousarray(value.detach().numpy(), dtype="<f4")
+        header[key] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(body), len(body) + array.nbytes]}
+        body += array.tobytes()
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    (HERE / f"{name}.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def rounded(*shape):
+    """Normal numbers that single precision holds exactly, so that both sides start from the same."""
+    return torch.randn(*shape).float().double()
+
+
+def ours(name, tensor):
+    """A tensor of PyTorch in forebay's layout."""
+    return tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor
+
+
+def settle(module):
+    """Gives a module's parameters values that single precision holds."""
+    for parameter in module.parameters():
+        parameter.data = (0.5 * torch.randn_like(parameter)).float().double()
+
+
+def layer(name, module, shape):
+    """One layer: input, output, and all gradients for a random gradient of the output."""
+    settle(module)
+    module.train()
+    x = rounded(*shape).requires_grad_()
+    before = {key: value.clone() for key, value in module.state_dict().items()}
+    y = module(x)
+    dy = rounded(*y.shape)
+    y.backward(dy)
+    out = {"x": ours("x", x), "y": ours("y", y), "dy": ours("dy", dy), "dx": ours("dx", x.grad)}
+    for key, value in before.items():
+        if value.dim() > 0:
+            out["before." + key] = ours(key, value)
+    for key, parameter in module.named_parameters():
+        out["gradient." + key] = ours(key, parameter.grad)
+    if any("running" in key for key in before):
+        for key, value in module.state_dict().items():
+            if "running" in key:
+                out["after." + key] = value
+        module.eval()
+        out["y_evaluating"] = ours("y", module(x))
+    save(name, out)
+
+
+class OnImage(nn.Module):
+    """A linear layer on an image taken as a vector in NHWC order."""
+
+    def __init__(self, height, width, channels, outputs):
+        super().__init__()
+        self.layer = nn.Linear(height * width * channels, outputs)
+
+    def forward(self, x):
+        return self.layer(x.permute(0, 2, 3, 1).flatten(1))
+
+
+class Sum(nn.Module):
+    """A residual block with a projection, ReLU after the sum."""
+
+    def __init__(self, channels, filters):
+        super().__init__()
+        self.main = nn.Sequential(nn.Conv2d(channels, filters, 3, padding=1), nn.ReLU(), nn.Conv2d(filters, filters, 1))
+        self.shortcut = nn.Conv2d(channels, filters, 1)
+
+    def forward(self, x):
+        return torch.relu(self.main(x) + self.shortcut(x))
+
+
+def layers():
+    layer("conv", nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.ReLU()), (2, 3, 7, 6))
+    layer("conv_wide", nn.Conv2d(20, 40, 3, padding=1), (2, 20, 5, 9))
+    layer("conv_grouped", nn.Conv2d(6, 4, 3, stride=2, padding=1, groups=2), (2, 6, 8, 7))
+    layer("conv_strided", nn.Conv2d(3, 4, 11, stride=4, padding=2), (2, 3, 23, 27))
+    layer("conv_unpadded", nn.Conv2d(3, 4, 5, stride=3, bias=False), (2, 3, 14, 12))
+    layer("conv_pointwise", nn.Conv2d(8, 4, 1, bias=False), (3, 8, 4, 5))
+    layer("conv_skipping", nn.Conv2d(8, 4, 1, stride=2, bias=False), (3, 8, 5, 6))
+    layer("conv_clashing", nn.Conv2d(512, 4, 1, bias=False), (1, 512, 2, 3))
+    layer("linear", nn.Sequential(nn.Linear(40, 37), nn.ReLU()), (3, 40))
+    layer("linear_on_image", OnImage(2, 3, 4, 5), (3, 4, 2, 3))
+    layer("relu", nn.Sequential(nn.MaxPool2d(1), nn.ReLU()), (2, 3, 4, 5))
+    layer("max_pool", nn.MaxPool2d(3, 2), (2, 4, 9, 7))
+    layer("max_pool_padded", nn.MaxPool2d(3, 2, padding=1), (2, 4, 8, 7))
+    layer("average_pool", nn.AvgPool2d(2, 2), (2, 3, 4, 6))
+    layer("average_pool_global", nn.AdaptiveAvgPool2d(1), (2, 5, 4, 4))
+    layer("batch_norm", nn.BatchNorm2d(5), (3, 5, 4, 3))
+    layer("batch_norm_relu", nn.Sequential(nn.BatchNorm2d(5), nn.ReLU()), (3, 5, 4, 3))
+    layer("residual", Sum(4, 6), (2, 4, 5, 5))
+
+
+def pixels(n):
+    """Numbers between 0 and 1 that need not be stored: a hash of their place."""
+    h = np.arange(n, dtype=np.uint32) * np.uint32(2654435761)
+    h ^= h >> np.uint32(16)
+    h *= np.uint32(0x85EBCA6B)
+    h ^= h >> np.uint32(13)
+    return (h >> np.uint32(8)).astype(np.float32) / np.float32(1 << 24)
+
+
+def alexnet_small(classes):
+    def relu(*arguments, **options):
+        return [nn.Conv2d(*arguments, **options), nn.ReLU()]
+
+    features = [*relu(3, 6, 11, stride=4, padding=2), nn.MaxPool2d(3, 2), *relu(6, 8, 5, padding=2), nn.MaxPool2d(3, 2)]
+    features += [*relu(8, 10, 3, padding=1), *relu(10, 8, 3, padding=1), *relu(8, 8, 3, padding=1), nn.MaxPool2d(3, 2)]
+    classifier = [nn.Identity(), nn.Linear(8, 16), nn.ReLU(), nn.Identity(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, classes)]
+    model = nn.Sequential()
+    model.add_module("features", nn.Sequential(*features))
+    model.add_module("flatten", nn.Flatten())
+    model.add_module("classifier", nn.Sequential(*classifier))
+    return model
+
+
+class ResNetSmall(ResNet):
+    """torchvision's own blocks, narrow, in two stages."""
+
+    def __init__(self, classes):
+        nn.Module.__init__(self)
+        self._norm_layer, self.inplanes, self.dilation, self.groups, self.base_width = nn.BatchNorm2d, 4, 1, 1, 64
+        self.conv1 = nn.Conv2d(3, 4, 7, stride=2, padding=3, bias=False)
+        self.bn1, self.relu, self.maxpool = nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1)
+        self.layer1 = self._make_layer(Bottleneck, 4, 2)
+        self.layer2 = self._make_layer(Bottleneck, 8, 1, stride=2)
+        self.avgpool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(32, classes)
+
+    def forward(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        return self.fc(torch.flatten(self.avgpool(self.layer2(self.layer1(x))), 1))
+
+
+OPTIMISERS = {
+    "adam": lambda p: torch.optim.Adam(p, lr=2e-3, weight_decay=1e-2),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=5e-2),
+    "sgd": lambda p: torch.optim.SGD(p, lr=2e-2, momentum=0.9, weight_decay=1e-2, nesterov=True),
+}
+
+
+def network(name, make, side, batch, steps):
+    """Losses of a few steps, and the parameters and statistics before and after, for every optimiser."""
+    classes = 7
+    x = torch.from_numpy(pixels(batch * side * side * 3).astype(np.float64)).reshape(batch, side, side, 3).permute(0, 3, 1, 2)
+    labels = torch.arange(batch) * 3 % classes
+    first = make(classes)
+    for parameter in first.parameters():
+        parameter.data = parameter.data.float().double()
+    out = {"before." + key: ours(key, value) for key, value in first.state_dict().items() if value.dim() > 0}
+    for rule, optimiser in OPTIMISERS.items():
+        model = make(classes)
+        model.load_state_dict(first.state_dict())
+        model.train()
+        step, losses = optimiser(model.parameters()), []
+        for _ in range(steps):
+            loss = nn.functional.cross_entropy(model(x), labels)
+            step.zero_grad()
+            loss.backward()
+            step.step()
+            losses.append(loss.detach())
+        out[f"{rule}.losses"] = torch.stack(losses)
+        out.update({f"{rule}.after.{key}": ours(key, value) for key, value in model.state_dict().items() if value.dim() > 0})
+        model.eval()
+        out[f"{rule}.logits"] = model(x)
+    save(name, out)
+
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    layers()
+    network("alexnet-small", alexnet_small, 63, 4, 3)
+    network("resnet-small", ResNetSmall, 32, 4, 3)
