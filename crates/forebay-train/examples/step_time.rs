@@ -1,38 +1,66 @@
-//! Times training steps: `step_time MODEL cpu:THREADS BATCH STEPS` prints one line of JSON with milliseconds a step.
+//! Times training steps: `step_time MODEL cpu:THREADS|cuda:f32|cuda:tf32|cuda:bf16 BATCH STEPS` prints one line of JSON.
 //!
-//! The batch is made once and handed in anew every step, as a pipeline would; the first two steps are not kept.
+//! `ms` is the time of each step, from the batch in host memory to the loss on the host: copy, compute and update, one after the
+//! other. `overlapped_ms` is the mean of as many steps more, in which each batch travels while the one before it is computed.
+//! The batch is made once; pixels lie where the device fetches them, as PyTorch's do in `bench/train/torch_step.py`.
 
+use std::error::Error;
 use std::time::Instant;
 
-use forebay_train::{Adam, Cpu, Labels, Model, Network, Optimizer, Settings};
+use forebay_train::{Adam, Cpu, Cuda, Engine, Labels, Model, Network, Optimizer, Settings};
 
-const WARM_UP: usize = 2;
 const N_CLASSES: usize = 102;
 
-#[expect(clippy::print_stdout, reason = "the result")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [model, device, batch, steps] = arguments.as_slice() else {
-        return Err("usage: step_time MODEL cpu:THREADS BATCH STEPS".into());
+        return Err("usage: step_time MODEL cpu:THREADS|cuda:f32|cuda:tf32|cuda:bf16 BATCH STEPS".into());
     };
-    let (batch, steps): (usize, usize) = (batch.parse()?, steps.parse()?);
-    let threads: usize = device.strip_prefix("cpu:").ok_or("the device is cpu:THREADS")?.parse()?;
     let model = Model::named(model, N_CLASSES)?;
+    let (batch, steps) = (batch.parse()?, steps.parse()?);
+    match device.split_once(':') {
+        Some(("cpu", threads)) => run(Cpu::new(threads.parse()?)?, &model, batch, steps, 2),
+        Some(("cuda", precision)) => run(Cuda::new(0, precision.parse()?)?, &model, batch, steps, 20),
+        _ => Err(format!("\"{device}\" is neither cpu:THREADS nor cuda:PRECISION").into()),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the result")]
+fn run<E: Engine>(engine: E, model: &Model, batch: usize, steps: usize, warm_up: usize) -> Result<(), Box<dyn Error>> {
     let optimizer = Optimizer::Adam(Adam { learning_rate: 1e-4, ..Adam::default() });
-    let mut network = Network::new(Cpu::new(threads)?, &model, Settings { optimizer, ..Settings::new(batch, 1) })?;
-    let images: Vec<f32> = (0..batch * model.input.len()).map(|i| (i * 37 % 256) as f32 / 255.0 - 0.5).collect();
+    let mut network = Network::new(engine, model, Settings { optimizer, places: 2, ..Settings::new(batch, 1) })?;
     let labels: Vec<i64> = (0..batch).map(|i| (i * 7 % N_CLASSES) as i64).collect();
+    let labels = Labels::Index(&labels);
+    for _ in 0..2 {
+        let pixels = network.pixels()?;
+        pixels.iter_mut().enumerate().for_each(|(i, pixel)| *pixel = (i * 37 % 256) as f32 / 255.0 - 0.5);
+        network.stage_filled(labels)?;
+    }
+    let mut losses = vec![step(&mut network)?, step(&mut network)?];
     let mut times = Vec::new();
-    let mut losses = Vec::new();
-    for _ in 0..WARM_UP + steps {
+    for _ in 0..warm_up + steps {
         let begin = Instant::now();
-        losses.push(network.step(&images, Labels::Index(&labels))?);
+        network.stage_filled(labels)?;
+        losses.push(step(&mut network)?);
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
+    network.stage_filled(labels)?;
+    let begin = Instant::now();
+    for _ in 0..steps {
+        network.start()?;
+        network.stage_filled(labels)?;
+        losses.push(network.finish()?);
+    }
+    let overlapped = begin.elapsed().as_secs_f64() * 1e3 / steps as f64;
     println!(
-        "{{\"device\": \"{}\", \"batch\": {batch}, \"ms\": {:?}, \"losses\": {losses:?}}}",
+        "{{\"device\": \"{}\", \"batch\": {batch}, \"ms\": {:?}, \"overlapped_ms\": {overlapped}, \"losses\": {losses:?}}}",
         network.describe_device(),
-        &times[WARM_UP..]
+        &times[warm_up..]
     );
     Ok(())
+}
+
+fn step<E: Engine>(network: &mut Network<E>) -> forebay_train::Result<f32> {
+    network.start()?;
+    network.finish()
 }

@@ -59,6 +59,27 @@ pub enum Error {
         /// Why not.
         source: rayon::ThreadPoolBuildError,
     },
+    /// A library that a device needs is not on this machine.
+    #[error("{name} does not load; looked for {looked_for}: {remedy}")]
+    MissingLibrary {
+        /// The library.
+        name: &'static str,
+        /// The file names it was looked for under.
+        looked_for: String,
+        /// How to get it.
+        remedy: &'static str,
+    },
+    /// A device failed, or cannot do what was asked.
+    #[error("{what} failed: {why}")]
+    Device {
+        /// What was attempted.
+        what: String,
+        /// What the device said.
+        why: String,
+    },
+    /// There is no such precision.
+    #[error("there is no precision \"{0}\"; there are f32, tf32 and bf16")]
+    Precision(String),
     /// A step was asked for with no batch staged, or a batch staged with no place left.
     #[error("{0}")]
     Order(&'static str),

@@ -42,8 +42,8 @@ mod state;
 pub use accelerator::{EmulatedAccelerator, EmulatedStep, Emulation, Law, Manner};
 pub use block::Block;
 pub use engine::{
-    ConvShape, Cpu, Engine, Judgement, LinearShape, NormShape, NormSlots, Normalize, Part, PoolShape, Slot, SlotId,
-    SlotKind,
+    ConvShape, Cpu, Cuda, Engine, Judgement, LinearShape, NormShape, NormSlots, Normalize, Part, PoolShape, Precision,
+    Slot, SlotId, SlotKind,
 };
 pub use error::{Error, Result};
 pub use init::Init;

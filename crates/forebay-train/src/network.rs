@@ -107,6 +107,29 @@ impl<E: Engine> Network<E> {
     /// No place is free, the batch has the wrong size or labels, or the device fails.
     pub fn stage(&mut self, images: &[f32], labels: Labels<'_>) -> Result<()> {
         Error::check_length("the images of a step", self.batch * self.image.len(), images.len())?;
+        self.send(Some(images), labels)
+    }
+
+    /// The pixels of the next batch, to be filled in place and sent by [`stage_filled`](Self::stage_filled). They lie where the device can
+    /// fetch them, which saves a copy; what they hold is what they were last filled with. Waits until they have left.
+    ///
+    /// # Errors
+    /// No place is free, or the device fails.
+    pub fn pixels(&mut self) -> Result<&mut [f32]> {
+        let input = self.free.last_mut().ok_or(Error::Order("no place is free for another batch"))?;
+        Ok(&mut self.engine.staging(input)?[..self.batch * self.image.len()])
+    }
+
+    /// Sends the batch whose pixels were filled in place.
+    ///
+    /// # Errors
+    /// As [`stage`](Self::stage).
+    pub fn stage_filled(&mut self, labels: Labels<'_>) -> Result<()> {
+        self.pixels()?;
+        self.send(None, labels)
+    }
+
+    fn send(&mut self, images: Option<&[f32]>, labels: Labels<'_>) -> Result<()> {
         let targets = labels.targets(self.batch, self.n_classes)?;
         let mut input = self.free.pop().ok_or(Error::Order("no place is free for another batch"))?;
         let sent = self.engine.stage(&mut input, images, &targets, &self.normalize);
@@ -192,7 +215,7 @@ impl<E: Engine> Network<E> {
             Some(input) => input,
             None => self.engine.input(self.batch, self.image, self.n_classes)?,
         };
-        self.engine.stage(&mut input, images, targets, &self.normalize)?;
+        self.engine.stage(&mut input, Some(images), targets, &self.normalize)?;
         self.body.forward(&self.engine, self.engine.images(&input)?, false, self.n_steps)?;
         self.engine.release(&mut input)?;
         self.visitor = Some(input);

@@ -6,8 +6,10 @@
 //! convolution and linear layers take bias and ReLU along, batch norm and the residual sum take ReLU along.
 
 mod cpu;
+mod cuda;
 
 pub use cpu::Cpu;
+pub use cuda::{Cuda, Precision};
 
 use std::borrow::Cow;
 
@@ -157,6 +159,11 @@ impl Normalize {
     }
 }
 
+/// A value is kept by dropout when the upper 32 bits of its random number reach this.
+fn keep_limit(rate: f32) -> u64 {
+    (f64::from(rate) * 4_294_967_296.0) as u64
+}
+
 /// What a loss layer found in a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
@@ -169,7 +176,7 @@ pub struct Judgement {
 /// Operations on a device.
 ///
 /// Laws: operations take effect in the order they are called in, as far as their results can be seen; those of the same
-/// arguments give the same bits on the same engine. Lengths are the caller's promise: a tensor may be longer than what an
+/// arguments give the same bits on the CPU. Lengths are the caller's promise: a tensor may be longer than what an
 /// operation uses of it, never shorter. `Err` means that the device failed; the engine is then of no further use.
 pub trait Engine: Send + Sized + 'static {
     /// Activations or their gradients.
@@ -210,8 +217,16 @@ pub trait Engine: Send + Sized + 'static {
 
     /// A place for a batch of images and their targets.
     fn input(&self, batch: usize, image: Shape, n_classes: usize) -> Result<Self::Input>;
+    /// Pixels that can be filled in place, without a copy: what `stage` sends when it is given none.
+    fn staging<'a>(&self, input: &'a mut Self::Input) -> Result<&'a mut [f32]>;
     /// Sends a batch on its way. May return before it has arrived, and never reads the slices after returning.
-    fn stage(&self, input: &mut Self::Input, images: &[f32], targets: &[f32], normalize: &Normalize) -> Result<()>;
+    fn stage(
+        &self,
+        input: &mut Self::Input,
+        images: Option<&[f32]>,
+        targets: &[f32],
+        normalize: &Normalize,
+    ) -> Result<()>;
     /// The staged images; operations that follow wait for them.
     fn images<'a>(&self, input: &'a Self::Input) -> Result<&'a Self::Tensor>;
     /// Tells that all operations on the staged batch have been called, so that the place may be filled anew.

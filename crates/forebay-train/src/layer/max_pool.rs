@@ -5,6 +5,9 @@ use crate::engine::{Engine, PoolShape};
 use crate::error::Result;
 use crate::shape::Shape;
 
+/// Largest window: places in it are numbered by a byte.
+const MOST: usize = 16;
+
 /// The largest value of each window, by channel. Windows may overlap.
 #[derive(Debug, Clone)]
 pub struct MaxPool {
@@ -28,7 +31,10 @@ impl MaxPool {
 
 impl Describe for MaxPool {
     fn output(&self, input: Shape) -> Result<Shape, String> {
-        if 2 * self.padding > self.kernel || self.kernel > 255 {
+        if self.kernel > MOST {
+            return Err(format!("a window of {} is more than {MOST}", self.kernel));
+        }
+        if 2 * self.padding > self.kernel {
             return Err(format!("a window of {} with padding {} may hold no pixel", self.kernel, self.padding));
         }
         let along = |len| windows(len, self.kernel, self.stride, self.padding);

@@ -64,8 +64,6 @@ pub(crate) fn check<E: Engine>(make: impl Fn() -> E, tolerance: f64) {
     for case in cases() {
         let golden = Golden::open(case.name);
         let mut block = Block::new(make(), &case.layers, case.input, case.batch, 1).unwrap();
-        // A bare module's parameters have no layer's name before them.
-        let full = |name: &str| if name.contains('.') { name.to_owned() } else { format!("layer.{name}") };
         for (name, values) in golden.under("before.") {
             block.set_value(&full(name), values).unwrap();
         }
@@ -84,6 +82,44 @@ pub(crate) fn check<E: Engine>(make: impl Fn() -> E, tolerance: f64) {
             assert_close(&what("y_evaluating"), &block.forward(golden.get("x"), false).unwrap(), want, tolerance);
         }
     }
+}
+
+/// Runs every case on an engine and on the CPU, from inputs that the engine's precision holds, and compares all results.
+pub(crate) fn compare<E: Engine>(make: impl Fn() -> E, round: impl Fn(f32) -> f32, tolerance: f64) {
+    for case in cases() {
+        let golden = Golden::open(case.name);
+        let rounded = |values: &[f32]| values.iter().map(|v| round(*v)).collect::<Vec<f32>>();
+        let (ours, theirs) =
+            (run(make(), &case, &golden, &rounded), run(Cpu::new(2).unwrap(), &case, &golden, &rounded));
+        for ((name, got), (_, want)) in ours.iter().zip(&theirs) {
+            assert_close(&format!("{} {name}", case.name), got, want, tolerance);
+        }
+    }
+}
+
+/// All results of a case by name.
+fn run<E: Engine>(
+    engine: E,
+    case: &Case,
+    golden: &Golden,
+    rounded: &dyn Fn(&[f32]) -> Vec<f32>,
+) -> Vec<(String, Vec<f32>)> {
+    let mut block = Block::new(engine, &case.layers, case.input, case.batch, 1).unwrap();
+    for (name, values) in golden.under("before.") {
+        block.set_value(&full(name), &rounded(values)).unwrap();
+    }
+    let y = block.forward(&rounded(golden.get("x")), true).unwrap();
+    let dx = block.backward(&rounded(golden.get("dy"))).unwrap();
+    let mut results = vec![("y".to_owned(), y), ("dx".to_owned(), dx)];
+    for (name, _) in golden.under("gradient.") {
+        results.push((name.to_owned(), block.gradient(&full(name)).unwrap().into_owned()));
+    }
+    results
+}
+
+/// A bare module's parameters have no layer's name before them.
+fn full(name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { format!("layer.{name}") }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Training against PyTorch's golden files, and the laws that no reference is needed for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
 
 mod accelerator;
+mod cuda;
 mod finite;
 mod golden;
 mod layers;

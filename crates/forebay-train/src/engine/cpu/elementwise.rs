@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::threads::{CHUNK, Threads};
-use crate::engine::Normalize;
+use crate::engine::{Normalize, keep_limit};
 use crate::rng::bits_at;
 
 pub(super) fn relu_forward(threads: &Threads, x: &[f32], y: &mut [f32]) {
@@ -66,11 +66,6 @@ pub(super) fn dropout(threads: &Threads, x: &[f32], y: &mut [f32], rate: f32, ke
             *y = if keep { *x * factor } else { 0.0 };
         }
     });
-}
-
-/// A value is kept when the upper 32 bits of its random number reach this.
-pub(super) fn keep_limit(rate: f32) -> u64 {
-    (f64::from(rate) * 4_294_967_296.0) as u64
 }
 
 pub(super) fn add(threads: &Threads, a: &[f32], b: &[f32], y: &mut [f32], relu: bool) {

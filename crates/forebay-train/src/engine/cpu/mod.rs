@@ -55,6 +55,8 @@ impl Cpu {
 /// A place for a batch.
 pub struct Input {
     images: Memory,
+    /// Empty until somebody asks for pixels to fill in place.
+    pixels: Memory,
     targets: Memory,
 }
 
@@ -117,10 +119,19 @@ impl Engine for Cpu {
     }
 
     fn input(&self, batch: usize, image: Shape, n_classes: usize) -> Result<Input> {
-        Ok(Input { images: Memory::zeroed(batch * image.len()), targets: Memory::zeroed(batch * n_classes) })
+        let images = Memory::zeroed(batch * image.len());
+        Ok(Input { images, pixels: Memory::zeroed(0), targets: Memory::zeroed(batch * n_classes) })
     }
 
-    fn stage(&self, input: &mut Input, images: &[f32], targets: &[f32], normalize: &Normalize) -> Result<()> {
+    fn staging<'a>(&self, input: &'a mut Input) -> Result<&'a mut [f32]> {
+        if input.pixels.is_empty() {
+            input.pixels = Memory::zeroed(input.images.len());
+        }
+        Ok(&mut input.pixels)
+    }
+
+    fn stage(&self, input: &mut Input, images: Option<&[f32]>, targets: &[f32], normalize: &Normalize) -> Result<()> {
+        let images = images.unwrap_or(&input.pixels);
         elementwise::normalize(&self.threads, images, &mut input.images[..images.len()], normalize);
         input.targets[..targets.len()].copy_from_slice(targets);
         Ok(())

@@ -1,0 +1,296 @@
+//! A CUDA device: context, streams, handles, kernels, and memory.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::cublas::sys as blas;
+use cudarc::cudnn::sys as dnn;
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, LaunchConfig, PushKernelArg, result,
+};
+use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+
+use super::Precision;
+use crate::error::{Error, Result};
+
+const KERNELS: &str = include_str!("kernels.cu");
+
+/// Threads a block, in every kernel.
+pub(super) const BLOCK: u32 = 256;
+/// Tensors are padded to a multiple of this many values, so that elementwise kernels need no tail.
+const PAD: usize = 64;
+/// What cuBLAS may use besides; its own default for Hopper is 32 MiB.
+const BLAS_WORKSPACE: usize = 64 << 20;
+
+/// Names of all kernels in `kernels.cu`.
+const NAMES: [&str; 35] = [
+    "cast_in",
+    "cast_out",
+    "normalize",
+    "relu_forward",
+    "relu_backward",
+    "add",
+    "dropout",
+    "bias_act_v",
+    "bias_act_1",
+    "mask_sum_v",
+    "mask_sum_1",
+    "finish_sum",
+    "norm_sums_v",
+    "norm_sums_1",
+    "norm_finish",
+    "norm_recall",
+    "norm_apply_v",
+    "norm_apply_1",
+    "norm_back_sums_v",
+    "norm_back_sums_1",
+    "norm_back_finish",
+    "norm_back_apply_v",
+    "norm_back_apply_1",
+    "max_pool_v",
+    "max_pool_1",
+    "max_pool_back_v",
+    "max_pool_back_1",
+    "average_pool",
+    "average_pool_back",
+    "loss_rows",
+    "loss_total",
+    "adam_t",
+    "adam_f",
+    "sgd_t",
+    "sgd_f",
+];
+
+/// An address on the device.
+pub(super) type Address = u64;
+
+/// Memory on the device.
+pub struct Tensor {
+    slice: CudaSlice<u8>,
+    address: Address,
+}
+
+impl Tensor {
+    pub(super) fn at(&self) -> Address {
+        self.address
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.slice.len()
+    }
+}
+
+pub(super) struct Device {
+    pub(super) context: Arc<CudaContext>,
+    pub(super) stream: Arc<CudaStream>,
+    pub(super) copies: Arc<CudaStream>,
+    pub(super) dnn: dnn::cudnnHandle_t,
+    pub(super) blas: blas::cublasHandle_t,
+    pub(super) precision: Precision,
+    functions: HashMap<&'static str, CudaFunction>,
+    /// Scratch of operations, which follow each other on one stream and so can share it.
+    scratch: RefCell<Option<Tensor>>,
+    _blas_workspace: Tensor,
+}
+
+// SAFETY: the handles may be used from any thread, one at a time, which `&mut` access to a network ensures; the device is not `Sync`.
+unsafe impl Send for Device {}
+
+/// Turns a status of cuDNN or cuBLAS into a result.
+macro_rules! check {
+    ($call:expr) => {{
+        // SAFETY: handles and descriptors are alive, addresses are of this device and large enough for their descriptors.
+        let status = unsafe { $call };
+        if status as u32 == 0 { Ok(()) } else { Err($crate::engine::cuda::device::failed(stringify!($call), &format!("{status:?}"))) }
+    }};
+}
+pub(super) use check;
+
+/// The device refused a call.
+pub(super) fn failed(call: &str, why: &str) -> Error {
+    let name = call.split(['(', '<']).next().unwrap_or(call).trim();
+    Error::Device { what: name.rsplit("::").next().unwrap_or(name).to_owned(), why: why.to_owned() }
+}
+
+impl From<DriverError> for Error {
+    fn from(error: DriverError) -> Self {
+        Self::Device { what: "a call of the CUDA driver".to_owned(), why: error.to_string() }
+    }
+}
+
+impl Device {
+    pub(super) fn open(ordinal: usize, precision: Precision) -> Result<Self> {
+        super::library::check()?;
+        let context = CudaContext::new(ordinal).map_err(|error| Error::Device {
+            what: format!("opening CUDA device {ordinal}"),
+            why: error.to_string(),
+        })?;
+        // SAFETY: all work goes to one stream, and copies wait for each other by events of our own.
+        unsafe { context.disable_event_tracking() };
+        let (stream, copies) = (context.new_stream()?, context.new_stream()?);
+        let functions = compile(&context, precision)?;
+        let (mut dnn, mut blas) = (std::ptr::null_mut(), std::ptr::null_mut());
+        check!(dnn::cudnnCreate(&mut dnn))?;
+        check!(dnn::cudnnSetStream(dnn, stream.cu_stream().cast()))?;
+        check!(blas::cublasCreate_v2(&mut blas))?;
+        check!(blas::cublasSetStream_v2(blas, stream.cu_stream().cast()))?;
+        let workspace = allocate(&stream, BLAS_WORKSPACE)?;
+        check!(blas::cublasSetWorkspace_v2(blas, workspace.at() as *mut c_void, BLAS_WORKSPACE))?;
+        let scratch = RefCell::new(None);
+        Ok(Self { context, stream, copies, dnn, blas, precision, functions, scratch, _blas_workspace: workspace })
+    }
+
+    /// Makes the device current on this thread, as calls of cuDNN and cuBLAS need it.
+    pub(super) fn enter(&self) -> Result<()> {
+        Ok(self.context.bind_to_thread()?)
+    }
+
+    /// Bytes of a value of an activation.
+    pub(super) fn size(&self) -> usize {
+        if self.precision == Precision::Bf16 { 2 } else { 4 }
+    }
+
+    /// Values of an activation that kernels treat at once.
+    pub(super) fn vector(&self) -> usize {
+        16 / self.size()
+    }
+
+    /// Zeroed memory for `len` activations.
+    pub(super) fn tensor(&self, len: usize) -> Result<Tensor> {
+        allocate(&self.stream, len.next_multiple_of(PAD) * self.size())
+    }
+
+    /// Zeroed memory for `len` values of four bytes.
+    pub(super) fn floats(&self, len: usize) -> Result<Tensor> {
+        allocate(&self.stream, len.next_multiple_of(PAD) * 4)
+    }
+
+    /// Scratch memory of at least so many bytes; what follows on the stream may overwrite it.
+    pub(super) fn scratch(&self, n_bytes: usize) -> Result<Address> {
+        let mut scratch = self.scratch.borrow_mut();
+        if scratch.as_ref().is_none_or(|scratch| scratch.n_bytes() < n_bytes) {
+            *scratch = Some(allocate(&self.stream, n_bytes)?);
+        }
+        Ok(scratch.as_ref().map_or(0, Tensor::at))
+    }
+
+    pub(super) fn to_device(&self, values: &[f32], to: Address) -> Result<()> {
+        self.enter()?;
+        // SAFETY: the destination was allocated for these values; the stream is waited for before the slice can go.
+        unsafe { result::memcpy_htod_async(to, values, self.stream.cu_stream())? };
+        Ok(self.stream.synchronize()?)
+    }
+
+    pub(super) fn to_host(&self, from: Address, len: usize) -> Result<Vec<f32>> {
+        self.enter()?;
+        let mut values = vec![0.0; len];
+        // SAFETY: as in `to_device`, the other way round.
+        unsafe { result::memcpy_dtoh_async(&mut values, from, self.stream.cu_stream())? };
+        self.stream.synchronize()?;
+        Ok(values)
+    }
+
+    /// From one place on the device to another.
+    pub(super) fn copy(&self, from: Address, to: Address, n_bytes: usize) -> Result<()> {
+        self.enter()?;
+        // SAFETY: both were allocated for at least so many bytes.
+        unsafe { result::memcpy_dtod_async(to, from, n_bytes, self.stream.cu_stream())? };
+        Ok(())
+    }
+
+    /// Starts a kernel on the main stream.
+    pub(super) fn launch(&self, name: &'static str, grid: (u32, u32), arguments: &[Argument]) -> Result<()> {
+        self.launch_on(&self.stream, name, grid, (BLOCK, 1), arguments)
+    }
+
+    pub(super) fn launch_on(
+        &self,
+        stream: &CudaStream,
+        name: &'static str,
+        grid: (u32, u32),
+        block: (u32, u32),
+        arguments: &[Argument],
+    ) -> Result<()> {
+        let function = self.functions.get(name).expect("every kernel that is used is in the list of names");
+        let mut launch = stream.launch_builder(function);
+        for argument in arguments {
+            argument.push(&mut launch);
+        }
+        let config =
+            LaunchConfig { grid_dim: (grid.0, grid.1, 1), block_dim: (block.0, block.1, 1), shared_mem_bytes: 0 };
+        // SAFETY: the arguments are those of the kernel's signature, and what they point to lives as long as the stream's work:
+        // memory is given back in the stream's order.
+        unsafe { launch.launch(config) }.map_err(|error| failed(name, &error.to_string()))?;
+        Ok(())
+    }
+
+    /// Blocks for a kernel that strides over `n` items.
+    pub(super) fn blocks(n: usize) -> (u32, u32) {
+        // Four times what 132 multiprocessors hold at once; more blocks only add to the queue.
+        ((n.div_ceil(BLOCK as usize).clamp(1, 132 * 32)) as u32, 1)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // Nothing can be done about a device that fails while it is let go.
+        let _ = self.enter();
+        let _ = self.stream.synchronize();
+        let _ = check!(dnn::cudnnDestroy(self.dnn));
+        let _ = check!(blas::cublasDestroy_v2(self.blas));
+    }
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Argument {
+    /// An address, or a count of 64 bits.
+    Wide(u64),
+    Count(u32),
+    Number(f32),
+    Flag(i32),
+    Pool([u32; 9]),
+    Adam([f32; 9]),
+    Sgd([u32; 4]),
+}
+
+impl Argument {
+    fn push<'a>(&'a self, launch: &mut cudarc::driver::LaunchArgs<'a>) {
+        match self {
+            Self::Wide(value) => launch.arg(value),
+            Self::Count(value) => launch.arg(value),
+            Self::Number(value) => launch.arg(value),
+            Self::Flag(value) => launch.arg(value),
+            Self::Pool(value) => launch.arg(value),
+            Self::Adam(value) => launch.arg(value),
+            Self::Sgd(value) => launch.arg(value),
+        };
+    }
+}
+
+fn allocate(stream: &Arc<CudaStream>, n_bytes: usize) -> Result<Tensor> {
+    let slice = stream.alloc_zeros::<u8>(n_bytes.max(1)).map_err(|error| Error::Device {
+        what: format!("allocating {n_bytes} bytes on the device"),
+        why: error.to_string(),
+    })?;
+    let address = slice.device_ptr(stream).0;
+    Ok(Tensor { slice, address })
+}
+
+/// Compiles the kernels for this device.
+fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<&'static str, CudaFunction>> {
+    let (major, minor) = context.compute_capability()?;
+    if precision == Precision::Bf16 && major < 8 {
+        let why = format!("it has compute capability {major}.{minor}, and bf16 needs 8.0");
+        return Err(Error::Device { what: "bf16 on this device".to_owned(), why });
+    }
+    let bf16 = i32::from(precision == Precision::Bf16);
+    let options = vec![format!("--gpu-architecture=compute_{major}{minor}"), format!("-DBF16={bf16}")];
+    let options = CompileOptions { options, ..CompileOptions::default() };
+    let program = compile_ptx_with_opts(KERNELS, options)
+        .map_err(|error| Error::Device { what: "compiling the kernels".to_owned(), why: format!("{error:?}") })?;
+    let module = context.load_module(program)?;
+    NAMES.into_iter().map(|name| Ok((name, module.load_function(name)?))).collect()
+}

@@ -1,0 +1,151 @@
+//! Batches on their way to the device.
+//!
+//! Pixels go through page-locked memory, which the device can fetch by itself, on a stream of their own. So a batch travels while the one
+//! before it is computed; two events keep the streams from overtaking each other.
+
+use cudarc::driver::{CudaEvent, PinnedHostSlice, result};
+use rayon::prelude::*;
+
+use super::device::{Address, Argument, BLOCK, Device, Tensor};
+use crate::engine::Normalize;
+use crate::error::Result;
+use crate::shape::Shape;
+
+/// Floats that one thread copies at a time.
+const PIECE: usize = 1 << 18;
+
+/// A place for a batch.
+pub struct Input {
+    pixels: PinnedHostSlice<f32>,
+    labels: PinnedHostSlice<f32>,
+    raw: Tensor,
+    images: Tensor,
+    targets: Tensor,
+    constants: Tensor,
+    /// What `constants` holds.
+    normalize: Option<Normalize>,
+    /// The pixels have left the host.
+    left: CudaEvent,
+    /// The images are ready for the main stream.
+    arrived: CudaEvent,
+    /// The main stream has no more use for the images.
+    released: CudaEvent,
+}
+
+impl Input {
+    pub(super) fn new(device: &Device, batch: usize, image: Shape, n_classes: usize) -> Result<Self> {
+        let n_pixels = (batch * image.len()).next_multiple_of(4);
+        let pinned = |len: usize| -> Result<PinnedHostSlice<f32>> {
+            // SAFETY: it is filled with zeros before anybody reads it.
+            let mut slice = unsafe { device.context.alloc_pinned_with_flags::<f32>(len.max(1), 0)? };
+            slice.as_mut_slice()?.fill(0.0);
+            Ok(slice)
+        };
+        let event = || device.context.new_event(None);
+        let input = Self {
+            pixels: pinned(n_pixels)?,
+            labels: pinned(batch * n_classes)?,
+            raw: device.floats(n_pixels)?,
+            images: device.tensor(n_pixels)?,
+            targets: device.floats(batch * n_classes)?,
+            constants: device.floats(2 * image.channels)?,
+            normalize: None,
+            left: event()?,
+            arrived: event()?,
+            released: event()?,
+        };
+        // Memory was made on the main stream and is first used on the other.
+        device.stream.synchronize()?;
+        Ok(input)
+    }
+
+    /// The page-locked pixels, once the last ones have left.
+    pub(super) fn staging(&mut self) -> Result<&mut [f32]> {
+        self.left.synchronize()?;
+        Ok(self.pixels.as_mut_slice()?)
+    }
+
+    pub(super) fn stage(
+        &mut self,
+        device: &Device,
+        threads: &rayon::ThreadPool,
+        images: Option<&[f32]>,
+        targets: &[f32],
+        normalize: &Normalize,
+    ) -> Result<()> {
+        let n = images.map_or(self.pixels.len(), <[f32]>::len);
+        self.left.synchronize()?;
+        if let Some(images) = images {
+            let pixels = self.pixels.as_mut_slice()?;
+            threads.install(|| {
+                let pieces = pixels[..n].par_chunks_mut(PIECE).zip(images.par_chunks(PIECE));
+                pieces.for_each(|(to, from)| to.copy_from_slice(from));
+            });
+        }
+        self.labels.as_mut_slice()?[..targets.len()].copy_from_slice(targets);
+        self.set_constants(device, normalize)?;
+        self.send(device, n, targets.len(), normalize.scale.len())
+    }
+
+    /// Queues copies and normalisation on the copy stream.
+    fn send(&mut self, device: &Device, n_pixels: usize, n_targets: usize, n_channels: usize) -> Result<()> {
+        let copies = &device.copies;
+        device.enter()?;
+        copies.wait(&self.released)?;
+        // SAFETY: the page-locked memory is not written to before `left` has passed, and it lives as long as the streams' work: dropping
+        // it waits for them.
+        unsafe {
+            result::memcpy_htod_async(self.raw.at(), &self.pixels.as_slice()?[..n_pixels], copies.cu_stream())?;
+            if n_targets > 0 {
+                result::memcpy_htod_async(
+                    self.targets.at(),
+                    &self.labels.as_slice()?[..n_targets],
+                    copies.cu_stream(),
+                )?;
+            }
+        }
+        self.left.record(copies)?;
+        let vectors = n_pixels.div_ceil(4);
+        let arguments = [
+            Argument::Wide(self.raw.at()),
+            Argument::Wide(self.images.at()),
+            Argument::Wide(vectors as u64),
+            Argument::Count(n_channels as u32),
+            Argument::Wide(self.constants.at()),
+            Argument::Wide(self.constants.at() + 4 * n_channels as u64),
+        ];
+        device.launch_on(copies, "normalize", Device::blocks(vectors), (BLOCK, 1), &arguments)?;
+        Ok(self.arrived.record(copies)?)
+    }
+
+    fn set_constants(&mut self, device: &Device, normalize: &Normalize) -> Result<()> {
+        if self.normalize.as_ref() == Some(normalize) {
+            return Ok(());
+        }
+        device.copies.synchronize()?;
+        device.to_device(&[normalize.scale.as_slice(), &normalize.shift].concat(), self.constants.at())?;
+        self.normalize = Some(normalize.clone());
+        Ok(())
+    }
+
+    /// The images; what follows on the main stream waits for them.
+    pub(super) fn images(&self, device: &Device) -> Result<&Tensor> {
+        device.stream.wait(&self.arrived)?;
+        Ok(&self.images)
+    }
+
+    pub(super) fn targets(&self) -> Address {
+        self.targets.at()
+    }
+
+    pub(super) fn release(&mut self, device: &Device) -> Result<()> {
+        Ok(self.released.record(&device.stream)?)
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        // The copy must be over before the page-locked memory goes; a device that fails here has nothing under way.
+        let _ = self.left.synchronize();
+    }
+}

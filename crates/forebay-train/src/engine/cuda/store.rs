@@ -1,0 +1,190 @@
+//! Parameters in one piece of device memory.
+//!
+//! Values and moments are f32. In bf16 layers read a working copy, which the optimiser writes as it goes. cuDNN gives weight gradients
+//! in the activations' type, everything else gives f32; so convolution weights lie first, and an update is two launches.
+
+use super::Precision;
+use super::device::{Address, Argument, Device, Tensor};
+use crate::engine::{Part, Slot, SlotId, SlotKind};
+use crate::error::Result;
+use crate::optimizer::Rule;
+
+/// Slots begin at multiples of this many values: 128 bytes in bf16.
+const ALIGN: usize = 64;
+
+/// All parameters and statistics of a network.
+pub struct Store {
+    places: Vec<Place>,
+    n_values: usize,
+    /// Values before this one are convolution weights.
+    n_conv: usize,
+    values: Tensor,
+    /// bf16 copies of the values; `None` where layers read the values themselves.
+    working: Option<Tensor>,
+    conv_gradients: Tensor,
+    gradients: Tensor,
+    first: Option<Tensor>,
+    second: Option<Tensor>,
+    statistics: Tensor,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    len: usize,
+    kind: SlotKind,
+}
+
+impl Store {
+    pub(super) fn new(device: &Device, slots: Vec<Slot>) -> Result<Self> {
+        let mut places: Vec<Place> =
+            slots.iter().map(|slot| Place { at: 0, len: slot.values.len(), kind: slot.kind }).collect();
+        let mut lay = |wanted: &dyn Fn(SlotKind) -> bool, mut at: usize| {
+            for place in places.iter_mut().filter(|place| wanted(place.kind)) {
+                place.at = at;
+                at += place.len.next_multiple_of(ALIGN);
+            }
+            at
+        };
+        let n_conv = lay(&|kind| kind == SlotKind::ConvWeight, 0);
+        let n_values = lay(&|kind| matches!(kind, SlotKind::LinearWeight | SlotKind::Vector), n_conv);
+        let n_statistics = lay(&|kind| kind == SlotKind::Statistic, 0);
+        let working = if device.precision == Precision::Bf16 { Some(device.tensor(n_values)?) } else { None };
+        let store = Self {
+            places,
+            n_values,
+            n_conv,
+            values: device.floats(n_values)?,
+            working,
+            conv_gradients: device.tensor(n_conv)?,
+            gradients: device.floats(n_values - n_conv)?,
+            first: None,
+            second: None,
+            statistics: device.floats(n_statistics)?,
+        };
+        for (i, slot) in slots.into_iter().enumerate() {
+            device.to_device(&slot.values, store.value(SlotId(i)))?;
+        }
+        store.copy_working(device)?;
+        Ok(store)
+    }
+
+    /// A slot's f32 value.
+    pub(super) fn value(&self, slot: SlotId) -> Address {
+        let place = self.places[slot.0];
+        let arena = if place.kind == SlotKind::Statistic { &self.statistics } else { &self.values };
+        arena.at() + 4 * place.at as u64
+    }
+
+    /// What layers read of a weight, in the activations' type.
+    pub(super) fn weight(&self, device: &Device, slot: SlotId) -> Address {
+        let arena = self.working.as_ref().unwrap_or(&self.values);
+        arena.at() + (device.size() * self.places[slot.0].at) as u64
+    }
+
+    /// Where a slot's gradient goes: of the activations' type for convolution weights, else f32.
+    pub(super) fn gradient(&self, device: &Device, slot: SlotId) -> Address {
+        let place = self.places[slot.0];
+        if place.kind == SlotKind::ConvWeight {
+            self.conv_gradients.at() + (device.size() * place.at) as u64
+        } else {
+            self.gradients.at() + 4 * (place.at - self.n_conv) as u64
+        }
+    }
+
+    pub(super) fn read(&self, device: &Device, slot: SlotId, part: Part) -> Result<Vec<f32>> {
+        let place = self.places[slot.0];
+        let moment = |moment: &Option<Tensor>| match moment {
+            Some(moment) => device.to_host(moment.at() + 4 * place.at as u64, place.len),
+            None => Ok(vec![0.0; place.len]),
+        };
+        match part {
+            Part::Value => device.to_host(self.value(slot), place.len),
+            Part::FirstMoment => moment(&self.first),
+            Part::SecondMoment => moment(&self.second),
+            Part::Gradient if place.kind == SlotKind::ConvWeight => {
+                super::to_host(device, self.gradient(device, slot), place.len)
+            }
+            Part::Gradient => device.to_host(self.gradient(device, slot), place.len),
+        }
+    }
+
+    pub(super) fn write(&mut self, device: &Device, slot: SlotId, part: Part, values: &[f32]) -> Result<()> {
+        let place = self.places[slot.0];
+        crate::error::Error::check_length("a slot", place.len, values.len())?;
+        match part {
+            Part::Value => {
+                device.to_device(values, self.value(slot))?;
+                self.copy_working(device)
+            }
+            Part::FirstMoment => {
+                device.to_device(values, ready(device, &mut self.first, self.n_values)? + 4 * place.at as u64)
+            }
+            Part::SecondMoment => {
+                device.to_device(values, ready(device, &mut self.second, self.n_values)? + 4 * place.at as u64)
+            }
+            Part::Gradient if place.kind == SlotKind::ConvWeight => {
+                super::to_device(device, values, self.gradient(device, slot))
+            }
+            Part::Gradient => device.to_device(values, self.gradient(device, slot)),
+        }
+    }
+
+    /// Brings the working copy up to date after values were set from outside.
+    fn copy_working(&self, device: &Device) -> Result<()> {
+        let Some(working) = &self.working else { return Ok(()) };
+        let arguments =
+            [Argument::Wide(self.values.at()), Argument::Wide(working.at()), Argument::Wide(self.n_values as u64)];
+        device.launch("cast_in", Device::blocks(self.n_values), &arguments)
+    }
+
+    pub(super) fn update(&mut self, device: &Device, rule: &Rule) -> Result<()> {
+        let first = ready(device, &mut self.first, self.n_values)?;
+        let second = if matches!(rule, Rule::Adam(_)) { ready(device, &mut self.second, self.n_values)? } else { 0 };
+        let working = self.working.as_ref().map_or(0, Tensor::at);
+        let typed = device.precision == Precision::Bf16;
+        let regions = [
+            (0, self.n_conv, self.conv_gradients.at(), typed),
+            (self.n_conv, self.n_values, self.gradients.at(), false),
+        ];
+        for (from, to, gradients, typed) in regions.into_iter().filter(|(from, to, ..)| from < to) {
+            let at = |arena: Address, size: usize| Argument::Wide(arena + (size * from) as u64);
+            let (value, gradient) = (at(self.values.at(), 4), Argument::Wide(gradients));
+            let n = (to - from) / 4;
+            let count = Argument::Wide(n as u64);
+            let blocks = Device::blocks(n);
+            match rule {
+                Rule::Adam(rule) => {
+                    let adam = Argument::Adam([
+                        rule.keep,
+                        rule.decay,
+                        rule.beta1,
+                        rule.fresh1,
+                        rule.beta2,
+                        rule.fresh2,
+                        rule.epsilon,
+                        rule.step_size,
+                        rule.root_correction,
+                    ]);
+                    let arguments = [value, gradient, at(first, 4), at(second, 4), at(working, 2), count, adam];
+                    device.launch(if typed { "adam_t" } else { "adam_f" }, blocks, &arguments)?;
+                }
+                Rule::Sgd(rule) => {
+                    let [rate, momentum, decay] = [rule.learning_rate, rule.momentum, rule.decay].map(f32::to_bits);
+                    let sgd = Argument::Sgd([rate, momentum, decay, u32::from(rule.nesterov)]);
+                    let arguments = [value, gradient, at(first, 4), at(working, 2), count, sgd];
+                    device.launch(if typed { "sgd_t" } else { "sgd_f" }, blocks, &arguments)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A moment's memory, zeroed when it is first needed.
+fn ready(device: &Device, moment: &mut Option<Tensor>, len: usize) -> Result<Address> {
+    if moment.is_none() {
+        *moment = Some(device.floats(len)?);
+    }
+    Ok(moment.as_ref().map_or(0, Tensor::at))
+}

@@ -1,0 +1,122 @@
+//! The CUDA engine against the same golden files, where there is a device; and what is said where there is none.
+
+use forebay_train::{Block, Cpu, Cuda, Dropout, Error, Labels, Model, Network, Node, Precision, Settings, Shape};
+
+use crate::golden::{assert_close, pixels};
+use crate::{layers, learning, networks};
+
+/// A device, or a word that the test did not run.
+fn open(precision: Precision) -> Option<Cuda> {
+    match Cuda::new(0, precision) {
+        Ok(cuda) => Some(cuda),
+        Err(error) => {
+            eprintln!("not run, no CUDA device: {error}");
+            None
+        }
+    }
+}
+
+fn again(precision: Precision) -> impl Fn() -> Cuda {
+    move || Cuda::new(0, precision).unwrap()
+}
+
+#[test]
+fn a_missing_library_is_named_with_the_files_looked_for_and_a_remedy() {
+    let error = match Cuda::new(0, Precision::F32) {
+        Ok(_) => return eprintln!("not run: nothing is missing here"),
+        Err(error) => error,
+    };
+    match &error {
+        Error::MissingLibrary { looked_for, remedy, .. } => {
+            assert!(
+                looked_for.contains("libcuda.so") || looked_for.contains("libcudnn.so") || looked_for.contains("lib"),
+                "{error}"
+            );
+            assert!(!remedy.is_empty());
+            assert!(error.to_string().contains(looked_for.as_str()));
+        }
+        Error::Device { what, .. } => assert_eq!(what, "opening CUDA device 0"),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn an_unknown_precision_is_refused_with_the_known_ones() {
+    assert_eq!("bf16".parse::<Precision>().unwrap(), Precision::Bf16);
+    let error = "fp8".parse::<Precision>().unwrap_err().to_string();
+    assert_eq!(error, "there is no precision \"fp8\"; there are f32, tf32 and bf16");
+}
+
+#[test]
+fn every_layer_agrees_with_pytorch_on_cuda() {
+    if open(Precision::F32).is_some() {
+        layers::check(again(Precision::F32), 1e-4);
+        layers::check(again(Precision::Tf32), 1e-2);
+    }
+}
+
+#[test]
+fn every_layer_agrees_with_the_cpu_in_bf16() {
+    if open(Precision::Bf16).is_some() {
+        layers::compare(again(Precision::Bf16), round_to_bf16, 2e-2);
+    }
+}
+
+#[test]
+fn steps_of_small_networks_agree_with_pytorch_on_cuda() {
+    if open(Precision::F32).is_some() {
+        networks::check(again(Precision::F32), 1e-4);
+    }
+}
+
+#[test]
+fn a_tiny_set_is_learnt_on_cuda() {
+    for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
+        let Some(cuda) = open(precision) else { return };
+        let share = learning::learn(cuda, "resnet-small", 20);
+        assert!(share > 0.95, "{precision}: {share}");
+    }
+}
+
+#[test]
+fn dropout_drops_the_same_values_on_cuda_and_on_the_cpu() {
+    let Some(cuda) = open(Precision::F32) else { return };
+    let layers = [Node::new("drop", Dropout::new(0.5))];
+    let (shape, ones) = (Shape::vector(1000), vec![1.0; 1000]);
+    let on_cuda = Block::new(cuda, &layers, shape, 1, 5).unwrap().forward(&ones, true).unwrap();
+    let on_cpu = Block::new(Cpu::new(1).unwrap(), &layers, shape, 1, 5).unwrap().forward(&ones, true).unwrap();
+    assert_eq!(on_cuda, on_cpu);
+}
+
+#[test]
+fn staging_ahead_changes_no_loss_on_cuda() {
+    if open(Precision::F32).is_none() {
+        return;
+    }
+    let model = Model::named("alexnet-small", 5).unwrap();
+    let new =
+        |places| Network::new(again(Precision::F32)(), &model, Settings { places, ..Settings::new(2, 1) }).unwrap();
+    let images = pixels(8 * 2 * model.input.len());
+    let batches: Vec<&[f32]> = images.chunks_exact(2 * model.input.len()).collect();
+    let labels = Labels::Index(&[1, 2]);
+    let mut plain = new(1);
+    let want: Vec<f32> = batches.iter().map(|batch| plain.step(batch, labels).unwrap()).collect();
+    let mut ahead = new(2);
+    ahead.stage(batches[0], labels).unwrap();
+    let mut got = Vec::new();
+    for next in 1..=batches.len() {
+        ahead.start().unwrap();
+        if let Some(batch) = batches.get(next) {
+            ahead.pixels().unwrap().copy_from_slice(batch);
+            ahead.stage_filled(labels).unwrap();
+        }
+        got.push(ahead.finish().unwrap());
+    }
+    assert_close("losses", &got, &want, 1e-4);
+}
+
+/// The nearest value that bf16 holds.
+fn round_to_bf16(value: f32) -> f32 {
+    let bits = value.to_bits();
+    f32::from_bits((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF_0000)
+}
