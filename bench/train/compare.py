@@ -54,10 +54,12 @@ def main():
     for model in options.models.split(","):
         for device in options.devices.split(","):
             for batch in map(int, options.batches.split(",")):
-                times = {}
+                times, overlapped = {}, []
                 for _ in range(options.rounds):
                     for name, command in programs(options.ours, model, device, batch, options.steps):
-                        times.setdefault(name, []).extend(run(command)["ms"])
+                        result = run(command)
+                        times.setdefault(name, []).extend(result["ms"])
+                        overlapped += [result["overlapped_ms"]] if "overlapped_ms" in result else []
                 medians = {name: statistics.median(ms) for name, ms in times.items()}
                 fastest = min(value for name, value in medians.items() if name != "forebay")
                 ratio = medians["forebay"] / fastest
@@ -66,7 +68,8 @@ def main():
                 print(f"{model} {device} batch {batch}: forebay / fastest torch = {ratio:.3f} (bound {bound}), load {os.getloadavg()[0]:.1f}")
                 for name, ms in times.items():
                     print(f"  {name:32} median {medians[name]:9.2f} ms  best {min(ms):9.2f} ms  ({len(ms)} steps)", flush=True)
-                results.append({"model": model, "device": device, "batch": batch, "ratio": ratio, "ms": times})
+                print(f"  {'forebay, next batch on its way':32} mean   {statistics.mean(overlapped):9.2f} ms", flush=True)
+                results.append({"model": model, "device": device, "batch": batch, "ratio": ratio, "ms": times, "overlapped_ms": overlapped})
     if options.out:
         pathlib.Path(options.out).write_text(json.dumps(results))
     sys.exit(0 if met else 1)

@@ -1,14 +1,21 @@
 //! Golden files: tensors by name, in safetensors, made by `tests/golden/make.py`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where the files are: in the crate, or, for a test binary that was carried to another machine, below the repository's root.
+fn folder() -> PathBuf {
+    let crates = [Path::new(env!("CARGO_MANIFEST_DIR")), Path::new("crates/forebay-train")];
+    let folders = crates.map(|dir| dir.join("tests/golden"));
+    folders.iter().find(|folder| folder.is_dir()).unwrap_or(&folders[0]).clone()
+}
 
 /// The tensors of one file.
 pub(crate) struct Golden(BTreeMap<String, Vec<f32>>);
 
 impl Golden {
     pub(crate) fn open(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.safetensors"));
+        let path = folder().join(format!("{name}.safetensors"));
         let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let header_len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + header_len]).unwrap();

@@ -237,6 +237,7 @@ impl Drop for Device {
     fn drop(&mut self) {
         // Nothing can be done about a device that fails while it is let go.
         let _ = self.enter();
+        let _ = self.copies.synchronize();
         let _ = self.stream.synchronize();
         let _ = check!(dnn::cudnnDestroy(self.dnn));
         let _ = check!(blas::cublasDestroy_v2(self.blas));
