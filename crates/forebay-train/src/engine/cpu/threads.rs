@@ -19,7 +19,9 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    /// Starts `threads` threads; 0 means one for each core.
     pub(super) fn new(threads: usize) -> Result<Self> {
+        let threads = if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads };
         let builder =
             rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("forebay:train-{i}"));
         let pool = builder.build().map_err(|source| Error::Threads { threads, source })?;

@@ -8,6 +8,7 @@ mod device;
 mod input;
 mod library;
 mod linear;
+mod precision;
 mod rows;
 mod store;
 
@@ -18,6 +19,7 @@ use conv::{Choice, Conv};
 use device::Argument::{Count, Flag, Number, Wide};
 use device::{Address, Argument, Device, Tensor};
 use input::Input;
+pub use precision::Precision;
 use rows::{Affine, Norm};
 use store::Store;
 
@@ -31,40 +33,6 @@ use crate::shape::Shape;
 
 /// Threads that copy pixels into page-locked memory: about what it takes to fill a PCIe link.
 const COPY_THREADS: usize = 4;
-
-/// How a device computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// f32 throughout.
-    F32,
-    /// f32 in memory, products with 10 bits of mantissa.
-    Tf32,
-    /// Activations and working weights in bf16, sums and master weights in f32.
-    Bf16,
-}
-
-impl std::str::FromStr for Precision {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "f32" => Ok(Self::F32),
-            "tf32" => Ok(Self::Tf32),
-            "bf16" => Ok(Self::Bf16),
-            _ => Err(Error::Precision(text.to_owned())),
-        }
-    }
-}
-
-impl std::fmt::Display for Precision {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::F32 => "f32",
-            Self::Tf32 => "tf32",
-            Self::Bf16 => "bf16",
-        })
-    }
-}
 
 /// An NVIDIA GPU.
 ///
