@@ -116,3 +116,78 @@ fn slide(
         });
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shape;
+
+    fn numbers(n: usize, step: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * step % 101) as f32 - 50.0) / 50.0).collect()
+    }
+
+    /// Output, gradient of the input and gradient of the weights, each by its definition.
+    fn plain(shape: &ConvShape, x: &[f32], w: &[f32], dy: &[f32]) -> [Vec<f64>; 3] {
+        let (input, output) = (shape.input, shape.output);
+        let (per_group, filters) = (input.channels / shape.groups, output.channels / shape.groups);
+        let mut out = [vec![0.0; dy.len()], vec![0.0; x.len()], vec![0.0; w.len()]];
+        for (i, dy) in dy.iter().enumerate() {
+            let (filter, place) = (i % output.channels, i / output.channels);
+            let (column, row, image) =
+                (place % output.width, place / output.width % output.height, place / output.pixels());
+            for tap in 0..shape.filter_len() {
+                let (channel, kx, ky) =
+                    (tap % per_group, tap / per_group % shape.kernel, tap / per_group / shape.kernel);
+                let y = (row * shape.stride + ky).wrapping_sub(shape.padding);
+                let x_at = (column * shape.stride + kx).wrapping_sub(shape.padding);
+                if y >= input.height || x_at >= input.width {
+                    continue;
+                }
+                let channel = filter / filters * per_group + channel;
+                let from = ((image * input.height + y) * input.width + x_at) * input.channels + channel;
+                let weight = filter * shape.filter_len() + tap;
+                out[0][i] += f64::from(x[from]) * f64::from(w[weight]);
+                out[1][from] += f64::from(*dy) * f64::from(w[weight]);
+                out[2][weight] += f64::from(*dy) * f64::from(x[from]);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_kernel_convolves_in_every_shape() {
+        let threads = Threads::new(2).unwrap();
+        let case = |(height, width, channels), filters, kernel, stride, padding, groups| {
+            let along = |len: usize| (len + 2 * padding - kernel) / stride + 1;
+            let (input, output) =
+                (Shape::new(height, width, channels), Shape::new(along(height), along(width), filters));
+            ConvShape { batch: 3, input, output, kernel, stride, padding, groups }
+        };
+        let cases = [
+            case((9, 17, 5), 40, 3, 1, 1, 1),
+            case((11, 8, 6), 4, 5, 3, 2, 2),
+            case((7, 7, 3), 2, 2, 3, 0, 1),
+            case((6, 5, 512), 3, 1, 2, 0, 1),
+            case((20, 18, 1), 33, 11, 4, 2, 1),
+        ];
+        for (kernels, shape) in Kernels::all().into_iter().flat_map(|kernels| cases.map(|shape| (kernels, shape))) {
+            let x = numbers(3 * shape.input.len(), 37);
+            let w = numbers(shape.output.channels * shape.filter_len(), 53);
+            let dy = numbers(3 * shape.output.len(), 29);
+            let mut got = [vec![f32::NAN; dy.len()], vec![f32::NAN; x.len()], vec![f32::NAN; w.len()]];
+            let mut conv = Conv::new(shape, kernels);
+            conv.forward(&threads, &x, &w, None, false, &mut got[0]);
+            conv.backward_data(&threads, &dy, &w, &mut got[1]);
+            conv.backward_weights(&threads, &x, &dy, &mut got[2]);
+            for (which, (got, want)) in got.iter().zip(plain(&shape, &x, &w, &dy)).enumerate() {
+                for (i, (got, want)) in got.iter().zip(want).enumerate() {
+                    assert!(
+                        (f64::from(*got) - want).abs() < 1e-3,
+                        "{} {shape:?} {which} {i}: {got} {want}",
+                        kernels.name
+                    );
+                }
+            }
+        }
+    }
+}
