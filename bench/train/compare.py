@@ -5,7 +5,8 @@
            [--batches 16,64] [--steps 5] [--rounds 3] [--out results.json]
 
 The python that runs this must have torch (and torchvision for resnet50). Rounds go over all programs before the next begins, so that a
-busy minute hits all alike. For each batch size the table has the median and the best step of every program; the last
+busy minute hits all alike. `on cores` is the time that all threads of a program spent computing (or spinning): with one thread it hardly
+depends on what else the machine does. For each batch size the table has the median and the best step of every program; the last
 column is our median over that of PyTorch's fastest variant. Exit status: 0 all within the bound, 1 not, 2 could not run.
 """
 
@@ -54,11 +55,12 @@ def main():
     for model in options.models.split(","):
         for device in options.devices.split(","):
             for batch in map(int, options.batches.split(",")):
-                times, overlapped = {}, []
+                times, cpu, overlapped = {}, {}, []
                 for _ in range(options.rounds):
                     for name, command in programs(options.ours, model, device, batch, options.steps):
                         result = run(command)
                         times.setdefault(name, []).extend(result["ms"])
+                        cpu.setdefault(name, []).extend(result["cpu_ms"])
                         overlapped += [result["overlapped_ms"]] if "overlapped_ms" in result else []
                 medians = {name: statistics.median(ms) for name, ms in times.items()}
                 fastest = min(value for name, value in medians.items() if name != "forebay")
@@ -67,9 +69,10 @@ def main():
                 met &= bound is None or ratio <= bound
                 print(f"{model} {device} batch {batch}: forebay / fastest torch = {ratio:.3f} (bound {bound}), load {os.getloadavg()[0]:.1f}")
                 for name, ms in times.items():
-                    print(f"  {name:32} median {medians[name]:9.2f} ms  best {min(ms):9.2f} ms  ({len(ms)} steps)", flush=True)
+                    print(f"  {name:32} median {medians[name]:9.2f} ms  best {min(ms):9.2f} ms  "
+                          f"on cores: median {statistics.median(cpu[name]):9.2f}, best {min(cpu[name]):9.2f} ms ({len(ms)} steps)", flush=True)
                 print(f"  {'forebay, next batch on its way':32} mean   {statistics.mean(overlapped):9.2f} ms", flush=True)
-                results.append({"model": model, "device": device, "batch": batch, "ratio": ratio, "ms": times, "overlapped_ms": overlapped})
+                results.append({"model": model, "device": device, "batch": batch, "ratio": ratio, "ms": times, "cpu_ms": cpu, "overlapped_ms": overlapped})
     if options.out:
         pathlib.Path(options.out).write_text(json.dumps(results))
     sys.exit(0 if met else 1)

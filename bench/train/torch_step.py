@@ -50,9 +50,9 @@ def main():
     labels = torch.arange(batch) * 7 % CLASSES
     if cuda:
         images, labels = images.pin_memory(), labels.pin_memory()
-    warm_up, times, losses = 20 if cuda else 2, [], []
+    warm_up, times, cpu_times, losses = 20 if cuda else 2, [], [], []
     for step in range(warm_up + steps):
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         x, y = images.to(kind, non_blocking=True), labels.to(kind, non_blocking=True)
         with torch.autocast(kind, dtype=torch.bfloat16, enabled=detail == "bf16"):
             loss = nn.functional.cross_entropy(model(x), y)
@@ -62,8 +62,9 @@ def main():
         losses.append(loss.item())
         if step >= warm_up:
             times.append((time.perf_counter() - begin) * 1e3)
+            cpu_times.append((time.process_time() - cpu) * 1e3)
     words = f"torch {torch.__version__}, {device}, {layout}, {adam} Adam"
-    print(json.dumps({"device": words, "batch": batch, "ms": times, "losses": losses}))
+    print(json.dumps({"device": words, "batch": batch, "ms": times, "cpu_ms": cpu_times, "losses": losses}))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 //!
 //! `ms` is the time of each step, from the batch in host memory to the loss on the host: copy, compute and update, one after the
 //! other. `overlapped_ms` is the mean of as many steps more, in which each batch travels while the one before it is computed.
+//! `cpu_ms` is what all threads together spent on a core: it tells more than `ms` where others use the machine too.
 //! The batch is made once; pixels lie where the device fetches them, as PyTorch's do in `bench/train/torch_step.py`.
 
 use std::error::Error;
@@ -37,12 +38,13 @@ fn run<E: Engine>(engine: E, model: &Model, batch: usize, steps: usize, warm_up:
         network.stage_filled(labels)?;
     }
     let mut losses = vec![step(&mut network)?, step(&mut network)?];
-    let mut times = Vec::new();
+    let (mut times, mut cpu_times) = (Vec::new(), Vec::new());
     for _ in 0..warm_up + steps {
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), cpu_ms());
         network.stage_filled(labels)?;
         losses.push(step(&mut network)?);
         times.push(begin.elapsed().as_secs_f64() * 1e3);
+        cpu_times.push(cpu_ms() - cpu);
     }
     network.stage_filled(labels)?;
     let begin = Instant::now();
@@ -52,12 +54,19 @@ fn run<E: Engine>(engine: E, model: &Model, batch: usize, steps: usize, warm_up:
         losses.push(network.finish()?);
     }
     let overlapped = begin.elapsed().as_secs_f64() * 1e3 / steps as f64;
-    println!(
-        "{{\"device\": \"{}\", \"batch\": {batch}, \"ms\": {:?}, \"overlapped_ms\": {overlapped}, \"losses\": {losses:?}}}",
-        network.describe_device(),
-        &times[warm_up..]
-    );
+    let device = network.describe_device();
+    let (ms, cpu) = (&times[warm_up..], &cpu_times[warm_up..]);
+    let measured = format!("\"ms\": {ms:?}, \"cpu_ms\": {cpu:?}, \"overlapped_ms\": {overlapped}");
+    println!("{{\"device\": \"{device}\", \"batch\": {batch}, {measured}, \"losses\": {losses:?}}}");
     Ok(())
+}
+
+/// Time that all threads of this process have spent on a core.
+fn cpu_ms() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is there to be written to.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }
 
 fn step<E: Engine>(network: &mut Network<E>) -> forebay_train::Result<f32> {

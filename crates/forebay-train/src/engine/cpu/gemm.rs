@@ -156,11 +156,29 @@ pub(super) fn pack_b(b: View<'_>, first: usize, column: usize, width: usize, col
         panel.fill(0.0);
     }
     let steps = panel.len() / columns;
-    for j in 0..width {
-        let from = &b.values[(column + j) * b.column_stride + first..][..steps];
-        for (k, value) in from.iter().enumerate() {
+    let row = |j: usize| &b.values[(column + j) * b.column_stride + first..][..steps];
+    let whole = width / 4 * 4;
+    for j in (0..whole).step_by(4) {
+        transpose_four([row(j), row(j + 1), row(j + 2), row(j + 3)], columns, &mut panel[j..]);
+    }
+    for j in whole..width {
+        for (k, value) in row(j).iter().enumerate() {
             panel[k * columns + j] = *value;
         }
+    }
+}
+
+/// Four rows become four columns, by blocks of 4 × 4 that stay in registers.
+fn transpose_four(rows: [&[f32]; 4], columns: usize, out: &mut [f32]) {
+    let steps = rows[0].len();
+    for k in (0..steps / 4 * 4).step_by(4) {
+        let [a, b, c, d]: [[f32; 4]; 4] = rows.map(|row| row[k..k + 4].try_into().expect("four values"));
+        for i in 0..4 {
+            out[(k + i) * columns..][..4].copy_from_slice(&[a[i], b[i], c[i], d[i]]);
+        }
+    }
+    for k in steps / 4 * 4..steps {
+        out[k * columns..][..4].copy_from_slice(&rows.map(|row| row[k]));
     }
 }
 
