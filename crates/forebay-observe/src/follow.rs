@@ -56,7 +56,8 @@ pub struct Totals {
     pub n_processes: u64,
     /// The most threads at one tick; 0 when the command ended before the first.
     pub n_threads: u64,
-    /// The most processes at one tick whose I/O could not be read, since they ran as somebody else.
+    /// Processes whose I/O is not among the bytes, or not all of it: nobody in the tree waited for them, or they are still
+    /// running, and they ran as somebody else. The bytes are at least so many then.
     pub n_hidden: u64,
     /// Descendants that the command left running.
     pub n_left: u64,
@@ -190,7 +191,7 @@ fn totals(tree: &mut Tree, wall_s: f64, before: Usage) -> Totals {
         io_delay_s: reading.delay.check(sums.delay_ticks).map(|ticks| ticks as f64 / units.ticks_per_s),
         n_processes: peak.n_processes,
         n_threads: peak.n_threads,
-        n_hidden: peak.n_hidden,
+        n_hidden: tree.n_unknown(),
         n_left: tree.n_alive() as u64,
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Standing {
     pub(crate) n_threads: u64,
     /// Memory held in pages; a page that is shared counts once for each.
     pub(crate) rss_pages: u64,
-    /// Processes whose I/O cannot be read, since they run as somebody else.
+    /// Processes whose I/O cannot be read, since they run as somebody else. It is known when they have been waited for.
     pub(crate) n_hidden: u64,
 }
 
@@ -48,16 +48,8 @@ impl Counters {
     }
 
     fn with(self, other: Self, f: fn(u64, u64) -> u64) -> Self {
-        let (a, b) = (self.io, other.io);
         Self {
-            io: Io {
-                rchar: f(a.rchar, b.rchar),
-                wchar: f(a.wchar, b.wchar),
-                read_calls: f(a.read_calls, b.read_calls),
-                write_calls: f(a.write_calls, b.write_calls),
-                read_bytes: f(a.read_bytes, b.read_bytes),
-                write_bytes: f(a.write_bytes, b.write_bytes),
-            },
+            io: self.io.with(other.io, f),
             user_ticks: f(self.user_ticks, other.user_ticks),
             system_ticks: f(self.system_ticks, other.system_ticks),
             major_faults: f(self.major_faults, other.major_faults),
@@ -101,16 +93,18 @@ pub(crate) struct TreeReading {
     pub(crate) delay: DelayCount,
 }
 
-/// Puts the columns of a tree. Processor time is in percent of one core.
+/// Puts the columns of a tree. Processor time is in percent of one core. While there is a process whose I/O cannot be read,
+/// that of the tree is unknown.
 pub(crate) fn put(sheet: &mut Sheet, before: &TreeReading, after: &TreeReading, span_s: f64, units: Units) {
     let rate = |of: fn(&Counters) -> u64| ratio(growth(of(&before.counters), of(&after.counters)), Some(span_s));
     let percent = |of| rate(of).map(|ticks| 100.0 * ticks / units.ticks_per_s);
-    sheet.put("process", "rchar_bytes_per_s", rate(|c| c.io.rchar));
-    sheet.put("process", "wchar_bytes_per_s", rate(|c| c.io.wchar));
-    sheet.put("process", "read_calls_per_s", rate(|c| c.io.read_calls));
-    sheet.put("process", "write_calls_per_s", rate(|c| c.io.write_calls));
-    sheet.put("process", "read_bytes_per_s", rate(|c| c.io.read_bytes));
-    sheet.put("process", "write_bytes_per_s", rate(|c| c.io.write_bytes));
+    let io = |of| rate(of).filter(|_| after.standing.n_hidden == 0);
+    sheet.put("process", "rchar_bytes_per_s", io(|c| c.io.rchar));
+    sheet.put("process", "wchar_bytes_per_s", io(|c| c.io.wchar));
+    sheet.put("process", "read_calls_per_s", io(|c| c.io.read_calls));
+    sheet.put("process", "write_calls_per_s", io(|c| c.io.write_calls));
+    sheet.put("process", "read_bytes_per_s", io(|c| c.io.read_bytes));
+    sheet.put("process", "write_bytes_per_s", io(|c| c.io.write_bytes));
     sheet.put("process", "user_percent", percent(|c| c.user_ticks));
     sheet.put("process", "system_percent", percent(|c| c.system_ticks));
     sheet.put("process", "major_faults_per_s", rate(|c| c.major_faults));
@@ -133,6 +127,19 @@ mod tests {
         let units = Units { page_bytes: 4096.0, ticks_per_s: 100.0 };
         put(&mut sheet, &TreeReading::default(), &after, 2.0, units);
         sheet.values()[sheet.names().iter().position(|name| name == "process.io_delay_percent").unwrap()]
+    }
+
+    #[test]
+    fn the_io_of_a_tree_with_a_process_that_cannot_be_read_is_unknown_and_not_zero() {
+        let written = |n_hidden| {
+            let standing = Standing { n_hidden, ..Standing::default() };
+            let after = TreeReading { standing, ..TreeReading::default() };
+            let mut sheet = Sheet::default();
+            let units = Units { page_bytes: 4096.0, ticks_per_s: 100.0 };
+            put(&mut sheet, &TreeReading::default(), &after, 1.0, units);
+            sheet.values()[sheet.names().iter().position(|name| name == "process.write_bytes_per_s").unwrap()]
+        };
+        assert_eq!((written(0), written(1)), (Some(0.0), None));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod error;
 mod files;
 mod follow;
 mod gpu;
+mod handed;
 mod ledger;
 mod machine;
 mod member;

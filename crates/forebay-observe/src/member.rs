@@ -13,7 +13,7 @@ use crate::source::process::{Io, Stat, parse_io, parse_stat};
 pub(crate) struct Member {
     pub(crate) stat: Stat,
     pub(crate) io: Io,
-    /// Its own file of I/O could not be read: it belongs to somebody else.
+    /// Its own file of I/O could not be read: it belongs to somebody else, or to root since it has ended.
     pub(crate) hidden: bool,
     /// The faults of children it waited for that are accounted for: those before it was first seen, and those of children
     /// that were seen. What is beyond is of children that came and went unseen.
@@ -25,6 +25,11 @@ impl Member {
     /// A process that is seen for the first time.
     pub(crate) fn new(stat: Stat) -> Self {
         Self { stat, faults_settled: stat.minor_faults[1], ..Self::default() }
+    }
+
+    /// Whether it is at work and its I/O cannot be read. One that is ending has no memory any more.
+    pub(crate) fn works_unseen(&self) -> bool {
+        self.hidden && !self.stat.is_zombie && self.stat.rss_pages > 0
     }
 
     /// What it did, with the children it waited for.
@@ -75,6 +80,11 @@ impl Reader {
         // SAFETY: no arguments, no memory.
         let thread = unsafe { libc::gettid() };
         self.left_out = Some((process, ProcFile::open(self.proc.join(format!("{process}/task/{thread}/io")))));
+    }
+
+    /// The folder of a process.
+    pub(crate) fn folder(&self, pid: u32) -> PathBuf {
+        self.proc.join(pid.to_string())
     }
 
     /// The processes there are, and whether the kernel counts their I/O delay.

@@ -10,12 +10,16 @@
 //! itself and in its parent; where one turns out to be gone, whoever may have waited for it is read again, and then the
 //! rest, until nothing is gone any more.
 //!
+//! The I/O of a process that runs as somebody else cannot be read, nor, but for root, that of one that has ended and has
+//! not been waited for. It is known once that has been done, since it is then in the numbers of whoever waited.
+//!
 //! Limits: a process whose parent does not wait for it and that lives between two ticks is not seen; the I/O delay of a
 //! thread is that of its last tick; a child that ends while the tree is being read may show up one tick later.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use crate::handed;
 use crate::ledger::{Counters, Standing, TreeReading};
 use crate::member::{Member, Reader};
 use crate::source::process::Stat;
@@ -47,6 +51,8 @@ pub(crate) struct Tree {
     n_looks: u64,
     /// What ended and is in nobody's numbers.
     gone: Counters,
+    /// Processes that ended and whose I/O could not be read to the end and is in nobody's numbers.
+    n_lost: u64,
     last: Counters,
     peak: Standing,
 }
@@ -63,6 +69,7 @@ impl Tree {
             departed: HashMap::new(),
             n_looks: 0,
             gone: Counters::default(),
+            n_lost: 0,
             last: Counters::default(),
             peak: Standing::default(),
         };
@@ -113,17 +120,29 @@ impl Tree {
         self.members.values().filter(|member| !member.stat.is_zombie).count()
     }
 
+    /// Processes whose I/O is not among the sums, or not all of it, as last seen.
+    pub(crate) fn n_unknown(&self) -> u64 {
+        self.n_lost + self.standing().n_hidden
+    }
+
     /// Reads a child of this process that has ended, for the last time, and lets the caller wait for it. What it did is
     /// kept, since waiting adds it to this process's numbers, which are not among the tree's.
     pub(crate) fn bury(&mut self, pid: u32, wait: impl FnOnce()) {
         let mut member = self.members.remove(&pid).unwrap_or_default();
-        self.reader.read(pid, &mut member);
+        let is_read = self.reader.read(pid, &mut member) && !member.hidden;
         let faults = member.stat.minor_faults[1].saturating_sub(member.faults_settled);
         let parent = member.stat.parent;
         self.departed.insert(pid, Departed { parent, buried_faults: Some(faults), at_look: self.n_looks });
+        if is_read {
+            wait();
+        } else {
+            match handed::by_waiting(&self.reader.folder(self.root), wait) {
+                Some(io) => member.io = io.with(member.io, u64::max),
+                None => self.n_lost += 1,
+            }
+        }
         self.gone = self.gone.plus(member.counters());
         self.peak.n_processes = self.peak.n_processes.max(1);
-        wait();
     }
 
     /// Decides whether a process belongs to the tree, by the first of its ancestors that is known.
@@ -185,6 +204,8 @@ impl Tree {
             if self.was_waited_for(heir, member) {
                 // The kernel hands on everything but the delay.
                 kept = Counters { delay_ticks: kept.delay_ticks, ..Counters::default() };
+            } else if member.hidden {
+                self.n_lost += 1;
             }
             self.gone = self.gone.plus(kept);
         }
@@ -224,7 +245,7 @@ impl Tree {
             n_processes: alive().count() as u64,
             n_threads: alive().map(|member| member.stat.n_threads).sum(),
             rss_pages: alive().map(|member| member.stat.rss_pages).sum(),
-            n_hidden: alive().filter(|member| member.hidden).count() as u64,
+            n_hidden: alive().filter(|member| member.works_unseen()).count() as u64,
         }
     }
 }

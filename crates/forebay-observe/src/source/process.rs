@@ -23,6 +23,20 @@ pub struct Io {
     pub write_bytes: u64,
 }
 
+impl Io {
+    /// Two of them put together, number by number.
+    pub(crate) fn with(self, other: Self, f: fn(u64, u64) -> u64) -> Self {
+        Self {
+            rchar: f(self.rchar, other.rchar),
+            wchar: f(self.wchar, other.wchar),
+            read_calls: f(self.read_calls, other.read_calls),
+            write_calls: f(self.write_calls, other.write_calls),
+            read_bytes: f(self.read_bytes, other.read_bytes),
+            write_bytes: f(self.write_bytes, other.write_bytes),
+        }
+    }
+}
+
 /// Reads `/proc/PID/io`.
 pub fn parse_io(text: &str) -> Option<Io> {
     Some(Io {

@@ -14,8 +14,8 @@ pub(super) fn text(command: &Command, followed: &Followed) -> String {
     let mut line =
         |name: &str, value: String| writeln!(text, "  {name:<13}{value}").expect("a string takes every write");
     line("processor", processor(totals));
-    line("read", bytes(totals.rchar_bytes, "read calls", totals.read_bytes, "from disks"));
-    line("written", bytes(totals.wchar_bytes, "write calls", totals.write_bytes, "to disks"));
+    line("read", bytes(totals, totals.rchar_bytes, "read calls", totals.read_bytes, "from disks"));
+    line("written", bytes(totals, totals.wchar_bytes, "write calls", totals.write_bytes, "to disks"));
     line("major faults", group_digits(totals.major_faults));
     line("memory", format!("at most {}", Bytes(totals.peak_rss_bytes)));
     line("I/O delay", delay(totals));
@@ -45,8 +45,9 @@ fn processor(totals: &Totals) -> String {
     format!("{} user, {} system: {cores:.2} cores", format_seconds(user), format_seconds(system))
 }
 
-fn bytes(by_calls: u64, calls: &str, by_disks: u64, disks: &str) -> String {
-    format!("{} by {calls}, {} {disks}", Bytes(by_calls), Bytes(by_disks))
+fn bytes(totals: &Totals, by_calls: u64, calls: &str, by_disks: u64, disks: &str) -> String {
+    let at_least = if totals.n_hidden > 0 { "at least " } else { "" };
+    format!("{at_least}{} by {calls}, {at_least}{} {disks}", Bytes(by_calls), Bytes(by_disks))
 }
 
 fn delay(totals: &Totals) -> String {
@@ -62,7 +63,7 @@ fn processes(totals: &Totals) -> String {
         write!(text, " with {}", count(totals.n_threads, "thread")).expect("a string takes every write");
     }
     if totals.n_hidden > 0 {
-        write!(text, "; the I/O of {} is not counted: they ran as somebody else", totals.n_hidden)
+        write!(text, "; the I/O of {} is not counted: it may not be read", totals.n_hidden)
             .expect("a string takes every write");
     }
     if totals.n_left > 0 {

@@ -41,3 +41,4 @@ mod verify;
 mod watch;
 mod watch_command;
 mod watch_gpu;
+mod watch_unprivileged;
