@@ -1,4 +1,4 @@
-//! A command followed to its end, with all its descendants.
+//! A command followed to the end, with all its descendants.
 //!
 //! This process becomes the one that orphans fall to, so that a worker whose parent has died stays in the tree. What has
 //! ended is read once more before it is waited for: the kernel keeps a process's numbers until then.
@@ -8,13 +8,13 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forebay_record::Series;
 
 use crate::ledger::{Counters, Standing, Units};
 use crate::sampler::Sampler;
-use crate::signals::Passing;
+use crate::signals::Signals;
 use crate::tree::Tree;
 use crate::{Error, Options};
 
@@ -32,7 +32,7 @@ pub struct Followed {
 /// What a command and its descendants did in all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
-    /// From the start of the command to its end, in seconds.
+    /// From the start of the command to the end of its last descendant, or until that was no longer waited for, in seconds.
     pub wall_s: f64,
     /// Processor time in programs, in seconds, of all that were waited for.
     pub user_s: f64,
@@ -59,67 +59,108 @@ pub struct Totals {
     /// Processes whose I/O is not among the bytes, or not all of it: nobody in the tree waited for them, or they are still
     /// running, and they ran as somebody else. The bytes are at least so many then.
     pub n_hidden: u64,
-    /// Descendants that the command left running.
+    /// Descendants that are still running, since they were no longer waited for.
     pub n_left: u64,
 }
 
-/// Runs a command and observes the machine until it ends; its descendants that are left then are left alone.
+/// Runs a command and observes the machine until it and all its descendants have ended.
 ///
-/// For the time it takes, signals sent to this process are passed on to the command, and children that this process has
-/// besides are waited for too: it must have none that somebody else waits for.
+/// For the time it takes, signals sent to this process are passed on to the command and its descendants. When the command
+/// has ended and descendants have not, an interrupt (`SIGINT`, `SIGQUIT`) is not: it ends the waiting and leaves them alone.
+/// Children that this process has besides are waited for too: it must have none that somebody else waits for.
 ///
 /// # Errors
 /// When the observation cannot begin or the command cannot be started; nothing has run then.
-pub fn follow(command: &mut Command, options: Options) -> Result<Followed, Error> {
+pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, Error> {
     adopt_orphans();
+    let on_wait = options.on_wait.take();
     let tree = Arc::new(Mutex::new(Tree::new(Path::new("/proc"), std::process::id(), false)));
     let sampler = Sampler::start_with(options, Some(Arc::clone(&tree)))?;
     let before = Usage::of_children();
-    let passing = Passing::begin();
+    let signals = Signals::begin().map_err(Error::Wait)?;
     let start = Instant::now();
     let child = command.spawn().map_err(|source| {
         let program = command.get_program().to_string_lossy().into_owned();
         Error::Command { program, source }
     })?;
-    passing.to(child.id());
-    let status = wait_for_all(child, &tree, &passing)?;
+    let status = wait_for_command(child, &tree, &signals)?;
+    wait_for_the_rest(&tree, &signals, on_wait);
     let wall_s = start.elapsed().as_secs_f64();
     let series = sampler.stop();
-    drop(passing);
+    drop(signals);
     let totals = totals(&mut lock(&tree), wall_s, before);
     Ok(Followed { status, series, totals })
 }
 
+/// How long descendants may outlive the command before anything is said about it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Waits for children, adopted ones too, until the command has ended.
-fn wait_for_all(mut child: Child, tree: &Mutex<Tree>, passing: &Passing) -> Result<ExitStatus, Error> {
+fn wait_for_command(mut child: Child, tree: &Mutex<Tree>, signals: &Signals) -> Result<ExitStatus, Error> {
     loop {
-        let pid = wait_for_one(libc::WEXITED).map_err(Error::Wait)?.expect("it waits until there is one");
-        let mut tree = lock(tree);
-        if pid == child.id() {
-            passing.to_nobody();
-            let mut status = None;
-            tree.bury(pid, || status = Some(child.wait()));
-            bury_what_has_ended(&mut tree);
-            return status.expect("burying waits").map_err(Error::Wait);
+        pass_on(signals, tree);
+        match one_that_ended().map_err(Error::Wait)? {
+            Some(pid) if pid == child.id() => {
+                let mut status = None;
+                lock(tree).bury(pid, || status = Some(child.wait()));
+                return status.expect("burying waits").map_err(Error::Wait);
+            }
+            Some(pid) => lock(tree).bury(pid, || reap(pid)),
+            None => signals.wait(None),
         }
-        tree.bury(pid, || reap(pid));
     }
 }
 
-/// Orphans that have ended along with the command.
-fn bury_what_has_ended(tree: &mut Tree) {
-    while let Ok(Some(pid)) = wait_for_one(libc::WEXITED | libc::WNOHANG) {
-        tree.bury(pid, || reap(pid));
+/// Waits until this process has no children any more, and so the command no descendants, or until it is interrupted.
+fn wait_for_the_rest(tree: &Mutex<Tree>, signals: &Signals, mut on_wait: Option<Box<dyn FnOnce(u64) + Send>>) {
+    // What came before was for the command.
+    signals.was_interrupted();
+    let start = Instant::now();
+    loop {
+        match one_that_ended() {
+            Ok(Some(pid)) => lock(tree).bury(pid, || reap(pid)),
+            Ok(None) if signals.was_interrupted() => return,
+            Ok(None) => {
+                pass_on(signals, tree);
+                let patience = PATIENCE.saturating_sub(start.elapsed());
+                if patience.is_zero()
+                    && let Some(say) = on_wait.take()
+                {
+                    say(look(tree).n_alive() as u64);
+                }
+                signals.wait(on_wait.is_some().then_some(patience));
+            }
+            // There are none.
+            Err(_) => return,
+        }
     }
 }
 
-/// The number of a child that has ended, which stays to be waited for; `None` when there is none yet and it does not wait.
-fn wait_for_one(flags: libc::c_int) -> io::Result<Option<u32>> {
+/// Passes signals on to all that there are.
+fn pass_on(signals: &Signals, tree: &Mutex<Tree>) {
+    for signal in signals.sent() {
+        for pid in look(tree).alive() {
+            // SAFETY: plain integers. It was seen a moment ago, and a child of this process keeps its number until it has
+            // been waited for, which is done by this thread.
+            unsafe { libc::kill(pid as libc::pid_t, signal) };
+        }
+    }
+}
+
+/// The tree as it is now.
+fn look(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
+    let mut tree = lock(tree);
+    tree.look();
+    tree
+}
+
+/// The number of a child that has ended, which stays to be waited for; `None` when all are alive.
+fn one_that_ended() -> io::Result<Option<u32>> {
     loop {
         // SAFETY: the structure is valid and written by the call; zeros are what it has when nothing ended.
         let (code, pid) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let code = libc::waitid(libc::P_ALL, 0, &raw mut info, flags | libc::WNOWAIT);
+            let code = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
             (code, info.si_pid())
         };
         if code == 0 {

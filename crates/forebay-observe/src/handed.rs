@@ -38,11 +38,15 @@ fn handed(process: &Path) -> Option<Handed> {
     let this = unsafe { libc::gettid() } as u32;
     for _ in 0..MAX_TRIES {
         let threads = others(process, this);
-        let own = read(&process.join(format!("task/{this}/io")));
-        let (all, _) = read(&process.join("io"))?;
-        if others(process, this) == threads {
-            // Reading its own numbers was one more call of this thread.
-            let own = own.map(|(io, n_bytes)| Io { rchar: io.rchar + n_bytes, read_calls: io.read_calls + 1, ..io });
+        // Reading is itself one more call of this thread.
+        let read_own = || read(&process.join(format!("task/{this}/io")));
+        let after_reading =
+            |(io, n_bytes): (Io, u64)| Io { rchar: io.rchar + n_bytes, read_calls: io.read_calls + 1, ..io };
+        let own = read_own().map(after_reading);
+        let (all, n_bytes) = read(&process.join("io"))?;
+        let own_later = own.map(|own| after_reading((own, n_bytes)));
+        // A handler of signals may have written something in this thread too.
+        if read_own().map(|(io, _)| io) == own_later && others(process, this) == threads {
             let by_threads =
                 threads.values().copied().chain(own).fold(Io::default(), |sum, io| sum.with(io, u64::saturating_add));
             return Some(Handed { io: all.with(by_threads, u64::saturating_sub), threads });

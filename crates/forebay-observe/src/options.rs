@@ -28,6 +28,9 @@ pub struct Options {
     pub max_rows: usize,
     /// Takes the rows as they come.
     pub sink: Option<Box<dyn Sink>>,
+    /// Called when a command that is followed has ended and some of its descendants have not: with their number, once, and
+    /// when they did not end soon after it.
+    pub on_wait: Option<Box<dyn FnOnce(u64) + Send>>,
 }
 
 impl Default for Options {
@@ -39,6 +42,7 @@ impl Default for Options {
             gpu: true,
             max_rows: 7_200,
             sink: None,
+            on_wait: None,
         }
     }
 }

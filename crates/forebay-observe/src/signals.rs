@@ -1,73 +1,117 @@
 //! Signals while a command is followed: the terminal's go to the command anyway, others are passed on.
 //!
 //! Ctrl-C reaches every process of the terminal's foreground group, so the command has it already; this process only must
-//! not die of it. A signal that somebody sent to this process alone is passed on to the command.
+//! not die of it. A signal that somebody sent to this process alone is to be passed on. The handler only notes what came
+//! and wakes whoever waits, also when a child has ended: there is one thing to wait for, and nothing that comes between
+//! looking and waiting is missed.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
-/// The command that signals are passed on to; 0 when there is none.
-static COMMAND: AtomicI32 = AtomicI32::new(0);
+/// What is written to in order to wake; -1 when nobody waits.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// Signals that were sent by a process, a bit for each.
+static SENT: AtomicU32 = AtomicU32::new(0);
+/// Whether there was an interrupt, from the terminal or from a process.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-const SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+const SIGNALS: [libc::c_int; 5] = [libc::SIGCHLD, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
-/// Passes signals on for as long as it lives. There is one at a time in a process.
-pub(crate) struct Passing {
+/// Notes signals for as long as it lives. There is one at a time in a process.
+pub(crate) struct Signals {
     before: Vec<(libc::c_int, libc::sigaction)>,
+    wake: OwnedFd,
 }
 
-impl Passing {
+impl Signals {
     /// Begins before the command is there, so that no signal is lost on this process. A signal that is ignored stays so,
-    /// as under `nohup`. The command starts with the system's own treatment of the others.
-    pub(crate) fn begin() -> Self {
+    /// as under `nohup`, but for that of the end of a child, without which nobody could be waited for. The command starts
+    /// with the system's own treatment of the others.
+    pub(crate) fn begin() -> io::Result<Self> {
+        // SAFETY: plain numbers in, a new descriptor out, which is owned from here on.
+        let wake = unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        SENT.store(0, Ordering::SeqCst);
+        INTERRUPTED.store(false, Ordering::SeqCst);
+        WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
         let mut before = Vec::new();
         for signal in SIGNALS {
             // SAFETY: both structures are valid; a zeroed one is no flags and an empty mask. The handler does nothing but
-            // load an atomic and call `kill`, which a handler may.
+            // use atomics and call `write`, which a handler may.
             unsafe {
                 let mut old: libc::sigaction = std::mem::zeroed();
                 let mut new: libc::sigaction = std::mem::zeroed();
-                new.sa_sigaction = pass_on as *const () as usize;
-                new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                new.sa_sigaction = note as *const () as usize;
+                new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NOCLDSTOP;
                 if libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0
-                    && old.sa_sigaction != libc::SIG_IGN
+                    && (old.sa_sigaction != libc::SIG_IGN || signal == libc::SIGCHLD)
                     && libc::sigaction(signal, &raw const new, std::ptr::null_mut()) == 0
                 {
                     before.push((signal, old));
                 }
             }
         }
-        Self { before }
+        Ok(Self { before, wake })
     }
 
-    /// From now on to this process.
-    pub(crate) fn to(&self, pid: u32) {
-        COMMAND.store(pid as i32, Ordering::SeqCst);
+    /// The signals that processes have sent since this was last asked.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = libc::c_int> + use<> {
+        let bits = SENT.swap(0, Ordering::SeqCst);
+        (1..32).filter(move |signal| bits & (1 << signal) != 0)
     }
-}
 
-impl Passing {
-    /// No longer to the command, whose number may be another's once it has been waited for.
-    pub(crate) fn to_nobody(&self) {
-        COMMAND.store(0, Ordering::SeqCst);
+    /// Whether there was an interrupt since this was last asked.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        INTERRUPTED.swap(false, Ordering::SeqCst)
     }
-}
 
-impl Drop for Passing {
-    fn drop(&mut self) {
-        self.to_nobody();
-        for (signal, old) in &self.before {
-            // SAFETY: what was in force before is put back.
-            unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
+    /// Waits until a signal has come since the last time, or for so long.
+    pub(crate) fn wait(&self, at_most: Option<Duration>) {
+        let mut poll = libc::pollfd { fd: self.wake.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // Rounded up, so as not to go round in the last millisecond.
+        let ms = at_most.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
+        let mut n_signals = 0_u64;
+        // SAFETY: one valid structure, and eight valid bytes. A failure is a signal, or that there is nothing to read.
+        unsafe {
+            libc::poll(&raw mut poll, 1, ms);
+            libc::read(self.wake.as_raw_fd(), (&raw mut n_signals).cast(), 8);
         }
     }
 }
 
-extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    let command = COMMAND.load(Ordering::SeqCst);
-    // SAFETY: the kernel hands a valid structure to a handler with SA_SIGINFO.
-    let sent_by_a_process = unsafe { (*info).si_code } <= 0;
-    if command > 0 && sent_by_a_process {
-        // SAFETY: plain integers; the command has not been waited for, so its number is its own.
-        unsafe { libc::kill(command, signal) };
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, old) in &self.before {
+            // SAFETY: what was in force before is put back.
+            unsafe { libc::sigaction(*signal, old, std::ptr::null_mut()) };
+        }
+        WAKE.store(-1, Ordering::SeqCst);
+    }
+}
+
+extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    if signal != libc::SIGCHLD {
+        // SAFETY: the kernel hands a valid structure to a handler with SA_SIGINFO.
+        let sent_by_a_process = unsafe { (*info).si_code } <= 0;
+        if sent_by_a_process {
+            SENT.fetch_or(1 << signal, Ordering::SeqCst);
+        }
+        if matches!(signal, libc::SIGINT | libc::SIGQUIT) {
+            INTERRUPTED.store(true, Ordering::SeqCst);
+        }
+    }
+    let one = 1_u64;
+    // SAFETY: eight valid bytes; the error number of what was interrupted is put back.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(WAKE.load(Ordering::SeqCst), (&raw const one).cast(), 8);
+        *libc::__errno_location() = errno;
     }
 }

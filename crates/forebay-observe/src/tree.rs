@@ -117,7 +117,12 @@ impl Tree {
 
     /// How many processes are alive, as last seen.
     pub(crate) fn n_alive(&self) -> usize {
-        self.members.values().filter(|member| !member.stat.is_zombie).count()
+        self.alive().count()
+    }
+
+    /// The processes that are alive, as last seen.
+    pub(crate) fn alive(&self) -> impl Iterator<Item = u32> {
+        self.members.iter().filter(|(_, member)| !member.stat.is_zombie).map(|(pid, _)| *pid)
     }
 
     /// Processes whose I/O is not among the sums, or not all of it, as last seen.

@@ -26,9 +26,10 @@ pub(crate) enum Command {
     /// Show what the machine does, or what a command does to it
     ///
     /// Prints a row at every tick: processors, the busiest disk, memory, time lost to I/O, network. With a command it
-    /// follows that one and its descendants to its end, and prints totals; the exit status is the command's (128 plus
-    /// the number of the signal that ended it; 127 when there is no such command, 126 when it cannot be run). Ctrl-C ends
-    /// the command, or the watch when there is none.
+    /// follows that one and its descendants until all have ended, and prints totals; the exit status is the command's
+    /// (128 plus the number of the signal that ended it; 127 when there is no such command, 126 when it cannot be run).
+    /// Ctrl-C ends the command, or the waiting for descendants that have outlived it and are left running, or the watch
+    /// when there is no command. Signals sent to the watch alone are passed on to the command and all its descendants.
     Watch(crate::watch::Args),
     /// Run whole studies: many measurements from one file, resumable, with a report
     #[command(subcommand)]

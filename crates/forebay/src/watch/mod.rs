@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_interval)]
     interval: Duration,
 
-    /// End after so many rows; not with a command, which is followed to its end
+    /// End after so many rows; not with a command, which is followed to the end
     #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -73,7 +73,8 @@ fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
         bail!("--csv - would mix the rows with what the command prints; give a file");
     }
     let rows = Rows::table_on_stderr(args.csv.as_deref(), args.interval)?;
-    match forebay_observe::follow(command, options(args, Processes::Children, rows)) {
+    let options = Options { on_wait: Some(Box::new(say_waiting)), ..options(args, Processes::Children, rows) };
+    match forebay_observe::follow(command, options) {
         Ok(followed) => {
             remark(&totals::text(command, &followed));
             Ok(Outcome::Command(status(followed.status)))
@@ -85,6 +86,14 @@ fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
         }
         Err(error) => Err(naming(args, error)),
     }
+}
+
+/// Says that descendants have outlived the command.
+fn say_waiting(n_processes: u64) {
+    let whom = if n_processes == 1 { "a process".to_owned() } else { format!("{n_processes} processes") };
+    remark(&format!(
+        "forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C ends the waiting)"
+    ));
 }
 
 fn options(args: &Args, processes: Processes, rows: Rows) -> Options {

@@ -1,6 +1,7 @@
 //! A run of the binary that is watched, stopped or measured from outside.
 
 use std::fs;
+use std::io::Read;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,17 @@ impl Running {
         // SAFETY: plain integers; the child has not been waited for, so its id is still its own.
         let code = unsafe { libc::kill(self.id() as libc::pid_t, signal) };
         assert_eq!(code, 0);
+    }
+
+    /// Reads stderr until it says something: all that it said until then.
+    pub(crate) fn stderr_until(&mut self, what: &str) -> String {
+        let stderr = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
+        let (mut said, mut byte) = (String::new(), [0]);
+        while !said.contains(what) {
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "the program ended before {what}: {said}");
+            said.push(char::from(byte[0]));
+        }
+        said
     }
 
     /// Waits for the end.

@@ -127,13 +127,28 @@ fn a_child_that_nobody_waits_for_is_kept_as_it_was_last_seen() {
 }
 
 #[test]
-fn processes_that_are_left_running_are_named() {
+fn descendants_that_outlive_the_command_are_waited_for_and_counted() {
     let dir = Dir::new();
-    let script = "(while ! test -e end; do sleep 0.01; done; : > gone) </dev/null >/dev/null 2>&1 & exit 4";
-    let ran = watch(&dir, "", script);
+    let script = "(sleep 0.3; dd if=/dev/zero of=f bs=64k count=48 status=none) & exit 4";
+    let ran = watch(&dir, "--csv rows.csv", script);
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    assert_eq!(total(&series(&dir), "process.wchar_bytes_per_s"), 48.0 * 65_536.0);
+    assert!(totals(&ran, "written").starts_with("3.1 MB by write calls, "), "{}", ran.stderr);
+    assert!(!totals(&ran, "processes").contains("still running"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_interrupt_ends_the_waiting_for_those_that_outlive_the_command_and_leaves_them() {
+    let dir = Dir::new();
+    dir.write("script", "(while ! test -e end; do sleep 0.01; done; : > gone) </dev/null >/dev/null 2>&1 & exit 4");
+    let mut running = Running::start(&dir, "watch -- sh script");
+    let said = running.stderr_until("waiting for ");
+    assert!(said.contains("forebay: the command has ended; waiting for "), "{said}");
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
     assert_eq!(ran.code, Some(4));
-    let said = totals(&ran, "processes");
-    assert!(said.ends_with(" still running"), "{said}");
+    assert!(totals(&ran, "processes").ends_with(" still running"), "{}", ran.stderr);
+    assert!(!dir.path("gone").exists());
     dir.write("end", "");
     let start = std::time::Instant::now();
     while !dir.path("gone").exists() {
@@ -177,6 +192,24 @@ fn a_signal_to_the_watch_alone_is_passed_on() {
         assert!(ran.stderr.contains("\nsleep 60 ended after "), "the totals come all the same: {}", ran.stderr);
         std::fs::remove_file(dir.path("rows.csv")).unwrap();
     }
+}
+
+#[test]
+fn a_signal_to_the_watch_alone_reaches_all_descendants() {
+    let dir = Dir::new();
+    dir.write("script", "sh -c 'sleep 61 & sleep 62; :' & sleep 63; :");
+    let mut running = Running::start(&dir, "watch --interval 10ms --csv rows.csv -- sh script");
+    let rows = || std::fs::read_to_string(dir.path("rows.csv")).unwrap_or_default();
+    running.wait_until("five processes", |_| {
+        let series = Series::from_csv(&rows()).unwrap_or_default();
+        series.values("process.processes").is_some_and(|values| values.contains(&Some(5.0)))
+    });
+    let start = std::time::Instant::now();
+    running.signal(libc::SIGTERM);
+    let ran = running.finish();
+    assert_eq!(ran.code, Some(143), "{}", ran.stderr);
+    assert!(start.elapsed().as_secs() < 30, "it waited for those that the signal did not reach");
+    assert!(!totals(&ran, "processes").contains("still running"), "{}", ran.stderr);
 }
 
 #[test]
