@@ -19,6 +19,11 @@ use crate::sink::Sink;
 use crate::tree::Tree;
 use crate::{Error, Options, Processes};
 
+/// Rows that are shorter than this are noted to be coarse.
+const COARSE_BELOW: Duration = Duration::from_millis(100);
+const COARSE: &str = "rows are shorter than 100 ms, and the kernel counts the time of processors and the busy time of \
+    disks in clock ticks of up to 10 ms: in a single row they are coarse, and may be above the whole";
+
 /// What the sampler's thread and its owner share.
 struct Shared {
     start: Instant,
@@ -173,7 +178,11 @@ impl Ticker {
         }
         let gpu = if options.gpu { GpuWatch::start().ok() } else { None };
         let mut machine = Machine::open(Path::new("/proc"), Path::new("/sys"), tree, gpu);
-        let mut series = Growing::new(options.interval, options.max_rows, machine.troubles());
+        let mut notes = machine.troubles();
+        if options.interval < COARSE_BELOW {
+            notes.push(COARSE.to_owned());
+        }
+        let mut series = Growing::new(options.interval, options.max_rows, notes);
         let mut sheet = Sheet::default();
         let shared = Arc::new(Shared { start: Instant::now(), state: Mutex::default(), ended: Condvar::new() });
         series.begin(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());

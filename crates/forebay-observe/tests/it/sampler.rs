@@ -38,6 +38,7 @@ fn ticks_keep_to_their_grid() {
     }
     assert!(series.time_s.is_sorted_by(|a, b| a < b));
     assert_eq!(series.interval_s, 0.05);
+    assert!(series.notes.iter().any(|note| note.starts_with("rows are shorter than 100 ms")), "{:?}", series.notes);
 }
 
 #[test]
@@ -49,6 +50,7 @@ fn a_tick_that_comes_late_says_so_and_those_missed_are_left_out() {
             std::thread::sleep(Duration::from_millis(430));
         }
     });
+    assert!(!series.notes.iter().any(|note| note.starts_with("rows are shorter")), "{:?}", series.notes);
     // The second tick is due at 200 ms and the sink is not done before 530.
     assert!(series.late_s[1] >= 0.3, "{:?}", series.late_s);
     assert!(series.is_late(1));

@@ -23,7 +23,11 @@ use rows::{Ended, Rows};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Time between two rows, from 10ms to 1h
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_interval)]
+    ///
+    /// The kernel counts the time of processors and the busy time of disks in clock ticks of up to 10 ms. In rows shorter
+    /// than 100 ms the shares of processors are coarse, and that of a disk (util) is not shown; as CSV it is written as the
+    /// kernel counted it and may be above 100.
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_interval, allow_hyphen_values = true)]
     interval: Duration,
 
     /// End after so many rows; not with a command, which is followed to the end

@@ -30,7 +30,7 @@ const MACHINE: [Column; 17] = [
     column("IOPS", "", 7, |s| whole(s.of_disk("ios_per_s"))),
     column("await", "ms", 7, |s| tenths(s.of_disk("await_ms"))),
     column("aqu-sz", "", 6, |s| tenths(s.of_disk("queue_mean"))),
-    column("util", "%", 4, |s| whole(s.of_disk("util_percent"))),
+    column("util", "%", 4, |s| whole(busy_percent(s.of_disk("util_percent"), s.span_s))),
     column("used", "GB", 6, |s| giga(s.row.get("memory.used_bytes"))),
     column("cache", "GB", 6, |s| giga(s.row.get("memory.page_cache_bytes"))),
     column("psi-io", "%", 6, |s| whole(s.row.get("psi.io.some_percent"))),
@@ -50,6 +50,8 @@ struct Shown<'a> {
     row: &'a Row<'a>,
     is_late: bool,
     time_digits: usize,
+    /// The time since the row before.
+    span_s: f64,
     /// The busiest disk.
     disk: Option<&'a str>,
 }
@@ -77,12 +79,13 @@ pub(super) struct Table {
     late_s: f64,
     n_rows: usize,
     last_disk: Option<String>,
+    last_time_s: f64,
 }
 
 impl Table {
     /// For a terminal of so many lines; where it is none, the header comes once.
     pub(super) fn new(height: Option<usize>, of_command: bool, interval: Duration) -> Self {
-        Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0, last_disk: None }
+        Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0, last_disk: None, last_time_s: 0.0 }
     }
 
     /// The lines of a row.
@@ -98,8 +101,9 @@ impl Table {
         }
         let disk = busiest(row, self.last_disk.as_deref());
         self.last_disk = disk.map(str::to_owned);
-        let shown =
-            Shown { row, is_late: row.late_s > self.late_s, time_digits: if self.late_s < 0.05 { 2 } else { 1 }, disk };
+        let span_s = row.time_s - std::mem::replace(&mut self.last_time_s, row.time_s);
+        let time_digits = if self.late_s < 0.05 { 2 } else { 1 };
+        let shown = Shown { row, is_late: row.late_s > self.late_s, time_digits, span_s, disk };
         push_line(&mut text, columns().map(|column| ((column.show)(&shown), column.width)));
         self.n_rows += 1;
         text
@@ -131,6 +135,13 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = (String, usize)>) {
     }
     text.truncate(start + text[start..].trim_end().len());
     text.push('\n');
+}
+
+/// The share of a time in which a disk was busy. The kernel counts in clock ticks of up to 10 ms: over less than 100 ms it
+/// says little, and over more it may be some ticks above the whole.
+pub(super) fn busy_percent(counted: Option<f64>, span_s: f64) -> Option<f64> {
+    // A tick of the grid may come a moment early by rounding.
+    counted.filter(|_| span_s > 0.0995).map(|percent| percent.min(100.0))
 }
 
 fn or_dash(value: Option<f64>, show: impl FnOnce(f64) -> String) -> String {
@@ -192,6 +203,20 @@ mod tests {
         ];
         assert_eq!(line(&mut table, 0.4), expected.concat());
         assert!(line(&mut table, 0.51).starts_with("     2.0!   12 "), "late, and no header again");
+    }
+
+    #[test]
+    fn busy_time_is_unknown_in_short_rows_and_never_more_than_all() {
+        assert_eq!(busy_percent(Some(120.0), 0.01), None);
+        assert_eq!(busy_percent(Some(104.0), 0.1), Some(100.0));
+        assert_eq!((busy_percent(Some(30.0), 1.0), busy_percent(None, 1.0)), (Some(30.0), None));
+        let names = ["disk.vda.util_percent".to_owned()];
+        let mut table = Table::new(None, false, Duration::from_millis(10));
+        let mut util = |time_s: f64| {
+            let text = table.row(&Row { time_s, late_s: 0.0, marks: &[], names: &names, values: &[Some(120.0)] });
+            text.lines().last().unwrap().split_whitespace().nth(11).unwrap().to_owned()
+        };
+        assert_eq!([util(0.01), util(0.02), util(0.22)], ["–", "–", "100"]);
     }
 
     #[test]

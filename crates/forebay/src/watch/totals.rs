@@ -7,6 +7,8 @@ use forebay_observe::{Followed, Totals};
 use forebay_record::Series;
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
+use super::table::busy_percent;
+
 /// The lines that come after the last row, without the end of the last one.
 pub(super) fn text(command: &Command, followed: &Followed) -> String {
     let (totals, series) = (&followed.totals, &followed.series);
@@ -83,7 +85,8 @@ fn disks(series: &Series) -> impl Iterator<Item = &str> {
 fn disk_totals(series: &Series, disk: &str) -> String {
     let total = |quantity: &str| series.total(&format!("disk.{disk}.{quantity}"));
     let some = |quantity: &str| total(quantity).unwrap_or(0.0).round() as u64;
-    let busy = total("util_percent").zip(series.time_s.last()).map(|(percents, time)| percents / time);
+    let time_s = series.time_s.last().copied().unwrap_or(0.0);
+    let busy = busy_percent(total("util_percent").map(|percents| percents / time_s), time_s);
     let shown = |value: Option<f64>, digits: usize| value.map_or("–".to_owned(), |value| format!("{value:.digits$}"));
     format!(
         "{} read in {}, {} written in {}; await {} ms, queue {}, busy {} % (whole machine)",
@@ -92,7 +95,7 @@ fn disk_totals(series: &Series, disk: &str) -> String {
         Bytes(some("write_bytes_per_s")),
         count(some("writes_per_s"), "request"),
         shown(mean_wait_ms(series, disk), 2),
-        shown(total("queue_mean").zip(series.time_s.last()).map(|(sum, time)| sum / time), 2),
+        shown(total("queue_mean").map(|sum| sum / time_s), 2),
         shown(busy, 0)
     )
 }

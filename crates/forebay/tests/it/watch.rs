@@ -70,6 +70,9 @@ fn intervals_and_counts_without_sense_are_refused() {
         let said = dir.refused(&format!("watch --count 1 --interval {interval}"));
         assert!(said.starts_with("error: invalid value ") && said.contains("--interval"), "{said}");
     }
+    let said = dir.refused("watch --interval -1s");
+    assert!(said.starts_with("error: invalid value '-1s' for '--interval <TIME>'"), "{said}");
+    assert!(!said.contains("'-- -1"), "a command of that name is not what was meant: {said}");
     let said = dir.refused("watch --count 0");
     assert!(said.starts_with("error: invalid value '0' for '--count <N>'"), "{said}");
 }
