@@ -2,9 +2,10 @@
 //!
 //! A probe counts for the file system it was taken on, known by its type, device, mount point and number. Only cells that
 //! were proven cold are a ceiling of the device, and only cold results are set beside one: what comes from memory says
-//! nothing about a disk.
+//! nothing about a disk. A probe of an emulated device counts for that device alone: for one that the kernel throttles on
+//! its file system, for one that is shaped in process wherever it stands.
 
-use forebay_record::{CacheState, Engine, Environment, IngestCell, ProbeCell, ProbeMode, Record};
+use forebay_record::{CacheState, Engine, Environment, IngestCell, ProbeCell, ProbeMode, Record, TierKind};
 
 /// A probe that was saved under a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,20 +53,42 @@ impl Load {
     }
 }
 
-/// The ceiling of the file system that `place` describes, from the newest probe of it that has one.
-pub fn pick(saved: &[Saved], place: &Environment, load: Load) -> Option<Ceiling> {
-    let mut of_place: Vec<&Saved> =
-        saved.iter().filter(|saved| is_same_place(&saved.record.environment, place)).collect();
+/// An emulated device: its name and by whom it is emulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// By whom.
+    pub kind: TierKind,
+}
+
+impl<'a> Tier<'a> {
+    /// What a record's cell names; a record that does not say by whom is of the shaper, which was there first.
+    pub fn of(name: Option<&'a String>, kind: Option<TierKind>) -> Option<Self> {
+        name.map(|name| Self { name, kind: kind.unwrap_or(TierKind::Shaped) })
+    }
+
+    /// Whether bytes from memory go past it.
+    fn is_below_cache(this: Option<Self>) -> bool {
+        this.is_none_or(|tier| tier.kind != TierKind::Shaped)
+    }
+}
+
+/// The ceiling of the emulated device, or without one of the file system that `place` describes, from the newest probe of it
+/// that has one.
+pub fn pick(saved: &[Saved], place: &Environment, tier: Option<Tier<'_>>, load: Load) -> Option<Ceiling> {
+    let counts = |saved: &&Saved| !Tier::is_below_cache(tier) || is_same_place(&saved.record.environment, place);
+    let mut of_place: Vec<&Saved> = saved.iter().filter(counts).collect();
     of_place.sort_by(|a, b| b.record.environment.started_at.cmp(&a.record.environment.started_at));
-    of_place.into_iter().find_map(|saved| of(saved, load, None))
+    of_place.into_iter().find_map(|saved| of(saved, load, tier))
 }
 
 /// The ceiling that a probe gives for a load; on an emulated tier if `tier` names one, on the real device otherwise.
-pub fn of(saved: &Saved, load: Load, tier: Option<&str>) -> Option<Ceiling> {
-    let counts = |cell: &&ProbeCell| match tier {
-        // Of an emulated device, cold and warm speak of the disk below it.
-        Some(_) => cell.tier.as_deref() == tier,
-        None => cell.tier.is_none() && cell.cache == CacheState::Cold,
+pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> {
+    let counts = |cell: &&ProbeCell| {
+        // Of a shaped device, cold and warm speak of the disk below it.
+        let is_its_own = !Tier::is_below_cache(tier) || cell.cache == CacheState::Cold;
+        is_its_own && Tier::of(cell.tier.as_ref(), cell.tier_kind) == tier
     };
     load.modes().iter().find_map(|modes| {
         let cells = saved.record.cells.iter().filter(counts).filter(|cell| modes.contains(&cell.mode));
@@ -75,18 +98,16 @@ pub fn of(saved: &Saved, load: Load, tier: Option<&str>) -> Option<Ceiling> {
 }
 
 /// Sets every result of an ingest beside its ceiling: `forced` if given, otherwise the one of the file system that the data
-/// lies on. An emulated tier keeps its profile's unless a probe of that tier is forced.
+/// lies on, or of the emulated tier it comes from. A tier that nobody has probed keeps its profile's.
 pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&Saved>) {
     let load = Load::of_packing(&record.dataset.packing);
-    let of_place = pick(saved, &record.environment, load);
     let mut n_without = 0;
     for cell in &mut record.cells {
-        let ceiling = match (forced, &cell.tier) {
-            (Some(forced), Some(tier)) => of(forced, load, Some(tier)),
-            (None, Some(_)) => None,
-            (_, None) if cell.cache != CacheState::Cold => None,
-            (Some(forced), None) => of(forced, load, None),
-            (None, None) => of_place.clone(),
+        let tier = Tier::of(cell.tier.as_ref(), cell.tier_kind);
+        let ceiling = match forced {
+            _ if Tier::is_below_cache(tier) && cell.cache != CacheState::Cold => None,
+            Some(forced) => of(forced, load, tier),
+            None => pick(saved, &record.environment, tier, load),
         };
         n_without += u64::from(ceiling.is_none());
         if let Some(Ceiling { mb_per_s, of }) = ceiling {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use forebay_bench::ceiling::{self, Ceiling, Load, Saved};
+use forebay_bench::ceiling::{self, Ceiling, Load, Saved, Tier};
 use forebay_record::{Environment, IngestCell, ProbeCell, Record};
 
 use crate::home;
@@ -69,8 +69,8 @@ pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
     Ok(())
 }
 
-fn tier_of(record: &Record<ProbeCell>) -> Option<&str> {
-    record.cells.iter().find_map(|cell| cell.tier.as_deref())
+fn tier_of(record: &Record<ProbeCell>) -> Option<Tier<'_>> {
+    record.cells.iter().find_map(|cell| Tier::of(cell.tier.as_ref(), cell.tier_kind))
 }
 
 /// The ceilings that were saved, and the one that the user wants.
@@ -106,8 +106,8 @@ impl Ceilings {
         ceiling::apply(record, &self.saved, self.wanted.map(|wanted| &self.saved[wanted]));
     }
 
-    pub(crate) fn pick(&self, place: &Environment, load: Load) -> Option<Ceiling> {
-        ceiling::pick(&self.saved, place, load)
+    pub(crate) fn pick(&self, place: &Environment, tier: Option<Tier<'_>>, load: Load) -> Option<Ceiling> {
+        ceiling::pick(&self.saved, place, tier, load)
     }
 }
 

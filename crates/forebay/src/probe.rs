@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use forebay_bench::ceiling::Load;
+use forebay_bench::ceiling::{Load, Tier};
 use forebay_bench::probe::{Event, Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
 use forebay_dataset::{Control, InspectOptions, Progress};
 use forebay_observe::{Options, Sampler};
-use forebay_record::Engine;
+use forebay_record::{Engine, TierKind};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, format_seconds, group_digits};
 use indicatif::ProgressBar;
@@ -106,7 +106,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let ground = tier::ground(&args.target)?;
     if args.dry_run {
-        return preview(&args.into_plan(&ground)?);
+        return preview(&args.into_plan(&ground)?, &ground);
     }
     let json = args.json.as_deref().map(JsonTarget::from);
     json.as_ref().map_or(Ok(()), JsonTarget::check)?;
@@ -144,7 +144,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     Ok(if stopped { Outcome::Missed } else { Outcome::Met })
 }
 
-fn preview(plan: &Plan) -> Result<Outcome> {
+fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
     let preview = forebay_bench::probe::preview(plan)?;
     let free = preview.free_bytes.map_or(String::new(), |free| format!(" of the {} that are free", Bytes(free)));
     let mut text = format!(
@@ -157,7 +157,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
         Bytes(preview.space_bytes),
         Bytes(preview.memory_bytes),
     );
-    text.push_str(&estimate(plan, &preview));
+    text.push_str(&estimate(plan, ground, &preview));
     for remark in &preview.remarks {
         text.push_str(&format!("note: {remark}\n"));
     }
@@ -166,7 +166,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
 }
 
 /// How long it would take: by the tier's rate, by a probe of this file system, or by what disks usually give.
-fn estimate(plan: &Plan, preview: &Preview) -> String {
+fn estimate(plan: &Plan, ground: &Ground, preview: &Preview) -> String {
     let at = |bytes_per_s: f64, of: &str| {
         let rate = group_digits((bytes_per_s / 1e6).round() as u64);
         format!("about {} at {rate} MB/s{of}", format_seconds(preview.seconds_at(bytes_per_s)))
@@ -176,7 +176,8 @@ fn estimate(plan: &Plan, preview: &Preview) -> String {
         return format!("estimated time: {}\n", at(slower, &format!(", the slower rate of {}", tier.name)));
     }
     let place = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
-    let known = Ceilings::load(None).ok().and_then(|ceilings| ceilings.pick(&place, Load::Shards));
+    let tier = ground.kernel.as_ref().map(|profile| Tier { name: &profile.name, kind: TierKind::Kernel });
+    let known = Ceilings::load(None).ok().and_then(|ceilings| ceilings.pick(&place, tier, Load::Shards));
     match known {
         Some(ceiling) => format!("estimated time: {}\n", at(ceiling.mb_per_s * 1e6, &format!(", {}", ceiling.of))),
         None => format!("estimated time: {}\n", USUAL_RATES.map(|rate| at(rate, "")).join(", ")),

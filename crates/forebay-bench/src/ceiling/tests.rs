@@ -57,7 +57,7 @@ fn text(ceiling: Option<Ceiling>) -> (f64, String) {
 fn files_prefer_files_then_random_then_sequential() {
     let mut cells = all_modes();
     let pick =
-        |cells: &[ProbeCell]| text(pick(&[saved("nvme0", place("a"), cells.to_vec())], &place("a"), Load::Files));
+        |cells: &[ProbeCell]| text(pick(&[saved("nvme0", place("a"), cells.to_vec())], &place("a"), None, Load::Files));
     assert_eq!(pick(&cells), (900.0, "the small-files ceiling of nvme0 (direct, depth 8)".to_owned()));
     cells.retain(|cell| cell.mode != ProbeMode::Files);
     assert_eq!(pick(&cells), (1_203.0, "the random-read ceiling of nvme0 (direct, depth 32)".to_owned()));
@@ -70,8 +70,8 @@ fn files_prefer_files_then_random_then_sequential() {
 #[test]
 fn shards_take_the_best_read_and_checkpoints_the_write() {
     let nvme = [saved("nvme0", place("a"), all_modes())];
-    assert_eq!(text(pick(&nvme, &place("a"), Load::Shards)).0, 3_000.0);
-    assert_eq!(text(pick(&nvme, &place("a"), Load::Writes)).0, 500.0);
+    assert_eq!(text(pick(&nvme, &place("a"), None, Load::Shards)).0, 3_000.0);
+    assert_eq!(text(pick(&nvme, &place("a"), None, Load::Writes)).0, 500.0);
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn only_the_newest_cold_probe_of_the_same_file_system_counts() {
         saved("other", place("b"), of(4.0, CacheState::Cold)),
         saved("tier", newer, vec![ProbeCell { tier: Some("hdd".to_owned()), ..cell(ProbeMode::Files, 1, 5.0) }]),
     ];
-    assert_eq!(text(pick(&store, &place("a"), Load::Files)).0, 2.0);
-    assert_eq!(pick(&store, &place("c"), Load::Files), None);
+    assert_eq!(text(pick(&store, &place("a"), None, Load::Files)).0, 2.0);
+    assert_eq!(pick(&store, &place("c"), None, Load::Files), None);
     let reformatted = Environment { data_file_system_id: Some("4567".to_owned()), ..place("a") };
-    assert_eq!(pick(&store, &reformatted, Load::Files), None);
-    assert_eq!(pick(&store, &Environment::default(), Load::Files), None, "an unknown place is no place");
+    assert_eq!(pick(&store, &reformatted, None, Load::Files), None);
+    assert_eq!(pick(&store, &Environment::default(), None, Load::Files), None, "an unknown place is no place");
 }
 
 fn ingest(cells: &[(CacheState, Option<&str>)]) -> Record<IngestCell> {
@@ -112,8 +112,40 @@ fn ceilings(record: &Record<IngestCell>) -> Vec<Option<f64>> {
     record.cells.iter().map(|cell| cell.ceiling_mb_per_s).collect()
 }
 
+/// A probe of a tier with one cell.
+fn of_tier(name: &str, at: Environment, tier: &str, kind: TierKind, cell: ProbeCell) -> Saved {
+    let tier = Some(tier.to_owned());
+    saved(name, at, vec![ProbeCell { tier, tier_kind: Some(kind), ..cell }])
+}
+
 #[test]
-fn warm_rows_have_no_ceiling_and_tiers_keep_theirs() {
+fn a_tier_has_the_ceiling_of_its_newest_probe_and_no_disk_has_it() {
+    use TierKind::{Kernel, Shaped};
+    let newer = |at: &str| Environment { started_at: "2026-02-01T00:00:00Z".to_owned(), ..place(at) };
+    let warm = ProbeCell { cache: CacheState::Warm, ..cell(ProbeMode::Files, 1, 9.0) };
+    let store = [
+        saved("disk", newer("a"), vec![cell(ProbeMode::Files, 1, 900.0)]),
+        of_tier("old", place("a"), "hdd", Kernel, cell(ProbeMode::Files, 1, 30.0)),
+        of_tier("new", newer("a"), "hdd", Kernel, cell(ProbeMode::RandomRead, 1, 40.0)),
+        of_tier("memory", newer("a"), "hdd", Kernel, warm.clone()),
+        of_tier("elsewhere", newer("b"), "hdd", Kernel, cell(ProbeMode::Files, 1, 50.0)),
+        of_tier("shaped", place("b"), "hdd", Shaped, warm),
+    ];
+    let of = |at: &str, name, kind| text(pick(&store, &place(at), Some(Tier { name, kind }), Load::Files)).0;
+    assert_eq!(of("a", "hdd", Kernel), 40.0, "the newest that is cold");
+    assert_eq!(of("b", "hdd", Kernel), 50.0);
+    assert_eq!((of("c", "hdd", Kernel), of("a", "ssd", Kernel)), (0.0, 0.0));
+    assert_eq!((of("a", "hdd", Shaped), of("c", "hdd", Shaped)), (9.0, 9.0), "wherever it stands");
+    assert_eq!(text(pick(&store, &place("a"), None, Load::Files)).0, 900.0);
+    assert_eq!(pick(&store[1..], &place("a"), None, Load::Files), None, "a tier is no disk");
+    let mut record = ingest(&[(CacheState::Cold, Some("hdd")), (CacheState::Warm, Some("hdd"))]);
+    record.cells.iter_mut().for_each(|cell| cell.tier_kind = Some(Kernel));
+    apply(&mut record, &store, None);
+    assert_eq!(ceilings(&record), [Some(40.0), Some(163.0)], "what comes from memory goes past the kernel's limit");
+}
+
+#[test]
+fn warm_rows_have_no_ceiling_and_tiers_without_a_probe_keep_theirs() {
     let store = [saved("nvme0", place("a"), all_modes())];
     let mut record = ingest(&[(CacheState::Cold, None), (CacheState::Warm, None), (CacheState::Cold, Some("hdd"))]);
     apply(&mut record, &store, None);

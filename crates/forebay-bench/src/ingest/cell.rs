@@ -26,7 +26,7 @@ pub(super) fn cell(
     let rate = summary(&samples, IngestRepeat::images_per_s);
     let typical = nearest(&samples, rate.median);
     let (tier, cache) = (tier_of(plan), cache_of(&samples));
-    let ceiling = tier.filter(|(_, kind)| holds(*kind, cache)).map(|(profile, _)| profile);
+    let ceiling = tier.filter(|(_, kind)| holds(*kind, cache));
     Ok(Some(IngestCell {
         threads: level.threads as u64,
         threads_auto: level.auto,
@@ -51,8 +51,8 @@ pub(super) fn cell(
         wait_s: typical.wait_s,
         wall_s: typical.wall_s,
         floor_images_per_s: Some(trial.floor(level.threads)?),
-        ceiling_mb_per_s: ceiling.map(|profile| profile.read_bytes_per_s as f64 / 1e6),
-        ceiling_of: ceiling.map(|profile| format!("the profile {}", profile.name)),
+        ceiling_mb_per_s: ceiling.map(|(profile, _)| profile.read_bytes_per_s as f64 / 1e6),
+        ceiling_of: ceiling.map(|(profile, kind)| describe_ceiling(profile, kind)),
         samples,
     }))
 }
@@ -66,6 +66,17 @@ fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
 /// Whether a tier's rate is the most there can be: the kernel limits what comes from its device, not from memory.
 fn holds(kind: TierKind, cache: CacheState) -> bool {
     kind != TierKind::Kernel || cache == CacheState::Cold
+}
+
+/// What the rate of a tier is, where nobody has probed it.
+fn describe_ceiling(profile: &Profile, kind: TierKind) -> String {
+    match kind {
+        TierKind::Shaped => format!("the profile {} (sequential)", profile.name),
+        _ => {
+            let tenths = (profile.read_bytes_per_s as f64 / 1e5).round();
+            format!("the read limit of the tier {} ({} MB/s)", profile.name, tenths / 10.0)
+        }
+    }
 }
 
 fn describe_output(spec: ImageSpec) -> String {

@@ -59,13 +59,18 @@ fn a_ceiling_can_be_named_and_an_unknown_one_lists_those_there_are() {
 }
 
 #[test]
-fn a_tier_keeps_its_profile_unless_a_probe_of_it_is_named() {
+fn a_tier_keeps_its_profile_until_it_is_probed() {
     let dir = Dir::with_set();
     save(&dir, "disk", "");
+    let before = cell(&dir, "--tier ssd");
+    assert_eq!(
+        (number(&before, "ceiling_mb_per_s"), &before["ceiling_of"]),
+        (280.0, &"the profile ssd (sequential)".into())
+    );
     let ran = dir.run("probe . --random --tier ssd --size 4MiB --depth 1 --runs 2 --json ssd.json --save ssd");
     assert_eq!(ran.stderr, "forebay: saved as the ceiling ssd\n");
     let shaped = number(&dir.json("ssd.json")["cells"][0], "mb_per_s");
-    assert_eq!(number(&cell(&dir, "--tier ssd"), "ceiling_mb_per_s"), 280.0);
+    assert_eq!(number(&cell(&dir, "--tier ssd"), "ceiling_mb_per_s"), shaped);
     assert_eq!(number(&cell(&dir, "--tier ssd --ceiling ssd"), "ceiling_mb_per_s"), shaped);
     assert_eq!(number(&cell(&dir, "--tier hdd --ceiling ssd"), "ceiling_mb_per_s"), 163.0);
     let of = cell(&dir, "--cold")["ceiling_of"].clone();
