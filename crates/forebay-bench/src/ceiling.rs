@@ -121,6 +121,33 @@ pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&S
             forced.name
         ));
     }
+    record.notes.extend(note_of_excess(&record.cells));
+}
+
+/// Rates above their ceiling by more than this share are remarked upon.
+const EXCESS: f64 = 0.05;
+
+/// What is said of rates that their ceiling does not allow.
+fn note_of_excess(cells: &[IngestCell]) -> Option<String> {
+    let share = |cell: &IngestCell| cell.ceiling_mb_per_s.filter(|most| *most > 0.0).map(|most| cell.mb_per_s / most);
+    let above: Vec<(&IngestCell, f64)> =
+        cells.iter().filter_map(|cell| Some((cell, share(cell)?))).filter(|(_, share)| *share > 1.0 + EXCESS).collect();
+    let (first, _) = above.first()?;
+    let threads: Vec<String> = above.iter().map(|(cell, _)| cell.threads.to_string()).collect();
+    let s = if threads == ["1"] { "" } else { "s" };
+    let most = above.iter().map(|(_, share)| *share).fold(0.0, f64::max) * 100.0;
+    let longest_s = above.iter().map(|(cell, _)| cell.wall_s).fold(0.0, f64::max);
+    let why = match first.tier_kind {
+        Some(TierKind::Kernel) => format!(
+            "repeats of {longest_s:.2} s are too short for the kernel's throttle, which lets a burst pass, or the ceiling is \
+             out of date: use more data"
+        ),
+        _ => format!(
+            "the ceiling is out of date or was measured with fewer requests in flight, or repeats of {longest_s:.2} s are \
+             too short: probe again, or use more data"
+        ),
+    };
+    Some(format!("with {} thread{s} the rate is up to {most:.0} % of the ceiling: {why}", threads.join(", ")))
 }
 
 fn is_same_place(one: &Environment, other: &Environment) -> bool {

@@ -169,3 +169,20 @@ fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
     apply(&mut record, &[], Some(&saved("far", place("b"), all_modes())));
     assert_eq!((ceilings(&record), record.notes.len()), (vec![Some(900.0)], 0));
 }
+
+#[test]
+fn a_rate_above_its_ceiling_is_remarked_upon() {
+    let note = |kind: Option<TierKind>, ceiling: f64| {
+        let mut record = ingest(&[(CacheState::Cold, Some("hdd")), (CacheState::Cold, Some("ssd"))]);
+        record.cells[0].tier_kind = kind;
+        record.cells[0].ceiling_mb_per_s = Some(ceiling);
+        apply(&mut record, &[], None);
+        record.notes
+    };
+    let burst = "with 1 thread the rate is up to 166 % of the ceiling: repeats of 1.00 s are too short for the kernel's \
+                 throttle, which lets a burst pass, or the ceiling is out of date: use more data";
+    assert_eq!(note(Some(TierKind::Kernel), 50.0), [burst]);
+    let other = note(Some(TierKind::Shaped), 50.0);
+    assert!(other[0].starts_with("with 1 thread the rate is up to 166 % of the ceiling: the ceiling is out of date"));
+    assert_eq!(note(Some(TierKind::Kernel), 80.0), [] as [&str; 0], "within 5 %");
+}
