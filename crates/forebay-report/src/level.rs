@@ -89,7 +89,7 @@ fn block(bytes: i64) -> String {
     match bytes {
         _ if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
         _ if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
-        _ => format!("{bytes} B"),
+        _ => u64::try_from(bytes).map_or(format!("{bytes} B"), crate::number::bytes),
     }
 }
 
@@ -109,7 +109,8 @@ mod tests {
         .into();
         assert_eq!(all(&levels), "hdd, read only, batch 64, my factor 0.5, 8 threads");
         assert_eq!(named("threads", &Level::Integer(1)), "1 thread");
-        assert_eq!(bare("block", &Level::Integer(1 << 20)), "1 MiB");
+        let blocks = [1 << 20, 65_536, 64_000, 512].map(|bytes| bare("block", &Level::Integer(bytes)));
+        assert_eq!(blocks, ["1 MiB", "64 KiB", "64.0 KB", "512 B"], "as in the table");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let factor = second.and_then(|second| proportion(&grid.cells, quantity, second));
     if let (Some(second), None) = (second, factor) {
         remarks.push(format!(
-            "{} is not in one proportion to the left scale; the data below has it.",
+            "{} rises and falls otherwise than the bars, so that it is given in the data below alone.",
             metric::axis(second)
         ));
     }
