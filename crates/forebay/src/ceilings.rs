@@ -52,21 +52,33 @@ pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
     let path = dir()?.join(format!("{name}.json"));
     let temporary = path.with_file_name(format!(".{name}-{}", std::process::id()));
     let cannot = || format!("cannot write {}", path.display());
-    let replaced = path.exists();
+    let former = path.exists().then(|| fs::read_to_string(&path).ok().and_then(|text| Record::from_json(&text).ok()));
     let written = fs::File::create(&temporary).and_then(|mut file| {
         file.write_all(record.to_json().as_bytes())?;
         file.sync_all()?;
         fs::rename(&temporary, &path)
     });
     written.inspect_err(|_| drop(fs::remove_file(&temporary))).with_context(cannot)?;
-    let what = if replaced { "replaces the ceiling" } else { "saved as the ceiling" };
-    remark(&format!("forebay: {what} {name}"));
+    remark(&match former {
+        None => format!("forebay: saved as the ceiling {name}"),
+        Some(former) => format!("forebay: replaces the ceiling {name}{}", of_another_kind(former.as_ref(), record)),
+    });
     let saved = Saved { name: name.0.clone(), record: record.clone() };
     let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
     if usable.iter().all(Option::is_none) {
         remark(&format!("forebay: nothing in {name} is proven cold, so no result will be set beside it"));
     }
     Ok(())
+}
+
+/// What is said of a former record that measured something else.
+fn of_another_kind(former: Option<&Record<ProbeCell>>, record: &Record<ProbeCell>) -> String {
+    let Some(former) = former.filter(|former| tier_of(former) != tier_of(record)) else { return String::new() };
+    let say = |of: &Record<ProbeCell>| match tier_of(of) {
+        Some(tier) => format!("the tier {}, {}", tier.name, tier.kind.describe()),
+        None => format!("a real disk ({})", of.environment.data_file_system.as_deref().unwrap_or("unknown")),
+    };
+    format!(", which was of another kind: {}; it is now {}", say(former), say(record))
 }
 
 fn tier_of(record: &Record<ProbeCell>) -> Option<Tier<'_>> {

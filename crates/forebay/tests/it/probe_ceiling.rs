@@ -87,6 +87,10 @@ fn saving_again_replaces_the_ceiling_and_a_damaged_one_is_left_out() {
     let ran = dir.run("probe . --random --size 4MiB --depth 1 --runs 2 --json again.json --save disk");
     assert!(ran.stderr.starts_with("forebay: replaces the ceiling disk\n"), "{}", ran.stderr);
     assert_eq!(dir.json(".home/ceilings/disk.json"), dir.json("again.json"));
+    let ran = dir.run("probe . --random --tier ssd --size 4MiB --depth 1 --runs 2 --save disk");
+    let said =
+        ["forebay: replaces the ceiling disk, which was of another kind: a real disk (", "; it is now the tier ssd, "];
+    assert!(ran.stderr.starts_with(said[0]) && ran.stderr.contains(said[1]), "{}", ran.stderr);
     dir.write(".home/ceilings/disk.json", "{");
     let ran = dir.run("ingest set --cold --threads 1 --repeats 1");
     assert_eq!(ran.code, Some(0));
