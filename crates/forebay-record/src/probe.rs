@@ -1,6 +1,6 @@
 //! The cells of `forebay probe`: what storage gives without a pipeline on top.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{CacheEvidence, CacheState, Cell, TierKind};
 
@@ -30,19 +30,39 @@ pub enum Engine {
     Uring,
 }
 
-/// Latencies of single requests in microseconds.
+/// Latencies of single requests in microseconds; not a number, in JSON `null`, where they are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// Median.
+    #[serde(deserialize_with = "number_or_null")]
     pub p50: f64,
     /// 90th percentile.
+    #[serde(deserialize_with = "number_or_null")]
     pub p90: f64,
     /// 99th percentile.
+    #[serde(deserialize_with = "number_or_null")]
     pub p99: f64,
     /// 99.9th percentile.
+    #[serde(deserialize_with = "number_or_null")]
     pub p999: f64,
     /// The longest.
+    #[serde(deserialize_with = "number_or_null")]
     pub max: f64,
+}
+
+impl Latency {
+    /// Latencies that are not known.
+    pub const UNKNOWN: Self = Self { p50: f64::NAN, p90: f64::NAN, p99: f64::NAN, p999: f64::NAN, max: f64::NAN };
+
+    /// Whether they are known.
+    pub fn is_known(&self) -> bool {
+        [self.p50, self.p90, self.p99, self.p999, self.max].iter().all(|value| value.is_finite())
+    }
+}
+
+/// What JSON writes for a number that is none.
+fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 /// Requests whose latency lies in a range.
@@ -90,7 +110,7 @@ pub struct ProbeCell {
     pub mode: ProbeMode,
     /// How.
     pub engine: Engine,
-    /// Bytes a request; `None` for a mix of sizes and for whole files.
+    /// Bytes a request, or a file where all are of one length; `None` for a mix of sizes and for other files.
     pub block: Option<u64>,
     /// The mix of request sizes as fio's `bssplit` writes it, or where the sizes came from.
     #[serde(default)]
@@ -131,4 +151,17 @@ impl ProbeCell {
 
 impl Cell for ProbeCell {
     const COMMAND: &'static str = "probe";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_latencies_are_null_and_keep_their_keys() {
+        let text = serde_json::to_string(&Latency::UNKNOWN).unwrap();
+        assert_eq!(text, r#"{"p50":null,"p90":null,"p99":null,"p999":null,"max":null}"#);
+        assert!(!serde_json::from_str::<Latency>(&text).unwrap().is_known());
+        assert!(Latency::default().is_known());
+    }
 }

@@ -66,11 +66,11 @@ fn table(cells: &[ProbeCell]) -> String {
             number(cell.mb_per_s),
             cell.spread.map_or("–".to_owned(), |spread| format!("{:.1} %", spread * 100.0)),
             number(cell.iops),
-            number(latency.p50),
-            number(latency.p90),
-            number(latency.p99),
-            number(latency.p999),
-            number(latency.max),
+            known(latency.p50),
+            known(latency.p90),
+            known(latency.p99),
+            known(latency.p999),
+            known(latency.max),
             cache(cell.cache).to_owned(),
         ]);
     }
@@ -102,6 +102,9 @@ fn legend(cells: &[ProbeCell]) -> String {
         out.push_str("± is half the range of the runs; ");
     }
     out.push_str("latencies are those of single requests over all kept runs");
+    if cells.iter().any(|cell| !cell.latency_us.is_known()) {
+        out.push_str("; an emulated device takes writes ahead as a drive's cache does, so that single ones have none");
+    }
     if cells.iter().any(|cell| cell.mode == ProbeMode::SequentialWrite) {
         out.push_str("; a write's rate includes its fsync");
     }
@@ -152,6 +155,11 @@ fn block(cell: &ProbeCell) -> String {
         Some(bytes) if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
         Some(bytes) => Bytes(bytes).to_string(),
     }
+}
+
+/// A number, or a dash where there is none.
+fn known(value: f64) -> String {
+    if value.is_finite() { number(value) } else { "–".to_owned() }
 }
 
 fn number(value: f64) -> String {
@@ -205,6 +213,19 @@ mod tests {
         assert_eq!(lines[5], "sequential read: 3,210 MB/s (direct, 1 MiB, depth 8)");
         assert_eq!(lines[6], "random read: 96.2 MB/s (direct, depth 8)");
         assert!(text.ends_with("over all kept runs.\nSizes: 4K/50:64K/50.\n"), "{text}");
+    }
+
+    #[test]
+    fn files_of_two_lengths_are_told_apart_and_unknown_latencies_are_dashes() {
+        let mut record = Record::new(Vec::new(), Environment::default());
+        record.cells = vec![cell(ProbeMode::Files, Some(4096), 1, 50.0), cell(ProbeMode::Files, Some(64_000), 1, 60.0)];
+        record.cells[1].latency_us = Latency::UNKNOWN;
+        let text = probe(&record);
+        let rows: Vec<Vec<&str>> = text.lines().skip(3).take(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0][2..4], ["4", "KiB"], "{text}");
+        assert_eq!(rows[1][2..4], ["64.0", "KB"], "{text}");
+        assert_eq!(rows[1][9..14], ["–"; 5], "{text}");
+        assert!(text.contains("; an emulated device takes writes ahead as a drive's cache does"), "{text}");
     }
 
     #[test]

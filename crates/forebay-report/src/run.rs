@@ -136,7 +136,8 @@ pub(crate) fn levels_of_probe(cell: &ProbeCell) -> Levels {
     levels.insert("mode".to_owned(), text(mode_name(cell)));
     levels.insert("engine".to_owned(), text(engine_name(cell)));
     levels.insert("depth".to_owned(), integer(cell.depth));
-    if let Some(block) = cell.block {
+    // Of files, what their lengths are is said in words.
+    if let Some(block) = cell.block.filter(|_| cell.mode != forebay_record::ProbeMode::Files) {
         levels.insert("block".to_owned(), integer(block));
     }
     for (name, value) in [("mix", &cell.mix), ("tier", &cell.tier)] {

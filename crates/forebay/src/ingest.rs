@@ -119,6 +119,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         json.check()?;
     }
     let threshold = args.min_images_per_s;
+    let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
@@ -135,7 +136,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
     let mut record = record?;
-    record.notes.extend(ground.notes);
+    record.notes.extend(notes);
     ceilings.apply(&mut record);
     record.series = Some(sampler.stop());
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;

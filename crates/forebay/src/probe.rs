@@ -9,7 +9,7 @@ use forebay_bench::ceiling::{Load, Tier};
 use forebay_bench::probe::{Event, Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
 use forebay_dataset::{Control, InspectOptions, Progress};
 use forebay_observe::{Options, Sampler};
-use forebay_record::{Engine, TierKind};
+use forebay_record::{Engine, ProbeCell, TierKind};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, format_seconds, group_digits};
 use indicatif::ProgressBar;
@@ -67,8 +67,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DATA")]
     like: Option<PathBuf>,
 
-    /// Bytes a request; a list is swept; 1MiB by default
-    #[arg(long, value_delimiter = ',', value_name = "SIZE,…")]
+    /// Bytes a request; a list is swept; 1MiB by default; 64K is 65,536 bytes, as in --mix
+    ///
+    /// K, M and G alone are powers of two, as fio has them: 64K and 64KiB are 65,536 bytes, 64KB is 64,000.
+    #[arg(long, value_delimiter = ',', value_parser = parse_block, value_name = "SIZE,…")]
     block: Vec<Bytes>,
 
     /// Requests in flight; a list is swept
@@ -87,6 +89,9 @@ pub(crate) struct Args {
     runs: u32,
 
     /// Emulate a device in this process: hdd, ssd, optane or lustre
+    ///
+    /// An emulated device takes one write after the other: its writes are measured with depth 1 alone. It takes them ahead
+    /// as a drive's cache does, so that single writes have no latency.
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
@@ -112,6 +117,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     json.as_ref().map_or(Ok(()), JsonTarget::check)?;
     let save = args.save.clone();
     save.as_ref().map_or(Ok(()), |_| ceilings::check())?;
+    let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
@@ -130,9 +136,9 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     bar.finish_and_clear();
     let mut record = record?;
     record.series = Some(sampler.stop());
-    record.notes.extend(ground.notes);
+    record.notes.extend(notes);
     if let Some(profile) = &ground.kernel {
-        record.cells.iter_mut().for_each(|cell| cell.on_kernel_tier(&profile.name));
+        record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
     }
     give(&forebay_report::probe(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
@@ -142,6 +148,14 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         None => {}
     }
     Ok(if stopped { Outcome::Missed } else { Outcome::Met })
+}
+
+/// Says that a cell was measured on a tier of the kernel. What is shaped on top of it is a device of its own.
+fn stand_on(cell: &mut ProbeCell, kernel: &str) {
+    match &mut cell.tier {
+        Some(shaped) => shaped.push_str(&format!(" on {kernel}")),
+        None => cell.on_kernel_tier(kernel),
+    }
 }
 
 fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
@@ -188,7 +202,7 @@ impl Args {
     fn into_plan(self, ground: &Ground) -> Result<Plan> {
         let modes = self.modes()?;
         let length = std::fs::metadata(&self.target).ok().filter(|found| found.is_file()).map(|found| found.len());
-        let blocks: Vec<u64> = self.block.iter().map(|block| block.0).collect();
+        let blocks = distinct(self.block.iter().map(|block| block.0).collect());
         let sizes = match &self.mix {
             Some(mix) => Sizes::Mix(mix.clone()),
             None if blocks.is_empty() => Sizes::Mix(Mix::of_images()),
@@ -201,8 +215,8 @@ impl Args {
             blocks: if blocks.is_empty() { vec![BLOCK] } else { blocks },
             sizes,
             trees: Vec::new(),
-            depths: self.depth,
-            engines: Some(self.engine).filter(|engines| !engines.is_empty()),
+            depths: distinct(self.depth),
+            engines: Some(distinct(self.engine)).filter(|engines| !engines.is_empty()),
             runs: self.runs as usize,
             tier: self.tier.or_else(|| ground.shaped.clone()),
             seed: SEED,
@@ -257,6 +271,22 @@ fn like(data: &Path) -> Result<(Mix, bool)> {
     let mix = found.bssplit.as_ref().with_context(named)?.parse();
     let mix = mix.map_err(|reason: String| anyhow::anyhow!("{}: {reason}", data.display()))?;
     Ok((mix, found.n_samples <= found.n_files))
+}
+
+/// A list without what it has twice.
+fn distinct<T: PartialEq>(list: Vec<T>) -> Vec<T> {
+    list.into_iter().fold(Vec::new(), |mut kept, item| {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+        kept
+    })
+}
+
+/// A size whose K, M and G are powers of two, as fio has them.
+fn parse_block(text: &str) -> Result<Bytes, String> {
+    let binary = text.ends_with(['k', 'K', 'm', 'M', 'g', 'G']).then(|| format!("{text}iB").parse().ok()).flatten();
+    binary.map_or_else(|| text.parse().map_err(|error: forebay_units::ParseError| error.to_string()), Ok)
 }
 
 fn parse_depth(text: &str) -> Result<usize, String> {

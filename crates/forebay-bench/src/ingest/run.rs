@@ -119,12 +119,13 @@ pub fn run(
         levels.push(trial.level(*threads, cancel)?);
     }
     let mut measured: Vec<Vec<(IngestRepeat, Stats)>> = levels.iter().map(|_| Vec::new()).collect();
+    let mut interrupted = false;
     'rounds: for round in 0..n_rounds {
         for (level, kept) in levels.iter().zip(&mut measured) {
             observe(Event::Repeat { what: describe(plan, level, round) });
             let repeat = trial.repeat(level.threads, observe, cancel)?;
             if cancel.load(Ordering::Relaxed) {
-                record.notes.push("interrupted: the repeats finished before that are kept".to_owned());
+                interrupted = true;
                 break 'rounds;
             }
             if round >= plan.warmups {
@@ -134,6 +135,12 @@ pub fn run(
     }
     for (level, repeats) in levels.iter().zip(measured) {
         record.cells.extend(cell(&trial, level, repeats)?);
+    }
+    if interrupted {
+        record.notes.push(match record.cells.as_slice() {
+            [] => "interrupted before the first repeat that would be kept".to_owned(),
+            _ => "interrupted: the repeats finished before that are kept".to_owned(),
+        });
     }
     warn_of_cache(plan, &record.cells, &mut record.notes);
     Ok(record)

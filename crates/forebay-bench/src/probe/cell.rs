@@ -1,6 +1,6 @@
 //! Runs summed up: medians beside the raw values.
 
-use forebay_record::{CacheState, Latency, LatencyBucket, ProbeCell, ProbeRepeat, TierKind};
+use forebay_record::{CacheState, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat, TierKind};
 use forebay_units::{Histogram, Summary};
 
 use super::plan::{Combination, Plan, Unit};
@@ -21,8 +21,11 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
     let (block, mix) = match &of.unit {
         Unit::Block(block) => (Some(*block), None),
         Unit::Mix(mix) => (None, Some(mix.to_string())),
-        Unit::File(tree) => (None, Some(plan.trees[*tree].of.clone())),
+        Unit::File(tree) => (plan.trees[*tree].one_size(), Some(plan.trees[*tree].of.clone())),
     };
+    // The emulated writer runs ahead of its device as a drive's cache does: its single writes are those of the disk below.
+    let is_timed = plan.tier.is_none() || of.mode != ProbeMode::SequentialWrite;
+    let buckets = latencies.buckets().filter(|_| is_timed);
     Some(ProbeCell {
         mode: of.mode,
         engine: of.engine,
@@ -33,8 +36,8 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
         iops: summary(&samples, ProbeRepeat::iops).median,
         // One run has no spread, rather than none to speak of.
         spread: if samples.len() > 1 { rate.relative_spread() } else { None },
-        latency_us: latency(&latencies),
-        histogram: latencies.buckets().map(|(upto, n)| LatencyBucket { upto_us: upto as f64 / 1e3, n }).collect(),
+        latency_us: if is_timed { latency(&latencies) } else { Latency::UNKNOWN },
+        histogram: buckets.map(|(upto, n)| LatencyBucket { upto_us: upto as f64 / 1e3, n }).collect(),
         cache: if same { first } else { CacheState::Mixed },
         tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
         tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),

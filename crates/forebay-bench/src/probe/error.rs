@@ -15,6 +15,12 @@ pub enum Error {
         /// What was named.
         path: PathBuf,
     },
+    /// It is there, and nothing can be made in it.
+    #[error("{}: nothing can be created there; name a folder on the disk to be measured", path.display())]
+    NothingCanBeMade {
+        /// What was named.
+        path: PathBuf,
+    },
     /// It is a pipe or a device.
     #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.display())]
     NotAFolder {

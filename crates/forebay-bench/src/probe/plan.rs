@@ -118,6 +118,12 @@ impl Tree {
         self.sizes.iter().sum()
     }
 
+    /// The length that all files have, if it is the same.
+    pub(super) fn one_size(&self) -> Option<u64> {
+        let first = *self.sizes.first()?;
+        self.sizes.iter().all(|size| *size == first).then_some(first)
+    }
+
     pub(super) fn largest(&self) -> u64 {
         self.sizes.iter().copied().max().unwrap_or(0)
     }
@@ -175,8 +181,8 @@ pub(super) enum Unit {
 }
 
 impl Plan {
-    /// Whether it makes sense at all.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Whether it makes sense at all; `advice` is what helps where a request does not fit into the file.
+    pub(super) fn check(&self, advice: &str) -> Result<(), Error> {
         if self.runs < 2 {
             return Err(Error::senseless("--runs: give at least 2; the first is not kept"));
         }
@@ -193,9 +199,7 @@ impl Plan {
         let largest = blocks.into_iter().max().unwrap_or(0);
         if self.usable_size() < largest.next_multiple_of(GRAIN) {
             let (size, largest) = (Bytes(self.size), Bytes(largest));
-            return Err(Error::senseless(format!(
-                "a file of {size} has no room for a request of {largest}; give a larger --size"
-            )));
+            return Err(Error::senseless(format!("a file of {size} has no room for a request of {largest}; {advice}")));
         }
         Ok(())
     }

@@ -53,7 +53,10 @@ impl Memory {
 
 /// Checks what needs no file: whether the plan fits its target, the disk and the memory.
 pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Option<Memory>) -> Result<(), Error> {
-    plan.check()?;
+    plan.check(match target {
+        Target::File(len) if plan.size >= len => "give a smaller --block or --mix, or a larger file",
+        _ => "give a larger --size",
+    })?;
     let path = || plan.target.clone();
     match target {
         Target::Folder if system.read_only => return Err(Error::ReadOnly { path: path() }),
@@ -204,6 +207,11 @@ mod tests {
             said.starts_with("the buffers need 1.10 TB of memory and 1.07 GB are available; give a smaller --block"),
             "{said}"
         );
+        let short = Plan { size: 4096, ..plan() };
+        let said = outcome(&short, Target::File(4096), FileSystem::fake(EXT4, None, false), 1 << 30);
+        let wanted =
+            "a file of 4.1 KB has no room for a request of 1.0 MB; give a smaller --block or --mix, or a larger file";
+        assert_eq!(said, wanted);
         let said = outcome(&plan(), Target::File(1 << 20), roomy, 1 << 30);
         assert_eq!(said, "disk: it has 1.0 MB, less than --size 1.07 GB");
     }

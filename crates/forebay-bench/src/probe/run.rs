@@ -56,6 +56,7 @@ pub fn run(
     }
     record.notes.extend(site.remarks.iter().cloned());
     record.notes.extend(alignment_note(plan, &site));
+    record.notes.extend(depth_note(plan, &site));
     let cells = plan.combinations(&site.engines, site.may_write());
     let planned: u64 = cells.iter().map(|cell| planned_bytes(plan, cell)).sum();
     let prepared = if site.may_write() { plan.prepared_bytes() } else { 0 };
@@ -64,10 +65,13 @@ pub fn run(
     let trees = plant(plan, &site, observe, cancel)?;
     let trial = Trial { plan, site: &site, trees };
     let measured = rounds(&trial, &cells, observe, cancel)?;
-    if cancel.load(Ordering::Relaxed) {
-        record.notes.push("interrupted: the runs finished before that are kept".to_owned());
-    }
     record.cells = cells.iter().zip(measured).filter_map(|(of, measured)| cell(plan, of, measured)).collect();
+    if cancel.load(Ordering::Relaxed) {
+        record.notes.push(match record.cells.as_slice() {
+            [] => "interrupted before the first run that would be kept".to_owned(),
+            _ => "interrupted: the runs finished before that are kept".to_owned(),
+        });
+    }
     record.notes.extend(cache_note(&record.cells));
     Ok(record)
 }
@@ -162,6 +166,13 @@ fn alignment_note(plan: &Plan, site: &Site) -> Option<String> {
     let concerns = plan.modes.random && direct && short;
     concerns.then(|| {
         format!("random requests past the page cache are rounded up to multiples of {unit} bytes, as this device needs")
+    })
+}
+
+fn depth_note(plan: &Plan, site: &Site) -> Option<String> {
+    let concerns = plan.tier.is_some() && plan.modes.sequential && site.may_write();
+    (concerns && plan.depths.iter().any(|depth| *depth > 1)).then(|| {
+        "an emulated device takes one write after the other: its writes are measured with depth 1 alone".to_owned()
     })
 }
 

@@ -28,6 +28,10 @@ impl Scratch {
             let path = dir.join(format!("{PREFIX}{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                // What the kernel makes up, such as /proc, has no place for folders.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
+                    return Err(Error::NothingCanBeMade { path: dir.to_owned() });
+                }
                 Err(error) => return Err(Error::from_io("making a folder in", dir, error)),
                 Ok(()) => {}
             }
@@ -96,6 +100,16 @@ pub(super) fn remove_left_overs(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| is_ours(name) && remove_unlocked(&dir.join(name))).collect()
+}
+
+/// Whether another probe is at work in `dir`.
+pub(super) fn is_at_work(dir: &Path) -> bool {
+    let names =
+        fs::read_dir(dir).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| is_ours(name)).filter_map(|name| File::open(dir.join(name)).ok()).any(|folder| {
+        // The lock goes with the descriptor.
+        matches!(folder.try_lock(), Err(fs::TryLockError::WouldBlock))
+    })
 }
 
 /// Whether a name is one that a probe gives: the prefix and two numbers.

@@ -47,6 +47,10 @@ impl Site {
         if !left.is_empty() {
             remarks.push(format!("removed what a killed probe had left behind: {}", left.join(", ")));
         }
+        if target == Target::Folder && scratch::is_at_work(&plan.target) {
+            let path = plan.target.display();
+            remarks.push(format!("another probe is at work in {path}: each disturbs the other, and both are too slow"));
+        }
         remarks.extend(preflight::remarks(plan, &system));
         let scratch = match target {
             Target::Folder => Some(Scratch::create(&plan.target)?),

@@ -20,6 +20,26 @@ pub(crate) struct Ground {
     pub(crate) notes: Vec<String>,
 }
 
+impl Ground {
+    /// What the record should say of it when `tier` is asked for on the command line.
+    pub(crate) fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        match (tier, &self.kernel) {
+            (Some(tier), None) if self.shaped.is_some() => {
+                if let Some(first) = notes.first_mut() {
+                    first.push_str(&format!("; but --tier {} is used instead", tier.name));
+                }
+            }
+            (Some(tier), Some(kernel)) => notes.push(format!(
+                "both limits act: --tier {} is shaped in this process, on top of what the kernel allows the tier {}",
+                tier.name, kernel.name
+            )),
+            _ => {}
+        }
+        notes
+    }
+}
+
 /// The tier that this file or folder lies on.
 pub(crate) fn ground(data: &Path) -> Result<Ground> {
     // Without a home there are no tiers.

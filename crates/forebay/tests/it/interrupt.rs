@@ -37,7 +37,11 @@ fn an_ingest_that_is_interrupted_in_its_warm_up_has_a_record_without_cells() {
     running.signal(libc::SIGTERM);
     let ran = running.finish();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.contains("nothing was measured\nnote: interrupted: "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("nothing was measured\nnote: interrupted before the first repeat that would be kept\n"),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(dir.json("record.json")["cells"], serde_json::json!([]));
     assert_eq!(dir.met("report record.json"), ran.stdout);
 }

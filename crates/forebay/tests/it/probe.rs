@@ -190,6 +190,7 @@ fn files_are_read_by_every_engine_and_are_as_many_as_fit() {
     for cell in &found {
         check_cell(cell);
         let n = if cell["mix"] == "100 files of 10.0 KB" { 100 } else { 10 };
+        assert_eq!(cell["block"], 1_000_000 / n);
         assert_eq!(cell["mix"], if n == 100 { "100 files of 10.0 KB" } else { "10 files of 100.0 KB" });
         assert_eq!((&cell["samples"][0]["n_requests"], &cell["samples"][0]["bytes"]), (&json!(n), &json!(1_000_000)));
         assert!(is_in_memory(&record) || cell["cache"] == "cold", "{cell}");
@@ -238,6 +239,15 @@ fn an_emulated_disk_gives_its_rated_bandwidth() {
     for cell in &found {
         assert_eq!((&cell["tier"], &cell["tier_kind"]), (&json!("hdd"), &json!("shaped")));
     }
+    let latency = json!({"p50": null, "p90": null, "p99": null, "p999": null, "max": null});
+    assert_eq!(
+        (&found[0]["latency_us"], &found[0]["histogram"]),
+        (&latency, &json!([])),
+        "the disk's below, not its own"
+    );
+    check_cell(&found[1]);
+    let note = "an emulated device takes one write after the other: its writes are measured with depth 1 alone";
+    assert_eq!(record["notes"][0], note);
     let files = cells(&of(&dir, "--tier lustre --files --block 8KB --size 200KB --depth 1 --runs 2 --engine sync"));
     let rate = number(&files[0], "iops");
     assert!((60.0..=250.0).contains(&rate), "{rate} files a second at 4 ms each");
@@ -262,6 +272,20 @@ fn the_table_shows_every_cell_and_the_best_of_each_mode() {
         let said: f64 = best.split(' ').next().unwrap().replace(',', "").parse().unwrap();
         assert!((said - rate).abs() <= 0.5, "{best}, and {rate}");
     }
+}
+
+#[test]
+fn a_block_is_read_as_fio_reads_it_and_nothing_is_measured_twice() {
+    let dir = Dir::new();
+    let blocks = |flags: &str| -> Vec<u64> {
+        cells(&of(&dir, &format!("--random --engine sync,sync --depth 1,1 --size 4MiB --runs 2 --block {flags}")))
+            .iter()
+            .map(|cell| cell["block"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(blocks("64K,64KiB,64KB,0.5m,1536"), [65_536, 64_000, 524_288, 1_536]);
+    let said = dir.refused("probe . --block xK");
+    assert!(said.contains("\"xK\" is not a size"), "{said}");
 }
 
 #[test]

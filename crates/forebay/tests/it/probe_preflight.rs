@@ -17,6 +17,11 @@ fn a_target_that_is_no_folder_is_named() {
     assert_eq!(dir.refused("probe gone --like set --dry-run"), said, "before the data is looked at");
     let said = "forebay: /dev/null: neither a folder nor a regular file; name a folder on the disk to be measured\n";
     assert_eq!(dir.refused("probe /dev/null"), said);
+    let said = "forebay: /proc: nothing can be created there; name a folder on the disk to be measured\n";
+    assert_eq!(dir.refused("probe /proc --size 1MiB"), said);
+    dir.write("small", [0; 8192]);
+    let said = dir.refused("probe small");
+    assert!(said.ends_with("; give a smaller --block or --mix, or a larger file\n"), "{said}");
 }
 
 #[test]

@@ -38,6 +38,18 @@ fn an_interrupted_probe_keeps_its_runs_and_leaves_no_file() {
 }
 
 #[test]
+fn a_probe_that_is_interrupted_in_its_first_run_says_that_nothing_is_kept() {
+    let dir = Dir::new();
+    let mut running = Running::start(&dir, "probe . --sequential --tier hdd --size 1GiB --depth 1 --runs 2");
+    running.wait_until("a thread at work", |running| !running.threads("forebay:probe").is_empty());
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
+    assert_eq!(ran.code, Some(1));
+    let said = "nothing was measured\nnote: interrupted before the first run that would be kept\n";
+    assert!(ran.stdout.ends_with(said), "{}", ran.stdout);
+}
+
+#[test]
 fn what_a_killed_probe_left_goes_with_the_next_and_a_live_one_is_left_alone() {
     let dir = Dir::new();
     let line = "probe . --size 8MiB --depth 1 --runs 1000000";
@@ -60,7 +72,9 @@ fn what_a_killed_probe_left_goes_with_the_next_and_a_live_one_is_left_alone() {
     live.signal(libc::SIGINT);
     let ended = live.finish();
     let said = [&ended.stderr, &ran.stderr].map(String::as_str).concat();
-    assert_eq!(said, format!("forebay: removed what a killed probe had left behind: {}\n", left[0]), "said once");
+    let removed = format!("forebay: removed what a killed probe had left behind: {}\n", left[0]);
+    let other = "forebay: another probe is at work in .: each disturbs the other, and both are too slow\n";
+    assert_eq!(said, format!("{removed}{other}"), "each said once");
     assert_eq!(ended.code, Some(1));
     assert_eq!(left_overs(&dir), [".forebay-probe-notes"]);
 }

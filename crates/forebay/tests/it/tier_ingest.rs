@@ -40,7 +40,12 @@ fn requests_a_second_are_kept() {
 #[test]
 fn a_tier_on_the_command_line_comes_before_the_one_below_the_data() {
     let dir = shaped("hdd");
-    let cell = cell_of(&dir, &format!(".home/tiers/hdd/data/set --tier optane {FLAGS}"));
+    let record = of(&dir, &format!(".home/tiers/hdd/data/set --tier optane {FLAGS}"));
+    let note = record["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(
+        note.starts_with("the data lies on the tier hdd: ") && note.ends_with("; but --tier optane is used instead")
+    );
+    let cell = record["cells"][0].clone();
     assert_eq!((&cell["tier"], number(&cell, "ceiling_mb_per_s")), (&"optane".into(), 1603.0));
     let rate = best_rate(&cell);
     assert!(rate > 125.0, "{rate} images/s, no more than a disk gives");

@@ -188,6 +188,8 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     assert!(!printed.contains("of ceiling"), "what comes from memory is not limited: {printed}");
     let probed = "probe .home/tiers/hdd/data --random --size 4MiB --depth 1 --runs 2 --save of-hdd";
     assert_eq!(dir.run(probed).stderr, "forebay: saved as the ceiling of-hdd\n");
+    let both = of(&dir, &format!("{flags} --tier ssd"))["notes"].to_string();
+    assert!(both.contains("both limits act: --tier ssd is shaped in this process, on top of"), "{both}");
     let of = of(&dir, &format!("{flags} --cold"))["cells"][0]["ceiling_of"].clone();
     assert_eq!(of, "the random-read ceiling of of-hdd (direct, depth 1)", "once it is probed");
 }

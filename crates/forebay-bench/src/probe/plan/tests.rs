@@ -20,7 +20,7 @@ fn plan(modes: [bool; 3]) -> Plan {
 }
 
 fn why_not(plan: &Plan) -> String {
-    plan.check().err().map(|error| error.to_string()).unwrap_or_default()
+    plan.check("give a larger --size").err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]
