@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_units::Bytes;
 
-use super::{FileSystem, Moment};
+use super::{Condition, FileSystem, Kind, Moment};
 
 /// The result of an operation on tiers.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -35,6 +35,14 @@ pub enum Error {
         /// How much.
         value: String,
     },
+    /// A rate that no storage has.
+    #[error("a {what} limit of {value} is beyond any storage")]
+    TooFast {
+        /// Which limit.
+        what: &'static str,
+        /// How much.
+        value: String,
+    },
     /// An image that the file system cannot be made on.
     #[error("an image of {} is too small for {fs}", Bytes(*size))]
     TooSmall {
@@ -55,11 +63,31 @@ pub enum Error {
         /// What was asked for.
         wanted: String,
     },
+    /// The tier is there and is emulated in the other way.
+    #[error("the tier {name} is there with the kind {has}, not with the kind {wanted}")]
+    OtherKind {
+        /// Its name.
+        name: String,
+        /// What it is.
+        has: Kind,
+        /// What was asked for.
+        wanted: Kind,
+    },
     /// The tier is being removed, or was when something stopped it.
     #[error("the tier {name} was half removed")]
     HalfRemoved {
         /// Its name.
         name: String,
+    },
+    /// What is measured there would be the disk below, and not the tier.
+    #[error("{} lies in the folder of the tier {name}, which is not up: it is {condition}", path.display())]
+    NotUp {
+        /// The file or folder asked for.
+        path: PathBuf,
+        /// The tier's name.
+        name: String,
+        /// What it is instead.
+        condition: Condition,
     },
     /// There are files where the tier would be, and they are not ours.
     #[error("{} is not empty", path.display())]
@@ -229,9 +257,18 @@ impl Error {
                 format!("give --read and --write, or one of {}", crate::Profile::NAMES.join(", "))
             }
             Self::TooSlow { .. } => "give at least 64 KB/s and 1 request a second".to_owned(),
+            Self::TooFast { .. } => "give at most 1TB/s".to_owned(),
             Self::TooSmall { least, .. } => format!("give --size {} or more", Bytes(*least)),
             Self::Differs { name, .. } => format!("forebay tier down {name} first: that removes it and its data"),
+            Self::OtherKind { name, has, .. } => {
+                let keep = match has {
+                    Kind::Shaped => "give --shaped to keep it as it is",
+                    Kind::Kernel => "as root and without --shaped it is kept as it is",
+                };
+                format!("{keep}; or forebay tier down {name} first: that removes it and its data")
+            }
             Self::HalfRemoved { name } => format!("forebay tier down {name} finishes that"),
+            Self::NotUp { name, condition, .. } => return condition.remedy(name),
             Self::Occupied { .. } => "choose another --dir, or move the files away".to_owned(),
             Self::NoSpace { .. } => "give a smaller --size, or --dir on a disk with more room".to_owned(),
             Self::ImageGone { name, .. } => format!("forebay tier down {name} removes the rest; then bring it up anew"),

@@ -33,7 +33,8 @@ impl Registry {
     /// Removes a tier with all its data, also one that is half there. `None` when there is none of that name.
     ///
     /// # Errors
-    /// [`Error::Busy`] when somebody works there; the tier then stays up. See [`Error::hint`] for what to do.
+    /// [`Error::Busy`] when somebody works there; the tier then stays up. [`Error::Foreign`] when files lie in its
+    /// folders that are not the tier's. See [`Error::hint`] for what to do.
     pub fn down(&self, name: &str, watch: Watch<'_>) -> Result<Option<Removed>> {
         super::plan::check_name(name)?;
         if !self.dir.join(name).exists() {
@@ -67,12 +68,19 @@ pub(super) fn lower(home: &std::path::Path, tier: &mut Tier, watch: Watch<'_>) -
         Kind::Kernel => loop_device::attached(&tier.image())?,
         Kind::Shaped => Vec::new(),
     };
-    refuse_other_mounts(&mounts::table()?, &devices, tier)?;
+    let table = mounts::table()?;
+    refuse_other_mounts(&table, &devices, tier)?;
+    if tier.kind == Kind::Kernel && !devices.iter().any(|device| mounts::is_mounted(&table, device, &tier.data())) {
+        // The tier's own data is in the image: what lies here was put here by somebody else.
+        refuse_strangers(&tier.data(), &[])?;
+    }
     let was = tier.stage;
     tier.stage = Stage::Removal;
     tier.write(home)?;
     if tier.kind == Kind::Kernel {
         removed.data_bytes = release(home, tier, &devices, was, &mut removed.notes, watch)?;
+        // What the mount hid is not the tier's either.
+        refuse_strangers(&tier.data(), &[])?;
     }
     let Content { image_bytes, data } = removal::remove(home, tier, watch)?;
     removed.image_bytes = image_bytes;

@@ -2,7 +2,8 @@
 //!
 //! There are two kinds, under one name and in one place:
 //! - a *kernel* tier is an image file on a loop device with a file system of its own, mounted, and limited by the kernel's
-//!   block throttle, so that every program that reads or writes there is slowed down;
+//!   block throttle, so that programs that read or write there are slowed down: all of them under cgroup v2 where the limit
+//!   is set high enough, and under v1 those in the root group and in the caller's, because v1 limits are not inherited;
 //! - a *shaped* tier is a folder with a [`Profile`]: forebay slows down itself when it reads there ([`Shaped`]). It needs
 //!   no rights.
 //!

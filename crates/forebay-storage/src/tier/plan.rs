@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Result, Tier};
 use crate::Profile;
 
+/// More than any storage has, bytes a second: a slip of the finger.
+const GREATEST_RATE: u64 = 1_000_000_000_000;
 /// The least bandwidth that can be worked with, bytes a second.
 const LEAST_RATE: u64 = 64_000;
 
@@ -74,7 +76,7 @@ impl FromStr for FileSystem {
     }
 }
 
-/// Rates that were asked for; `None` leaves the profile's.
+/// Rates that were asked for; `None` leaves those of the tier that is there, or the profile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Bytes a second read.
@@ -133,14 +135,14 @@ impl Plan {
         if size < least { Err(Error::TooSmall { fs, size, least }) } else { Ok(whole_mebibytes(size)) }
     }
 
-    /// The device to emulate and its limit of requests: the profile of that name, or the tier that is there already, with
-    /// the rates that were asked for.
+    /// The device to emulate and its limit of requests: the tier that is there already, or the profile of that name, with
+    /// the rates that were asked for. What was not asked for stays.
     pub(super) fn profile(&self, known: Option<&Tier>) -> Result<(Profile, Option<u64>)> {
         let rates = self.rates;
-        let (mut profile, known_iops) = match (self.name.parse::<Profile>(), known) {
-            (Ok(profile), _) => (profile, None),
-            (Err(_), Some(tier)) => (tier.profile.clone(), tier.iops),
-            (Err(_), None) => (plain(&self.name, rates)?, None),
+        let (mut profile, known_iops) = match (known, self.name.parse::<Profile>()) {
+            (Some(tier), _) => (tier.profile.clone(), tier.iops),
+            (None, Ok(profile)) => (profile, None),
+            (None, Err(_)) => (plain(&self.name, rates)?, None),
         };
         if let Some(read) = rates.read_bytes_per_s {
             profile.read_bytes_per_s = read;
@@ -187,6 +189,9 @@ fn check_rates(profile: &Profile, iops: Option<u64>) -> Result<()> {
     for (what, rate) in [("read", profile.read_bytes_per_s), ("write", profile.write_bytes_per_s)] {
         if rate < LEAST_RATE {
             return Err(Error::TooSlow { what, value: format!("{}/s", Bytes(rate)) });
+        }
+        if rate > GREATEST_RATE {
+            return Err(Error::TooFast { what, value: format!("{}/s", Bytes(rate)) });
         }
     }
     match iops {
@@ -245,6 +250,9 @@ mod tests {
         assert!(matches!(slow(1, 1_000_000, None), Err(Error::TooSlow { what: "read", .. })));
         assert!(matches!(slow(1_000_000, 1, None), Err(Error::TooSlow { what: "write", .. })));
         assert!(matches!(slow(1_000_000, 1_000_000, Some(0)), Err(Error::TooSlow { what: "request", .. })));
+        assert!(matches!(slow(1_000_000_000_001, 1_000_000, None), Err(Error::TooFast { what: "read", .. })));
+        assert!(matches!(slow(1_000_000, u64::MAX, None), Err(Error::TooFast { what: "write", .. })));
+        slow(1_000_000_000_000, 1_000_000_000_000, None).unwrap();
         let small = Plan { size: Some(100 << 20), fs: Some(FileSystem::Xfs), ..Plan::new("hdd", Kind::Kernel) };
         assert!(matches!(small.check(None), Err(Error::TooSmall { .. })));
     }

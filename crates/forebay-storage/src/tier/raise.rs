@@ -3,11 +3,12 @@
 //! A step that finds its work done does nothing, so the same way serves a new tier, one that was killed half-way, one
 //! whose image an earlier boot left, and one whose limits change.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::error::Attempt;
 use super::plan::whole_mebibytes;
@@ -61,7 +62,11 @@ impl Registry {
 
 fn afresh(plan: &Plan, home: PathBuf, watch: Watch<'_>) -> Result<Raised> {
     let place = match &plan.dir {
-        Some(dir) => dir.canonicalize().attempt("finding the folder", dir)?.join(&plan.name),
+        Some(dir) => {
+            let dir = dir.canonicalize().attempt("finding the folder", dir)?;
+            check_writable(&dir).attempt("writing to", &dir)?;
+            dir.join(&plan.name)
+        }
         None => home.clone(),
     };
     for folder in [&home, &place] {
@@ -81,7 +86,7 @@ fn afresh(plan: &Plan, home: PathBuf, watch: Watch<'_>) -> Result<Raised> {
         fs: is_kernel.then(|| plan.fs.unwrap_or_default()),
         stage: Stage::Folders,
         device: None,
-        limited_at_s: None,
+        limited_at_ns: None,
         boot: boot(),
         lines: Vec::new(),
     };
@@ -131,7 +136,7 @@ fn again(plan: &Plan, home: PathBuf, mut tier: Tier, watch: Watch<'_>) -> Result
 fn refuse_differences(plan: &Plan, tier: &Tier, home: &Path) -> Result<()> {
     let differs = |has: String, wanted: String| Err(Error::Differs { name: tier.name.clone(), has, wanted });
     if plan.kind != tier.kind {
-        return differs(format!("the kind {}", tier.kind), format!("the kind {}", plan.kind));
+        return Err(Error::OtherKind { name: tier.name.clone(), has: tier.kind, wanted: plan.kind });
     }
     let wanted_place = match &plan.dir {
         Some(dir) => dir.canonicalize().attempt("finding the folder", dir)?.join(&plan.name),
@@ -176,7 +181,7 @@ impl Raising<'_> {
         self.step(Stage::Folders, |tier| make_folder(&tier.data()))?;
         if self.tier.kind == Kind::Shaped {
             self.give_to_owner()?;
-            self.tier.limited_at_s = now_s();
+            self.tier.limited_at_ns = file_time_ns();
             return self.step(Stage::Up, |_| Ok(()));
         }
         self.step(Stage::Image, |tier| image::reserve(&tier.image(), tier.size.unwrap_or(Plan::DEFAULT_SIZE)))?;
@@ -216,7 +221,7 @@ impl Raising<'_> {
         throttle::clear(&free)?;
         // Groups that were limited before and are not now are unlimited by `down`, as all others.
         self.tier.lines = setting.lines.into_iter().chain(ours).collect();
-        self.tier.limited_at_s = now_s();
+        self.tier.limited_at_ns = file_time_ns();
         self.notes.extend(setting.notes);
         Ok(())
     }
@@ -244,8 +249,23 @@ impl Raising<'_> {
     }
 }
 
-fn now_s() -> Option<u64> {
-    SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|time| time.as_secs())
+/// The time that a file would get that is written now. The usual clock is some milliseconds ahead of it.
+fn file_time_ns() -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is written by the call alone.
+    let code = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut time) };
+    let (seconds, rest) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
+    (code == 0).then_some(seconds * 1_000_000_000 + rest)
+}
+
+/// Asks the system whether a folder can be made here, and makes none.
+fn check_writable(dir: &Path) -> io::Result<()> {
+    let path = CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: the string ends with a zero byte and lives through the call.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK | libc::X_OK, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn make_folder(path: &Path) -> Result<()> {

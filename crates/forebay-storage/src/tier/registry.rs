@@ -55,17 +55,34 @@ impl Registry {
     /// # Errors
     /// When the registry or the mount table cannot be read. A tier whose state cannot be read is passed over.
     pub fn find(&self, path: &Path) -> Result<Option<Tier>> {
-        let path = path.canonicalize().or_else(|_| std::path::absolute(path)).attempt("finding", path)?;
-        let names = self.names()?;
-        let mut tiers: Vec<Tier> = names.iter().filter_map(|name| self.tier(name).ok().flatten()).collect();
-        tiers.retain(|tier| path.starts_with(tier.data()));
-        tiers.sort_by_key(|tier| std::cmp::Reverse(tier.place.components().count()));
-        for tier in tiers {
+        for tier in self.around(path)? {
             if tier.status()?.condition == Condition::Up {
                 return Ok(Some(tier));
             }
         }
         Ok(None)
+    }
+
+    /// The tier that this file or folder lies on, as [`find`](Self::find) has it; but a tier that is not up is not taken
+    /// for the bare disk below it.
+    ///
+    /// # Errors
+    /// [`Error::NotUp`] when the innermost tier whose data folder holds it is not up; else as [`find`](Self::find).
+    pub fn ground(&self, path: &Path) -> Result<Option<Tier>> {
+        let Some(tier) = self.around(path)?.into_iter().next() else { return Ok(None) };
+        match tier.status()?.condition {
+            Condition::Up => Ok(Some(tier)),
+            condition => Err(Error::NotUp { path: path.to_owned(), name: tier.name, condition }),
+        }
+    }
+
+    /// All tiers, up or not, whose data folder holds this file or folder, the innermost first.
+    fn around(&self, path: &Path) -> Result<Vec<Tier>> {
+        let path = path.canonicalize().or_else(|_| std::path::absolute(path)).attempt("finding", path)?;
+        let mut tiers: Vec<Tier> = self.names()?.iter().filter_map(|name| self.tier(name).ok().flatten()).collect();
+        tiers.retain(|tier| path.starts_with(tier.data()));
+        tiers.sort_by_key(|tier| std::cmp::Reverse(tier.depth()));
+        Ok(tiers)
     }
 
     /// Makes the folder and keeps others from changing tiers meanwhile.

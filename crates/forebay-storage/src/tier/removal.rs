@@ -7,7 +7,7 @@ use std::path::Path;
 use super::error::Attempt;
 use super::registry::is_unfinished;
 use super::state::STATE;
-use super::{Moment, Result, Stage, Tier, Watch, tell};
+use super::{Kind, Moment, Result, Stage, Tier, Watch, tell};
 
 /// What there was.
 pub(super) struct Content {
@@ -26,15 +26,21 @@ pub(super) struct Amount {
 pub(super) fn remove(home: &Path, tier: &Tier, watch: Watch<'_>) -> Result<Content> {
     let image = tier.image();
     let image_bytes = image.metadata().ok().map(|found| found.len());
-    unless_gone(fs::remove_file(&image)).attempt("removing", &image)?;
+    unless_gone(&image, fs::remove_file(&image))?;
     tell(watch, Moment::Undone(Stage::Image))?;
     let data = tier.data();
     let mut amount = Amount::default();
-    measure(&data, &mut amount);
-    unless_gone(fs::remove_dir_all(&data)).attempt("removing", &data)?;
+    match tier.kind {
+        // A mount point is empty; if it is not, what is in it is not ours.
+        Kind::Kernel => unless_gone(&data, fs::remove_dir(&data))?,
+        Kind::Shaped => {
+            measure(&data, &mut amount);
+            unless_gone(&data, fs::remove_dir_all(&data))?;
+        }
+    }
     tell(watch, Moment::Undone(Stage::Folders))?;
     if tier.place != home {
-        unless_gone(fs::remove_dir(&tier.place)).attempt("removing", &tier.place)?;
+        unless_gone(&tier.place, fs::remove_dir(&tier.place))?;
     }
     remove_state(home)?;
     Ok(Content { image_bytes, data: amount })
@@ -44,18 +50,19 @@ pub(super) fn remove(home: &Path, tier: &Tier, watch: Watch<'_>) -> Result<Conte
 pub(super) fn remove_state(home: &Path) -> Result<()> {
     for entry in fs::read_dir(home).attempt("listing", home)?.flatten() {
         if is_unfinished(&entry.file_name().to_string_lossy()) {
-            unless_gone(fs::remove_file(entry.path())).attempt("removing", &entry.path())?;
+            unless_gone(&entry.path(), fs::remove_file(entry.path()))?;
         }
     }
     let state = home.join(STATE);
-    unless_gone(fs::remove_file(&state)).attempt("removing", &state)?;
-    unless_gone(fs::remove_dir(home)).attempt("removing", home)
+    unless_gone(&state, fs::remove_file(&state))?;
+    unless_gone(home, fs::remove_dir(home))
 }
 
-fn unless_gone(outcome: io::Result<()>) -> io::Result<()> {
+/// What is not there is removed, whatever else the system said: a read-only file system says that it is read-only.
+fn unless_gone(path: &Path, outcome: io::Result<()>) -> Result<()> {
     match outcome {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        outcome => outcome,
+        Err(_) if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) => Ok(()),
+        outcome => outcome.attempt("removing", path),
     }
 }
 

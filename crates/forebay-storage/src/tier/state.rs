@@ -70,8 +70,9 @@ pub struct Tier {
     pub stage: Stage,
     /// The loop device it was attached to last.
     pub device: Option<Device>,
-    /// When the limits were last set, in seconds since 1970.
-    pub limited_at_s: Option<u64>,
+    /// When the limits were last set, in nanoseconds since 1970, by the clock that dates files.
+    #[serde(default)]
+    pub limited_at_ns: Option<u64>,
     /// The boot that the rest speaks of.
     pub(super) boot: String,
     /// The limits that were set or are about to be, each with the line that undoes it.
@@ -82,6 +83,11 @@ impl Tier {
     /// Where its data lies: the mount point or the shaped folder.
     pub fn data(&self) -> PathBuf {
         self.place.join(DATA)
+    }
+
+    /// How deep its folder lies: a tier on another one lies deeper.
+    pub fn depth(&self) -> usize {
+        self.place.components().count()
     }
 
     pub(super) fn image(&self) -> PathBuf {

@@ -34,6 +34,17 @@ impl fmt::Display for Condition {
     }
 }
 
+impl Condition {
+    /// What to do about a tier of this name that is not up.
+    pub fn remedy(self, name: &str) -> Option<String> {
+        match self {
+            Self::Up => None,
+            Self::Half(Stage::Removal) => Some(format!("forebay tier down {name} finishes that")),
+            _ => Some(format!("forebay tier up {name} brings it up, forebay tier down {name} removes it")),
+        }
+    }
+}
+
 /// What is found of a tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
@@ -45,6 +56,8 @@ pub struct Status {
     pub size_bytes: Option<u64>,
     /// Bytes of them that are used.
     pub used_bytes: Option<u64>,
+    /// Bytes that can be written there; `None` when it is not up.
+    pub free_bytes: Option<u64>,
     /// Whether the limits hold for this process; `None` when there are none.
     pub reaches_caller: Option<bool>,
 }
@@ -67,7 +80,15 @@ impl Tier {
             Stage::Up => Condition::Unmounted,
             stage => Condition::Half(stage),
         };
-        Status { condition, device: None, size_bytes: None, used_bytes: None, reaches_caller: None }
+        let free_bytes = mounts::space(&self.data()).ok().map(|space| space.free);
+        Status {
+            condition,
+            device: None,
+            size_bytes: None,
+            used_bytes: None,
+            free_bytes: free_bytes.filter(|_| condition == Condition::Up),
+            reaches_caller: None,
+        }
     }
 
     fn kernel_status(&self) -> Result<Status> {
@@ -89,6 +110,7 @@ impl Tier {
             device,
             size_bytes: space.map(|space| space.total),
             used_bytes: space.map(|space| space.used),
+            free_bytes: space.map(|space| space.free).filter(|_| condition == Condition::Up),
             reaches_caller: if condition == Condition::Up { reaches() } else { None },
         })
     }

@@ -1,5 +1,7 @@
 //! `forebay tier down`.
 
+use std::cmp::Reverse;
+
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use forebay_storage::tier::Removed;
@@ -19,12 +21,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let registry = registry()?;
     let there = registry.names()?;
-    let names = if args.names.is_empty() { &there } else { &args.names };
+    let mut names = if args.names.is_empty() { there.clone() } else { args.names.clone() };
+    // A tier that lies on another one goes first; otherwise it would keep that from going.
+    let depth = |name: &String| registry.tier(name).ok().flatten().map_or(0, |tier| tier.depth());
+    names.sort_by_cached_key(|name| Reverse(depth(name)));
     if names.is_empty() {
         print("there are no tiers\n")?;
         return Ok(Outcome::Met);
     }
-    each(names, |name| {
+    each(&names, |name| {
         let removed = registry.down(name, &mut go_on).with_context(|| format!("cannot take down {name}"))?;
         match removed {
             Some(removed) => say(&removed),

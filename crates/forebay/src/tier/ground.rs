@@ -40,11 +40,11 @@ impl Ground {
     }
 }
 
-/// The tier that this file or folder lies on.
+/// The tier that this file or folder lies on; an error where that is not up, for the bare disk would be measured.
 pub(crate) fn ground(data: &Path) -> Result<Ground> {
     // Without a home there are no tiers.
     let Ok(registry) = registry() else { return Ok(Ground::default()) };
-    let Some(tier) = registry.find(data)? else { return Ok(Ground::default()) };
+    let Some(tier) = registry.ground(data)? else { return Ok(Ground::default()) };
     let mut notes = vec![format!("the data lies on the tier {}: {}", tier.name, describe(&tier))];
     if tier.status()?.reaches_caller == Some(false) {
         notes.push(format!(

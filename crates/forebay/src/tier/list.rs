@@ -1,11 +1,11 @@
 //! `forebay tier list`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use forebay_report::{Align, Table};
-use forebay_storage::tier::{Kind, Registry, Status, Tier};
+use forebay_storage::tier::{Condition, Kind, Registry, Status, Tier};
 use forebay_units::{Bytes, group_digits};
 use serde::Serialize;
 
@@ -13,6 +13,9 @@ use super::measured::{self, Measured, Probe};
 use super::registry;
 use crate::home;
 use crate::output::{JsonTarget, Outcome, give, to_json};
+
+/// Bytes that `forebay probe` works with where no --size is given.
+const DEFAULT_PROBE: u64 = 5 << 30;
 
 /// The flags of `forebay tier list`.
 #[derive(Debug, ClapArgs)]
@@ -42,6 +45,9 @@ struct Row {
     write_bytes_per_s: Option<u64>,
     iops: Option<u64>,
     measured: Option<Measured>,
+    /// What to do about it, for a tier that is not measured or not up.
+    #[serde(skip)]
+    advice: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
@@ -65,7 +71,10 @@ fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
     });
     match found {
         Ok(Some((tier, status))) => known(&tier, status, probes),
-        Ok(None) => unknown(name, "left by a crash".to_owned()),
+        Ok(None) => {
+            let advice = Some(format!("forebay tier down {name} removes it"));
+            Row { advice, ..unknown(name, "left by a crash".to_owned()) }
+        }
         Err(error) => unknown(name, format!("unknown: {error}")),
     }
 }
@@ -73,12 +82,19 @@ fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
 fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
     let is_reached = status.reaches_caller != Some(false);
     let suffix = if is_reached { "" } else { "; the limits do not reach this shell's control group" };
+    let measured = measured::on(tier, status.device.as_ref(), probes);
+    let probe = || format!("not measured; {} does it", probe_command(tier, status.free_bytes));
+    let advice = match status.condition {
+        Condition::Up => measured.is_none().then(probe),
+        condition => condition.remedy(&tier.name).map(|remedy| format!("{condition}; {remedy}")),
+    };
     Row {
         name: tier.name.clone(),
         state: format!("{}{suffix}", status.condition),
+        advice,
         kind: Some(tier.kind),
         data: Some(tier.data()),
-        measured: measured::on(tier, status.device.as_ref(), probes),
+        measured,
         device: status.device.map(|device| device.path),
         file_system: tier.fs.map(|fs| fs.to_string()),
         size_bytes: status.size_bytes.or(tier.size),
@@ -103,7 +119,31 @@ fn unknown(name: &str, state: String) -> Row {
         write_bytes_per_s: None,
         iops: None,
         measured: None,
+        advice: None,
     }
+}
+
+/// How to probe a tier, with a length that it has room for.
+fn probe_command(tier: &Tier, free: Option<u64>) -> String {
+    let size = match free.map(|free| free / 2) {
+        Some(half) if half < DEFAULT_PROBE => format!(" --size {}", power_of_two_below(half)),
+        _ => String::new(),
+    };
+    format!("forebay probe {}{size} --save {}", quoted(&tier.data()), tier.name)
+}
+
+/// The greatest power of two that is not above this, in the greatest unit it is whole in.
+fn power_of_two_below(bytes: u64) -> String {
+    let log = bytes.max(1).ilog2();
+    let unit = ["B", "KiB", "MiB", "GiB"][(log / 10).min(3) as usize];
+    format!("{}{unit}", 1_u64 << (log - log / 10 * 10))
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 fn render(list: &List) -> String {
@@ -128,10 +168,9 @@ fn render(list: &List) -> String {
     }
     let mut out = table.render();
     out.push_str("MB = 10^6 bytes; read, write and requests are limits, measured is what a saved probe found.\n");
-    for row in list.tiers.iter().filter(|row| row.measured.is_none()) {
-        if let Some(data) = &row.data {
-            let (name, data) = (&row.name, data.display());
-            out.push_str(&format!("{name}: not measured; forebay probe {data} --save {name} does it\n"));
+    for row in &list.tiers {
+        if let Some(advice) = &row.advice {
+            out.push_str(&format!("{}: {advice}\n", row.name));
         }
     }
     out
@@ -153,4 +192,28 @@ fn cells(row: &Row) -> Vec<String> {
         or_dash(row.measured.as_ref().map(Measured::describe)),
         or_dash(row.data.as_ref().map(|data| data.display().to_string())),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_powers_of_two_that_can_be_given_as_they_are_printed() {
+        for (bytes, wanted) in
+            [(1, "1B"), (1023, "512B"), (1024, "1KiB"), (70 << 20, "64MiB"), ((2 << 30) + 5, "2GiB"), (4 << 30, "4GiB")]
+        {
+            let printed = power_of_two_below(bytes);
+            assert_eq!(printed, wanted);
+            let Bytes(read) = printed.parse().unwrap();
+            assert!(read <= bytes && read > bytes / 2, "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for (path, wanted) in [("/a/b-1.2", "/a/b-1.2"), ("/a b/c", "'/a b/c'"), ("/it's", r"'/it'\''s'")] {
+            assert_eq!(quoted(Path::new(path)), wanted);
+        }
+    }
 }

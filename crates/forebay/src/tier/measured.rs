@@ -11,8 +11,8 @@ use serde::Serialize;
 /// A probe that was saved under a name.
 pub(super) struct Probe {
     name: String,
-    /// When its file was written, in seconds since 1970.
-    saved_at_s: u64,
+    /// When its file was written, in nanoseconds since 1970.
+    saved_at_ns: u128,
     record: Record<ProbeCell>,
 }
 
@@ -50,16 +50,17 @@ pub(super) fn probes(ceilings: &Path) -> Vec<Probe> {
 
 fn probe(path: &Path) -> Option<Probe> {
     let name = path.file_stem()?.to_str()?.to_owned();
-    let saved_at_s = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    let saved_at_ns = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
     let record = Record::from_json(&fs::read_to_string(path).ok()?).ok()?;
-    Some(Probe { name, saved_at_s, record })
+    Some(Probe { name, saved_at_ns, record })
 }
 
 /// What was measured since the tier has its present limits; the newest probe that has a rate gives it.
 pub(super) fn on(tier: &Tier, device: Option<&Device>, probes: &[Probe]) -> Option<Measured> {
     let mut found = Measured::default();
     // A probe of former limits, or of a former owner of the loop device, says nothing of this tier.
-    for probe in probes.iter().filter(|probe| tier.limited_at_s.is_some_and(|at| probe.saved_at_s >= at)) {
+    for probe in probes.iter().filter(|probe| tier.limited_at_ns.is_some_and(|at| probe.saved_at_ns >= u128::from(at)))
+    {
         let cells: Vec<&ProbeCell> = cells(tier, device, &probe.record).collect();
         let mut used = false;
         for (rate, mode) in [

@@ -26,7 +26,8 @@ fn a_shaped_tier_comes_is_listed_and_goes() {
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines[0], "name    kind    state  read MB/s  write MB/s  at");
     assert_eq!(lines[1], format!("hdd     shaped  up         163.0       133.0  {hdd}"));
-    assert_eq!(lines[4], format!("hdd: not measured; forebay probe {hdd} --save hdd does it"));
+    let advice = lines[4].strip_prefix(&format!("hdd: not measured; forebay probe {hdd} ")).unwrap();
+    assert!(advice.ends_with("--save hdd does it"), "{listed}");
     dir.write(".home/tiers/hdd/data/a/b", "12345");
     let said = dir.met("tier down hdd");
     assert!(said.starts_with("hdd: removed ") && said.ends_with(" with 1 file, 5 B of data\n"), "{said}");
@@ -50,8 +51,18 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
     if is_root() {
         let said = dir.refused("tier up mine");
         assert!(said.contains("mine is there with the kind shaped, not with the kind kernel\n"), "{said}");
-        assert!(said.ends_with("hint: forebay tier down mine first: that removes it and its data\n"), "{said}");
+        assert!(said.ends_with("hint: give --shaped to keep it as it is; or forebay tier down mine first: that removes it and its data\n"), "{said}");
     }
+}
+
+#[test]
+fn flags_that_are_not_given_keep_what_the_tier_has() {
+    let dir = Dir::new();
+    dir.met("tier up hdd --shaped --iops 50");
+    let said = dir.met("tier up hdd --shaped --read 30MB/s");
+    assert!(said.contains("30.0 MB/s read, 133.0 MB/s write, 50 requests/s, 20000 µs a request"), "{said}");
+    let said = dir.met("tier up hdd --shaped");
+    assert!(said.starts_with("hdd: up already, nothing changed: ") && said.contains("30.0 MB/s read"), "{said}");
 }
 
 #[test]
@@ -86,6 +97,7 @@ fn what_makes_no_tier_is_refused_before_anything_is_made() {
         ("tape --read 5MB/s", "hint: give --read and --write"),
         ("hdd ../x", "hint: use letters, digits, - and _"),
         ("hdd --read 1B/s", "hint: give at least 64 KB/s"),
+        ("hdd --read 99999999GB/s", "hint: give at most 1TB/s"),
         ("hdd --read 5furlongs/s", "unknown unit"),
         ("hdd --iops 0", "--iops"),
         ("hdd --fs btrfs", "\"btrfs\" is not one of ext4, xfs"),
@@ -164,11 +176,13 @@ fn what_a_probe_measured_since_the_limits_were_set_is_shown() {
     let listed: Value = serde_json::from_str(&dir.met("tier list --json -")).unwrap();
     let measured = &listed["tiers"][0]["measured"];
     assert_eq!((&measured["sequential_write_mb_per_s"], &measured["probes"]), (&json!(131.2), &json!(["disk"])));
-    // The limits were set later: what was measured before says nothing of them.
-    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    // The limits were set later, if by a hair: what was measured before says nothing of them.
+    let limited_at_ns = dir.json(".home/tiers/hdd/tier.json")["limited_at_ns"].as_u64().unwrap();
     let file = std::fs::File::options().write(true).open(dir.path(".home/ceilings/disk.json")).unwrap();
-    file.set_modified(earlier).unwrap();
-    assert!(dir.met("tier list").contains("hdd: not measured"));
+    for (saved_at_ns, is_measured) in [(limited_at_ns, true), (limited_at_ns - 1_000_000, false)] {
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(saved_at_ns)).unwrap();
+        assert_eq!(!dir.met("tier list").contains("hdd: not measured"), is_measured);
+    }
 }
 
 /// Runs the binary as nobody where this is root, and as it is otherwise.

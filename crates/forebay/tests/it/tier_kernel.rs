@@ -39,6 +39,14 @@ impl Tiers {
         None
     }
 
+    /// Runs the binary, which must meet what was asked and say no more than whom its limits do not reach.
+    fn met(&self, line: &str) -> String {
+        let ran = self.run(line);
+        let is_expected = |line: &str| line.contains("control groups of version 1 do not inherit limits: ");
+        assert!(ran.code == Some(0) && ran.stderr.lines().all(is_expected), "{line}\n{ran:?}");
+        ran.stdout
+    }
+
     fn data(&self, name: &str) -> String {
         self.path(format!(".home/tiers/{name}/data")).canonicalize().unwrap().display().to_string()
     }
@@ -192,6 +200,43 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     assert!(both.contains("both limits act: --tier ssd is shaped in this process, on top of"), "{both}");
     let of = of(&dir, &format!("{flags} --cold"))["cells"][0]["ceiling_of"].clone();
     assert_eq!(of, "the random-read ceiling of of-hdd (direct, depth 1)", "once it is probed");
+}
+
+#[test]
+fn a_tier_that_is_not_up_is_neither_measured_nor_robbed() {
+    let Some(dir) = Tiers::new() else { return };
+    dir.met("tier up hdd --size 64MiB");
+    let data = dir.data("hdd");
+    let listed = dir.met("tier list");
+    assert!(listed.contains(&format!("hdd: not measured; forebay probe {data} --size 16MiB --save hdd")), "{listed}");
+    assert!(Command::new("umount").arg(&data).status().unwrap().success());
+    dir.write(".home/tiers/hdd/data/photos/a.jpg", "mine");
+    let wanted = "the tier hdd, which is not up: it is down (unmounted by hand)\nhint: forebay tier up hdd brings it up, forebay \
+                  tier down hdd removes it\n";
+    for line in ["probe .home/tiers/hdd/data", "ingest .home/tiers/hdd/data/photos"] {
+        let said = dir.refused(line);
+        assert!(said.ends_with(wanted), "{said}");
+    }
+    let listed = dir.met("tier list");
+    assert!(listed.contains("\nhdd: down (unmounted by hand); forebay tier up hdd brings it up, "), "{listed}");
+    assert!(!listed.contains("forebay probe"), "{listed}");
+    let said = dir.refused("tier down hdd");
+    assert!(said.contains("holds something that is not the tier's: photos\nhint: move it out of "), "{said}");
+    assert_eq!(dir.read(".home/tiers/hdd/data/photos/a.jpg").len(), 4);
+    fs::remove_dir_all(dir.path(".home/tiers/hdd/data/photos")).unwrap();
+    dir.met("tier down hdd");
+    assert_eq!(dir.traces(), Vec::<String>::new());
+}
+
+#[test]
+fn of_tiers_in_each_other_the_inner_goes_first() {
+    let Some(dir) = Tiers::new() else { return };
+    dir.met("tier up hdd --size 128MiB");
+    dir.met("tier up ssd --size 32MiB --dir .home/tiers/hdd/data");
+    let said = dir.met("tier down");
+    let order: Vec<&str> = said.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(order, ["ssd", "hdd"], "{said}");
+    assert_eq!(dir.traces(), Vec::<String>::new());
 }
 
 #[test]

@@ -206,6 +206,8 @@ fn limits_that_somebody_took_away_are_noticed_and_set_again() {
     throttle::clear(&tier.lines).unwrap();
     assert_eq!(tier.status().unwrap().condition, Condition::Unlimited);
     assert_eq!(registry.find(&tier.data()).unwrap(), None, "the record must not claim limits that are not there");
+    let error = registry.ground(&tier.data()).unwrap_err();
+    assert!(error.to_string().ends_with("which is not up: it is mounted without its limits"), "{error}");
     assert_eq!(registry.up(&plan, &mut go_on).unwrap().change, Change::Limits);
     assert_eq!(tier.status().unwrap().condition, Condition::Up);
 }
@@ -252,6 +254,47 @@ fn what_cannot_be_brought_up_leaves_nothing() {
         ControlFlow::Continue(())
     });
     assert!(matches!(error, Err(Error::MountRefused { .. })), "{error:?}");
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn files_put_where_nothing_is_mounted_are_never_removed() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let data = place.path("tiers/t/data");
+    // Half up, and then unmounted by hand.
+    stopped_at(2, |watch| registry.up(&plan, watch)).unwrap();
+    for again in [true, false] {
+        fs::create_dir(data.join("photos")).unwrap();
+        let error = registry.down("t", &mut go_on).unwrap_err();
+        assert!(error.to_string().ends_with("data holds something that is not the tier's: photos"), "{error}");
+        assert!(error.hint().unwrap().starts_with("move it out of "), "{error}");
+        assert!(matches!(registry.ground(&data.join("photos")), Err(Error::NotUp { .. })));
+        fs::remove_dir(data.join("photos")).unwrap();
+        if again {
+            registry.up(&plan, &mut go_on).unwrap();
+            mounts::unmount(&data).unwrap();
+        }
+    }
+    registry.down("t", &mut go_on).unwrap().unwrap();
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_leaves_no_tier_and_what_is_gone_is_removed() {
+    let Some(plan) = plan() else { return };
+    let place = Place::new();
+    let registry = place.registry();
+    let read_only = Plan { dir: Some("/proc/sys".into()), ..plan.clone() };
+    registry.up(&read_only, &mut go_on).unwrap_err();
+    place.assert_nothing_is_left();
+    // As an earlier failure left it.
+    stopped_at(0, |watch| registry.up(&plan, watch)).unwrap();
+    let mut tier = registry.tier("t").unwrap().unwrap();
+    tier.place = "/proc/sys/t".into();
+    tier.write(&place.path("tiers/t")).unwrap();
+    registry.down("t", &mut go_on).unwrap().unwrap();
     place.assert_nothing_is_left();
 }
 

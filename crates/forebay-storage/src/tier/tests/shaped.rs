@@ -65,13 +65,46 @@ fn a_second_time_changes_nothing_and_other_rates_change_the_profile() {
 }
 
 #[test]
+fn what_is_not_asked_for_stays_also_with_the_name_of_a_profile() {
+    let place = Place::new();
+    let registry = place.registry();
+    let rates = Rates { read_bytes_per_s: None, write_bytes_per_s: Some(20_000_000), iops: Some(50) };
+    registry.up(&Plan { rates, ..plan("hdd") }, &mut go_on).unwrap();
+    assert_eq!(registry.up(&plan("hdd"), &mut go_on).unwrap().change, Change::Nothing);
+    let slower = Rates { read_bytes_per_s: Some(30_000_000), ..Rates::default() };
+    let tier = registry.up(&Plan { rates: slower, ..plan("hdd") }, &mut go_on).unwrap().tier;
+    let profile = &tier.profile;
+    assert_eq!((profile.read_bytes_per_s, profile.write_bytes_per_s), (30_000_000, 20_000_000));
+    assert_eq!((tier.iops, profile.latency_ns), (Some(50), 20_000_000));
+}
+
+#[test]
+fn a_tier_that_is_not_up_is_not_taken_for_the_disk_below_it() {
+    let place = Place::new();
+    let registry = place.registry();
+    let outer = registry.up(&plan("hdd"), &mut go_on).unwrap().tier;
+    assert_eq!(registry.ground(&outer.data()).unwrap().unwrap().name, "hdd");
+    assert_eq!(registry.ground(&outer.place).unwrap(), None);
+    let inner = Plan { dir: Some(outer.data()), ..plan("ssd") };
+    stopped_at(1, |watch| registry.up(&inner, watch)).unwrap();
+    let error = registry.ground(&outer.data().join("ssd/data")).unwrap_err();
+    assert!(error.to_string().ends_with("the tier ssd, which is not up: it is half up"), "{error}");
+    let hint = error.hint().unwrap();
+    assert_eq!(hint, "forebay tier up ssd brings it up, forebay tier down ssd removes it");
+    registry.down("ssd", &mut go_on).unwrap().unwrap();
+}
+
+#[test]
 fn other_kinds_and_places_are_refused_with_a_hint() {
     let place = Place::new();
     let registry = place.registry();
     registry.up(&plan("hdd"), &mut go_on).unwrap();
     let error = registry.up(&Plan::new("hdd", Kind::Kernel), &mut go_on).unwrap_err();
     assert_eq!(error.to_string(), "the tier hdd is there with the kind shaped, not with the kind kernel");
-    assert_eq!(error.hint().unwrap(), "forebay tier down hdd first: that removes it and its data");
+    assert_eq!(
+        error.hint().unwrap(),
+        "give --shaped to keep it as it is; or forebay tier down hdd first: that removes it and its data"
+    );
     let elsewhere = Plan { dir: Some(place.path("")), ..plan("hdd") };
     assert!(matches!(registry.up(&elsewhere, &mut go_on), Err(Error::Differs { .. })));
 }

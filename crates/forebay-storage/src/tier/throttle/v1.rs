@@ -3,21 +3,31 @@
 //! Direct I/O and `fsync` are charged to the caller's group; writeback in the background is the kernel's own and
 //! charged to the root group. So the root group is limited always, and the caller's group too where it is another.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::{Limits, Line, Setting};
 use crate::tier::{Error, Result};
+
+/// Groups that are named in a note.
+const GROUPS_NAMED: usize = 3;
 
 /// The lines for the root group and the caller's.
 pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> Result<Setting> {
     let mut groups = vec![root];
     let mut notes = Vec::new();
+    let mut limited = "the root group".to_owned();
     if own != root {
         groups.push(own);
+        limited.push_str(&format!(" and for {}", own.display()));
+    }
+    let mut others = Vec::new();
+    find_inhabited(root, &groups, &mut others);
+    if own != root || !others.is_empty() {
         notes.push(format!(
-            "control groups of version 1 do not inherit limits: they are set for the root group and for {}; programs in other \
-             groups are not limited",
-            own.display()
+            "control groups of version 1 do not inherit limits: they are set for {limited}; programs in other groups are not \
+             limited{}",
+            named(&others)
         ));
     }
     let mut lines = Vec::new();
@@ -27,6 +37,33 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     match lines.iter().find(|line| !line.file.exists()) {
         Some(line) => Err(Error::NoThrottling { path: line.file.clone() }),
         None => Ok(Setting { lines, notes }),
+    }
+}
+
+/// The groups with processes that get no limits, the root's own folder included in the search.
+fn find_inhabited(group: &Path, limited: &[&Path], found: &mut Vec<PathBuf>) {
+    let has_processes = || fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|listed| !listed.trim().is_empty());
+    if !limited.contains(&group) && has_processes() {
+        found.push(group.to_owned());
+    }
+    let mut below: Vec<PathBuf> = fs::read_dir(group)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    below.sort();
+    below.iter().for_each(|group| find_inhabited(group, limited, found));
+}
+
+/// ": there are such in a, b and 3 more".
+fn named(groups: &[PathBuf]) -> String {
+    let first: Vec<String> = groups.iter().take(GROUPS_NAMED).map(|group| group.display().to_string()).collect();
+    match groups.len() {
+        0 => String::new(),
+        n if n > GROUPS_NAMED => format!(": there are such in {} and {} more", first.join(", "), n - GROUPS_NAMED),
+        _ => format!(": there are such in {}", first.join(", ")),
     }
 }
 
@@ -48,8 +85,6 @@ fn lines_of(group: &Path, number: &str, limits: Limits) -> [Line; 4] {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn group(path: &Path) {
@@ -83,6 +118,29 @@ mod tests {
         assert_eq!(setting.lines.len(), 8);
         assert_eq!(setting.lines[4].file, own.join("blkio.throttle.read_bps_device"));
         assert!(setting.notes[0].contains("do not inherit limits"), "{:?}", setting.notes);
+    }
+
+    #[test]
+    fn groups_with_programs_that_are_not_limited_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let inhabited = |name: &str| {
+            group(&root.join(name));
+            fs::write(root.join(name).join("cgroup.procs"), "12\n").unwrap();
+        };
+        group(root);
+        fs::write(root.join("cgroup.procs"), "1\n").unwrap();
+        group(&root.join("empty"));
+        fs::write(root.join("empty/cgroup.procs"), "").unwrap();
+        assert!(setting(root, root, "7:0", LIMITS).unwrap().notes.is_empty(), "nobody is left out");
+        inhabited("empty/a");
+        let notes = setting(root, root, "7:0", LIMITS).unwrap().notes;
+        let said = format!("are not limited: there are such in {}", root.join("empty/a").display());
+        assert!(notes[0].contains("set for the root group; ") && notes[0].ends_with(&said), "{notes:?}");
+        let notes = setting(root, &root.join("empty/a"), "7:0", LIMITS).unwrap().notes;
+        assert!(notes[0].ends_with("are not limited"), "the caller's own group is limited: {notes:?}");
+        ["b", "c", "d"].into_iter().for_each(inhabited);
+        assert!(setting(root, root, "7:0", LIMITS).unwrap().notes[0].ends_with(" and 1 more"));
     }
 
     #[test]
