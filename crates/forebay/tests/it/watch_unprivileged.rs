@@ -77,3 +77,26 @@ fn the_last_bytes_of_a_command_that_was_seen_before_are_counted_without_rights()
     assert!(written(&ran).starts_with("31.5 MB by write calls, "), "{}", ran.stderr);
     assert_eq!(open.by_rows(), 480.0 * 65_536.0);
 }
+
+#[test]
+fn the_io_of_a_program_that_may_not_be_read_is_known_by_waiting_for_it_or_said_to_be_unknown() {
+    let Some(open) = Open::new() else { return };
+    // The kernel hides the processes of a program that may be run and not read.
+    let which = Command::new("sh").args(["-c", "command -v dd"]).output().unwrap();
+    let hidden = open.0.path().join("hidden");
+    std::fs::copy(String::from_utf8(which.stdout).unwrap().trim(), &hidden).unwrap();
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o111)).unwrap();
+    let dd = "./hidden if=/dev/zero of=f bs=1M count=30 status=none";
+    let ran = open.watch("10ms", &["sh", "-c", &format!("{dd}; :")]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(written(&ran).starts_with("31.5 MB by write calls, "), "{}", ran.stderr);
+    // Where nobody waits for it, nobody is handed its numbers.
+    let script = "$SIG{CHLD} = 'IGNORE';
+        if (!fork) { exec 'exec ./hidden status=none < fifo > done' }
+        open F, '>fifo'; select undef, undef, undef, 0.2; print F 'x'; close F;
+        wait;";
+    let ran = open.watch("10ms", &["sh", "-c", "mkfifo fifo; exec perl -e \"$0\"", script]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(written(&ran).starts_with("at least "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; the I/O of 1 is not counted: it may not be read"), "{}", ran.stderr);
+}
