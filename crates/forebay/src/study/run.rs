@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use forebay_bench::study::{DATA, Error, Estimator, Folder, Outcome as Ended, Places, Plan, Rest, Steps, make, spaces};
+use forebay_bench::study::{
+    DATA, Error, Estimator, Folder, Outcome as Ended, Places, Plan, Rest, Served, Steps, make, spaces,
+};
 use forebay_record::{Environment, StudyHead};
 use forebay_units::{Bytes, count};
 
@@ -70,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let in_file = |error: Error| explained(Some(&args.study), error);
     let plan = Plan::new(spec, args.scale.into()).map_err(in_file)?;
     plan.check_folders().map_err(in_file)?;
+    check_tiers(&plan)?;
     if args.dry_run {
         let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
         return dry_run::show(&plan, &data);
@@ -81,6 +84,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
+}
+
+/// Refuses folders of tiers that are not up: the disk below them would be measured.
+fn check_tiers(plan: &Plan) -> Result<()> {
+    plan.tiers.iter().try_for_each(|tier| match &tier.served {
+        Served::Folder(path) => crate::tier::ground(path).map(drop),
+        Served::Shaped(_) => Ok(()),
+    })
 }
 
 impl<'a> Run<'a> {

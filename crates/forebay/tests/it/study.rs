@@ -206,6 +206,21 @@ fn runs_can_share_their_data() {
 }
 
 #[test]
+fn a_tier_that_is_not_up_is_refused_before_anything_is_measured() {
+    let dir = with_tiny();
+    dir.met("tier up ssd --shaped");
+    let state = dir.read(".home/tiers/ssd/tier.json");
+    let state = String::from_utf8(state).unwrap().replace("\"stage\": \"up\"", "\"stage\": \"folders\"");
+    dir.write(".home/tiers/ssd/tier.json", state);
+    let said = dir.refused("study run tiny.toml --out out --tier disk=.home/tiers/ssd/data");
+    assert!(
+        said.contains("the tier ssd, which is not up: it is half up\nhint: forebay tier up ssd brings it up"),
+        "{said}"
+    );
+    assert!(!dir.path("out").exists());
+}
+
+#[test]
 fn a_tier_can_be_a_folder_on_a_real_device() {
     let dir = with_tiny();
     std::fs::create_dir(dir.path("mnt")).unwrap();
