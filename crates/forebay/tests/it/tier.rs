@@ -51,7 +51,9 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
     if is_root() {
         let said = dir.refused("tier up mine");
         assert!(said.contains("mine is there with the kind shaped, not with the kind kernel\n"), "{said}");
-        assert!(said.ends_with("hint: give --shaped to keep it as it is; or forebay tier down mine first: that removes it and its data\n"), "{said}");
+        let hint =
+            "hint: give --shaped to keep it as it is; or forebay tier down mine first: that removes it and its data\n";
+        assert!(said.ends_with(hint), "{said}");
     }
 }
 

@@ -264,11 +264,17 @@ fn what_cannot_be_made_says_what_to_do_and_leaves_nothing() {
     assert!(!dir.path(".home/tiers").exists());
 }
 
-/// Runs the binary after a script in mounts of its own.
+/// Brings a tier up after a script in mounts of its own.
 fn after(dir: &Dir, script: &str) -> Option<Ran> {
-    let line = format!("{script} || exit 99\nexec $forebay tier up hdd --size 32MiB");
+    run_after(dir, script, "tier up hdd --size 32MiB")
+}
+
+/// Runs the binary after a script in mounts of its own.
+fn run_after(dir: &Dir, script: &str, line: &str) -> Option<Ran> {
+    let line = format!("{script} || exit 99\nexec $forebay {line}");
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", &line])
+        .current_dir(dir.path(""))
         .env("forebay", env!("CARGO_BIN_EXE_forebay"))
         .env("FOREBAY_HOME", dir.path(".home"))
         .output();
@@ -279,6 +285,23 @@ fn after(dir: &Dir, script: &str) -> Option<Ran> {
             None
         }
     }
+}
+
+#[test]
+fn a_read_only_folder_takes_no_tier_and_keeps_none_from_going() {
+    let Some(dir) = Tiers::new() else { return };
+    fs::create_dir(dir.path("disk")).unwrap();
+    let read_only = "mount -t tmpfs -o ro tmpfs disk";
+    let Some(ran) = run_after(&dir, read_only, "tier up hdd --size 32MiB --dir disk") else { return };
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("cannot bring up hdd: writing to ") && ran.stderr.contains("Read-only"), "{ran:?}");
+    assert!(!dir.path(".home/tiers").exists());
+    // A tier of which nothing is left on a disk that has become read-only.
+    dir.met("tier up ssd --shaped --dir disk");
+    fs::remove_dir_all(dir.path("disk/ssd")).unwrap();
+    let ran = run_after(&dir, read_only, "tier down ssd").unwrap();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!dir.path(".home/tiers").exists());
 }
 
 #[test]
