@@ -47,5 +47,5 @@ pub use ingest::ingest;
 pub use page::html;
 pub use probe::probe;
 pub use run::NamedRun;
-pub use study::{study, summary, text};
+pub use study::{headline, study, summary, text};
 pub use table::{Align, Table};

@@ -43,6 +43,19 @@ fn of_record(named: &NamedRun) -> String {
     }
 }
 
+/// What one run, or several beside the first, come to in a line each.
+pub fn headline(named: &[NamedRun]) -> String {
+    let runs = runs(named);
+    match runs.as_slice() {
+        [one] => verdict(one, &published::published(one)).headline,
+        several => {
+            let compared = compare(several);
+            let lines = compared.iter().map(|with| format!("{} beside {}: {}", with.name, with.base, with.summary()));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
 /// What a run comes to: the verdict, and what limits what.
 pub fn summary(named: &NamedRun) -> String {
     let run = Run::of(named);

@@ -1,5 +1,6 @@
 //! Where results go, and what the exit status says.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -106,8 +107,38 @@ impl JsonTarget {
         if self.is_stdout() {
             return print(&format!("{json}\n"));
         }
-        std::fs::write(&self.0, format!("{json}\n")).with_context(|| format!("cannot write {}", self.0.display()))
+        replace(&self.0, format!("{json}\n").as_bytes())
     }
+}
+
+/// Writes a file aside and puts it in place once it is whole, so that a full disk leaves the former one. A device or a
+/// pipe is written to as it is, and so is a file in a folder that takes no new ones.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    // A link keeps pointing to where it did.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let former = std::fs::metadata(&target).ok();
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let aside = target.with_file_name(name);
+    if former.as_ref().is_some_and(|former| !former.is_file()) {
+        return std::fs::write(&target, bytes).with_context(cannot);
+    }
+    let written = match OpenOptions::new().write(true).create_new(true).open(&aside) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return std::fs::write(&target, bytes).with_context(cannot);
+        }
+        opened => opened.and_then(|mut file| {
+            former.map_or(Ok(()), |former| file.set_permissions(former.permissions()))?;
+            file.write_all(bytes)?;
+            std::fs::rename(&aside, &target)
+        }),
+    };
+    if written.is_err() {
+        let _ = std::fs::remove_file(&aside);
+    }
+    written.with_context(cannot)
 }
 
 /// Gives a result: the text to stdout, or the JSON where it was asked for, and then the text to where stdout is free.

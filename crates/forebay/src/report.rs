@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use forebay_record::AnyRecord;
 use forebay_report::NamedRun;
 
-use crate::output::{JsonTarget, Outcome, print};
+use crate::output::{JsonTarget, Outcome, print, remark};
 use crate::study::samples;
 
 /// The flags of `forebay report`.
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     if [&json, &csv].into_iter().flatten().filter(|target| target.is_stdout()).count() > 1 {
         bail!("--json - and --csv - cannot both have stdout");
     }
+    check_outputs(args)?;
     for target in [&html, &json, &csv].into_iter().flatten() {
         target.check()?;
     }
@@ -59,8 +60,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         target.write(forebay_report::html(&runs).trim_end())?;
     }
     let stdout_is_taken = [&json, &csv].into_iter().flatten().any(|target| target.is_stdout());
-    if html.is_none() && !stdout_is_taken {
-        print(&forebay_report::text(&runs))?;
+    match &args.html {
+        _ if stdout_is_taken => {}
+        Some(page) => print(&format!("{}\n{}\n", page.display(), forebay_report::headline(&runs)))?,
+        None => print(&forebay_report::text(&runs))?,
     }
     if let Some(path) = args.html.as_deref().filter(|_| args.open) {
         open(path)?;
@@ -68,21 +71,74 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Met)
 }
 
+/// Refuses to write over what is read, or two outputs to one file.
+fn check_outputs(args: &Args) -> Result<()> {
+    let mut taken: Vec<(&str, PathBuf)> = Vec::new();
+    for (flag, path) in [("--html", &args.html), ("--json", &args.json), ("--csv", &args.csv)] {
+        let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) else { continue };
+        // A device or a pipe is not written over.
+        if path.exists() && !path.is_file() {
+            continue;
+        }
+        let place = place(path);
+        if let Some(run) = args.runs.iter().find(|run| belongs_to(&place, run)) {
+            bail!("{flag} {}: this is a file of the run {}, which a report only reads", path.display(), run.display());
+        }
+        if let Some((other, _)) = taken.iter().find(|(_, known)| *known == place) {
+            bail!("{other} and {flag} cannot both be written to {}", path.display());
+        }
+        taken.push((flag, place));
+    }
+    Ok(())
+}
+
+/// Where a file is or would be, without links.
+fn place(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let new = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(new).unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether a file is what a run was read from, or what its folder keeps beside the page.
+fn belongs_to(file: &Path, run: &Path) -> bool {
+    let Ok(run) = run.canonicalize() else { return false };
+    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let is_kept = ["record.jsonl", "plan.toml", "environment.json"].contains(&name)
+        || (name.starts_with("samples") && name.ends_with(".csv"));
+    let folder = match run.file_name() {
+        _ if run.is_dir() => Some(run.as_path()),
+        Some(name) if name == "record.jsonl" => run.parent(),
+        _ => None,
+    };
+    run == file || (is_kept && file.parent() == folder)
+}
+
 /// A run's record: the file, or the one in the folder, with the series beside it.
 pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     let cannot = || format!("cannot show {}", path.display());
     let is_folder = path.is_dir();
     let file = if is_folder { path.join("record.jsonl") } else { path.to_owned() };
-    let text = match std::fs::read(&file) {
+    let bytes = match std::fs::read(&file) {
         Err(error) if is_folder && error.kind() == ErrorKind::NotFound => {
             bail!("{}: there is no record.jsonl in this folder", cannot())
         }
-        read => String::from_utf8(read.with_context(cannot)?).with_context(cannot)?,
+        read => read.with_context(cannot)?,
+    };
+    let text = String::from_utf8(bytes).ok();
+    // What names no schema of ours was never a record; where one is damaged, the reader's words help.
+    let Some(text) = text.filter(|text| text.contains("\"forebay-record/")) else {
+        bail!("{}: not a record: give a run's folder, its record.jsonl, or a file written with --json", cannot())
     };
     let mut record = AnyRecord::from_text(&text).with_context(cannot)?;
     if let AnyRecord::Study(study) = &mut record {
         // One that was cut short may have none.
-        study.series = samples::read(file.parent().unwrap_or(Path::new("")))?;
+        match samples::read(file.parent().unwrap_or(Path::new(""))) {
+            Ok(series) => study.series = series,
+            Err(error) => {
+                remark(&format!("forebay: {error:#}; the report is without it"));
+                study.head.notes.push(format!("The per-second series is not shown: {error:#}."));
+            }
+        }
     }
     Ok(NamedRun { name: path.display().to_string(), record })
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 /// Writes the report of the run in a folder; says where it is, and what the run comes to.
 pub(super) fn write(out: &Path) -> Result<(PathBuf, String)> {
@@ -10,6 +10,6 @@ pub(super) fn write(out: &Path) -> Result<(PathBuf, String)> {
     let run = crate::report::read(out)?;
     let summary = forebay_report::summary(&run);
     let text = forebay_report::html(&[run]);
-    std::fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
+    crate::output::replace(&page, text.as_bytes())?;
     Ok((page, summary))
 }

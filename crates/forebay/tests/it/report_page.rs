@@ -30,7 +30,8 @@ fn text(dir: &Dir, name: &str) -> String {
 #[test]
 fn html_writes_one_page_with_every_figure_of_the_study() {
     let dir = with_records();
-    assert_eq!(dir.met("report study --html page.html"), "", "the page is the report");
+    let printed = dir.met("report study --html page.html");
+    assert!(printed.starts_with("page.html\nStorage limits hdd;") && printed.lines().count() == 2, "{printed}");
     let page = text(&dir, "page.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
     for id in ["table-1", "fig-4", "fig-5", "speed-up-read", "speed-up-decode", "efficiency", "workers", "trace"] {
@@ -55,9 +56,59 @@ fn a_study_without_its_series_is_shown_and_says_so() {
     fs::remove_file(dir.path("study/samples.csv")).unwrap();
     dir.met("report study --html page.html");
     assert!(text(&dir, "page.html").contains("The run kept no per-second series."));
-    dir.write("study/samples.csv", "hello\n");
-    let said = dir.refused("report study --html page.html");
-    assert!(said.starts_with("forebay: cannot read study/samples.csv: "), "{said}");
+    for broken in [&b"hello\n"[..], b"\xff\xfe\n\n"] {
+        dir.write("study/samples.csv", broken);
+        let ran = dir.run("report study --html page.html");
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("forebay: cannot read study/samples.csv: "), "{}", ran.stderr);
+        let page = text(&dir, "page.html");
+        assert!(page.contains("The per-second series is not shown: cannot read study/samples.csv: "));
+        assert!(page.contains("<figure id=\"fig-4\""), "the rest is there");
+    }
+}
+
+#[test]
+fn what_is_read_is_never_written_over() {
+    let dir = with_records();
+    let before = dir.tree("study");
+    let record = dir.read("ingest.json");
+    let said = dir.refused("report study --html study/record.jsonl");
+    let read_only = "this is a file of the run study, which a report only reads";
+    assert_eq!(said, format!("forebay: --html study/record.jsonl: {read_only}\n"));
+    for line in [
+        "report study --csv study/samples.csv",
+        "report study --json study/../study/plan.toml",
+        "report study/record.jsonl --csv study/samples-2.csv",
+        "report study/record.jsonl --csv ./study/record.jsonl",
+        "report study --html study/environment.json",
+        "report study ingest.json --json ingest.json",
+    ] {
+        assert!(dir.refused(line).contains("which a report only reads"), "{line}");
+    }
+    std::os::unix::fs::symlink("study/record.jsonl", dir.path("link.html")).unwrap();
+    assert!(dir.refused("report study --html link.html").contains("which a report only reads"));
+    assert_eq!(
+        dir.refused("report ingest.json --json out --csv ./out"),
+        "forebay: --json and --csv cannot both be written to ./out\n"
+    );
+    assert_eq!(dir.tree("study"), before);
+    assert_eq!(dir.read("ingest.json"), record);
+    dir.met("report study --html study/report.html --json /dev/null --csv /dev/null");
+}
+
+#[test]
+fn a_full_disk_leaves_the_former_page_and_nothing_beside_it() {
+    let dir = with_records();
+    dir.write("out/page.html", "former");
+    // No file may grow beyond a block of 512 bytes.
+    let line = "ulimit -f 1; trap '' XFSZ; exec \"$0\" report ingest.json --html out/page.html";
+    let bin = dir.command("").get_program().to_owned();
+    let ran = std::process::Command::new("sh").arg("-c").arg(line).arg(bin).current_dir(dir.path("")).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.starts_with("forebay: cannot write out/page.html: "), "{said}");
+    assert_eq!(text(&dir, "out/page.html"), "former");
+    assert_eq!(fs::read_dir(dir.path("out")).unwrap().count(), 1);
 }
 
 #[test]
