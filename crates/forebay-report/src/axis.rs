@@ -73,6 +73,11 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
+    /// Whether a value lies outside and is drawn at the edge.
+    pub(crate) fn cuts(&self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+
     /// Round values along it, about so many.
     pub(crate) fn ticks(&self, about: usize) -> Vec<f64> {
         if self.log {

@@ -202,7 +202,7 @@ impl Data {
 }
 
 /// Texts longer than this are broken over lines.
-const LONG: usize = 40;
+const LONG: usize = 24;
 /// Rows that decide whether a column's texts are long.
 const LOOKED_AT: usize = 400;
 

@@ -112,7 +112,7 @@ fn of_comparison<'a>(compared: &'a Compared<'_>) -> ComparisonPart<'a> {
         n_slower: comparison.n(Word::Slower),
         n_noise: comparison.n(Word::Noise),
         differences: comparison.differences_table(),
-        cells: &compared.figure.drawn.data,
+        cells: &compared.cells,
     }
 }
 

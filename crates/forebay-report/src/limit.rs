@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_record::{CacheState, IngestCell, Level, Levels, StudyCell, TierKind};
-use forebay_units::count;
+use forebay_units::{RatioInterval, count, ratio_interval};
 
 use crate::data::{Data, Value};
 use crate::level;
@@ -98,6 +98,12 @@ impl Place<'_> {
     pub(crate) fn speed_up(&self) -> Option<f64> {
         let ratio = self.best.1.images_per_s / self.first.1.images_per_s;
         (!std::ptr::eq(self.first.0, self.best.0) && ratio.is_finite()).then_some(ratio)
+    }
+
+    /// The 95 % confidence interval of the speed-up; `None` where there are too few repeats for one.
+    pub(crate) fn speed_up_interval(&self) -> Option<RatioInterval> {
+        let rates = |cell: &IngestCell| cell.samples.iter().map(|repeat| repeat.images_per_s()).collect::<Vec<_>>();
+        ratio_interval(&rates(self.first.1), &rates(self.best.1), 0.95)
     }
 
     /// The name with how it is served: "the emulated hdd".

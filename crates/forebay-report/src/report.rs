@@ -31,7 +31,10 @@ pub(crate) struct Section<'a> {
 #[derive(Debug)]
 pub(crate) struct Compared<'a> {
     pub(crate) comparison: Comparison<'a>,
-    pub(crate) figure: Figure,
+    /// Every pair.
+    pub(crate) cells: Data,
+    /// `None` where there is no pair to draw.
+    pub(crate) figure: Option<Figure>,
 }
 
 /// The whole.
@@ -52,11 +55,12 @@ impl<'a> Report<'a> {
     pub(crate) fn of(runs: &'a [Run<'a>]) -> Self {
         let mut numbers = Numbers::default();
         let compared = compare(runs).into_iter().enumerate().map(|(i, comparison)| {
-            let drawn = fig::forest::make(&comparison);
-            let title = format!("{} over {}", comparison.name, comparison.base);
-            let figure =
-                Figure { id: format!("compare-{}", i + 1), number: numbers.next(&drawn), title, kind: "forest", drawn };
-            Compared { comparison, figure }
+            let figure = (!comparison.pairs.is_empty()).then(|| {
+                let drawn = fig::forest::make(&comparison);
+                let title = format!("{} over {}", comparison.name, comparison.base);
+                Figure { id: format!("compare-{}", i + 1), number: numbers.next(&drawn), title, kind: "forest", drawn }
+            });
+            Compared { cells: comparison.table(), comparison, figure }
         });
         let compared = compared.collect();
         let many = runs.len() > 1;

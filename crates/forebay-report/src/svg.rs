@@ -153,6 +153,12 @@ impl Svg {
         );
     }
 
+    /// A head at the end of a line that goes on beyond the plot, towards a direction of length 1.
+    pub(crate) fn arrow(&mut self, class: &str, (x, y): (f64, f64), (dx, dy): (f64, f64)) {
+        let back = |side: f64| (x - 5.0 * dx + side * 4.0 * dy, y - 5.0 * dy + side * 4.0 * dx);
+        self.polyline(&format!("arrow {class}"), &[back(-1.0), (x, y), back(1.0)]);
+    }
+
     /// A line through points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut d = String::new();

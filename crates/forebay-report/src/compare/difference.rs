@@ -53,7 +53,7 @@ fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("file system", known(&environment.data_file_system)),
         ("forebay", environment.version.clone()),
         ("root", if environment.root { "yes" } else { "no" }.to_owned()),
-        ("tiers", tiers.collect::<Vec<_>>().join("; ")),
+        ("tiers", or_none(tiers.collect::<Vec<_>>().join("; "))),
         ("cache", cache(run)),
         ("repeats", repeats(run)),
         ("cells", run.study.cells.len().to_string()),
@@ -71,7 +71,11 @@ fn cache(run: &Run<'_>) -> String {
         }] += 1;
     }
     let words = counts.iter().zip(["cold", "warm", "mixed"]).filter(|(n, _)| **n > 0);
-    words.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
+    or_none(words.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", "))
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() { "–".to_owned() } else { text }
 }
 
 fn repeats(run: &Run<'_>) -> String {

@@ -64,9 +64,10 @@ pub(crate) struct Pair {
     pub(crate) experiment: String,
     pub(crate) metric: &'static str,
     pub(crate) levels: Levels,
+    /// The geometric means of the repeats where there is an interval, else the values; the ratio is theirs.
     pub(crate) before: Option<f64>,
     pub(crate) after: Option<f64>,
-    /// After over before: of geometric means where there is an interval, else of the values.
+    /// After over before.
     pub(crate) ratio: Option<f64>,
     pub(crate) interval: Option<RatioInterval>,
     /// The probability of such a difference by chance, corrected for the number of comparisons.
@@ -184,6 +185,11 @@ fn pair(id: String, before: Entry, after: Entry) -> Pair {
     let sound = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
     let (a, b) = (sound(before.value), sound(after.value));
     let interval = ratio_interval(&before.repeats, &after.repeats, CONFIDENCE).filter(|_| a.is_some() && b.is_some());
+    // A ratio beside two values has to be theirs: the median would be of another kind than the interval.
+    let (a, b) = match interval {
+        Some(_) => (Some(geometric_mean(&before.repeats)), Some(geometric_mean(&after.repeats))),
+        None => (a, b),
+    };
     let ratio = interval.map(|interval| interval.ratio).or_else(|| Some(b? / a?));
     Pair {
         id,
@@ -197,6 +203,10 @@ fn pair(id: String, before: Entry, after: Entry) -> Pair {
         p: None,
         word: if ratio.is_some() { Word::CannotTell } else { Word::NotMeasured },
     }
+}
+
+fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
 /// Corrects for the number of comparisons and gives every pair its word.
@@ -245,9 +255,19 @@ impl Comparison<'_> {
 
     /// How the words were found.
     pub(crate) fn method(&self) -> String {
+        let parts = [self.intervals(), self.apart()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What the values and the intervals are; nothing where there is none.
+    fn intervals(&self) -> String {
         let n = self.pairs.iter().filter(|pair| pair.interval.is_some()).count();
+        if n == 0 {
+            return String::new();
+        }
         let mut text = format!(
-            "Each ratio has a 95 % confidence interval (Welch's t on the logarithms of the repeats). {} made; ",
+            "Values are the geometric mean of the repeats; a cell's own table shows medians. Each ratio has a 95 % confidence \
+             interval (Welch's t on the logarithms of the repeats). {} made; ",
             if n == 1 {
                 "1 comparison was".to_owned()
             } else {
@@ -260,26 +280,33 @@ impl Comparison<'_> {
              Holm's correction.",
             given(alarms)
         ));
-        if self.only_base + self.only_other > 0 {
-            text.push_str(&format!(
-                " {} only in {}, {} only in {}.",
-                count(self.only_base as u64, "cell"),
-                self.base,
-                count(self.only_other as u64, "cell"),
-                self.name
-            ));
-        }
         text
+    }
+
+    /// Cells that only one of the two has.
+    fn apart(&self) -> String {
+        if self.only_base + self.only_other == 0 {
+            return String::new();
+        }
+        format!(
+            "{} only in {}, {} only in {}.",
+            count(self.only_base as u64, "cell"),
+            self.base,
+            count(self.only_other as u64, "cell"),
+            self.name
+        )
     }
 
     /// Every pair.
     pub(crate) fn table(&self) -> Data {
+        let is_mean = self.pairs.iter().any(|pair| pair.interval.is_some());
+        let head = |name: &str| if is_mean { format!("{name}, geometric mean") } else { name.to_owned() };
         let mut data = Data::new(&[
             ("experiment", "experiment", Left),
             ("at", "cell", Left),
             ("metric", "quantity", Left),
-            ("before", self.base, Right),
-            ("after", self.name, Right),
+            ("before", &head(self.base), Right),
+            ("after", &head(self.name), Right),
             ("ratio", "ratio", Right),
             ("low", "95 % from", Right),
             ("high", "to", Right),

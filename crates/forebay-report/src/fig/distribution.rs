@@ -88,6 +88,7 @@ fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
             x: x.at(*time),
             y: y.at(*share),
             range: None,
+            cut: (false, false),
             tip: marked.contains(&i).then(|| {
                 Tip::new(format!("{}: {} of the requests within {}", named.name, percent(*share), microseconds(*time)))
                     .with("series", &named.name)

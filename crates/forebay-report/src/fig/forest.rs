@@ -30,11 +30,15 @@ pub(crate) fn make(comparison: &Comparison<'_>) -> Drawn {
             with.len()
         ));
     }
+    let x = scale(&shown);
+    let is_cut = |pair: &&Pair| pair.interval.is_some_and(|interval| x.cuts(interval.low) || x.cuts(interval.high));
+    let cut = if shown.iter().any(is_cut) { " Arrow heads: the interval goes on; the data has its ends." } else { "" };
     Drawn {
         data: comparison.table(),
         caption: comparison.summary(),
         reading: format!(
-            "Dots are {} over {}, lines 95 % confidence intervals; an interval across the line at 1× is noise; the scale is logarithmic.",
+            "Dots are {} over {}, lines 95 % confidence intervals; an interval across the line at 1× is noise; the scale is \
+             logarithmic.{cut}",
             comparison.name, comparison.base
         ),
         remarks,
@@ -118,7 +122,13 @@ fn draw_row(svg: &mut Svg, canvas: Canvas, pair: &Pair, plot: Area, x: &Scale, y
     let tip = Tip::new(pair.describe()).with("cell", &pair.id).with("value", ratio).with("word", pair.word.word());
     svg.mark(&tip, |svg| {
         if let Some(interval) = pair.interval {
-            svg.line(&format!("iv {}l", class(pair.word)), (x.at(interval.low), y), (x.at(interval.high), y));
+            let class = format!("iv {}l", class(pair.word));
+            svg.line(&class, (x.at(interval.low), y), (x.at(interval.high), y));
+            for (end, towards) in [(interval.low, -1.0), (interval.high, 1.0)] {
+                if x.cuts(end) {
+                    svg.arrow(&class, (x.at(end), y), (towards, 0.0));
+                }
+            }
         }
         dot(svg, pair.word, (x.at(ratio), y));
         svg.text("v", Anchor::Start, (plot.right + 6.0, y + 4.0), times(ratio));

@@ -12,6 +12,8 @@ pub(super) struct Point {
     pub(super) y: f64,
     /// The ends of its interval.
     pub(super) range: Option<(f64, f64)>,
+    /// Whether the interval goes on beyond the plot, below and above.
+    pub(super) cut: (bool, bool),
     /// What it says; without a tip there is no marker.
     pub(super) tip: Option<Tip>,
 }
@@ -41,7 +43,13 @@ pub(super) fn draw(svg: &mut Svg, canvas: Canvas, plot: Area, lines: &[Line]) {
             let Some(tip) = &point.tip else { continue };
             svg.mark(tip, |svg| {
                 if let Some((low, high)) = point.range {
-                    svg.line(&format!("iv {class}l"), (point.x, low), (point.x, high));
+                    let class = format!("iv {class}l");
+                    svg.line(&class, (point.x, low), (point.x, high));
+                    for (cut, end, towards) in [(point.cut.0, low, 1.0), (point.cut.1, high, -1.0)] {
+                        if cut {
+                            svg.arrow(&class, (point.x, end), (0.0, towards));
+                        }
+                    }
                 }
                 palette::marker(svg, &format!("dot {class}"), i, (point.x, point.y), 4.2);
             });
@@ -60,7 +68,9 @@ fn names(svg: &mut Svg, canvas: Canvas, plot: Area, lines: &[Line]) {
     spread_out(&mut places, LINE, plot.top, plot.bottom);
     for ((i, line, point), y) in ended.into_iter().zip(places) {
         let x = plot.right + 12.0;
-        if point.x < plot.right - 1.0 || (y - point.y).abs() > 4.0 {
+        let is_far = line.points.len() > 1 && point.x < plot.right - 1.0;
+        let is_near = point.x >= plot.right - 40.0;
+        if is_far || (is_near && (y - point.y).abs() > 4.0) {
             svg.line("lead", (point.x + 6.0, point.y), (x - 3.0, y));
         }
         let name = fitted(&line.name, SMALL, canvas.width - x - 2.0);

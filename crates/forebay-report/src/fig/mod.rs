@@ -111,7 +111,8 @@ impl Figure {
     /// What it shows and what to see in it.
     pub(crate) fn caption(&self, spec_caption: &str) -> String {
         let said = if spec_caption.trim().is_empty() { &self.drawn.caption } else { spec_caption.trim() };
-        let parts = [said, self.drawn.reading.as_str()];
+        let stop = if said.is_empty() || said.ends_with(['.', '!', '?', '…', ':']) { "" } else { "." };
+        let parts = [format!("{said}{stop}"), self.drawn.reading.clone()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
@@ -139,4 +140,18 @@ fn sample(draw: impl FnOnce(&mut crate::svg::Svg)) -> Markup {
     let mut svg = crate::svg::Svg::new(Canvas { width: 18.0, narrow: false }, 14.0);
     draw(&mut svg);
     svg.finish_sample()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caption_without_a_full_stop_gets_one_before_what_follows() {
+        let drawn = Drawn { reading: "Read it so.".to_owned(), ..Drawn::default() };
+        let figure = Figure { id: String::new(), number: String::new(), title: String::new(), kind: "bars", drawn };
+        assert_eq!(figure.caption("Rates by threads "), "Rates by threads. Read it so.");
+        assert_eq!(figure.caption("Rates?"), "Rates? Read it so.");
+        assert_eq!(figure.caption(""), "Read it so.");
+    }
 }

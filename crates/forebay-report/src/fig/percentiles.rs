@@ -104,6 +104,7 @@ fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
             x: plot.left + (i as f64 + 0.5) * band,
             y: y.at(value),
             range: None,
+            cut: (false, false),
             tip: Some(
                 Tip::new(format!("{}: {} {}", named.name, NAMES[i], microseconds(value)))
                     .with("series", &named.name)

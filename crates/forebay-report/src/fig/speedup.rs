@@ -42,7 +42,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if grid.cells.is_empty() {
         return Drawn::nothing("No cell of this figure has been measured yet.");
     }
-    let numeric = grid.xs.iter().all(|place| place.number.is_some_and(|number| number > 0.0));
+    let numeric = is_numeric(&grid);
     let quantity = context.metric();
     let mut remarks = grid.remarks.clone();
     let mut gains = Vec::new();
@@ -72,17 +72,19 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: plot.data(quantity),
         caption: plot.best(),
-        reading: format!(
-            "Each line is {} over its own value at the first level; whiskers are 95 % confidence intervals of that ratio; \
-             both scales are logarithmic, so that the ideal is a straight line.",
-            metric::unit(quantity)
-        ),
+        reading: plot.reading(quantity),
         remarks,
         legend_title: super::bars::level_title(&plot.grid),
         legend,
         pictures: both(|canvas| plot.draw(canvas, &context.spec.title)),
         is_table: false,
     }
+}
+
+/// Whether the levels along the axis are positive numbers in their order.
+fn is_numeric(grid: &Grid<'_>) -> bool {
+    let numbers: Option<Vec<f64>> = grid.xs.iter().map(|place| place.number.filter(|number| *number > 0.0)).collect();
+    numbers.is_some_and(|numbers| numbers.windows(2).all(|pair| pair[0] < pair[1]))
 }
 
 fn of_series<'a>(
@@ -135,7 +137,9 @@ impl Plot<'_> {
             "tt",
             Anchor::Start,
             (2.0, 12.0),
-            format!("Speed-up over {} {over}", self.grid.xs[0].name).replace(" 1 threads", " 1 thread"),
+            format!("Speed-up over {} {over}", self.grid.xs[0].name)
+                .replace(" 1 threads", " 1 thread")
+                .replace(" 1 readers", " 1 reader"),
         );
         self.x_axis(&mut svg, area, &x);
         if self.numeric {
@@ -191,7 +195,8 @@ impl Plot<'_> {
             .with("series", &self.grid.series[gain.series].name)
             .with("x", gain.x);
         let range = gain.interval.map(|interval| (y.at(interval.low), y.at(interval.high)));
-        Point { x: x.at(gain.x) + self.beside(gain), y: y.at(gain.ratio), range, tip: Some(tip) }
+        let cut = gain.interval.map_or((false, false), |interval| (y.cuts(interval.low), y.cuts(interval.high)));
+        Point { x: x.at(gain.x) + self.beside(gain), y: y.at(gain.ratio), range, cut, tip: Some(tip) }
     }
 
     /// How far a series' points stand beside their level, so that intervals of several series do not hide each other.
@@ -244,10 +249,29 @@ impl Plot<'_> {
     }
 
     fn best(&self) -> String {
-        let best = self.gains.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio));
-        best.map_or(String::new(), |gain| {
-            format!("Largest: {}, {}.", times(gain.ratio), level::all(&gain.cell.factors))
-        })
+        let Some(gain) = self.gains.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { return String::new() };
+        let at = level::all(&gain.cell.factors);
+        match gain.interval.filter(|interval| interval.includes_one()) {
+            Some(interval) => format!("No clear gain; largest: {}, {at}.", with_interval(gain.ratio, interval)),
+            None => format!("Largest: {}, {at}.", times(gain.ratio)),
+        }
+    }
+
+    fn reading(&self, quantity: &str) -> String {
+        let mut text = format!("Each line is {} over its own value at the first level; ", metric::unit(quantity));
+        if self.gains.iter().any(|gain| gain.interval.is_some()) {
+            text.push_str("whiskers are 95 % confidence intervals of that ratio");
+            let (low, high) = self.range();
+            let scale = Scale::log_between(low, high);
+            let is_cut = |gain: &Gain<'_>| gain.interval.is_some_and(|i| scale.cuts(i.low) || scale.cuts(i.high));
+            text.push_str(if self.gains.iter().any(is_cut) { ", with an arrow head where they go on; " } else { "; " });
+        }
+        text.push_str(if self.numeric {
+            "both scales are logarithmic, so that the ideal is a straight line."
+        } else {
+            "the levels stand side by side in the order of the study, and the upright scale is logarithmic."
+        });
+        text
     }
 
     fn data(&self, quantity: &str) -> Data {
@@ -273,6 +297,11 @@ impl Plot<'_> {
         }
         data
     }
+}
+
+/// A ratio with its interval: "1.20× (0.80× to 1.80×)".
+fn with_interval(ratio: f64, interval: RatioInterval) -> String {
+    format!("{} ({} to {})", times(ratio), times(interval.low), times(interval.high))
 }
 
 /// Doublings where there are several, halves of one where there is hardly one.

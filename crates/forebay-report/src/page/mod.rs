@@ -87,7 +87,10 @@ fn comparison(page: &mut Markup, compared: &Compared<'_>) {
     page.element("h2", &[], format_args!("{} beside {}", comparison.name, comparison.base));
     page.open("div", &[("class", &"verdict")]);
     page.element("p", &[("class", &"headline")], comparison.summary());
-    page.element("p", &[], comparison.method());
+    let method = comparison.method();
+    if !method.is_empty() {
+        page.element("p", &[], method);
+    }
     page.close("div");
     page.element("h3", &[], "What else differs between the runs");
     let differences = comparison.differences_table();
@@ -97,7 +100,9 @@ fn comparison(page: &mut Markup, compared: &Compared<'_>) {
         page.element("p", &[], "These may explain a difference of the rates.");
         page.put(&differences.to_html("facts", "differences between the runs", usize::MAX));
     }
-    section::figure(page, &compared.figure, &compared.figure.caption(""), 3);
+    if let Some(figure) = &compared.figure {
+        section::figure(page, figure, &figure.caption(""), 3);
+    }
     page.close("section");
 }
 

@@ -1,6 +1,6 @@
 //! What keeps one from trusting a result blindly.
 
-use forebay_record::{CacheState, Scale, TierKind};
+use forebay_record::{CacheState, ExperimentSpec, Scale, Scaled, StudySpec, TierKind};
 use forebay_units::{count, group_digits};
 
 use crate::limit::Place;
@@ -143,6 +143,24 @@ fn spread(run: &Run<'_>) -> Option<String> {
 }
 
 fn quick(run: &Run<'_>) -> Option<String> {
-    (run.is_study() && run.head().scale == Scale::Quick)
+    let is_smaller = run.spec().source.is_some() && differs_by_scale(run.spec());
+    (run.is_study() && run.head().scale == Scale::Quick && is_smaller)
         .then(|| "This is the quick scale: the same structure over fewer bytes than published.".to_owned())
+}
+
+/// Whether a study says one thing at the quick scale and another at the full one.
+fn differs_by_scale(spec: &StudySpec) -> bool {
+    let of_experiment = |experiment: &ExperimentSpec| {
+        let rules = experiment.rules.iter().flat_map(|rule| rule.set.values());
+        is_each(&experiment.repeats)
+            || is_each(&experiment.warmups)
+            || experiment.factors.values().any(is_each)
+            || experiment.settings.values().chain(rules).any(is_each)
+    };
+    spec.datasets.iter().filter_map(|dataset| dataset.count.as_ref()).any(is_each)
+        || spec.experiments.iter().any(of_experiment)
+}
+
+fn is_each<T: PartialEq>(value: &Scaled<T>) -> bool {
+    matches!(value, Scaled::Each { quick, full } if quick != full)
 }

@@ -18,6 +18,9 @@ use crate::run::Run;
 /// Places that are spoken of one by one.
 const MAX_PLACES: usize = 4;
 
+/// Repeats that vary by more than this leave open which cell is the best.
+const FAR_APART: f64 = 0.20;
+
 /// What a run says.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
 pub(crate) struct Verdict {
@@ -116,14 +119,17 @@ fn fastest(places: &[Place<'_>]) -> Option<String> {
     let decoding = places.iter().filter(|place| !place.read_only);
     let place = decoding.max_by(|a, b| a.best.1.images_per_s.total_cmp(&b.best.1.images_per_s))?;
     let cell = place.best.1;
-    let spread = cell.spread.filter(|spread| spread.is_finite()).map(|spread| format!(" ± {}", percent(spread)));
+    let spread = cell.spread.filter(|spread| spread.is_finite());
+    let shown = spread.map(|spread| format!(" ± {}", percent(spread))).unwrap_or_default();
+    let is_wide = spread.is_some_and(|spread| spread > FAR_APART);
     Some(format!(
-        "The most images a training would get is {}{} a second ({} MB/s), from {} with {}.",
+        "The most images a training would get is {}{}{shown} a second ({} MB/s), from {} with {}{}.",
+        if is_wide { "roughly " } else { "" },
         quantity(cell.images_per_s),
-        spread.unwrap_or_default(),
         quantity(cell.mb_per_s),
         place.full_name(),
-        threads(cell.threads)
+        threads(cell.threads),
+        if is_wide { "; its repeats lie so far apart that another cell may be the best" } else { "" }
     ))
 }
 
@@ -146,14 +152,15 @@ fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
         let (first, best) = (place.first.1, place.best.1);
         let what = if place.read_only { "read only" } else { "decoded" };
         let theirs = theirs.map(|reference| format!(" (published: {}×)", given(reference.value))).unwrap_or_default();
-        format!(
-            "With {}, {} fed {} images/s {what}, {} of {}{theirs}.",
-            threads(best.threads),
-            place.full_name(),
-            quantity(best.images_per_s),
-            times(speed_up),
-            threads(first.threads)
-        )
+        let (with, over) = (threads(best.threads), threads(first.threads));
+        let fed = format!("{} fed {} images/s {what}", place.full_name(), quantity(best.images_per_s));
+        match place.speed_up_interval().filter(|interval| interval.includes_one()) {
+            Some(noise) => {
+                let range = format!("{}–{}", times(noise.low).trim_end_matches('×'), times(noise.high));
+                format!("With {with}, {fed}, no clear gain over {over} ({}, {range}){theirs}.", times(speed_up))
+            }
+            None => format!("With {with}, {fed}, {} of {over}{theirs}.", times(speed_up)),
+        }
     };
     scaled.into_iter().take(MAX_PLACES).map(sentence).collect()
 }
@@ -216,18 +223,21 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
-    let mut text = match judged {
-        0 => "No published value could be judged".to_owned(),
-        1 => format!(
-            "The one published value that was judged {}",
-            if n(Agreement::Agrees) == 1 { "agrees" } else { "does not agree" }
-        ),
-        _ => format!("{} of {judged} published values agree within their tolerance", n(Agreement::Agrees)),
+    let mut text = match (judged, n(Agreement::Agrees)) {
+        (0, _) => "No published value could be judged".to_owned(),
+        (1, 1) => "The one published value that was judged agrees within its tolerance".to_owned(),
+        (1, _) => "The one published value that was judged differs: ".to_owned(),
+        (_, agree) => format!("{agree} of {judged} published values agree within their tolerance"),
     };
     let apart: Vec<String> =
         rows.iter().filter(|(_, agreement)| *agreement == Agreement::Differs).map(|(row, _)| apart(row)).collect();
     if !apart.is_empty() {
-        text.push_str(&format!("; not so {}", listed(&apart[..apart.len().min(3)])));
+        text.push_str(match apart.len() {
+            _ if judged == 1 => "",
+            1 => "; this one differs: ",
+            _ => "; these differ: ",
+        });
+        text.push_str(&listed(&apart[..apart.len().min(3)]));
         if apart.len() > 3 {
             text.push_str(&format!(", and {} more", apart.len() - 3));
         }

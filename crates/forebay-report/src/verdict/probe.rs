@@ -1,32 +1,64 @@
-//! What a probe says: the most that storage gives, and how long a request takes.
+//! What a probe says: the most that each storage gives, and how long a request takes.
 
-use forebay_record::{ProbeCell, ProbeMode};
+use forebay_record::{ProbeCell, ProbeMode, StudyCell};
 
 use crate::level;
 use crate::number::{listed, microseconds, quantity};
 use crate::run::{Run, levels_of_probe};
 
-fn best<'a>(run: &'a Run<'a>, mode: ProbeMode) -> Option<&'a ProbeCell> {
-    let sound = run.probes().map(|(_, cell)| cell).filter(|cell| cell.mode == mode && cell.mb_per_s.is_finite());
-    sound.max_by(|a, b| a.mb_per_s.total_cmp(&b.mb_per_s))
+/// Tiers that are spoken of one by one.
+const MAX_TIERS: usize = 6;
+
+/// A probe with the cell it is of.
+type Probe<'a> = (&'a StudyCell, &'a ProbeCell);
+
+fn tier((cell, probe): &Probe<'_>) -> Option<String> {
+    cell.level("tier").map(ToString::to_string).or_else(|| probe.tier.clone())
 }
 
-/// The most that storage gave in each way.
+/// The tiers in the order of their cells; one without a name where nothing names any.
+fn tiers(run: &Run<'_>) -> Vec<Option<String>> {
+    let mut tiers: Vec<Option<String>> = Vec::new();
+    for probe in run.probes() {
+        let tier = tier(&probe);
+        if !tiers.contains(&tier) {
+            tiers.push(tier);
+        }
+    }
+    tiers
+}
+
+fn best<'a>(run: &'a Run<'a>, of: &Option<String>, mode: ProbeMode) -> Option<Probe<'a>> {
+    let sound = run.probes().filter(|(_, probe)| probe.mode == mode && probe.mb_per_s.is_finite());
+    sound.filter(|probe| tier(probe) == *of).max_by(|(_, a), (_, b)| a.mb_per_s.total_cmp(&b.mb_per_s))
+}
+
+/// The most that each tier gave in each way: one's best says nothing of another.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
+    let tiers = tiers(run);
+    let said: Vec<String> = tiers.iter().take(MAX_TIERS).filter_map(|tier| of_tier(run, tier)).collect();
+    let more = tiers.len().saturating_sub(MAX_TIERS);
+    let more =
+        if more > 0 { format!("; and {}", forebay_units::count(more as u64, "more tier")) } else { String::new() };
+    (!said.is_empty()).then(|| format!("At its best {}{more}.", said.join("; ")))
+}
+
+fn of_tier(run: &Run<'_>, tier: &Option<String>) -> Option<String> {
     let mut parts = Vec::new();
     for (mode, said) in [
         (ProbeMode::SequentialRead, "reads in sequence"),
         (ProbeMode::RandomRead, "reads at random"),
         (ProbeMode::SequentialWrite, "writes in sequence"),
     ] {
-        if let Some(cell) = best(run, mode) {
+        if let Some((_, cell)) = best(run, tier, mode) {
             parts.push(format!("{said} at {} MB/s", quantity(cell.mb_per_s)));
         }
     }
-    if let Some(cell) = best(run, ProbeMode::Files) {
+    if let Some((_, cell)) = best(run, tier, ProbeMode::Files) {
         parts.push(format!("opens and reads {} small files a second", quantity(cell.iops)));
     }
-    (!parts.is_empty()).then(|| format!("At its best this storage {}.", listed(&parts)))
+    let name = tier.as_deref().unwrap_or("this storage");
+    (!parts.is_empty()).then(|| format!("{name} {}", listed(&parts)))
 }
 
 /// The settings that gave the most, and the latency there; for a study with other results a line is enough.
@@ -35,22 +67,23 @@ pub(super) fn findings(run: &Run<'_>, alone: bool) -> Vec<String> {
         return Vec::new();
     }
     let modes = [ProbeMode::SequentialRead, ProbeMode::RandomRead, ProbeMode::SequentialWrite, ProbeMode::Files];
-    let sentence = |cell: &ProbeCell| {
-        let latency = &cell.latency_us;
-        let mut text = format!(
-            "Best: {}: {} MB/s, {} requests/s",
-            level::all(&levels_of_probe(cell)),
-            quantity(cell.mb_per_s),
-            quantity(cell.iops)
-        );
-        if latency.p50 > 0.0 && latency.p99.is_finite() {
-            text.push_str(&format!(
-                "; half of the requests within {}, 99 % within {}",
-                microseconds(latency.p50),
-                microseconds(latency.p99)
-            ));
-        }
-        text + "."
-    };
-    modes.into_iter().filter_map(|mode| best(run, mode)).map(sentence).collect()
+    let tiers = tiers(run);
+    let all = tiers.iter().take(MAX_TIERS).flat_map(|tier| modes.map(|mode| best(run, tier, mode)));
+    all.flatten().map(sentence).collect()
+}
+
+fn sentence((of, cell): Probe<'_>) -> String {
+    let latency = &cell.latency_us;
+    let mut levels = levels_of_probe(cell);
+    levels.extend(of.level("tier").map(|tier| ("tier".to_owned(), tier.clone())));
+    let mut text =
+        format!("Best: {}: {} MB/s, {} requests/s", level::all(&levels), quantity(cell.mb_per_s), quantity(cell.iops));
+    if latency.p50 > 0.0 && latency.p99.is_finite() {
+        text.push_str(&format!(
+            "; half of the requests within {}, 99 % within {}",
+            microseconds(latency.p50),
+            microseconds(latency.p99)
+        ));
+    }
+    text + "."
 }

@@ -8,6 +8,7 @@ mod fixtures;
 mod large;
 mod page;
 mod plain;
+mod said;
 
 use forebay_report::NamedRun;
 

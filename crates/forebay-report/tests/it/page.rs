@@ -53,7 +53,7 @@ fn the_verdict_says_what_limits_and_whether_it_agrees() {
         "Storage limits hdd; decoding limits optane; storage and decoding together limit ssd and lustre.",
         "With 8 threads, the emulated hdd fed 263 images/s read only, 2.29× of 1 thread (published: 2.3×).",
         "Decoding, not storage, limits optane on these 2 cores: reading alone gave 12,032 images/s.",
-        "11 of 12 published values agree within their tolerance; not so lustre (sequential write, MB/s: 870 against 991.914); \
+        "11 of 12 published values agree within their tolerance; this one differs: lustre (sequential write, MB/s: 870 against 991.914); \
          3 shown and not judged.",
         "No such devices were used, they are emulated: hdd, ssd, optane and lustre are shaped in this process.",
         "The machine has 2 cores: with more threads than that, decoding cannot become faster, only reading can.",

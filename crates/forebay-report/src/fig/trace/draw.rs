@@ -80,8 +80,10 @@ fn draw_panel(svg: &mut Svg, panel: &Panel<'_>, points: &[Point], index: usize, 
     }
 }
 
+/// What the strip says of a hole.
+const INTERRUPTED: &str = "interrupted";
 /// Points further apart than this many steps are not joined.
-const PAUSE: f64 = 5.0;
+const PAUSE: f64 = 3.0;
 
 fn typical_step(points: &[Point]) -> f64 {
     let steps: Vec<f64> = points.windows(2).map(|pair| pair[1].time_s - pair[0].time_s).collect();
@@ -122,13 +124,15 @@ fn pieces(points: &[Point], curve: usize, x: &Scale, y: &Scale) -> Vec<Vec<(f64,
 
 /// Until when something that began at a time was seen: the next thing, or the last row before a pause of the run.
 fn last_seen(series: &Series, from: f64, next: f64) -> f64 {
+    let pause = PAUSE * series.interval_s.max(0.001);
     let mut until = from;
     for time in series.time_s.iter().copied().filter(|time| *time >= from) {
+        // What went on after the hole begins with a mark of its own, before its first row.
+        if time.min(next) - until > pause {
+            return until;
+        }
         if time >= next {
             return next;
-        }
-        if time - until > PAUSE * series.interval_s.max(0.001) && until > from {
-            return until;
         }
         until = time;
     }
@@ -153,6 +157,11 @@ fn strip(svg: &mut Svg, series: &Series, x: &Scale, area: Area) {
             svg.text("v in-strip", Anchor::Start, (from + 3.0, STRIP - 5.0), fitted(&name, SMALL, to - from - 6.0));
         }
         svg.line("cut", (from, 0.0), (from, area.bottom));
+        // Nothing was measured between an interruption and going on.
+        let hole = if next < f64::MAX { x.at(next) - to } else { 0.0 };
+        if hole > text_width(INTERRUPTED, SMALL) + 6.0 {
+            svg.text("v in-strip", Anchor::Start, (to + 3.0, STRIP - 5.0), INTERRUPTED);
+        }
     }
 }
 
@@ -248,7 +257,13 @@ mod tests {
         assert_eq!(n_pieces(&series), 2);
         assert_eq!(last_seen(&series, 3.0, 6.0), 6.0);
         assert_eq!(last_seen(&series, 3.0, 615.0), 9.0, "what ran when the run stopped");
+        assert_eq!(last_seen(&series, 3.0, 609.5), 9.0, "the next began before its first row");
+        assert_eq!(last_seen(&series, 9.2, 609.5), 9.2, "what began just before the run stopped");
         assert_eq!(last_seen(&series, 612.0, f64::MAX), 619.0);
+        let mark = |time_s, what: &str| forebay_record::Mark { time_s, what: what.to_owned() };
+        series.marks = vec![mark(3.0, "a"), mark(609.5, "b")];
+        let text = draw(crate::svg::WIDE, &series, &panels(&series, &[]), "trace").into_string();
+        assert!(text.contains(">interrupted<"), "{text}");
     }
 
     #[test]

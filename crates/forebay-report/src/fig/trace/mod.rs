@@ -58,7 +58,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     if series.time_s.len() > MAX_POINTS.0 {
         remarks.push(format!(
-            "Of {} ticks, neighbours are drawn together as the range they span.",
+            "{} ticks are more than the picture has room for; each point spans the lowest to the highest of its neighbours.",
             forebay_units::group_digits(series.time_s.len() as u64)
         ));
     }

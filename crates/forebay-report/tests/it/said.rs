@@ -1,0 +1,164 @@
+//! What is said must not be more than what was found: noise, intervals that were cut, one device's best beside another's.
+
+use forebay_report::{json, text};
+use serde_json::{Value, json};
+
+use crate::chien::{self, Plan, USUAL};
+use crate::{page_of, plain};
+
+/// The repeats of a cell at these rates, and its median and spread with them.
+fn repeats(cell: &mut Value, rates: &[f64]) {
+    let sample = cell["samples"][0].clone();
+    let images = sample["images"].as_f64().unwrap();
+    let at = |rate: &f64| {
+        let mut sample = sample.clone();
+        sample["wall_s"] = json!(images / rate);
+        sample
+    };
+    cell["samples"] = rates.iter().map(at).collect();
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted[sorted.len() / 2];
+    cell["images_per_s"] = json!(middle);
+    cell["spread"] = json!((sorted[sorted.len() - 1] - sorted[0]) / 2.0 / middle);
+}
+
+fn report(runs: &[forebay_report::NamedRun]) -> Value {
+    serde_json::from_str(&json(runs)).unwrap()
+}
+
+#[test]
+fn a_ratio_is_that_of_the_two_values_beside_it() {
+    let (mut before, mut after) = (plain::ingest(USUAL), plain::ingest(USUAL));
+    repeats(&mut before["cells"][0], &[6_156.0, 6_100.0, 9_000.0]);
+    repeats(&mut after["cells"][0], &[7_460.0, 3_000.0, 7_500.0]);
+    let runs = [plain::named("before.json", &before), plain::named("after.json", &after)];
+    let found = report(&runs)["comparisons"][0].clone();
+    let cell = &found["cells"][0];
+    let number = |name: &str| cell[name].as_f64().unwrap();
+    assert!((number("after") / number("before") - number("ratio")).abs() < 1e-9, "{cell}");
+    assert!((number("before") - (6_156.0_f64 * 6_100.0 * 9_000.0).cbrt()).abs() < 1e-6, "{cell}");
+    let method = found["method"].as_str().unwrap();
+    assert!(method.contains("geometric mean of the repeats; a cell's own table shows medians"), "{method}");
+    assert!(text(&runs).contains("before, geometric mean"), "{}", text(&runs));
+}
+
+#[test]
+fn an_interval_beyond_the_picture_has_an_arrow_head_and_the_caption_says_so() {
+    let (mut before, mut after) = (plain::ingest(USUAL), plain::ingest(USUAL));
+    let page = |a: &Value, b: &Value| page_of(&[plain::named("a", a), plain::named("b", b)]);
+    assert!(!page(&before, &after).contains("class=\"arrow"));
+    repeats(&mut before["cells"][0], &[100.0, 120.0]);
+    repeats(&mut after["cells"][0], &[60.0, 200.0]);
+    let wide = page(&before, &after);
+    assert!(wide.contains("class=\"arrow iv samel\""), "in the comparison");
+    assert!(wide.contains("Arrow heads: the interval goes on; the data has its ends."));
+    assert!(wide.contains("class=\"arrow iv c0l\""), "in the speed-up");
+    assert!(wide.contains("with an arrow head where they go on"));
+}
+
+#[test]
+fn runs_of_different_kinds_have_no_figure_and_no_method() {
+    let runs = [plain::named_text("a", &chien::jsonl(&chien::lines(USUAL))), plain::named("b", &plain::probe())];
+    let page = page_of(&runs);
+    assert!(page.contains("The runs have no cell in common: nothing can be compared."));
+    assert!(!page.contains("0 comparisons") && !page.contains("id=\"compare-1\""));
+    assert!(page.contains(">Figure 4<"), "the first figure after it has its own number");
+    let said = text(&runs);
+    assert!(said.contains("  tiers: –, not hdd: "), "{said}");
+}
+
+#[test]
+fn the_best_of_one_tier_is_not_mixed_with_that_of_another() {
+    let mut lines = chien::lines(USUAL);
+    lines.truncate(5);
+    let found = report(&[plain::named_text("probes", &chien::jsonl(&lines))]);
+    let verdict = &found["runs"][0]["verdict"];
+    assert_eq!(
+        verdict["headline"],
+        "At its best hdd reads in sequence at 162 MB/s and writes in sequence at 131 MB/s; ssd reads in sequence at 279 MB/s \
+         and writes in sequence at 194 MB/s; optane reads in sequence at 1,571 MB/s and writes in sequence at 503 MB/s; \
+         lustre reads in sequence at 1,930 MB/s and writes in sequence at 870 MB/s."
+    );
+    assert!(verdict["findings"][0].as_str().unwrap().starts_with("Best: hdd, sequential read"), "{verdict}");
+}
+
+#[test]
+fn the_quick_scale_is_smaller_only_where_the_study_says_so() {
+    let quick = "This is the quick scale";
+    let page = |change: &dyn Fn(&mut Value)| {
+        let mut lines = chien::lines(USUAL);
+        change(&mut lines[0]["spec"]);
+        page_of(&[plain::named_text("study", &chien::jsonl(&lines))])
+    };
+    assert!(page(&|_| {}).contains(quick));
+    assert!(!page(&|spec| spec["source"] = Value::Null).contains(quick));
+    assert!(!page(&|spec| spec["dataset"][0]["count"] = json!({"quick": 64, "full": 64})).contains(quick));
+    let repeats = |spec: &mut Value| {
+        spec["dataset"][0]["count"] = json!(64);
+        spec["experiment"][1]["repeats"] = json!({"quick": 2, "full": 6});
+    };
+    assert!(page(&repeats).contains(quick));
+}
+
+#[test]
+fn a_single_published_value_that_differs_is_not_said_to_agree() {
+    let mut lines = chien::lines(USUAL);
+    let all = lines[0]["spec"]["reference"].clone();
+    let mut said = |references: Value| {
+        lines[0]["spec"]["reference"] = references;
+        let found = report(&[plain::named_text("study", &chien::jsonl(&lines))]);
+        found["runs"][0]["verdict"]["findings"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        said(json!([all[7]])),
+        "The one published value that was judged differs: lustre (sequential write, MB/s: 870 against 991.914)."
+    );
+    assert_eq!(said(json!([all[0]])), "The one published value that was judged agrees within its tolerance.");
+    let mut other = all[0].clone();
+    other["value"] = json!(300.0);
+    let two = said(json!([all[7], other, all[2]]));
+    assert!(two.starts_with("1 of 3 published values agree within their tolerance; these differ: lustre ("), "{two}");
+}
+
+#[test]
+fn a_gain_within_the_noise_is_called_no_clear_gain() {
+    let mut record = plain::ingest(Plan { repeats: 3, ..USUAL });
+    record["cells"].as_array_mut().unwrap().truncate(2);
+    repeats(&mut record["cells"][0], &[900.0, 1_000.0, 1_100.0]);
+    repeats(&mut record["cells"][1], &[800.0, 1_200.0, 1_400.0]);
+    let runs = [plain::named("noisy", &record)];
+    let findings = report(&runs)["runs"][0]["verdict"]["findings"].to_string();
+    assert!(findings.contains("no clear gain over 1 thread (1.20×, 0."), "{findings}");
+    assert!(findings.contains("is roughly 1,200 ± 25 % a second"), "{findings}");
+    assert!(findings.contains("its repeats lie so far apart that another cell may be the best"), "{findings}");
+    assert!(page_of(&runs).contains("No clear gain; largest: 1.20× (0."));
+    repeats(&mut record["cells"][1], &[1_990.0, 2_000.0, 2_010.0]);
+    let findings = report(&[plain::named("clear", &record)])["runs"][0]["verdict"]["findings"].to_string();
+    assert!(findings.contains("2.00× of 1 thread") && !findings.contains("roughly"), "{findings}");
+}
+
+#[test]
+fn levels_that_are_no_scale_stand_side_by_side() {
+    let mut lines = chien::lines(USUAL);
+    lines[0]["spec"]["figure"] = json!([
+        {"id": "readers", "title": "By readers", "kind": "speed-up", "experiment": "ingest", "metrics": ["images_per_s"],
+         "x": "readers", "series": "tier"},
+    ]);
+    lines[0]["spec"]["experiment"][1]["factors"] = json!({"tier": ["hdd", "ssd"], "readers": [1, 0, 2]});
+    let mut cells = lines.split_off(5);
+    cells.truncate(4);
+    for (cell, (tier, readers)) in cells.iter_mut().zip([("hdd", 1), ("hdd", 0), ("hdd", 2), ("ssd", 1)]) {
+        cell["factors"] = json!({"tier": tier, "readers": readers});
+        cell["id"] = json!(format!("ingest/readers={readers}/tier={tier}"));
+    }
+    lines.extend(cells);
+    let page = page_of(&[plain::named_text("study", &chien::jsonl(&lines))]);
+    let figure = &page[page.find("<figure id=\"readers\"").unwrap()..];
+    let figure = &figure[..figure.find("</figure>").unwrap()];
+    assert!(figure.contains("the levels stand side by side"), "{figure}");
+    assert!(!figure.contains("both scales") && !figure.contains("class=\"ideal\""), "{figure}");
+    let leads = figure.matches("class=\"lead\"").count();
+    assert_eq!(leads, 1, "hdd's, and none from the single point of ssd across the picture");
+    assert!(figure.contains("Speed-up over 1 reader<"), "{figure}");
+}
