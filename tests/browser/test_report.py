@@ -139,6 +139,30 @@ def test_a_phone_does_not_scroll_sideways(opened: Open, name: str) -> None:
     assert not watched.page.locator(".pictures svg.wide").first.is_visible()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_texts_wrap_and_what_scrolls_shows_it(
+    opened: Open, forebay: Callable[..., str], pages: dict[str, Path], width: int
+) -> None:
+    lines = (FIXTURES / "chien/record.jsonl").read_text().splitlines()
+    head = json.loads(lines[0])
+    head["spec"]["title"] = "long" * 40
+    for reference in head["spec"]["reference"]:
+        reference["source"] = "Section VII of the paper, " * 5
+    folder = pages["study"].parent
+    (folder / "long.jsonl").write_text("\n".join([json.dumps(head), *lines[1:]]) + "\n")
+    forebay("report", folder / "long.jsonl", "--html", folder / "long.html")
+    pages["long"] = folder / "long.html"
+    page = opened("long", viewport={"width": width, "height": 844}).page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.eval_on_selector("h1", "h1 => h1.scrollWidth <= h1.clientWidth"), "a long word is broken"
+    room = page.eval_on_selector_all(".references td.w", "cells => cells.map(cell => cell.clientWidth)")
+    assert room and max(room) < 500, "sources are wrapped"
+    scrolls = page.eval_on_selector("table.references", "t => t.parentElement.scrollWidth > t.parentElement.clientWidth")
+    assert scrolls == (width == 390)
+    shadow = page.eval_on_selector("table.references", "t => getComputedStyle(t.parentElement).backgroundAttachment")
+    assert "local" in shadow and "scroll" in shadow
+
+
 @pytest.mark.parametrize("name", ["study", "probe", "compared"])
 def test_light_and_dark_are_both_legible(opened: Open, name: str) -> None:
     contrast = """selector => {

@@ -38,7 +38,9 @@ pub(super) fn write(page: &mut Markup, section: &Section<'_>, level: usize) {
         if let Some(source) = &section.run.spec().source {
             page.element("p", &[], source);
         }
+        page.open("div", &[("class", &"bleed")]);
         page.put(&section.references.to_html("references", "published values", MAX_CELLS));
+        page.close("div");
         cut(page, section.references.len(), MAX_CELLS);
     }
     surroundings(page, section, level);
