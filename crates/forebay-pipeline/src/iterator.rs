@@ -1,7 +1,7 @@
 //! The running pipeline, seen from the consumer's side.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use forebay_units::Bytes;
@@ -178,8 +178,22 @@ impl Batches {
         sum
     }
 
+    /// The next batch, or none once `stop` is set, however much of the batch is missing; another call goes on with it.
+    pub fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<Batch, Error>> {
+        self.ask(Some(stop))
+    }
+
+    fn ask(&mut self, stop: Option<&AtomicBool>) -> Option<Result<Batch, Error>> {
+        let asked = self.shared.clock.now_ns();
+        let before = self.worker_time(asked);
+        let outcome = self.gather(stop);
+        let delivered = outcome.as_ref().and_then(|batch| batch.as_ref().ok()).map(Batch::len);
+        self.account(asked, &before, delivered);
+        outcome
+    }
+
     /// Gathers samples until a batch is full or the data ends.
-    fn gather(&mut self) -> Option<Result<Batch, Error>> {
+    fn gather(&mut self, stop: Option<&AtomicBool>) -> Option<Result<Batch, Error>> {
         let ahead = (self.batch as u64) * (1 + self.prefetch);
         self.shared.dispatch.raise_limit(self.gathered.start + ahead);
         loop {
@@ -193,7 +207,10 @@ impl Batches {
                 let over = self.gathered.places.is_empty() || self.drop_remainder;
                 return if over { None } else { Some(Ok(self.deliver())) };
             }
-            if let Err(error) = self.wait() {
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return None;
+            }
+            if let Err(error) = self.wait(stop) {
                 return Some(Err(error));
             }
         }
@@ -227,7 +244,7 @@ impl Batches {
     }
 
     /// Sleeps until more slots are finished, after making room for them where holes took it.
-    fn wait(&mut self) -> Result<(), Error> {
+    fn wait(&mut self, stop: Option<&AtomicBool>) -> Result<(), Error> {
         let dispatch = &self.shared.dispatch;
         let gathered = &mut self.gathered;
         let full = gathered.scan + (self.batch - gathered.places.len()) as u64;
@@ -246,7 +263,7 @@ impl Batches {
         }
         let last = full.min(limit) - 1;
         let pending = dispatch.ring.state(last) == SlotState::Pending;
-        dispatch.wait_for(if pending { last } else { gathered.scan });
+        dispatch.wait_for(if pending { last } else { gathered.scan }, stop);
         Ok(())
     }
 
@@ -285,12 +302,7 @@ impl Iterator for Batches {
     type Item = Result<Batch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let asked = self.shared.clock.now_ns();
-        let before = self.worker_time(asked);
-        let outcome = self.gather();
-        let delivered = outcome.as_ref().and_then(|batch| batch.as_ref().ok()).map(Batch::len);
-        self.account(asked, &before, delivered);
-        outcome
+        self.ask(None)
     }
 }
 

@@ -92,7 +92,7 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Runs the plan. When `cancel` is set it stops at the next batch and yields what it has.
+/// Runs the plan. When `cancel` is set it stops at the next sample and yields what it has.
 ///
 /// # Errors
 /// When the data cannot be used, or not a single sample can.

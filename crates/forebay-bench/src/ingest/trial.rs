@@ -131,7 +131,7 @@ impl<'a> Trial<'a> {
         let (cpu, start) = (cpu_seconds(), Instant::now());
         let mut batches = pipeline.iter()?;
         let mut told = 0;
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_unless(cancel) {
             let (images, so_far) = (batch?.len() as u64, batches.bytes_read());
             observe(Event::Advanced { images, bytes: so_far - told });
             told = so_far;
@@ -173,7 +173,7 @@ impl<'a> Trial<'a> {
         let length = if self.plan.cache == Cache::Cold { Length::Repeat } else { Length::Tuning };
         let start = Instant::now();
         let mut batches = self.pipeline(Threads::Auto, length).iter()?;
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_unless(cancel) {
             batch?;
             let settled = batches.tuning().is_some_and(|tuning| tuning.settled);
             if settled || cancel.load(Ordering::Relaxed) || start.elapsed() > TUNING_LIMIT {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use super::activity::{Activity, Stopwatch};
 use super::ring::{Ring, SlotState};
@@ -16,6 +17,8 @@ const RUN_BYTES: u64 = 1 << 20;
 
 /// No slot is waited for.
 const NOBODY: u64 = u64::MAX;
+/// How often a consumer that may be stopped looks whether it is.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
 /// What is handed out next.
 struct Desk {
@@ -175,12 +178,17 @@ impl Dispatch {
         failures.remove(&slot).expect("a hole is published after its failure was filed")
     }
 
-    /// Sleeps until `slot` is finished, or it is known that the order ends before it.
-    pub(crate) fn wait_for(&self, slot: u64) {
+    /// Sleeps until `slot` is finished, or it is known that the order ends before it, or `stop` is set.
+    pub(crate) fn wait_for(&self, slot: u64, stop: Option<&AtomicBool>) {
         *self.consumer.lock().expect("no holder of this lock panics") = Some(thread::current());
         self.awaited.store(slot, Ordering::SeqCst);
         while self.ring.state(slot) == SlotState::Pending && self.end().is_none_or(|end| slot < end) {
-            thread::park();
+            match stop {
+                None => thread::park(),
+                Some(stop) if stop.load(Ordering::Relaxed) => break,
+                // Nobody wakes a sleeper when the flag is set.
+                Some(_) => thread::park_timeout(LOOK_FOR_STOP),
+            }
         }
         self.awaited.store(NOBODY, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 //! Threads end with their iterator, memory is bounded, and time adds up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::{Activity, Dataset, Error, Threads};
@@ -30,6 +30,30 @@ fn dropping_the_iterator_at_any_moment_ends_its_workers() {
         // Every worker had a clone of the closure; the one left belongs to the description.
         assert_eq!(living.load(Ordering::SeqCst), 1, "{readers} readers, {batches_taken} batches");
     }
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_a_batch_and_loses_nothing_of_it() {
+    let open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&open);
+    let pipeline = Dataset::new(numbers(40)).map_fn(4, move |sample, slot| {
+        slot.copy_from_slice(sample.bytes);
+        // From the fourth sample on, none is made before the gate opens.
+        while slot[0] > 3 && !gate.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        Ok(())
+    });
+    let mut batches = pipeline.threads(Threads::Fixed(2)).batch(40).prefetch(1).iter().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| stop.store(true, Ordering::SeqCst));
+        assert!(batches.next_unless(&stop).is_none());
+    });
+    open.store(true, Ordering::SeqCst);
+    stop.store(false, Ordering::SeqCst);
+    assert_eq!(content(&batches.next_unless(&stop).unwrap().unwrap()), (0..40).collect::<Vec<_>>());
+    assert!(batches.next_unless(&stop).is_none(), "the end");
 }
 
 /// Counts its clones that are alive.
