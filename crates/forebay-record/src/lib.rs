@@ -68,10 +68,14 @@ pub enum Error {
         expected: &'static str,
     },
     /// A line of a study's record is damaged.
-    #[error("the line at byte {offset} of the record is damaged")]
+    #[error("line {line} of the record, at byte {offset}, is damaged: {reason}")]
     Line {
-        /// Where the line begins.
+        /// The line, from 1.
+        line: usize,
+        /// The byte at which it begins.
         offset: usize,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A text is not the CSV of a series.
     #[error("line {line} of the CSV: {what}")]

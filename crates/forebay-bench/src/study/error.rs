@@ -47,6 +47,12 @@ pub enum Error {
         /// Whether it holds a run of a study.
         is_run: bool,
     },
+    /// There is no run to go on with.
+    #[error("there is no run in {} to go on with", path.display())]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process is running a study there.
     #[error("{}: another process is running a study in this folder", path.display())]
     Busy {
@@ -121,6 +127,11 @@ impl Error {
                 Some("--resume goes on with the run there; or give another --out".to_owned())
             }
             Self::Occupied { is_run: false, .. } => Some("give another --out".to_owned()),
+            Self::NoRun { .. } => Some("leave --resume out to begin one there".to_owned()),
+            Self::Record { source: forebay_record::Error::Line { line, .. }, .. } if *line > 1 => Some(format!(
+                "keep the {} before that one and go on with --resume: the cells after them are run again",
+                forebay_units::count(*line as u64 - 1, "line")
+            )),
             Self::Different { .. } => Some("give another --out, or the study and flags of the first run".to_owned()),
             Self::Space { .. } => Some("give a --data elsewhere, or --scale quick".to_owned()),
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {

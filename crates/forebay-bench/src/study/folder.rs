@@ -31,6 +31,7 @@ pub struct Folder {
     pub(super) file: File,
     /// How long the record's sound part is.
     length: u64,
+    is_new: bool,
     _lock: File,
 }
 
@@ -47,18 +48,22 @@ impl Folder {
         Self::found(path, head)
     }
 
-    /// Goes on with the run in a folder, and says what it has. Where none was begun, one is begun.
+    /// Goes on with the run in a folder, and says what it has. One that was killed before its record began is begun anew.
     ///
     /// # Errors
-    /// [`Error::Different`] when the run there is of another plan than the head's, [`Error::Record`] when it is damaged
-    /// before its end, [`Error::Busy`] when another run is at work there.
+    /// [`Error::NoRun`] when there is none, [`Error::Different`] when the run there is of another plan than the head's,
+    /// [`Error::Record`] when it is damaged before its end, [`Error::Busy`] when another run is at work there.
     pub fn resume(path: &Path, head: &StudyHead) -> Result<(Self, StudyRun)> {
         let record = path.join(RECORD);
         if !record.exists() {
             // A run that was killed before its record began has left nothing but these.
             let ours = [LOCK, PLAN, ENVIRONMENT, DATA];
-            if names_in(path)?.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
+            let names = names_in(path)?;
+            if names.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
                 return Err(Error::Occupied { path: path.to_owned(), is_run: false });
+            }
+            if !names.iter().any(|name| name == LOCK || name == PLAN) {
+                return Err(Error::NoRun { path: path.to_owned() });
             }
             let folder = Self::found(path, head)?;
             return Ok((folder, StudyRun { head: head.clone(), cells: Vec::new(), resumed: Vec::new(), series: None }));
@@ -74,7 +79,7 @@ impl Folder {
         if sound < text.len() {
             file.set_len(sound as u64).and_then(|()| file.sync_all()).map_err(Error::io("mend", &record))?;
         }
-        Ok((Self { record, file, length: sound as u64, _lock: lock }, run))
+        Ok((Self { record, file, length: sound as u64, is_new: false, _lock: lock }, run))
     }
 
     fn found(path: &Path, head: &StudyHead) -> Result<Self> {
@@ -88,7 +93,12 @@ impl Folder {
         let line = StudyLine::Head(Box::new(head.clone())).to_jsonl();
         write(&record, line.as_bytes())?;
         let file = OpenOptions::new().append(true).open(&record).map_err(Error::io("append to", &record))?;
-        Ok(Self { record, file, length: line.len() as u64, _lock: lock })
+        Ok(Self { record, file, length: line.len() as u64, is_new: true, _lock: lock })
+    }
+
+    /// Whether the run was begun here, and not gone on with.
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Appends a line; when this returns, it is on the device.
@@ -120,6 +130,8 @@ fn names_in(path: &Path) -> Result<Vec<String>> {
     }
 }
 
+/// Takes the folder's lock. Its file stays when the run is over: were it removed, one process could hold the lock of the
+/// removed file and another that of a new one.
 fn lock(path: &Path) -> Result<File> {
     let name = path.join(LOCK);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);

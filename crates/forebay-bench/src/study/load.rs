@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<StudySpec> {
     toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         let (line, column) = place_of(text, offset);
-        let (message, hint) = explain(error.message());
+        let (message, hint) = explain(error.message(), key_before(text, offset));
         Error::Syntax { line, column, message, hint }
     })
 }
@@ -94,14 +94,29 @@ fn place_of(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
+/// The key whose value begins at a byte; empty when there is none.
+fn key_before(text: &str, offset: usize) -> &str {
+    let before = text.get(..offset).unwrap_or_default().trim_end_matches(' ');
+    let Some(key) = before.strip_suffix('=').map(|before| before.trim_end_matches(' ')) else { return "" };
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    &key[key.rfind(|c| !is_bare(c)).map_or(0, |at| at + 1)..]
+}
+
 /// Serde's words for an unknown key, "unknown field `x`, expected one of `a`, `b`", as ours.
-fn explain(message: &str) -> (String, Option<String>) {
+fn explain(message: &str, key: &str) -> (String, Option<String>) {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let kind = ["unknown field", "unknown variant"].into_iter().find(|kind| message.starts_with(kind));
     match (kind, quoted.split_first()) {
         (Some(kind), Some((word, candidates))) => {
             let what = if kind == "unknown field" { "unknown key" } else { "unknown value" };
             (format!("{what} \"{word}\""), suggest(word, candidates.iter().copied()))
+        }
+        _ if message.starts_with("must be ") => {
+            let key = if key.is_empty() { "this value" } else { key };
+            (format!("{key} {message}"), None)
+        }
+        _ if message.ends_with("expected u64") && !key.is_empty() => {
+            (format!("{key} must be a whole number from 0"), None)
         }
         _ => (message.lines().next().unwrap_or_default().replace('`', "\""), None),
     }
@@ -140,14 +155,20 @@ mod tests {
     fn a_value_of_another_type_is_refused_at_its_place() {
         let head = "name = \"s\"\ntitle = \"t\"\n";
         let (said, _) = refuse(&format!("{head}seed = \"x\"\n"));
-        assert_eq!(said, "line 3, column 8: invalid type: string \"x\", expected u64");
+        assert_eq!(said, "line 3, column 8: seed must be a whole number from 0");
         let experiment = format!("{head}[[experiment]]\nname = \"e\"\nrun = \"ingest\"\n");
-        for (line, column) in
-            [("repeats = \"x\"", 11), ("repeats = { quick = 1 }", 11), ("factors = { threads = 3 }", 23)]
-        {
-            let (said, _) = refuse(&format!("{experiment}{line}\n"));
-            let wanted = "this value has another type, or is not { quick = …, full = … } of that type";
-            assert_eq!(said, format!("line 6, column {column}: {wanted}"));
+        let scaled = |one: &str, some: &str| format!("must be {one}, or {{ quick = …, full = … }} of {some}");
+        for (line, column, said) in [
+            ("repeats = \"x\"", 11, format!("repeats {}", scaled("a whole number", "whole numbers"))),
+            ("repeats = { quick = 1 }", 11, format!("repeats {}", scaled("a whole number", "whole numbers"))),
+            ("factors = { threads = 3 }", 23, format!("threads {}", scaled("a list of levels", "lists"))),
+            (
+                "settings.batch = []",
+                18,
+                format!("settings.batch {}", scaled("true or false, a number or a text", "these")),
+            ),
+        ] {
+            assert_eq!(refuse(&format!("{experiment}{line}\n")).0, format!("line 6, column {column}: {said}"));
         }
         let (said, _) = refuse(&format!("{head}about = \"\n"));
         assert!(said.starts_with("line 3, column "), "{said}");

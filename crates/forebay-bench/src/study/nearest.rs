@@ -8,10 +8,15 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     (best * 3 <= longest).then_some(candidate)
 }
 
+/// A hint that names the nearest candidate, where one is near.
+pub(super) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, candidates).map(|near| format!("did you mean \"{near}\"?"))
+}
+
 /// A hint that names the nearest candidate, or all of them when none is near.
 pub(super) fn suggest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
-    if let Some(near) = nearest(word, candidates.clone()) {
-        return Some(format!("did you mean \"{near}\"?"));
+    if let Some(hint) = did_you_mean(word, candidates.clone()) {
+        return Some(hint);
     }
     let all: Vec<&str> = candidates.into_iter().collect();
     (!all.is_empty()).then(|| format!("it may be {}", all.join(", ")))

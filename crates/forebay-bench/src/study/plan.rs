@@ -13,7 +13,7 @@ use forebay_storage::Profile;
 use super::check;
 use super::error::{Error, Result};
 use super::matrix::{self, MAX_CELLS};
-use super::nearest::suggest;
+use super::nearest::{did_you_mean, suggest};
 use super::order::permutation;
 use super::places::LookDown;
 use super::steps::Work;
@@ -243,17 +243,29 @@ impl Plan {
         }
     }
 
-    /// Looks whether the folders are there that stand for tiers: data made on a mount point that is not mounted would lie
-    /// on another device.
+    /// Looks whether the data is there that is not made, and the folders that stand for tiers: data made on a mount point
+    /// that is not mounted would lie on another device.
     ///
     /// # Errors
-    /// [`Error::Plan`] with the tier.
+    /// [`Error::Plan`] with the tier or the dataset.
     pub fn check_folders(&self) -> Result<()> {
         for tier in &self.tiers {
             match &tier.served {
                 Served::Folder(path) if !path.is_dir() => {
                     let reason = format!("{} is not a folder that is there", path.display());
                     return Err(Error::plan(format!("tier \"{}\"", tier.name), reason));
+                }
+                _ => {}
+            }
+        }
+        for dataset in &self.datasets {
+            match &dataset.source {
+                DatasetSource::Path(path) if !path.exists() => {
+                    return Err(Error::Plan {
+                        place: format!("dataset \"{}\"", dataset.name),
+                        reason: format!("{} is not there", path.display()),
+                        hint: Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name)),
+                    });
                 }
                 _ => {}
             }
@@ -302,7 +314,7 @@ fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
     let profile = make.parse().map_err(|reason: String| Error::Plan {
         place: format!("{place}, make"),
         reason,
-        hint: suggest(make, ["imagenet", "caltech101"]),
+        hint: did_you_mean(make, ["imagenet", "caltech101"]),
     })?;
     let count = spec.count.as_ref().map(|count| *count.at(scale));
     if count.is_some_and(|count| count > MAX_IMAGES) {
@@ -321,7 +333,7 @@ fn tier_plan(spec: &TierSpec) -> Result<TierPlan> {
         (Some(profile), None) => Served::Shaped(profile.parse().map_err(|reason: String| Error::Plan {
             place: format!("{}, profile", place()),
             reason,
-            hint: suggest(profile, Profile::NAMES),
+            hint: did_you_mean(profile, Profile::NAMES),
         })?),
     };
     Ok(TierPlan { name: spec.name.clone(), served })

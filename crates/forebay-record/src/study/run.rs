@@ -94,14 +94,15 @@ impl StudyRun {
         let head = head_of(first)?;
         let mut run = Self { head, cells: Vec::new(), resumed: Vec::new(), series: None };
         let mut sound = first.len();
-        for line in lines {
+        for (i, line) in lines.enumerate() {
+            let damaged = |reason: String| Error::Line { line: i + 2, offset: sound, reason };
             match serde_json::from_str(line) {
                 // Without its end, a line may be the beginning of a longer one.
                 _ if !line.ends_with('\n') => break,
                 Ok(StudyLine::Cell(cell)) => run.cells.push(*cell),
                 Ok(StudyLine::Resumed(resumed)) => run.resumed.push(*resumed),
-                Ok(StudyLine::Head(_)) => return Err(Error::Line { offset: sound }),
-                Err(_) => return Err(Error::Line { offset: sound }),
+                Ok(StudyLine::Head(_)) => return Err(damaged("a second head".to_owned())),
+                Err(error) => return Err(damaged(within_line(&error))),
             }
             sound += line.len();
         }
@@ -150,8 +151,13 @@ fn head_of(line: &str) -> Result<StudyHead, Error> {
     }
     match serde_json::from_str(line)? {
         StudyLine::Head(head) if line.ends_with('\n') => Ok(*head),
-        _ => Err(Error::Line { offset: 0 }),
+        _ => Err(Error::Line { line: 1, offset: 0, reason: "no whole head".to_owned() }),
     }
+}
+
+/// What is wrong in a line, without the count of lines that began with it.
+fn within_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
 }
 
 #[cfg(test)]
@@ -237,7 +243,12 @@ mod tests {
         let text = text().replacen("\"cell\"", "\"ce", 1);
         let offset = text.find('\n').unwrap() + 1;
         let error = StudyRun::from_jsonl(&text).unwrap_err();
-        assert_eq!(error.to_string(), format!("the line at byte {offset} of the record is damaged"));
+        let said = error.to_string();
+        assert!(said.starts_with(&format!("line 2 of the record, at byte {offset}, is damaged: ")), "{said}");
+        let text = self::text().replacen("\"elapsed_s\":1.0,", "", 1);
+        let said = StudyRun::from_jsonl(&text).unwrap_err().to_string();
+        let wanted = format!("line 2 of the record, at byte {offset}, is damaged: missing field `elapsed_s`");
+        assert!(said.starts_with(&wanted) && !said.contains("line 1"), "{said}");
     }
 
     #[test]

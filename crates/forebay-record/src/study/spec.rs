@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Settings or factors by name.
 pub type Levels = BTreeMap<String, Level>;
@@ -63,8 +64,8 @@ impl Scale {
 }
 
 /// A value for both scales, or one for each.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "this value has another type, or is not { quick = …, full = … } of that type")]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Scaled<T> {
     /// One for each.
     Each {
@@ -75,6 +76,44 @@ pub enum Scaled<T> {
     },
     /// The same for both.
     Both(T),
+}
+
+/// What can have a value for each scale, as errors name it: one, and some.
+trait Wanted {
+    const ONE: &'static str;
+    const SOME: &'static str;
+}
+
+impl Wanted for u64 {
+    const ONE: &'static str = "a whole number";
+    const SOME: &'static str = "whole numbers";
+}
+
+impl Wanted for Level {
+    const ONE: &'static str = "true or false, a number or a text";
+    const SOME: &'static str = "these";
+}
+
+impl Wanted for Vec<Level> {
+    const ONE: &'static str = "a list of levels";
+    const SOME: &'static str = "lists";
+}
+
+impl<'de, T: Deserialize<'de> + Wanted> Deserialize<'de> for Scaled<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Raw<T> {
+            Each { quick: T, full: T },
+            Both(T),
+        }
+        match Raw::deserialize(deserializer) {
+            Ok(Raw::Each { quick, full }) => Ok(Self::Each { quick, full }),
+            Ok(Raw::Both(value)) => Ok(Self::Both(value)),
+            // The words of an untagged value name no type.
+            Err(_) => Err(D::Error::custom(format!("must be {}, or {{ quick = …, full = … }} of {}", T::ONE, T::SOME))),
+        }
+    }
 }
 
 impl<T> Scaled<T> {

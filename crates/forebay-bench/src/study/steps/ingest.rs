@@ -29,6 +29,9 @@ pub(super) const NAMES: &[&str] = &[
 pub(super) const METRICS: &[&str] =
     &["images_per_s", "mb_per_s", "cpu_s_per_1000", "wait_s", "wall_s", "efficiency", "speed_up"];
 
+/// The most images of one repeat: years of them.
+const MAX_IMAGES: u64 = 1_000_000_000_000;
+
 /// An ingest cell's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IngestSettings {
@@ -93,6 +96,15 @@ impl IngestSettings {
             "threads" => self.threads = threads(level)?,
             "tier" => self.tier = Some(value::text(level)?.to_owned()),
             _ => return Err("not a setting of ingest".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// What cannot be counted.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        if self.images_a_repeat(0) > MAX_IMAGES {
+            let most = forebay_units::group_digits(MAX_IMAGES);
+            return Err(format!("a repeat has more than {most} images: give fewer batches"));
         }
         Ok(())
     }

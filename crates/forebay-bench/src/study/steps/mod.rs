@@ -91,7 +91,7 @@ impl Work {
     /// What contradicts itself or lacks something.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
-            Self::Ingest(_) => Ok(()),
+            Self::Ingest(settings) => settings.check(),
             Self::Probe(settings) => settings.check(),
         }
     }

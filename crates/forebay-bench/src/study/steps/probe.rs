@@ -123,9 +123,15 @@ pub(super) fn run(
         // Remarks are among the notes too.
         probe::Event::Started { .. } | probe::Event::Remark { .. } => {}
     };
+    let is_there = plan.target.exists();
     std::fs::create_dir_all(&plan.target)?;
     // Where and by which command it ran stands in the study's own head.
-    let mut record = probe::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
+    let probed = probe::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel);
+    if !is_there {
+        // Only an empty folder is removed by this, and one that is not shall stay.
+        let _ = std::fs::remove_dir(&plan.target);
+    }
+    let mut record = probed?;
     if let Some(profile) = &request.on.kernel {
         record.cells.iter_mut().for_each(|cell| cell.on_kernel_tier(&profile.name));
     }

@@ -61,6 +61,13 @@ fn absurd_sizes_are_refused() {
         "dataset \"set\", count: give at most 10000000 images",
         None,
     );
+    is_refused(
+        "threads = [1, 2, 4]",
+        "batch = [1000000]\nbatches = [1000001]",
+        "cell all/batch=1000000/batches=1000001/read_only=false: a repeat has more than 1,000,000,000,000 images: \
+         give fewer batches",
+        None,
+    );
     let many: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
     let levels = format!("threads = [{0}]\nbatch = [{0}]", many.join(","));
     is_refused("threads = [1, 2, 4]", &levels, "experiment \"all\": the study has more than 100000 cells", None);
@@ -98,6 +105,9 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
         "tier \"hdd\", profile: \"hhd\" is not one of hdd, ssd, optane, lustre",
         Some("did you mean \"hdd\"?"),
     );
+    let (said, hint) = refuse("profile = \"hdd\"", "profile = \"floppy\"");
+    assert_eq!(said, "tier \"hdd\", profile: \"floppy\" is not one of hdd, ssd, optane, lustre");
+    assert_eq!(hint, None, "all are named already");
     is_refused(
         "path = \"set\"",
         "make = \"imagenett\"",
@@ -246,12 +256,17 @@ fn a_study_without_cells_is_refused() {
 }
 
 #[test]
-fn a_tier_that_is_a_folder_must_be_there() {
+fn data_and_folders_that_are_not_made_must_be_there() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("mnt");
-    let plan = plan_of(&SMALL.replace("profile = \"hdd\"", &format!("path = \"{}\"", folder.display())));
+    let (folder, set) = (dir.path().join("mnt"), dir.path().join("set"));
+    let text = SMALL.replace("profile = \"hdd\"", &format!("path = \"{}\"", folder.display()));
+    let plan = plan_of(&text.replace("path = \"set\"", &format!("path = \"{}\"", set.display())));
     let error = plan.check_folders().unwrap_err();
     assert_eq!(error.to_string(), format!("tier \"hdd\": {} is not a folder that is there", folder.display()));
     std::fs::create_dir(&folder).unwrap();
+    let error = plan.check_folders().unwrap_err();
+    assert_eq!(error.to_string(), format!("dataset \"set\": {} is not there", set.display()));
+    assert_eq!(error.hint().unwrap(), "--dataset set=PATH uses data elsewhere");
+    std::fs::create_dir(&set).unwrap();
     plan.check_folders().unwrap();
 }

@@ -74,9 +74,23 @@ fn a_run_killed_before_its_record_began_begins_anew() {
         fs::write(dir.path().join(name), "").unwrap();
     }
     fs::create_dir(dir.path().join("data")).unwrap();
-    let (_, run) = Folder::resume(dir.path(), &head_of(&plan)).unwrap();
+    let (folder, run) = Folder::resume(dir.path(), &head_of(&plan)).unwrap();
+    assert!(folder.is_new());
     assert_eq!(run.cells, []);
     assert_eq!(recorded(dir.path()).head, head_of(&plan));
+}
+
+#[test]
+fn where_there_is_no_run_there_is_none_to_go_on_with() {
+    let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
+    fs::create_dir_all(dir.path().join("made/data")).unwrap();
+    for name in ["", "made", "gone"] {
+        let path = if name.is_empty() { dir.path().join("made/data") } else { dir.path().join(name) };
+        let error = Folder::resume(&path, &head_of(&plan)).unwrap_err();
+        assert_eq!(error.to_string(), format!("there is no run in {} to go on with", path.display()));
+        assert_eq!(error.hint().unwrap(), "leave --resume out to begin one there");
+    }
+    assert!(!dir.path().join("gone").exists() && fs::read_dir(dir.path().join("made")).unwrap().count() == 1);
 }
 
 #[test]
@@ -107,6 +121,8 @@ fn a_record_damaged_before_its_end_is_refused_and_left_alone() {
     fs::write(dir.path().join(RECORD), &damaged).unwrap();
     let error = Folder::resume(dir.path(), &head_of(&plan)).unwrap_err();
     assert!(matches!(error, Error::Record { .. }), "{error}");
+    let hint = "keep the 1 line before that one and go on with --resume: the cells after them are run again";
+    assert_eq!(error.hint().unwrap(), hint);
     assert_eq!(fs::read_to_string(dir.path().join(RECORD)).unwrap(), damaged);
 }
 
