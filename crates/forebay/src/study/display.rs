@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use forebay_bench::study::{At, Beat, Event};
 use forebay_record::{Step, StudyCell};
-use forebay_units::format_seconds;
+use forebay_units::{format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::about;
@@ -76,10 +76,10 @@ impl Display {
         let seconds = self.since.elapsed().as_secs_f64();
         let mut rates = String::new();
         if self.images > 0 {
-            rates = format!("  {:.0} images/s", self.images as f64 / seconds);
+            rates = format!("  {} images/s", group_digits((self.images as f64 / seconds).round() as u64));
         }
         if self.bytes > 0 {
-            rates.push_str(&format!("  {:.1} MB/s", self.bytes as f64 / 1e6 / seconds));
+            rates.push_str(&format!("  {} MB/s", grouped(self.bytes as f64 / 1e6 / seconds)));
         }
         bar.set_message(format!("{}  {}{rates}", self.cell, self.what));
     }
@@ -114,8 +114,17 @@ fn said(cell: &StudyCell) -> String {
             ("files_per_s", "files/s"),
         ],
     };
-    let one = |(name, unit): &(&str, &str)| cell.metric(name).map(|metric| format!("{:.1} {unit}", metric.value));
+    let one = |(name, unit): &(&str, &str)| cell.metric(name).map(|metric| format!("{} {unit}", grouped(metric.value)));
     metrics.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// 12345.67 as "12,345.7".
+fn grouped(value: f64) -> String {
+    let text = format!("{value:.1}");
+    match text.split_once('.').and_then(|(whole, tenths)| Some((whole.parse().ok()?, tenths))) {
+        Some((whole, tenths)) => format!("{}.{tenths}", group_digits(whole)),
+        None => text,
+    }
 }
 
 fn left(at: At) -> String {
@@ -123,5 +132,17 @@ fn left(at: At) -> String {
         _ if at.n_done == at.n_cells => "all done".to_owned(),
         Some(seconds) => format!("about {} left", about(seconds)),
         None => format!("{} cells left", at.n_cells - at.n_done),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn rates_have_their_digits_in_groups() {
+        for (value, text) in [(0.04, "0.0"), (999.96, "1,000.0"), (12_345.67, "12,345.7")] {
+            assert_eq!(grouped(value), text);
+        }
     }
 }

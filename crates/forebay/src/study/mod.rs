@@ -7,6 +7,7 @@ mod run;
 pub(crate) mod samples;
 mod show;
 
+use std::collections::HashSet;
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 
@@ -109,6 +110,12 @@ fn parse_elsewhere(text: &str) -> Result<Elsewhere, String> {
 
 /// Puts tiers and datasets of a study elsewhere.
 fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewhere]) -> Result<()> {
+    for (flag, all) in [("--tier", tiers), ("--dataset", datasets)] {
+        let mut seen = HashSet::new();
+        if let Some(put) = all.iter().find(|put| !seen.insert(put.name.as_str())) {
+            bail!("{flag} {}: it is given twice", put.name);
+        }
+    }
     for put in tiers {
         let Some(tier) = spec.tiers.iter_mut().find(|tier| tier.name == put.name) else {
             let known: Vec<&str> = spec.tiers.iter().map(|tier| tier.name.as_str()).collect();
@@ -130,11 +137,16 @@ fn listed(known: &[&str]) -> String {
     if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) }
 }
 
-/// A time that is not exact: "46 s", "1 min 46 s", "2 h 17 min".
+const YEAR: u64 = 365 * 86_400;
+/// From here on, hours say nothing.
+const YEARS_FROM: u64 = 2 * YEAR;
+
+/// A time that is not exact: "46 s", "1 min 46 s", "2 h 17 min", "3 years".
 fn about(seconds: f64) -> String {
     match seconds.round() as u64 {
         s @ 0..60 => format!("{s} s"),
         s @ 60..3_600 => format!("{} min {} s", s / 60, s % 60),
+        s if s >= YEARS_FROM => format!("{} years", forebay_units::group_digits(s / YEAR)),
         s => format!("{} h {} min", s / 3_600, s / 60 % 60),
     }
 }
@@ -146,6 +158,9 @@ mod tests {
     #[test]
     fn a_time_that_is_not_exact_has_two_units_at_most() {
         for (seconds, text) in [(0.2, "0 s"), (59.6, "1 min 0 s"), (106.0, "1 min 46 s"), (8_220.0, "2 h 17 min")] {
+            assert_eq!(about(seconds), text);
+        }
+        for (seconds, text) in [(86_400.0 * 365.0, "8760 h 0 min"), (1e11, "3,170 years")] {
             assert_eq!(about(seconds), text);
         }
     }

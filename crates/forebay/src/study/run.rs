@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
         let (mut folder, run) = Folder::resume(&out, &head)?;
         let data = given.unwrap_or_else(|| run.head.data.as_ref().map_or(own, PathBuf::from));
         let rest = Rest::after(plan, &run, args.retry_failed);
-        if !rest.cells.is_empty() {
+        if !rest.cells.is_empty() && !folder.is_new() {
             folder.append(&rest.resumed(environment(&data)))?;
         }
         Ok(Self { args, plan, out, data, folder, rest })
@@ -161,6 +161,13 @@ impl<'a> Run<'a> {
             ended.n_failed,
             page.display()
         ))?;
+        for made in Places::new(self.plan, &self.data).to_make(&self.plan.cells) {
+            // What lies in the run's folder or in --data is where one looks for it; what lies on a tier's device is not.
+            if !made.dir.starts_with(&self.data) && made.dir.join(forebay_dataset::LIST).exists() {
+                let (dir, bytes) = (made.dir.display(), made.plan.expected_bytes());
+                remark(&format!("forebay: data for the next run is kept in {dir}, about {bytes}"));
+            }
+        }
         if ended.stopped {
             remark(&format!("forebay: stopped; to go on: {}", self.resuming()));
         } else if ended.n_failed > 0 {

@@ -157,7 +157,7 @@ fn a_probe_cell_has_what_the_probe_measured() {
         let rate = |cell: &Value| cell["mb_per_s"].as_f64().unwrap();
         assert!(rate(read) <= 163.0 && rate(write) <= 133.0, "{cell}");
     }
-    assert_eq!(dir.names("out/data"), [] as [&str; 0], "what was written is gone");
+    assert!(!dir.path("out/data").exists(), "what was written is gone");
 }
 
 #[test]
@@ -224,7 +224,10 @@ fn a_tier_that_is_not_up_is_refused_before_anything_is_measured() {
 fn a_tier_can_be_a_folder_on_a_real_device() {
     let dir = with_tiny();
     std::fs::create_dir(dir.path("mnt")).unwrap();
-    ran(&dir, "tiny.toml --out out --tier disk=mnt");
+    let said = ran(&dir, "tiny.toml --out out --tier disk=mnt");
+    let made = dir.path("mnt/forebay-data/caltech101-12-seed0");
+    let wanted = format!("forebay: data for the next run is kept in {}, about ", made.display());
+    assert!(said.lines().last().unwrap().starts_with(&wanted), "{said}");
     assert_eq!(dir.images("mnt/forebay-data/caltech101-12-seed0").len(), 12);
     assert!(!dir.path("out/data").exists());
     let tier = &lines(&dir, "out")[0]["tiers"][0];
@@ -269,6 +272,29 @@ fn a_dataset_can_be_ones_own() {
 }
 
 #[test]
+fn data_that_is_not_there_is_refused_before_anything_is_run() {
+    let dir = with_tiny();
+    for line in ["--out out", "--dry-run"] {
+        let said = dir.refused(&format!("study run tiny.toml --dataset set=/gone/set {line}"));
+        let hint = "hint: --dataset set=PATH uses data elsewhere";
+        assert_eq!(said, format!("forebay: tiny.toml: dataset \"set\": /gone/set is not there\n{hint}\n"));
+    }
+    assert_eq!(dir.names(""), ["tiny.toml"], "nothing was begun");
+}
+
+#[test]
+fn a_name_is_put_elsewhere_once() {
+    let dir = Dir::with_set();
+    dir.write("tiny.toml", TINY);
+    let said = dir.refused("study run tiny.toml --dataset set=set --dataset set=set");
+    assert_eq!(said, "forebay: --dataset set: it is given twice\n");
+    let said = dir.refused("study run tiny.toml --tier disk=set --tier disk=set");
+    assert_eq!(said, "forebay: --tier disk: it is given twice\n");
+    let done = dir.run("study run tiny.toml --dataset set=set --dry-run");
+    assert_eq!((done.code, done.stderr), (Some(0), format!("listing {}\n", dir.path("set").display())));
+}
+
+#[test]
 fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
     let dir = with_tiny();
     let said = dir.met("study run tiny.toml --dry-run --out out");
@@ -303,8 +329,9 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
         .replace("read_only = [false, true]", "dataset = [\"set\", \"late\"]")
         .replace(", read_only = true", "");
     dir.write("tiny.toml", study);
-    let preview = dir.met("study run tiny.toml --dry-run");
-    assert!(preview.contains("/late, 2 cells: it is not there, and these will fail\n"), "{preview}");
+    dir.write("late/1.jpg", "no picture");
+    let preview = dir.run("study run tiny.toml --dry-run").stdout;
+    assert!(preview.contains("/late, 2 cells\n"), "{preview}");
     let done = dir.missed("study run tiny.toml --out out");
     assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 2 failed; "), "{}", done.stdout);
     let again = "forebay: to run failed cells again: forebay study run tiny.toml --scale quick --out out --resume --retry-failed\n";
@@ -318,11 +345,12 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
     ids_failed.sort_unstable();
     assert_eq!(ids_failed, ["read/dataset=late/threads=1", "read/dataset=late/threads=2"]);
     let error = first.iter().find_map(|cell| cell["error"].as_str()).unwrap();
-    assert!(error.contains("/late: no such file or folder"), "{error}");
+    assert!(error.starts_with("not one of ") && error.contains("1.jpg: "), "{error}");
     let kept = dir.missed("study run tiny.toml --out out --resume");
     assert!(kept.stdout.contains("\ntiny (quick): 4 of 4 cells done, 2 failed; "), "failed is done: {}", kept.stdout);
     assert_eq!(cells(&dir, "out"), first);
-    std::fs::rename(dir.path("set"), dir.path("late")).unwrap();
+    std::fs::remove_file(dir.path("late/1.jpg")).unwrap();
+    dir.met("data make caltech101 late --count 7 --median-size 4KB");
     let done = dir.run("study run tiny.toml --out out --resume --retry-failed");
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{}", done.stdout);
@@ -365,7 +393,7 @@ fn the_study_among_the_examples_can_be_run_on_ones_own_images() {
     let dir = Dir::with_set();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/studies/batch-size.toml");
     let line = format!("study run {} --dataset images=set", file.display());
-    let preview = dir.met(&format!("{line} --dry-run"));
+    let preview = dir.run(&format!("{line} --dry-run")).stdout;
     assert!(preview.contains("ingest (ingest): 8 cells × 1+3  "), "{preview}");
     assert!(preview.contains("/set, 8 cells\n"), "{preview}");
     dir.run(&format!("{line} --out out"));

@@ -33,7 +33,7 @@ fn a_value_of_another_type_is_refused_with_its_key() {
     let dir = with_tiny();
     assert_eq!(
         refused(&dir, "seed = 3", "seed = -3"),
-        "forebay: tiny.toml: line 4, column 8: invalid value: integer \"-3\", expected u64\n"
+        "forebay: tiny.toml: line 4, column 8: seed must be a whole number from 0\n"
     );
     assert_eq!(
         refused(&dir, "batch = 4", "batch = \"four\""),
@@ -41,7 +41,7 @@ fn a_value_of_another_type_is_refused_with_its_key() {
     );
     assert_eq!(
         refused(&dir, "repeats = 2", "repeats = { quick = 2 }"),
-        "forebay: tiny.toml: line 19, column 11: this value has another type, or is not { quick = …, full = … } of that type\n"
+        "forebay: tiny.toml: line 19, column 11: repeats must be a whole number, or { quick = …, full = … } of whole numbers\n"
     );
 }
 

@@ -126,6 +126,22 @@ fn a_folder_that_holds_something_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_run_that_was_never_begun_cannot_be_gone_on_with() {
+    let dir = with_tiny();
+    std::fs::create_dir(dir.path("empty")).unwrap();
+    for out in ["gone", "empty"] {
+        let said = dir.refused(&format!("study run tiny.toml --out {out} --resume"));
+        let hint = "hint: leave --resume out to begin one there";
+        assert_eq!(said, format!("forebay: there is no run in {out} to go on with\n{hint}\n"));
+    }
+    assert_eq!(dir.names("empty"), [] as [&str; 0]);
+    // Killed before its record began, a run is begun anew: nothing of it was interrupted.
+    dir.write("killed/plan.toml", "");
+    assert_eq!(dir.run("study run tiny.toml --out killed --resume").code, Some(0));
+    assert!(lines(&dir, "killed").iter().all(|line| line["line"] != "resumed"));
+}
+
+#[test]
 fn a_study_that_is_complete_has_nothing_left_to_run() {
     let dir = with_tiny();
     assert_eq!(dir.run(RUN).code, Some(0));
@@ -158,11 +174,12 @@ fn a_disk_that_fills_up_stops_the_study_and_room_lets_it_go_on() {
     // A cell's line takes about 25 KB: one or two of them fit.
     let script = "head -c 960K /dev/zero > small/filler
         $forebay study run tiny.toml --out small/run; echo status $?
+        test -s small/run/report.html || test ! -e small/run/report.html; echo page $?
         rm small/filler
         $forebay study run tiny.toml --out small/run --resume; echo status $?
         cp small/run/record.jsonl record.jsonl";
     let Some(done) = with_mount(&dir, "mount -t tmpfs -o size=1m none small", script) else { return };
-    assert!(done.stdout.starts_with("status 2\n"), "{done:?}");
+    assert!(done.stdout.starts_with("status 2\npage 0\n"), "a whole page or none: {done:?}");
     assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{done:?}");
     assert!(done.stdout.ends_with("status 0\n"), "{done:?}");
     let said = "forebay: cannot append to small/run/record.jsonl: No space left on device (os error 28)\n\
