@@ -63,6 +63,19 @@ fn an_interrupted_make_goes_on_to_the_same_result() {
 }
 
 #[test]
+fn an_interrupt_does_not_wait_for_the_end_of_a_batch() {
+    let dir = Dir::with_set();
+    // A batch of a quarter of an hour.
+    let line = "ingest set --batch 100000 --batches 1 --read-only --prefetch 0 --tier hdd --threads 1";
+    let mut running = Running::start(&dir, line);
+    running.wait_until("a thread at work", |running| !running.threads("forebay:map").is_empty());
+    let start = std::time::Instant::now();
+    running.signal(libc::SIGINT);
+    assert_eq!(running.finish().code, Some(1));
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+#[test]
 fn an_interrupted_decode_leaves_nothing_behind() {
     let dir = Dir::with_set();
     let mut running = Running::start(&dir, "data decode set --to out/a.npy --size 1500");
