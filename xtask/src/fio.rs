@@ -157,8 +157,12 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Result<Self> {
-        let dir = scratch("bench/fio")?;
+    /// In a folder, or in our own.
+    fn new(folder: Option<&str>) -> Result<Self> {
+        let dir = match folder {
+            Some(folder) => std::path::absolute(folder)?,
+            None => scratch("bench/fio")?,
+        };
         let file = dir.join("file");
         let largest = ROWS.iter().map(|row| row.mib).max().context("there are rows")?;
         let layout =
@@ -187,6 +191,10 @@ impl Drop for Place {
 
 /// Compares all rows, or those whose names contain one of the given words.
 pub fn compare(args: &[&str]) -> Result<()> {
+    let (folder, args) = match args {
+        ["--in", folder, rest @ ..] => (Some(*folder), rest),
+        rest => (None, rest),
+    };
     let (rounds, words) = match args {
         ["--rounds", n, rest @ ..] => (n.parse().context("--rounds needs a number")?, rest),
         rest => (ROUNDS_MAX, rest),
@@ -198,7 +206,7 @@ pub fn compare(args: &[&str]) -> Result<()> {
     if rows.is_empty() {
         bail!("no row is called so; the rows are {}", ROWS.iter().map(Row::name).collect::<Vec<_>>().join(", "));
     }
-    let place = Place::new()?;
+    let place = Place::new(folder)?;
     let mut pairs: Vec<Vec<(f64, f64)>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         let open = rows.iter().zip(&mut pairs).filter(|(_, pairs)| !is_settled(pairs));

@@ -25,7 +25,7 @@ cargo xtask COMMAND
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
-  bench fio [--rounds N] [ROW…]
+  bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe beside fio on the same file; fails when a row is off by more than 5 %
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
