@@ -67,6 +67,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut corrected = vec![0.0; p.len()];
     let mut largest: f64 = 0.0;
     for (rank, index) in order.into_iter().enumerate() {
+        // The correction is defined as a probability: what would pass 1 is 1.
         largest = largest.max(p[index] * (p.len() - rank) as f64).min(1.0);
         corrected[index] = largest;
     }

@@ -288,8 +288,8 @@ impl Error {
             Self::NoController => format!("mount the blkio controller, or boot with cgroup v2; or {SHAPE_INSTEAD}"),
             Self::NoThrottling { .. } => format!("a kernel with CONFIG_BLK_DEV_THROTTLING has it; or {SHAPE_INSTEAD}"),
             Self::RootGroup { root } => format!(
-                "start in a group of its own: `systemd-run --scope forebay …`, or `mkdir {0}/work && echo $$ > \
-                 {0}/work/cgroup.procs`; or {SHAPE_INSTEAD}",
+                "start in a group of its own: `systemd-run --scope forebay …`, or `mkdir {0}/jobs && echo $$ > \
+                 {0}/jobs/cgroup.procs`; or {SHAPE_INSTEAD}",
                 root.display()
             ),
             Self::Limit { .. } => {

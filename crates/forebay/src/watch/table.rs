@@ -138,10 +138,10 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = (String, usize)>) {
 }
 
 /// The share of a time in which a disk was busy. The kernel counts in clock ticks of up to 10 ms: over less than 100 ms it
-/// says little, and over more it may be some ticks above the whole.
+/// says little and is not shown, and over more it may be some ticks above the whole, which is shown as it was counted.
 pub(super) fn busy_percent(counted: Option<f64>, span_s: f64) -> Option<f64> {
     // A tick of the grid may come a moment early by rounding.
-    counted.filter(|_| span_s > 0.0995).map(|percent| percent.min(100.0))
+    counted.filter(|_| span_s > 0.0995)
 }
 
 fn or_dash(value: Option<f64>, show: impl FnOnce(f64) -> String) -> String {
@@ -206,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn busy_time_is_unknown_in_short_rows_and_never_more_than_all() {
+    fn busy_time_is_unknown_in_short_rows_and_otherwise_as_it_was_counted() {
         assert_eq!(busy_percent(Some(120.0), 0.01), None);
-        assert_eq!(busy_percent(Some(104.0), 0.1), Some(100.0));
+        assert_eq!(busy_percent(Some(104.0), 0.1), Some(104.0));
         assert_eq!((busy_percent(Some(30.0), 1.0), busy_percent(None, 1.0)), (Some(30.0), None));
         let names = ["disk.vda.util_percent".to_owned()];
         let mut table = Table::new(None, false, Duration::from_millis(10));
@@ -216,7 +216,7 @@ mod tests {
             let text = table.row(&Row { time_s, late_s: 0.0, marks: &[], names: &names, values: &[Some(120.0)] });
             text.lines().last().unwrap().split_whitespace().nth(11).unwrap().to_owned()
         };
-        assert_eq!([util(0.01), util(0.02), util(0.22)], ["–", "–", "100"]);
+        assert_eq!([util(0.01), util(0.02), util(0.22)], ["–", "–", "120"]);
     }
 
     #[test]
