@@ -16,10 +16,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-train", &["units"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record"]),
-    ("forebay-bench", &["units", "storage", "format", "pipeline", "dataset", "record", "observe"]),
+    ("forebay-bench", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),
     ("forebay-report", &["units", "record"]),
-    ("forebay", &["units", "storage", "format", "pipeline", "dataset", "record", "observe", "bench", "report"]),
-    ("forebay-examples", &["units", "storage", "format", "pipeline", "dataset", "record", "observe"]),
+    ("forebay", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe", "bench", "report"]),
+    ("forebay-examples", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),
     ("xtask", &[]),
 ];
 

@@ -5,6 +5,7 @@
 //!
 //! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
 //! [`probe`] measures what the storage gives without a pipeline, and [`ceiling`] sets that beside the pipeline's results.
+//! [`train`] trains a network, or emulates an accelerator, on what the pipeline gives, and says what it waited for.
 //! [`study`] runs many such experiments from one file.
 
 pub mod ceiling;
@@ -14,6 +15,7 @@ mod file_system;
 pub mod ingest;
 pub mod probe;
 pub mod study;
+pub mod train;
 mod usage;
 
 pub use environment::describe_environment;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Error, IngestCell, ProbeCell, Record, StudyRun};
+use crate::{Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell};
 
 /// A record whose command is found out by reading it.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +11,8 @@ pub enum AnyRecord {
     Ingest(Record<IngestCell>),
     /// Of `forebay probe`.
     Probe(Record<ProbeCell>),
+    /// Of `forebay train`.
+    Train(Record<TrainCell>),
     /// Of `forebay study run`.
     Study(Box<StudyRun>),
 }
@@ -30,8 +32,9 @@ impl AnyRecord {
         match head.command.as_str() {
             "ingest" => Record::from_json(text).map(Self::Ingest),
             "probe" => Record::from_json(text).map(Self::Probe),
+            "train" => Record::from_json(text).map(Self::Train),
             "study" => StudyRun::from_jsonl(text).map(|(run, _)| Self::Study(Box::new(run))),
-            _ => Err(Error::Command { found: head.command, expected: "ingest, probe or study" }),
+            _ => Err(Error::Command { found: head.command, expected: "ingest, probe, train or study" }),
         }
     }
 }

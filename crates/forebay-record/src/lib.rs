@@ -25,6 +25,7 @@ mod probe;
 mod series;
 mod study;
 mod tier;
+mod train;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,7 @@ pub use study::{
     Step, StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec,
 };
 pub use tier::TierKind;
+pub use train::{Baseline, Epoch, Feed, Lever, Reads, TrainCell, TrainStep, TrainTotals, Validation};
 
 /// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
 /// that are added leave it as it is.

@@ -47,6 +47,7 @@ pub(crate) fn path(run: &Run<'_>) -> Option<String> {
     let path = match run.record {
         AnyRecord::Ingest(record) => &record.dataset.path,
         AnyRecord::Probe(record) => &record.dataset.path,
+        AnyRecord::Train(record) => &record.dataset.path,
         AnyRecord::Study(_) => return None,
     };
     (!path.is_empty()).then(|| path.clone())
@@ -57,6 +58,7 @@ pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
     let note = match run.record {
         AnyRecord::Ingest(record) => Some(&record.dataset),
         AnyRecord::Probe(record) => Some(&record.dataset),
+        AnyRecord::Train(record) => Some(&record.dataset),
         AnyRecord::Study(_) => None,
     };
     match note {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use forebay_record::{
     AnyRecord, Design, Environment, ExperimentSpec, FigureKind, FigureSpec, IngestCell, Level, Levels, Metric,
     ProbeCell, Record, SCHEMA, Scale, Scaled, Series, Step, StudyCell, StudyHead, StudyRun, StudySpec, TierKind,
-    TierNote,
+    TierNote, TrainCell,
 };
 
 /// A record and what to call it.
@@ -36,6 +36,7 @@ impl<'a> Run<'a> {
             AnyRecord::Study(study) => Cow::Borrowed(study.as_ref()),
             AnyRecord::Ingest(record) => Cow::Owned(of_ingest(record)),
             AnyRecord::Probe(record) => Cow::Owned(of_probe(record)),
+            AnyRecord::Train(record) => Cow::Owned(of_train(record)),
         };
         Self { name: &named.name, short: named.name.clone(), record: &named.record, study }
     }
@@ -219,6 +220,15 @@ fn of_probe(record: &Record<ProbeCell>) -> StudyRun {
     finish(record, title, cells, figures, tier_notes(tiers))
 }
 
+fn of_train(record: &Record<TrainCell>) -> StudyRun {
+    let cells = record.cells.iter().map(|cell| StudyCell {
+        train: Some(Box::new(cell.clone())),
+        ..bare_cell("train", Step::Train, Levels::new())
+    });
+    let tiers = record.cells.iter().filter_map(|cell| Some((cell.tier.clone()?, cell.tier_kind)));
+    finish(record, format!("Training on {}", record.dataset.path), cells.collect(), Vec::new(), tier_notes(tiers))
+}
+
 /// Rates and latencies of a mode; the distribution where requests are small and their tail is what one waits for.
 fn probe_figures(record: &Record<ProbeCell>, mode: &str) -> Vec<FigureSpec> {
     let of_mode = || record.cells.iter().filter(|cell| mode_name(cell) == mode);
@@ -259,7 +269,11 @@ fn finish<C: forebay_record::Cell>(
     }
     let experiment = ExperimentSpec {
         name: C::COMMAND.to_owned(),
-        run: if C::COMMAND == "probe" { Step::Probe } else { Step::Ingest },
+        run: match C::COMMAND {
+            "probe" => Step::Probe,
+            "train" => Step::Train,
+            _ => Step::Ingest,
+        },
         dataset: None,
         design: Design::Factorial,
         repeats: Scaled::Both(0),
@@ -322,6 +336,8 @@ fn bare_cell(experiment: &str, step: Step, factors: Levels) -> StudyCell {
         error: None,
         ingest: None,
         probe: Vec::new(),
+        train: None,
+        inspection: None,
         notes: Vec::new(),
     }
 }

@@ -164,6 +164,8 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
         error,
         ingest: measured.ingest,
         probe: measured.probe,
+        train: None,
+        inspection: None,
         notes: measured.notes,
     }
 }

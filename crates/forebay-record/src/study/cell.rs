@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Level, Levels, Step};
-use crate::{IngestCell, IngestRepeat, ProbeCell, ProbeMode};
+use crate::{IngestCell, IngestRepeat, Inspection, ProbeCell, ProbeMode, TrainCell, TrainTotals};
 
 /// One combination of levels and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,12 @@ pub struct StudyCell {
     /// What the probe step measured.
     #[serde(default)]
     pub probe: Vec<ProbeCell>,
+    /// What the train step measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<Box<TrainCell>>,
+    /// What the inspect step found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<Inspection>,
     /// What a reader must know to understand the numbers.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -58,12 +64,14 @@ impl StudyCell {
     ///
     /// Of ingest: `images_per_s`, `mb_per_s`, `cpu_s_per_1000`, `wait_s`, `wall_s`, `efficiency` (of the ceiling). Of
     /// probe: `read_mb_per_s`, `write_mb_per_s`, `random_mb_per_s`, `random_iops`, `files_per_s`, each of the best
-    /// setting that was measured.
+    /// setting that was measured. Of train: `images_per_s`, `mb_per_s`, `wall_s`, `wait_s`, `compute_s`, `copy_s`,
+    /// `wait_share` (of the wall clock after the first batch), `au_epoch`, `au_steady`, `au_dlio`, `overlap`, `io_cost_s`.
     pub fn metric(&self, name: &str) -> Option<Metric> {
-        match (&self.ingest, self.step) {
-            (Some(cell), Step::Ingest) => of_ingest(cell, name),
-            (_, Step::Probe) => of_probe(&self.probe, name),
-            _ => None,
+        match self.step {
+            Step::Ingest => of_ingest(self.ingest.as_ref()?, name),
+            Step::Probe => of_probe(&self.probe, name),
+            Step::Train => of_train(self.train.as_ref()?, name),
+            Step::Inspect => None,
         }
     }
 }
@@ -83,6 +91,31 @@ fn of_ingest(cell: &IngestCell, name: &str) -> Option<Metric> {
             let repeats = cell.samples.iter().map(|repeat| repeat.mb_per_s() / ceiling).collect();
             Some(Metric { value: cell.mb_per_s / ceiling, repeats })
         }
+        _ => None,
+    }
+}
+
+fn of_train(cell: &TrainCell, name: &str) -> Option<Metric> {
+    let of = |value: fn(&TrainTotals) -> Option<f64>| {
+        let repeats = cell.samples.iter().filter_map(value).collect();
+        value(&cell.totals).map(|value| Metric { value, repeats })
+    };
+    match name {
+        "images_per_s" => {
+            let repeats = cell.samples.iter().map(TrainTotals::images_per_s).collect();
+            Some(Metric { value: cell.images_per_s, repeats })
+        }
+        "io_cost_s" => cell.io_cost_s.map(|value| Metric { value, repeats: Vec::new() }),
+        "mb_per_s" => of(|run| Some(run.mb_per_s())),
+        "wall_s" => of(|run| Some(run.wall_s)),
+        "wait_s" => of(|run| Some(run.wait_s)),
+        "compute_s" => of(|run| Some(run.compute_s)),
+        "copy_s" => of(|run| Some(run.copy_s)),
+        "wait_share" => of(TrainTotals::wait_share),
+        "au_epoch" => of(|run| Some(run.au_epoch)),
+        "au_steady" => of(|run| run.au_steady),
+        "au_dlio" => of(|run| run.au_dlio),
+        "overlap" => of(|run| run.overlap),
         _ => None,
     }
 }

@@ -212,6 +212,8 @@ mod tests {
             elapsed_s: 1.0,
             error: Some("no space".to_owned()),
             ingest: None,
+            train: None,
+            inspection: None,
             probe: Vec::new(),
             notes: Vec::new(),
         }

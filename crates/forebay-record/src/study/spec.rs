@@ -145,6 +145,12 @@ pub struct DatasetSpec {
     /// Where it lies, instead of making one.
     #[serde(default)]
     pub path: Option<PathBuf>,
+    /// The form to pack another dataset into, instead: `tfrecord`, `tar` or `tensor`.
+    #[serde(default)]
+    pub pack: Option<String>,
+    /// The dataset that is packed.
+    #[serde(default)]
+    pub of: Option<String>,
 }
 
 /// A place for the data.
@@ -169,6 +175,10 @@ pub enum Step {
     Probe,
     /// The ingest micro-benchmark.
     Ingest,
+    /// Training, or an emulated accelerator in its place.
+    Train,
+    /// What a dataset consists of: sizes, forms, and the mix of requests that imitates it.
+    Inspect,
 }
 
 impl Step {
@@ -177,6 +187,8 @@ impl Step {
         match self {
             Self::Probe => "probe",
             Self::Ingest => "ingest",
+            Self::Train => "train",
+            Self::Inspect => "inspect",
         }
     }
 }
@@ -305,6 +317,18 @@ pub enum FigureKind {
     Percentiles,
     /// The share of requests below a latency, a line a probe cell.
     Distribution,
+    /// Run times of training: a bar with prefetch, and on it what the run without takes longer.
+    Excess,
+    /// Where the accelerator's time went: a stacked bar a train cell.
+    Time,
+    /// Megabytes read over time, one panel a level of `x`, one area a level of `series`.
+    Reads,
+    /// How many samples of a dataset have which size.
+    Sizes,
+    /// The busiest disk in the columns of collectl.
+    Disk,
+    /// The disk throughput that keeps so many accelerators busy.
+    Need,
 }
 
 /// A figure of the report.

@@ -106,6 +106,8 @@ fn said(cell: &StudyCell) -> String {
         return format!("failed: {error}");
     }
     let metrics: &[(&str, &str)] = match cell.step {
+        Step::Train => &[("wall_s", "s"), ("images_per_s", "images/s")],
+        Step::Inspect => &[],
         Step::Ingest => &[("images_per_s", "images/s"), ("mb_per_s", "MB/s")],
         Step::Probe => &[
             ("read_mb_per_s", "MB/s read"),

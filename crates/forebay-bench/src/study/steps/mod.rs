@@ -77,6 +77,7 @@ impl Work {
         match step {
             Step::Ingest => Self::Ingest(IngestSettings::new(seed)),
             Step::Probe => Self::Probe(ProbeSettings::new()),
+            Step::Train | Step::Inspect => unimplemented!("the study's next commit"),
         }
     }
 
@@ -118,6 +119,7 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
     match step {
         Step::Ingest => ingest::NAMES,
         Step::Probe => probe::NAMES,
+        Step::Train | Step::Inspect => &[],
     }
 }
 
@@ -126,6 +128,7 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
     match step {
         Step::Ingest => ingest::METRICS,
         Step::Probe => probe::METRICS,
+        Step::Train | Step::Inspect => &[],
     }
 }
 

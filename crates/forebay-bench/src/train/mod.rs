@@ -1,0 +1,10 @@
+//! The mini-application: a network trained from the pipeline, or an emulated accelerator in its place.
+//!
+//! Time is cut as the accelerator sees it. A moment in which it computes is computing, whatever the host does meanwhile;
+//! a moment in which it does not is a wait for data, a copy, a checkpoint, a validation, or something else.
+
+mod plan;
+mod run;
+
+pub use plan::{Accelerator, Device, Input, Length, Plan, Validate};
+pub use run::{Error, Event, Preview, preview, run};

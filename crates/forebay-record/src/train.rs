@@ -1,0 +1,267 @@
+//! The cells of `forebay train`.
+//!
+//! The time of a run is cut as the accelerator sees it: every moment is a wait for data, a copy to the device, a
+//! computation, a checkpoint, a validation, or something else, and the parts sum to the wall clock.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CacheEvidence, CacheState, Cell, Failure, TierKind, TriedThreads};
+
+/// One training step.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct TrainStep {
+    /// The accelerator was idle and there was no batch.
+    pub wait_s: f64,
+    /// The accelerator was idle and its batch was on the way.
+    pub copy_s: f64,
+    /// The accelerator computed.
+    pub compute_s: f64,
+    /// Training stood still for a checkpoint.
+    pub checkpoint_s: f64,
+    /// The batch's loss; `None` when nothing was computed, or when it was not a number.
+    pub loss: Option<f32>,
+}
+
+/// What one whole run came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainTotals {
+    /// Steps made.
+    pub n_steps: u64,
+    /// Images trained on.
+    pub images: u64,
+    /// Samples that failed and were left out.
+    pub failed: u64,
+    /// Bytes moved from storage, prefetched ones included.
+    pub bytes: u64,
+    /// From the start of the pipeline's threads to the end of the last step, in seconds: the sum of the six below.
+    pub wall_s: f64,
+    /// The accelerator was idle and there was no batch.
+    pub wait_s: f64,
+    /// It was idle and its batch was on the way.
+    pub copy_s: f64,
+    /// It computed.
+    pub compute_s: f64,
+    /// Training stood still for a checkpoint.
+    pub checkpoint_s: f64,
+    /// Training stood still for a validation.
+    #[serde(default)]
+    pub validate_s: f64,
+    /// None of these: bookkeeping.
+    pub other_s: f64,
+    /// The part of the wait before the first batch.
+    pub first_wait_s: f64,
+    /// Processor time of the whole process meanwhile, user and system.
+    pub cpu_s: f64,
+    /// Computing over the wall clock, validation left out: the headline.
+    pub au_epoch: f64,
+    /// The same without the first wait; `None` when nothing is left.
+    pub au_steady: Option<f64>,
+    /// As DLIO counts it: the first step of every epoch left out, mean over epochs; `None` where an epoch has one step.
+    pub au_dlio: Option<f64>,
+    /// The share of the pipeline's work that was done while the accelerator did not wait; `None` without a pipeline.
+    pub overlap: Option<f64>,
+    /// The wait by what it is charged to: `storage`, `decode`, `threads` (too few), `prefetch` (none), `order`, `other`.
+    /// The values sum to the wait.
+    pub stall_by_cause: BTreeMap<String, f64>,
+    /// What the workers did, in seconds by activity, summed over them.
+    pub worker_time: BTreeMap<String, f64>,
+    /// What they did while the accelerator waited.
+    pub stall_time: BTreeMap<String, f64>,
+    /// The last step's loss.
+    pub loss: Option<f32>,
+    /// Cold or warm, and why; `None` when nothing was read.
+    pub cache: Option<CacheState>,
+    /// The evidence.
+    #[serde(default)]
+    pub evidence: CacheEvidence,
+}
+
+impl TrainTotals {
+    /// Images a second of the wall clock, validation left out.
+    pub fn images_per_s(&self) -> f64 {
+        self.images as f64 / (self.wall_s - self.validate_s)
+    }
+
+    /// Megabytes (10^6 bytes) moved a second.
+    pub fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.wall_s
+    }
+
+    /// The share of the wait in the time after the first batch, validation left out.
+    pub fn wait_share(&self) -> Option<f64> {
+        let after = self.wall_s - self.validate_s - self.first_wait_s;
+        (after > 0.0).then(|| (self.wait_s - self.first_wait_s) / after)
+    }
+
+    /// The sum of the parts, which is the wall clock.
+    pub fn parts_s(&self) -> f64 {
+        self.wait_s + self.copy_s + self.compute_s + self.checkpoint_s + self.validate_s + self.other_s
+    }
+}
+
+/// Steps on one batch in memory, run before the data is touched: what the accelerator does when it never waits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Steps measured, warm-up left out.
+    pub n_steps: u64,
+    /// Median time of a step, in seconds.
+    pub step_s: f64,
+}
+
+/// What would help most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lever {
+    /// `prefetch`, `threads`, `storage`, `decode`, `order`, or `none` when the accelerator is the limit.
+    pub name: String,
+    /// What to do, in words.
+    pub advice: String,
+    /// Seconds it would save of this run.
+    pub saves_s: f64,
+    /// The wall clock it predicts.
+    pub wall_s: f64,
+    /// Whether that is a bound ("at most so much is saved") rather than a prediction.
+    #[serde(default)]
+    pub is_bound: bool,
+}
+
+/// What the accelerator takes beside what the pipeline gives.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Feed {
+    /// Images a second that the accelerator takes when it never waits.
+    pub takes_images_per_s: f64,
+    /// Images a second that these threads give when they never rest, by the work a sample cost them.
+    pub gives_images_per_s: f64,
+    /// Threads that would give what is taken, each as fast as these.
+    pub threads_needed: u64,
+}
+
+/// Megabytes moved from storage by time since the start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reads {
+    /// Seconds an entry stands for.
+    pub every_s: f64,
+    /// Megabytes (10^6 bytes) moved in each.
+    pub mb: Vec<f64>,
+}
+
+/// One pass over the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Steps of it that were made.
+    pub n_steps: u64,
+    /// Mean loss of its steps.
+    pub loss: Option<f32>,
+    /// What the network made of samples it does not learn from.
+    #[serde(default)]
+    pub validation: Option<Validation>,
+}
+
+/// A network judged on samples it does not learn from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// How many samples.
+    pub n_samples: u64,
+    /// Mean loss.
+    pub loss: Option<f32>,
+    /// The share whose largest output is their label.
+    pub accuracy: f64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One combination of settings, trained once or several times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainCell {
+    /// The model; `None` when the accelerator was emulated.
+    pub model: Option<String>,
+    /// How many values it learns.
+    #[serde(default)]
+    pub n_parameters: Option<u64>,
+    /// What computed, in words: "cpu, 2 threads, avx512", "emulated:224ms".
+    pub device: String,
+    /// `f32`, `tf32` or `bf16`; `None` when the accelerator was emulated.
+    #[serde(default)]
+    pub precision: Option<String>,
+    /// The emulated accelerator, as the command line has it.
+    #[serde(default)]
+    pub accelerator: Option<String>,
+    /// Whether batches were made once, in memory, instead of read.
+    #[serde(default)]
+    pub synthetic: bool,
+    /// The optimiser.
+    #[serde(default)]
+    pub optimizer: Option<String>,
+    /// How far a step goes.
+    #[serde(default)]
+    pub learning_rate: Option<f64>,
+    /// Classes told apart.
+    #[serde(default)]
+    pub classes: Option<u64>,
+    /// Samples a step.
+    pub batch: u64,
+    /// Steps of one pass over the data.
+    pub steps_per_epoch: u64,
+    /// Threads that make samples; with `auto`, the number that was chosen. 0 for synthetic batches.
+    pub threads: u64,
+    /// Whether the number was found by the tuner.
+    #[serde(default)]
+    pub threads_auto: bool,
+    /// What the tuner tried, in its order.
+    #[serde(default)]
+    pub tried: Vec<TriedThreads>,
+    /// Batches made ahead.
+    pub prefetch: u64,
+    /// Batches sent to the device ahead.
+    #[serde(default)]
+    pub device_prefetch: u64,
+    /// What an image became, as "224x224 f32 nhwc".
+    #[serde(default)]
+    pub output: Option<String>,
+    /// The storage that was read through: mode, and tier if one was emulated.
+    #[serde(default)]
+    pub storage: String,
+    /// The tier's name, if one was emulated.
+    #[serde(default)]
+    pub tier: Option<String>,
+    /// How the tier is served.
+    #[serde(default)]
+    pub tier_kind: Option<TierKind>,
+    /// Median of images a second over the runs.
+    pub images_per_s: f64,
+    /// Half the range of the wall clocks over their median; `None` of a single run.
+    #[serde(default)]
+    pub spread: Option<f64>,
+    /// The totals of the run nearest to the median wall clock.
+    #[serde(flatten)]
+    pub totals: TrainTotals,
+    /// The accelerator without a pipeline, measured beforehand.
+    #[serde(default)]
+    pub baseline: Option<Baseline>,
+    /// The cost of I/O: the wall clock, validation left out, over that of as many steps of the baseline, in seconds.
+    #[serde(default)]
+    pub io_cost_s: Option<f64>,
+    /// What would help most.
+    pub lever: Lever,
+    /// What is taken beside what is given; `None` for synthetic batches.
+    #[serde(default)]
+    pub feed: Option<Feed>,
+    /// The passes over the data.
+    #[serde(default)]
+    pub epochs: Vec<Epoch>,
+    /// The steps of the run whose totals these are.
+    pub steps: Vec<TrainStep>,
+    /// What was read when in that run.
+    #[serde(default)]
+    pub reads: Option<Reads>,
+    /// Samples that failed and why, up to a limit.
+    #[serde(default)]
+    pub failures: Vec<Failure>,
+    /// The totals of all runs, warm-ups left out.
+    pub samples: Vec<TrainTotals>,
+}
+
+impl Cell for TrainCell {
+    const COMMAND: &'static str = "train";
+}
