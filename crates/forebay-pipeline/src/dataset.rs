@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::iterator::Batches;
 use crate::map::{Map, MapFn, Sample};
 use crate::source::{Fnv, Packing, Source};
-use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Stage, Take};
+use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Split, Stage, Take};
 use crate::stage_cache::CacheAt;
 use crate::state::State;
 
@@ -69,6 +69,18 @@ impl Dataset {
     #[must_use]
     pub fn shard(self, rank: u64, of: u64) -> Self {
         self.then("shard", Shard { rank, of })
+    }
+
+    /// All but `n` samples that `seed` chooses, the same ones in every epoch: those of [`held_out`](Self::held_out).
+    #[must_use]
+    pub fn hold_out(self, n: u64, seed: u64) -> Self {
+        self.then("hold_out", Split { seed, n, chosen: false })
+    }
+
+    /// Nothing but the `n` samples that [`hold_out`](Self::hold_out) leaves out.
+    #[must_use]
+    pub fn held_out(self, n: u64, seed: u64) -> Self {
+        self.then("held_out", Split { seed, n, chosen: true })
     }
 
     /// The first `n` samples.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::thread::JoinHandle;
 
 use forebay_units::Bytes;
@@ -56,6 +57,32 @@ pub struct Stats {
     pub tuning: Option<Tuning>,
     /// Why a file cache could not be kept, if it could not.
     pub cache_failure: Option<String>,
+}
+
+/// How long a consumer waits for a batch.
+#[derive(Clone, Copy)]
+enum Patience<'a> {
+    Forever,
+    /// Until this is set.
+    Until(&'a AtomicBool),
+    Never,
+}
+
+/// Counts what an iterator moves, seen from another thread.
+#[derive(Clone)]
+pub struct Meter(Arc<Shared>);
+
+impl Meter {
+    /// Bytes moved from storage so far, those of batches still being made included.
+    pub fn bytes_read(&self) -> u64 {
+        self.0.dispatch.bytes_read.load(Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meter").field("bytes_read", &self.bytes_read()).finish()
+    }
 }
 
 /// An iterator over batches. Dropping it at any moment joins all its threads.
@@ -172,6 +199,11 @@ impl Batches {
         self.shared.dispatch.bytes_read.load(Ordering::Relaxed)
     }
 
+    /// A count of the same that another thread can look at.
+    pub fn meter(&self) -> Meter {
+        Meter(Arc::clone(&self.shared))
+    }
+
     fn worker_time(&self, now_ns: u64) -> Times {
         let mut sum = Times::default();
         self.shared.ledgers.iter().for_each(|ledger| sum.add(&ledger.read(now_ns)));
@@ -180,38 +212,54 @@ impl Batches {
 
     /// The next batch, or none once `stop` is set, however much of the batch is missing; another call goes on with it.
     pub fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<Batch, Error>> {
-        self.ask(Some(stop))
+        match self.ask(Patience::Until(stop)) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => None,
+        }
     }
 
-    fn ask(&mut self, stop: Option<&AtomicBool>) -> Option<Result<Batch, Error>> {
+    /// The next batch if it is there; asks for it if it is not, and does not wait. Takes no part in the account of waits.
+    pub fn poll_next(&mut self) -> Poll<Option<Result<Batch, Error>>> {
+        self.gather(Patience::Never)
+    }
+
+    fn ask(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
         let asked = self.shared.clock.now_ns();
         let before = self.worker_time(asked);
-        let outcome = self.gather(stop);
-        let delivered = outcome.as_ref().and_then(|batch| batch.as_ref().ok()).map(Batch::len);
+        let outcome = self.gather(patience);
+        let delivered = match &outcome {
+            Poll::Ready(Some(Ok(batch))) => Some(batch.len()),
+            _ => None,
+        };
         self.account(asked, &before, delivered);
         outcome
     }
 
-    /// Gathers samples until a batch is full or the data ends.
-    fn gather(&mut self, stop: Option<&AtomicBool>) -> Option<Result<Batch, Error>> {
+    /// Gathers samples until a batch is full, the data ends or patience does.
+    fn gather(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
         let ahead = (self.batch as u64) * (1 + self.prefetch);
         self.shared.dispatch.raise_limit(self.gathered.start + ahead);
         loop {
             if let Err(error) = self.look() {
-                return Some(Err(error));
+                return Poll::Ready(Some(Err(error)));
             }
             if self.gathered.places.len() == self.batch {
-                return Some(Ok(self.deliver()));
+                return Poll::Ready(Some(Ok(self.deliver())));
             }
             if self.shared.dispatch.end().is_some_and(|end| self.gathered.scan >= end) {
                 let over = self.gathered.places.is_empty() || self.drop_remainder;
-                return if over { None } else { Some(Ok(self.deliver())) };
+                return Poll::Ready(if over { None } else { Some(Ok(self.deliver())) });
             }
-            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return None;
-            }
-            if let Err(error) = self.wait(stop) {
-                return Some(Err(error));
+            let awaited = match self.make_room() {
+                Ok(slot) => slot,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            };
+            match patience {
+                Patience::Forever => self.shared.dispatch.wait_for(awaited, None),
+                Patience::Until(stop) if !stop.load(Ordering::Relaxed) => {
+                    self.shared.dispatch.wait_for(awaited, Some(stop));
+                }
+                Patience::Until(_) | Patience::Never => return Poll::Pending,
             }
         }
     }
@@ -243,8 +291,8 @@ impl Batches {
         Ok(())
     }
 
-    /// Sleeps until more slots are finished, after making room for them where holes took it.
-    fn wait(&mut self, stop: Option<&AtomicBool>) -> Result<(), Error> {
+    /// Makes room for more slots where holes took it, and says which slot is to be waited for.
+    fn make_room(&mut self) -> Result<u64, Error> {
         let dispatch = &self.shared.dispatch;
         let gathered = &mut self.gathered;
         let full = gathered.scan + (self.batch - gathered.places.len()) as u64;
@@ -263,8 +311,7 @@ impl Batches {
         }
         let last = full.min(limit) - 1;
         let pending = dispatch.ring.state(last) == SlotState::Pending;
-        dispatch.wait_for(if pending { last } else { gathered.scan }, stop);
-        Ok(())
+        Ok(if pending { last } else { gathered.scan })
     }
 
     fn deliver(&mut self) -> Batch {
@@ -277,6 +324,7 @@ impl Batches {
         gathered.places.clear();
         let labels = std::mem::take(&mut gathered.labels);
         let samples = std::mem::take(&mut gathered.samples);
+        self.stats.first_batch_ns.get_or_insert_with(|| self.shared.clock.now_ns() - self.started_ns);
         self.stats.n_batches += 1;
         self.stats.n_samples += samples.len() as u64;
         let one_hot = self.one_hot.map(|classes| one_hot(&labels, classes)).unwrap_or_default();
@@ -289,7 +337,6 @@ impl Batches {
         let stall = self.worker_time(now).since(before);
         self.stats.stall_time.add(&stall);
         let Some(samples) = delivered else { return };
-        self.stats.first_batch_ns.get_or_insert(now - self.started_ns);
         if let Some(tuner) = &mut self.tuner
             && let Some(threads) = tuner.observe(now, self.stats.wait_ns, samples as u64)
         {
@@ -302,7 +349,10 @@ impl Iterator for Batches {
     type Item = Result<Batch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.ask(None)
+        match self.ask(Patience::Forever) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => unreachable!("patience without end does not end"),
+        }
     }
 }
 

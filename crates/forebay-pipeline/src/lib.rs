@@ -50,7 +50,7 @@ pub use dataset::{Batched, Dataset, Mapped, Threads};
 pub use error::{Error, FailedSample, SampleError};
 pub use exec::activity::{Activity, Stopwatch, Times};
 pub use exec::tuner::Tuning;
-pub use iterator::{Batches, Stats};
+pub use iterator::{Batches, Meter, Stats};
 pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels};
 pub use source::{Damaged, NO_LABEL, PixelShape, Source};
 pub use stage_cache::CacheAt;

@@ -9,6 +9,7 @@ mod range;
 mod repeat;
 mod shard;
 mod shuffle;
+mod split;
 mod take;
 
 use std::fmt::Debug;
@@ -20,6 +21,7 @@ pub(crate) use interleave::Interleave;
 pub(crate) use repeat::Repeat;
 pub(crate) use shard::Shard;
 pub(crate) use shuffle::{Shuffle, ShuffleBuffer, ShuffleGroups};
+pub(crate) use split::Split;
 pub(crate) use take::{Skip, Take};
 
 /// Sample indices in their order.

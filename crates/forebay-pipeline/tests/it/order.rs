@@ -26,6 +26,24 @@ fn epochs_differ_and_batches_span_their_border() {
 }
 
 #[test]
+fn what_is_held_out_is_the_same_in_every_epoch_and_in_none_of_the_rest() {
+    let held: Vec<u32> = Dataset::new(numbers(50)).held_out(8, 5).order().collect();
+    let rest = Dataset::new(numbers(50)).hold_out(8, 5).shuffle(3).repeat(2);
+    assert_eq!((held.len(), rest.n_samples()), (8, Some(84)));
+    let order: Vec<u32> = rest.order().collect();
+    assert!(held.iter().all(|sample| !order.contains(sample)));
+    let (mut first, mut second) = (order[..42].to_vec(), order[42..].to_vec());
+    assert_ne!(first, second);
+    first.sort_unstable();
+    second.sort_unstable();
+    assert_eq!(first, second);
+    assert_ne!(held, Dataset::new(numbers(50)).held_out(8, 6).order().collect::<Vec<_>>());
+    assert_eq!(Dataset::new(numbers(5)).held_out(8, 5).order().count(), 5, "no more than there are");
+    let late = copied(Dataset::new(numbers(50)).shuffle(1).hold_out(8, 5)).batch(4).iter();
+    assert!(late.is_err_and(|error| error.to_string().contains("before any other stage")));
+}
+
+#[test]
 fn an_endless_repetition_can_be_taken_from() {
     let dataset = Dataset::new(numbers(3)).repeat_forever();
     assert_eq!(dataset.n_samples(), None);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::{Activity, Dataset, Error, Threads};
@@ -54,6 +55,49 @@ fn a_stop_ends_the_wait_for_a_batch_and_loses_nothing_of_it() {
     stop.store(false, Ordering::SeqCst);
     assert_eq!(content(&batches.next_unless(&stop).unwrap().unwrap()), (0..40).collect::<Vec<_>>());
     assert!(batches.next_unless(&stop).is_none(), "the end");
+}
+
+#[test]
+fn polling_asks_for_a_batch_waits_for_none_and_counts_no_wait() {
+    let open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&open);
+    let pipeline = Dataset::new(numbers(10)).map_fn(4, move |sample, slot| {
+        while !gate.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        // A hole in every batch, so that polling alone has to make room.
+        if sample.index.is_multiple_of(5) {
+            return Err("every fifth".into());
+        }
+        slot.copy_from_slice(sample.bytes);
+        Ok(())
+    });
+    let pipeline = pipeline.threads(Threads::Fixed(2)).ignore_errors().batch(4).prefetch(0);
+    let mut batches = pipeline.iter().unwrap();
+    assert!(batches.poll_next().is_pending() && batches.poll_next().is_pending());
+    open.store(true, Ordering::SeqCst);
+    let mut seen = Vec::new();
+    loop {
+        match batches.poll_next() {
+            Poll::Pending => std::thread::yield_now(),
+            Poll::Ready(Some(batch)) => seen.push(content(&batch.unwrap())),
+            Poll::Ready(None) => break,
+        }
+    }
+    assert_eq!(seen, [vec![1, 2, 3, 4], vec![6, 7, 8, 9]]);
+    let stats = batches.stats();
+    assert_eq!((stats.wait_ns, stats.n_batches, stats.n_failed), (0, 2, 2));
+    assert!(stats.first_batch_ns.is_some());
+}
+
+#[test]
+fn a_meter_counts_what_another_thread_moves() {
+    let mut batches = copied(Dataset::new(numbers(8))).batch(4).prefetch(1).iter().unwrap();
+    let meter = batches.meter();
+    batches.by_ref().for_each(|batch| drop(batch.unwrap()));
+    assert_eq!((meter.bytes_read(), batches.bytes_read()), (32, 32));
+    drop(batches);
+    assert_eq!(meter.bytes_read(), 32, "it outlives the iterator");
 }
 
 /// Counts its clones that are alive.
