@@ -262,6 +262,7 @@ impl Mapped {
             drop_remainder: false,
             prefetch: 0,
             hold: 1,
+            at_most: u64::MAX,
             clock: Arc::new(SystemClock::default()),
         }
     }
@@ -275,6 +276,7 @@ pub struct Batched {
     pub(crate) drop_remainder: bool,
     pub(crate) prefetch: usize,
     pub(crate) hold: usize,
+    pub(crate) at_most: u64,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -291,6 +293,18 @@ impl Batched {
     pub fn prefetch(mut self, n: usize) -> Self {
         self.prefetch = n;
         self
+    }
+
+    /// Ends after `n` batches, and makes no sample that none of them holds.
+    #[must_use]
+    pub fn at_most(mut self, n: u64) -> Self {
+        self.at_most = n;
+        self
+    }
+
+    /// Slots that may be filled before the first batch is asked for.
+    pub(crate) fn first_limit(&self) -> u64 {
+        (self.prefetch as u64).min(self.at_most) * self.batch as u64
     }
 
     /// How many batches the consumer may hold at the same time; 1 by default.

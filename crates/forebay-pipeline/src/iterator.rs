@@ -92,6 +92,8 @@ pub struct Batches {
     caches: Vec<Arc<Cache>>,
     batch: usize,
     prefetch: u64,
+    /// Batches after which no more are given.
+    at_most: u64,
     drop_remainder: bool,
     errors: ErrorPolicy,
     one_hot: Option<usize>,
@@ -130,7 +132,7 @@ impl Batches {
         let clock = Arc::clone(&plan.clock);
         let started_ns = clock.now_ns();
         let shared = Arc::new(Shared {
-            dispatch: Dispatch::new(ring, order, (plan.prefetch * plan.batch) as u64, pool.active),
+            dispatch: Dispatch::new(ring, order, plan.first_limit(), pool.active),
             map: Arc::clone(&mapped.map),
             clock,
             ledgers: (0..pool.claiming + pool.decoders).map(|_| Arc::new(Ledger::new(started_ns))).collect(),
@@ -149,6 +151,7 @@ impl Batches {
             caches: raw.into_iter().chain(made).collect(),
             batch: plan.batch,
             prefetch: plan.prefetch as u64,
+            at_most: plan.at_most,
             drop_remainder: plan.drop_remainder,
             errors: mapped.errors,
             one_hot: mapped.one_hot,
@@ -237,8 +240,10 @@ impl Batches {
 
     /// Gathers samples until a batch is full, the data ends or patience does.
     fn gather(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
-        let ahead = (self.batch as u64) * (1 + self.prefetch);
-        self.shared.dispatch.raise_limit(self.gathered.start + ahead);
+        if self.stats.n_batches == self.at_most {
+            return Poll::Ready(None);
+        }
+        self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 + self.ahead());
         loop {
             if let Err(error) = self.look() {
                 return Poll::Ready(Some(Err(error)));
@@ -262,6 +267,12 @@ impl Batches {
                 Patience::Until(_) | Patience::Never => return Poll::Pending,
             }
         }
+    }
+
+    /// Samples to be made ahead of the batch that is asked for: none that nobody will ask for.
+    fn ahead(&self) -> u64 {
+        let left = self.at_most - self.stats.n_batches - 1;
+        self.batch as u64 * self.prefetch.min(left)
     }
 
     /// Takes in the slots that are finished.
@@ -293,10 +304,11 @@ impl Batches {
 
     /// Makes room for more slots where holes took it, and says which slot is to be waited for.
     fn make_room(&mut self) -> Result<u64, Error> {
+        let ahead = self.ahead();
         let dispatch = &self.shared.dispatch;
         let gathered = &mut self.gathered;
         let full = gathered.scan + (self.batch - gathered.places.len()) as u64;
-        let mut limit = dispatch.raise_limit(full + self.prefetch * self.batch as u64);
+        let mut limit = dispatch.raise_limit(full + ahead);
         let holes = gathered.scan - gathered.start > gathered.places.len() as u64;
         if limit < full && holes {
             dispatch.ring.compact(&mut gathered.places, gathered.scan);

@@ -44,6 +44,16 @@ fn what_is_held_out_is_the_same_in_every_epoch_and_in_none_of_the_rest() {
 }
 
 #[test]
+fn no_sample_is_made_for_a_batch_that_nobody_gets() {
+    for (prefetch, n) in [(0, 3), (1, 3), (5, 3), (5, 0)] {
+        let pipeline = copied(Dataset::new(numbers(40)).repeat_forever()).threads(Threads::Fixed(2));
+        let mut batches = pipeline.batch(4).prefetch(prefetch).at_most(n).iter().unwrap();
+        assert_eq!(batches.by_ref().map(|batch| batch.unwrap().len()).sum::<usize>(), 4 * n as usize);
+        assert_eq!(batches.bytes_read(), 16 * n, "{n} batches of four samples of four bytes, prefetch {prefetch}");
+    }
+}
+
+#[test]
 fn an_endless_repetition_can_be_taken_from() {
     let dataset = Dataset::new(numbers(3)).repeat_forever();
     assert_eq!(dataset.n_samples(), None);
