@@ -15,6 +15,7 @@ mod file_system;
 pub mod ingest;
 pub mod probe;
 pub mod study;
+mod supply;
 pub mod train;
 mod usage;
 

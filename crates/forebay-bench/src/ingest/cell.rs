@@ -1,14 +1,14 @@
 //! Repeats summed up: medians beside the raw values.
 
-use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::Stats;
-use forebay_record::{CacheState, Failure, IngestCell, IngestRepeat, TierKind, TriedThreads};
+use forebay_record::{CacheState, IngestCell, IngestRepeat, TierKind};
 use forebay_storage::Profile;
 use forebay_units::Summary;
 
 use super::plan::Plan;
 use super::run::Error;
 use super::trial::{Level, Trial};
+use crate::supply;
 
 /// The cell of a level; `None` when no repeat of it was finished.
 pub(super) fn cell(
@@ -30,12 +30,12 @@ pub(super) fn cell(
     Ok(Some(IngestCell {
         threads: level.threads as u64,
         threads_auto: level.auto,
-        tried: tried_of(level),
+        tried: supply::tried(level.tuning.as_ref()),
         readers: plan.readers as u64,
         batch: plan.batch as u64,
         prefetch: plan.prefetch as u64,
         read_only: plan.read_only,
-        output: trial.output().map(describe_output),
+        output: trial.output().map(supply::describe_output),
         storage: trial.storage_description.clone(),
         tier: tier.map(|(profile, _)| profile.name.clone()),
         tier_kind: tier.map(|(_, kind)| kind),
@@ -46,7 +46,7 @@ pub(super) fn cell(
         spread: if samples.len() > 1 { rate.relative_spread() } else { None },
         cpu_s_per_1000: cpu_s_per_1000(&samples),
         failed_samples: samples.iter().map(|repeat| repeat.failed).max().unwrap_or(0),
-        failures: failures_of(&stats),
+        failures: supply::failures(&stats),
         worker_time: typical.worker_time.clone(),
         wait_s: typical.wait_s,
         wall_s: typical.wall_s,
@@ -79,19 +79,6 @@ fn describe_ceiling(profile: &Profile, kind: TierKind) -> String {
     }
 }
 
-fn describe_output(spec: ImageSpec) -> String {
-    let dtype = match spec.dtype {
-        Dtype::U8 => "u8",
-        Dtype::F32 => "f32",
-    };
-    let layout = match spec.layout {
-        Layout::Nhwc => "nhwc",
-        Layout::Nchw => "nchw",
-    };
-    let scaled = if spec.scaled_dct { ", scaled decoding" } else { "" };
-    format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
-}
-
 fn all_failed(stats: &Stats) -> Error {
     let first = stats.failures.first();
     Error::AllFailed {
@@ -121,13 +108,4 @@ fn nearest(samples: &[IngestRepeat], rate: f64) -> &IngestRepeat {
 fn cache_of(samples: &[IngestRepeat]) -> CacheState {
     let first = samples[0].cache;
     if samples.iter().all(|repeat| repeat.cache == first) { first } else { CacheState::Mixed }
-}
-
-fn tried_of(level: &Level) -> Vec<TriedThreads> {
-    let tried = level.tuning.iter().flat_map(|tuning| &tuning.tried);
-    tried.map(|(threads, rate)| TriedThreads { threads: *threads as u64, images_per_s: *rate }).collect()
-}
-
-fn failures_of(stats: &Stats) -> Vec<Failure> {
-    stats.failures.iter().map(|failed| Failure { name: failed.name.clone(), reason: failed.reason() }).collect()
 }

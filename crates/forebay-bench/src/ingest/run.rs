@@ -11,6 +11,7 @@ use forebay_storage::Local;
 use super::cell::cell;
 use super::plan::{Cache, Plan, ThreadCount};
 use super::trial::{Level, Trial};
+use crate::supply;
 
 /// A run that could not be.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +87,7 @@ pub struct Preview {
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let source = Source::discover(Arc::new(Local::default()), &plan.data)?;
     Ok(Preview {
-        dataset: note_of(plan, &source),
+        dataset: supply::note_of(&plan.data, &source),
         images_a_repeat: plan.images_a_repeat(source.n_samples() as u64),
         n_repeats: ((plan.warmups + plan.repeats) * plan.threads.len()) as u64,
     })
@@ -105,8 +106,8 @@ pub fn run(
 ) -> Result<Record<IngestCell>, Error> {
     let source = Source::discover(Arc::new(Local::default()), &plan.data)?;
     let mut record = Record::new(command_line, environment);
-    record.dataset = note_of(plan, &source);
-    record.notes.extend(damage_notes(&source));
+    record.dataset = supply::note_of(&plan.data, &source);
+    record.notes.extend(supply::damage_notes(&source));
     let trial = Trial::new(plan, source, &mut record.notes)?;
     let n_rounds = plan.warmups + plan.repeats;
     let images = trial.images_a_repeat().saturating_mul((n_rounds * plan.threads.len()) as u64);
@@ -152,22 +153,6 @@ fn describe(plan: &Plan, level: &Level, round: usize) -> String {
         None => format!("{threads}, warm-up"),
         Some(n) => format!("{threads}, repeat {} of {}", n + 1, plan.repeats),
     }
-}
-
-fn note_of(plan: &Plan, source: &Source) -> DatasetNote {
-    DatasetNote {
-        path: plan.data.display().to_string(),
-        packing: source.packing().to_owned(),
-        n_samples: source.n_samples() as u64,
-        n_files: source.files().len() as u64,
-    }
-}
-
-fn damage_notes(source: &Source) -> impl Iterator<Item = String> {
-    source.damaged().iter().map(|damaged| {
-        let (path, n) = (damaged.path.display(), damaged.n_samples_before);
-        format!("{path} is damaged after {n} samples, which were used: {}", damaged.error)
-    })
 }
 
 fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {

@@ -1,28 +1,21 @@
 //! A plan made ready to be measured: its pipeline, one repeat of it, its floor.
 
-use std::fs::File;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use forebay_format::image::ImageSpec;
-use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, ReadOnly, Source, Stats, TakePixels, Threads, Tuning};
+use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::IngestRepeat;
-use forebay_storage::{Local, Mode, Null, Shaped, Storage, choose_mode};
+use forebay_storage::Null;
 
 use super::cache;
-use super::plan::{Cache, Io, Plan, ThreadCount};
+use super::plan::{Cache, Plan, ThreadCount};
 use super::run::{Error, Event};
+use crate::supply::{self, cores};
 use crate::usage::cpu_seconds;
 
 /// Samples of the floor measurement: enough for a stable rate, a few milliseconds of time.
 const FLOOR_SAMPLES: usize = 50_000;
-/// Files read per mode when the mode is chosen by measurement.
-const CHOICE_FILES: usize = 256;
-const CHOICE_THREADS: usize = 8;
-/// The tuner settles within a second or two where a batch takes less; slow storage does not wait for it for ever.
-const TUNING_LIMIT: Duration = Duration::from_secs(30);
 const TUNING_EPOCHS: u64 = 100;
 
 /// How long a pipeline runs.
@@ -53,15 +46,7 @@ pub(super) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, source: Source, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let mode = match plan.io {
-            Io::Fixed(mode) => mode,
-            Io::Auto => chosen_mode(&source, notes)?,
-        };
-        let local = Local::new(mode);
-        let storage: Arc<dyn Storage> = match &plan.tier {
-            Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
-            None => Arc::new(local),
-        };
+        let storage = supply::storage(plan.io, plan.tier.as_ref(), &source, notes)?;
         match source.pixels() {
             None if plan.map_shards => return Err(Error::NotMappable { path: plan.data.clone() }),
             Some(_) if plan.image.scaled_dct => return Err(Error::NotEncoded { path: plan.data.clone() }),
@@ -80,12 +65,7 @@ impl<'a> Trial<'a> {
         let plan = self.plan;
         let n_samples = self.source.n_samples() as u64;
         let wanted = self.images_a_repeat();
-        let dataset = Dataset::new(self.source.clone());
-        // A compressed shard can only be read as a whole; tf.data's usual order serves there.
-        let dataset = match dataset.packing_is_seekable() {
-            true => dataset.shuffle(plan.seed),
-            false => dataset.shuffle_groups(plan.seed).interleave(4, 16).shuffle_buffer(1024, plan.seed),
-        };
+        let dataset = supply::shuffled(Dataset::new(self.source.clone()), plan.seed);
         let dataset = match length {
             Length::Repeat => dataset.repeat(wanted.div_ceil(n_samples.max(1)).max(1)).take(wanted),
             Length::Tuning => dataset.repeat(TUNING_EPOCHS),
@@ -101,10 +81,9 @@ impl<'a> Trial<'a> {
     }
 
     fn mapped(&self, dataset: Dataset) -> Mapped {
-        match (self.output(), self.source.pixels()) {
-            (None, _) => dataset.map(ReadOnly),
-            (Some(spec), None) => dataset.map(DecodeImage(spec)),
-            (Some(spec), Some(shape)) => dataset.map(TakePixels { shape, spec }),
+        match self.output() {
+            None => dataset.map(ReadOnly),
+            Some(spec) => supply::decoded(dataset, &self.source, spec),
         }
     }
 
@@ -171,17 +150,7 @@ impl<'a> Trial<'a> {
         cache::prepare(self.plan.cache, &self.source)?;
         // Once round, data that was cold is cold no more, so a cold tuner has one pass to settle in.
         let length = if self.plan.cache == Cache::Cold { Length::Repeat } else { Length::Tuning };
-        let start = Instant::now();
-        let mut batches = self.pipeline(Threads::Auto, length).iter()?;
-        while let Some(batch) = batches.next_unless(cancel) {
-            batch?;
-            let settled = batches.tuning().is_some_and(|tuning| tuning.settled);
-            if settled || cancel.load(Ordering::Relaxed) || start.elapsed() > TUNING_LIMIT {
-                break;
-            }
-        }
-        let tuning = batches.tuning().cloned();
-        let threads = tuning.as_ref().map_or_else(cores, Tuning::best);
+        let (threads, tuning) = supply::tune(&self.pipeline(Threads::Auto, length), cancel)?;
         Ok(Level { threads, auto: true, tuning })
     }
 
@@ -203,28 +172,4 @@ impl<'a> Trial<'a> {
         }
         Ok(n as f64 / start.elapsed().as_secs_f64())
     }
-}
-
-/// Whether a path is a regular file that may be read; a pipe is not opened to find out.
-fn is_readable(path: &Path) -> bool {
-    path.is_file() && File::open(path).is_ok()
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn chosen_mode(source: &Source, notes: &mut Vec<String>) -> Result<Mode, Error> {
-    let files = source.files();
-    let step = files.len().div_ceil(CHOICE_FILES).max(1);
-    let sample: Vec<_> = files.iter().step_by(step).filter(|path| is_readable(path)).cloned().collect();
-    let choice = choose_mode(&sample, CHOICE_THREADS)?;
-    let tried: Vec<String> = choice.mb_per_s.iter().map(|(m, rate)| format!("{} {rate:.0}", m.name())).collect();
-    notes.push(format!(
-        "read mode chosen by measurement on {} files, cold, {CHOICE_THREADS} threads: {} (MB/s: {})",
-        sample.len(),
-        choice.mode.name(),
-        tried.join(", ")
-    ));
-    Ok(choice.mode)
 }

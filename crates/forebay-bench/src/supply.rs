@@ -1,0 +1,141 @@
+//! What experiments on a pipeline have in common: how the data is read, in which order, into what, by how many threads.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
+use forebay_record::{DatasetNote, Failure, TriedThreads};
+use forebay_storage::{Local, Mode, Profile, Shaped, Storage, choose_mode};
+
+use crate::ingest::Io;
+
+/// Files read per mode when the mode is chosen by measurement.
+const CHOICE_FILES: usize = 256;
+const CHOICE_THREADS: usize = 8;
+/// The tuner settles within a second or two where a batch takes less; slow storage does not wait for it for ever.
+const TUNING_LIMIT: Duration = Duration::from_secs(30);
+
+/// The storage that data is read through; what was chosen by measurement is noted.
+pub(crate) fn storage(
+    io: Io,
+    tier: Option<&Profile>,
+    source: &Source,
+    notes: &mut Vec<String>,
+) -> forebay_storage::Result<Arc<dyn Storage>> {
+    let mode = match io {
+        Io::Fixed(mode) => mode,
+        Io::Auto => chosen_mode(source, notes)?,
+    };
+    let local = Local::new(mode);
+    Ok(match tier {
+        Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
+        None => Arc::new(local),
+    })
+}
+
+/// The samples in random order.
+pub(crate) fn shuffled(dataset: Dataset, seed: u64) -> Dataset {
+    // A compressed shard can only be read as a whole; tf.data's usual order serves there.
+    match dataset.packing_is_seekable() {
+        true => dataset.shuffle(seed),
+        false => dataset.shuffle_groups(seed).interleave(4, 16).shuffle_buffer(1024, seed),
+    }
+}
+
+/// The samples decoded, or taken as pixels where they are.
+pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec) -> Mapped {
+    match source.pixels() {
+        None => dataset.map(DecodeImage(spec)),
+        Some(shape) => dataset.map(TakePixels { shape, spec }),
+    }
+}
+
+/// Lets the tuner of a pipeline settle, and says how many threads it found best.
+pub(crate) fn tune(
+    pipeline: &Batched,
+    cancel: &AtomicBool,
+) -> Result<(usize, Option<Tuning>), forebay_pipeline::Error> {
+    let start = Instant::now();
+    let mut batches = pipeline.iter()?;
+    while let Some(batch) = batches.next_unless(cancel) {
+        batch?;
+        let settled = batches.tuning().is_some_and(|tuning| tuning.settled);
+        if settled || cancel.load(Ordering::Relaxed) || start.elapsed() > TUNING_LIMIT {
+            break;
+        }
+    }
+    let tuning = batches.tuning().cloned();
+    Ok((tuning.as_ref().map_or_else(cores, Tuning::best), tuning))
+}
+
+/// What the tuner tried, in its order.
+pub(crate) fn tried(tuning: Option<&Tuning>) -> Vec<TriedThreads> {
+    let tried = tuning.into_iter().flat_map(|tuning| &tuning.tried);
+    tried.map(|(threads, rate)| TriedThreads { threads: *threads as u64, images_per_s: *rate }).collect()
+}
+
+/// What lies at a path.
+pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
+    DatasetNote {
+        path: path.display().to_string(),
+        packing: source.packing().to_owned(),
+        n_samples: source.n_samples() as u64,
+        n_files: source.files().len() as u64,
+    }
+}
+
+/// Shards of which only a part can be used.
+pub(crate) fn damage_notes(source: &Source) -> impl Iterator<Item = String> {
+    source.damaged().iter().map(|damaged| {
+        let (path, n) = (damaged.path.display(), damaged.n_samples_before);
+        format!("{path} is damaged after {n} samples, which were used: {}", damaged.error)
+    })
+}
+
+/// Samples that failed, with their reasons.
+pub(crate) fn failures(stats: &Stats) -> Vec<Failure> {
+    stats.failures.iter().map(|failed| Failure { name: failed.name.clone(), reason: failed.reason() }).collect()
+}
+
+/// What an image becomes, in words.
+pub(crate) fn describe_output(spec: ImageSpec) -> String {
+    let dtype = match spec.dtype {
+        Dtype::U8 => "u8",
+        Dtype::F32 => "f32",
+    };
+    let layout = match spec.layout {
+        Layout::Nhwc => "nhwc",
+        Layout::Nchw => "nchw",
+    };
+    let scaled = if spec.scaled_dct { ", scaled decoding" } else { "" };
+    format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
+}
+
+/// Cores of this machine.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Whether a path is a regular file that may be read; a pipe is not opened to find out.
+fn is_readable(path: &Path) -> bool {
+    path.is_file() && File::open(path).is_ok()
+}
+
+fn chosen_mode(source: &Source, notes: &mut Vec<String>) -> forebay_storage::Result<Mode> {
+    let files = source.files();
+    let step = files.len().div_ceil(CHOICE_FILES).max(1);
+    let sample: Vec<_> = files.iter().step_by(step).filter(|path| is_readable(path)).cloned().collect();
+    let choice = choose_mode(&sample, CHOICE_THREADS)?;
+    let tried: Vec<String> = choice.mb_per_s.iter().map(|(m, rate)| format!("{} {rate:.0}", m.name())).collect();
+    notes.push(format!(
+        "read mode chosen by measurement on {} files, cold, {CHOICE_THREADS} threads: {} (MB/s: {})",
+        sample.len(),
+        choice.mode.name(),
+        tried.join(", ")
+    ));
+    Ok(choice.mode)
+}
