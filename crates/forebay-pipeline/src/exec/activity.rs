@@ -88,10 +88,19 @@ impl Times {
         self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
     }
 
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
+    /// What was added since an earlier picture.
+    pub fn since(&self, earlier: &Self) -> Self {
         let mut left = *self;
         left.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a = a.saturating_sub(b));
         left
+    }
+}
+
+impl FromIterator<(Activity, u64)> for Times {
+    fn from_iter<I: IntoIterator<Item = (Activity, u64)>>(entries: I) -> Self {
+        let mut times = Self::default();
+        entries.into_iter().for_each(|(activity, ns)| times.0[activity as usize] += ns);
+        times
     }
 }
 

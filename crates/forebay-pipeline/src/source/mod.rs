@@ -267,6 +267,13 @@ impl Source {
         &self.classes
     }
 
+    /// How many classes there are, where that is known without reading samples: the labels of records and archives are not.
+    pub fn n_classes(&self) -> Option<usize> {
+        let largest = self.index.places.iter().map(|place| place.label).max();
+        let by_label = largest.and_then(|label| usize::try_from(label).ok()).map(|label| label + 1);
+        if self.classes.is_empty() { by_label } else { Some(self.classes.len()) }
+    }
+
     /// Shards that were cut off or damaged; the samples before the damage are part of the source.
     pub fn damaged(&self) -> &[Damaged] {
         &self.damaged

@@ -1,0 +1,109 @@
+//! The wall clock cut into parts: every moment belongs to exactly one, so that the parts sum to the whole.
+
+use std::sync::Arc;
+
+use forebay_units::Clock;
+
+/// What a moment was spent on, as the accelerator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It was idle and there was no batch.
+    Wait,
+    /// It was idle and its batch was on the way.
+    Copy,
+    /// It computed.
+    Compute,
+    /// It was asked what it has learnt.
+    Validate,
+    /// Bookkeeping.
+    Other,
+}
+
+const N: usize = 5;
+
+/// Nanoseconds by part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Parts([u64; N]);
+
+impl Parts {
+    pub(super) fn ns(&self, part: Part) -> u64 {
+        self.0[part as usize]
+    }
+
+    pub(super) fn seconds(&self, part: Part) -> f64 {
+        self.ns(part) as f64 / 1e9
+    }
+
+    pub(super) fn total_ns(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// A stopwatch that never stands still between two laps.
+pub(super) struct Laps {
+    clock: Arc<dyn Clock>,
+    started_ns: u64,
+    last_ns: u64,
+    step: Parts,
+    total: Parts,
+}
+
+impl Laps {
+    pub(super) fn start(clock: Arc<dyn Clock>) -> Self {
+        let now = clock.now_ns();
+        Self { clock, started_ns: now, last_ns: now, step: Parts::default(), total: Parts::default() }
+    }
+
+    /// What went by since the last lap was spent on `part`: how much that is, in nanoseconds.
+    pub(super) fn lap(&mut self, part: Part) -> u64 {
+        let now = self.clock.now_ns();
+        let gone = now - self.last_ns;
+        self.last_ns = now;
+        self.step.0[part as usize] += gone;
+        self.total.0[part as usize] += gone;
+        gone
+    }
+
+    /// The parts since the last step ended.
+    pub(super) fn end_step(&mut self) -> Parts {
+        std::mem::take(&mut self.step)
+    }
+
+    /// The parts of everything so far.
+    pub(super) fn total(&self) -> Parts {
+        debug_assert_eq!(self.total.total_ns(), self.wall_ns(), "the parts sum to the whole");
+        self.total
+    }
+
+    /// From the start to the last lap.
+    pub(super) fn wall_ns(&self) -> u64 {
+        self.last_ns - self.started_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_units::ManualClock;
+    use std::time::Duration;
+
+    #[test]
+    fn the_parts_of_steps_sum_to_the_wall_clock() {
+        let clock = Arc::new(ManualClock::default());
+        clock.advance(Duration::from_nanos(99));
+        let mut laps = Laps::start(clock.clone());
+        let mut steps = Vec::new();
+        for step in 1..4 {
+            for (part, ns) in [(Part::Wait, 5), (Part::Copy, 1), (Part::Compute, 70), (Part::Other, 2)] {
+                clock.advance(Duration::from_nanos(ns * step));
+                assert_eq!(laps.lap(part), ns * step);
+            }
+            steps.push(laps.end_step());
+        }
+        assert_eq!(steps[2].ns(Part::Compute), 210);
+        assert_eq!(laps.wall_ns(), 78 * 6);
+        assert_eq!(laps.total().total_ns(), laps.wall_ns());
+        assert_eq!(steps.iter().map(Parts::total_ns).sum::<u64>(), laps.wall_ns());
+        assert_eq!(laps.total().ns(Part::Validate), 0);
+    }
+}
