@@ -77,6 +77,30 @@ impl Drop for Batch {
     }
 }
 
+/// The memory that all batches of an iterator lie in. It stays where it is as long as this lives, even after the iterator.
+#[derive(Clone)]
+pub struct BatchMemory {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl BatchMemory {
+    /// Where it begins.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.shared.dispatch.ring.memory().0
+    }
+
+    /// How many bytes it has.
+    pub fn n_bytes(&self) -> usize {
+        self.shared.dispatch.ring.memory().1
+    }
+}
+
+impl std::fmt::Debug for BatchMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BatchMemory").field("n_bytes", &self.n_bytes()).finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch").field("samples", &self.samples).finish_non_exhaustive()

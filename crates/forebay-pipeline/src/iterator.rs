@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use forebay_units::Bytes;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchMemory};
 use crate::dataset::{Batched, ErrorPolicy};
 use crate::error::{Error, FailedSample};
 use crate::exec::activity::{Ledger, Times};
@@ -177,6 +177,11 @@ impl Batches {
         }
         let position = self.first_position + self.given;
         Ok(State { version: State::VERSION, fingerprint: self.fingerprint, position })
+    }
+
+    /// The memory that all batches lie in, for whoever wants to lock its pages for a device.
+    pub fn memory(&self) -> BatchMemory {
+        BatchMemory { shared: Arc::clone(&self.shared) }
     }
 
     /// What the tuner has found so far, if it was asked.

@@ -45,7 +45,7 @@ mod stage;
 mod stage_cache;
 mod state;
 
-pub use batch::Batch;
+pub use batch::{Batch, BatchMemory};
 pub use dataset::{Batched, Dataset, Mapped, Threads};
 pub use error::{Error, FailedSample, SampleError};
 pub use exec::activity::{Activity, Stopwatch, Times};

@@ -61,6 +61,11 @@ impl Ring {
         })
     }
 
+    /// All of the memory, headroom included.
+    pub(crate) fn memory(&self) -> (*const u8, usize) {
+        (self.memory.as_ptr(), self.memory.len())
+    }
+
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity as u64
     }

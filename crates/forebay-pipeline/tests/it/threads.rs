@@ -100,6 +100,23 @@ fn a_meter_counts_what_another_thread_moves() {
     assert_eq!(meter.bytes_read(), 32, "it outlives the iterator");
 }
 
+#[test]
+fn the_memory_of_an_iterator_holds_its_batches_and_outlives_it() {
+    let mut batches = copied(Dataset::new(numbers(8))).threads(Threads::Fixed(1)).batch(4).prefetch(1).iter().unwrap();
+    let memory = batches.memory();
+    let all = memory.as_ptr() as usize..memory.as_ptr() as usize + memory.n_bytes();
+    let batch = batches.next().unwrap().unwrap();
+    let data = batch.data().as_ptr_range();
+    assert!(all.start <= data.start as usize && data.end as usize <= all.end, "{all:?} holds {data:?}");
+    drop(batches);
+    assert_eq!(content(&batch), [0, 1, 2, 3]);
+    drop(batch);
+    assert_eq!(memory.as_ptr() as usize, all.start);
+    // SAFETY: the handle keeps the memory mapped, and the threads that wrote to it have ended.
+    let bytes = unsafe { std::slice::from_raw_parts(memory.as_ptr(), memory.n_bytes()) };
+    assert!(bytes.contains(&3), "it can still be read");
+}
+
 /// Counts its clones that are alive.
 struct Living(Arc<AtomicUsize>);
 
