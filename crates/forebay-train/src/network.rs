@@ -4,11 +4,13 @@
 //! a batch, [`start`](Network::start) begins a step on the oldest batch that was sent, [`finish`](Network::finish) waits for its loss.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::body::Body;
 use crate::engine::{Engine, Judgement, Normalize};
 use crate::error::{Error, Result};
 use crate::labels::Labels;
+use crate::lent::{HostMemory, Lent, PageLock};
 use crate::model::Model;
 use crate::optimizer::Optimizer;
 use crate::shape::Shape;
@@ -33,6 +35,16 @@ impl Settings {
     pub fn new(batch: usize, seed: u64) -> Self {
         Self { batch, seed, optimizer: Optimizer::Adam(crate::Adam::default()), normalize: None, places: 1 }
     }
+}
+
+/// Where the pixels of a batch are.
+enum Pixels<'a> {
+    /// In the place itself.
+    Filled,
+    /// With the caller, who wants them back at once.
+    Copied(&'a [f32]),
+    /// With us, until they have left.
+    Lent(Box<dyn Lent>),
 }
 
 /// A model with its parameters, on an engine.
@@ -107,7 +119,7 @@ impl<E: Engine> Network<E> {
     /// No place is free, the batch has the wrong size or labels, or the device fails.
     pub fn stage(&mut self, images: &[f32], labels: Labels<'_>) -> Result<()> {
         Error::check_length("the images of a step", self.batch * self.image.len(), images.len())?;
-        self.send(Some(images), labels)
+        self.send(Pixels::Copied(images), labels)
     }
 
     /// The pixels of the next batch, to be filled in place and sent by [`stage_filled`](Self::stage_filled). They lie where the device can
@@ -126,15 +138,54 @@ impl<E: Engine> Network<E> {
     /// As [`stage`](Self::stage).
     pub fn stage_filled(&mut self, labels: Labels<'_>) -> Result<()> {
         self.pixels()?;
-        self.send(None, labels)
+        self.send(Pixels::Filled, labels)
     }
 
-    fn send(&mut self, images: Option<&[f32]>, labels: Labels<'_>) -> Result<()> {
+    /// As [`stage`](Self::stage), of pixels that are kept until they have left the host's memory: no copy is made where the device can
+    /// fetch them by itself, see [`lock_pages`](Self::lock_pages). They are dropped by the first of `is_done`, `stage…`, `start`, `finish`
+    /// and `wait_arrived` that finds them gone.
+    ///
+    /// # Errors
+    /// As [`stage`](Self::stage); the pixels are dropped then too.
+    pub fn stage_lent(&mut self, images: Box<dyn Lent>, labels: Labels<'_>) -> Result<()> {
+        Error::check_length("the images of a step", self.batch * self.image.len(), images.floats().len())?;
+        self.send(Pixels::Lent(images), labels)
+    }
+
+    /// Locks pages of the host's memory, so that what is lent from them is fetched by the device itself. Does nothing where that
+    /// needs no lock.
+    ///
+    /// # Errors
+    /// The system does not lock so much, or it is locked already. Batches can be lent all the same.
+    pub fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock> {
+        self.engine.lock_pages(memory)
+    }
+
+    fn send(&mut self, images: Pixels<'_>, labels: Labels<'_>) -> Result<()> {
         let targets = labels.targets(self.batch, self.n_classes)?;
+        self.reclaim()?;
         let mut input = self.free.pop().ok_or(Error::Order("no place is free for another batch"))?;
-        let sent = self.engine.stage(&mut input, images, &targets, &self.normalize);
+        let sent = match images {
+            Pixels::Filled => self.engine.stage(&mut input, None, &targets, &self.normalize),
+            Pixels::Copied(images) => self.engine.stage(&mut input, Some(images), &targets, &self.normalize),
+            Pixels::Lent(images) => self.engine.stage_lent(&mut input, images, &targets, &self.normalize),
+        };
         self.staged.push_back(input);
         sent
+    }
+
+    /// Lets go of what was lent and has left the host.
+    fn reclaim(&mut self) -> Result<()> {
+        self.free.iter_mut().chain(&mut self.staged).try_for_each(|input| self.engine.reclaim(input))
+    }
+
+    /// Waits until all staged batches are on the device.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn wait_arrived(&mut self) -> Result<()> {
+        self.engine.wait_arrived()?;
+        self.reclaim()
     }
 
     /// How many batches can still be staged.
@@ -150,6 +201,7 @@ impl<E: Engine> Network<E> {
         if self.is_running {
             return Err(Error::Order("a step was started before the last one was finished"));
         }
+        self.reclaim()?;
         let mut input = self.staged.pop_front().ok_or(Error::Order("a step was started and no batch is staged"))?;
         self.n_steps += 1;
         let x = self.engine.images(&input)?;
@@ -174,7 +226,21 @@ impl<E: Engine> Network<E> {
         if !std::mem::take(&mut self.is_running) {
             return Err(Error::Order("a step was finished that was not started"));
         }
-        Ok(self.engine.judgement(&self.loss)?.loss)
+        let judgement = self.engine.judgement(&self.loss)?;
+        self.reclaim()?;
+        Ok(judgement.loss)
+    }
+
+    /// Whether the step that was started is done, so that [`finish`](Self::finish) would not wait.
+    ///
+    /// # Errors
+    /// None was started, or the device fails.
+    pub fn is_done(&mut self) -> Result<bool> {
+        if !self.is_running {
+            return Err(Error::Order("a step was asked after that was not started"));
+        }
+        self.reclaim()?;
+        self.engine.is_idle()
     }
 
     /// Loss and hits on samples that nothing is learnt from: at most a batch of them.

@@ -12,8 +12,10 @@ pub use cpu::Cpu;
 pub use cuda::{Cuda, Precision};
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::error::Result;
+use crate::lent::{HostMemory, Lent, PageLock};
 use crate::optimizer::Rule;
 use crate::shape::Shape;
 
@@ -227,6 +229,22 @@ pub trait Engine: Send + Sized + 'static {
         targets: &[f32],
         normalize: &Normalize,
     ) -> Result<()>;
+    /// As `stage`, of pixels that are kept until they have left the host where that saves a copy, and let go at once where not.
+    fn stage_lent(
+        &self,
+        input: &mut Self::Input,
+        images: Box<dyn Lent>,
+        targets: &[f32],
+        normalize: &Normalize,
+    ) -> Result<()>;
+    /// Lets go of what was lent for this place, if it has left the host. Does not wait.
+    fn reclaim(&self, input: &mut Self::Input) -> Result<()>;
+    /// Waits until all staged batches are on the device.
+    fn wait_arrived(&self) -> Result<()>;
+    /// Whether all operations called so far are done; batches may still be on their way. Does not wait.
+    fn is_idle(&self) -> Result<bool>;
+    /// Locks pages, so that what is lent from them need not be copied on the host.
+    fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock>;
     /// The staged images; operations that follow wait for them.
     fn images<'a>(&self, input: &'a Self::Input) -> Result<&'a Self::Tensor>;
     /// Tells that all operations on the staged batch have been called, so that the place may be filled anew.

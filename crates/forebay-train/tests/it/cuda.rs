@@ -3,7 +3,7 @@
 use forebay_train::{Block, Cpu, Cuda, Dropout, Error, Labels, Model, Network, Node, Precision, Settings, Shape};
 
 use crate::golden::{assert_close, pixels};
-use crate::{layers, learning, networks};
+use crate::{layers, learning, lent, networks};
 
 /// A device, or a word that the test did not run.
 fn open(precision: Precision) -> Option<Cuda> {
@@ -113,6 +113,13 @@ fn staging_ahead_changes_no_loss_on_cuda() {
         got.push(ahead.finish().unwrap());
     }
     assert_close("losses", &got, &want, 1e-4);
+}
+
+#[test]
+fn lent_batches_give_the_losses_of_copied_ones_on_cuda_and_come_back() {
+    if open(Precision::F32).is_some() {
+        lent::check(again(Precision::F32), 1e-4);
+    }
 }
 
 /// The nearest value that bf16 holds.

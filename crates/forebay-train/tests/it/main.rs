@@ -9,6 +9,7 @@ mod finite;
 mod golden;
 mod layers;
 mod learning;
+mod lent;
 mod networks;
 mod shapes;
 mod state;

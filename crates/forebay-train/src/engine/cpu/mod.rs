@@ -16,6 +16,7 @@ mod store;
 mod threads;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use conv::Conv;
 use gemm::{Finish, Size, View};
@@ -31,6 +32,7 @@ use super::{
     ConvShape, Engine, Judgement, LinearShape, NormShape, NormSlots, Normalize, Part, PoolShape, Slot, SlotId,
 };
 use crate::error::{Error, Result};
+use crate::lent::{HostMemory, Lent, PageLock};
 use crate::optimizer::Rule;
 use crate::shape::Shape;
 
@@ -135,6 +137,32 @@ impl Engine for Cpu {
         elementwise::normalize(&self.threads, images, &mut input.images[..images.len()], normalize);
         input.targets[..targets.len()].copy_from_slice(targets);
         Ok(())
+    }
+
+    fn stage_lent(
+        &self,
+        input: &mut Input,
+        images: Box<dyn Lent>,
+        targets: &[f32],
+        normalize: &Normalize,
+    ) -> Result<()> {
+        self.stage(input, Some(images.floats()), targets, normalize)
+    }
+
+    fn reclaim(&self, _: &mut Input) -> Result<()> {
+        Ok(())
+    }
+
+    fn wait_arrived(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn lock_pages(&self, _: Arc<dyn HostMemory>) -> Result<PageLock> {
+        Ok(PageLock::unneeded())
     }
 
     fn images<'a>(&self, input: &'a Input) -> Result<&'a Memory> {

@@ -9,10 +9,12 @@ use cudarc::cublas::sys as blas;
 use cudarc::cudnn::sys as dnn;
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, LaunchConfig, PushKernelArg, result,
+    sys as driver,
 };
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
 use super::Precision;
+use super::lock::Locks;
 use crate::error::{Error, Result};
 
 const KERNELS: &str = include_str!("kernels.cu");
@@ -89,6 +91,8 @@ pub(super) struct Device {
     pub(super) dnn: dnn::cudnnHandle_t,
     pub(super) blas: blas::cublasHandle_t,
     pub(super) precision: Precision,
+    /// Memory of the host that the device can fetch from.
+    pub(super) locks: Locks,
     functions: HashMap<&'static str, CudaFunction>,
     /// Scratch of operations, which follow each other on one stream and so can share it.
     scratch: RefCell<Option<Tensor>>,
@@ -139,12 +143,34 @@ impl Device {
         let workspace = allocate(&stream, BLAS_WORKSPACE)?;
         check!(blas::cublasSetWorkspace_v2(blas, workspace.at() as *mut c_void, BLAS_WORKSPACE))?;
         let scratch = RefCell::new(None);
-        Ok(Self { context, stream, copies, dnn, blas, precision, functions, scratch, _blas_workspace: workspace })
+        let locks = Locks::default();
+        Ok(Self {
+            context,
+            stream,
+            copies,
+            dnn,
+            blas,
+            precision,
+            locks,
+            functions,
+            scratch,
+            _blas_workspace: workspace,
+        })
     }
 
     /// Makes the device current on this thread, as calls of cuDNN and cuBLAS need it.
     pub(super) fn enter(&self) -> Result<()> {
         Ok(self.context.bind_to_thread()?)
+    }
+
+    /// Whether the main stream has nothing left to do.
+    pub(super) fn is_idle(&self) -> Result<bool> {
+        self.enter()?;
+        // SAFETY: the stream is alive.
+        match unsafe { driver::cuStreamQuery(self.stream.cu_stream()) } {
+            driver::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => Ok(status.result().map(|()| true)?),
+        }
     }
 
     /// Bytes of a value of an activation.

@@ -3,12 +3,15 @@
 //! Pixels go through page-locked memory, which the device can fetch by itself, on a stream of their own. So a batch travels while the one
 //! before it is computed; two events keep the streams from overtaking each other.
 
-use cudarc::driver::{CudaEvent, PinnedHostSlice, result};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, result};
 use rayon::prelude::*;
 
 use super::device::{Address, Argument, BLOCK, Device, Tensor};
 use crate::engine::Normalize;
 use crate::error::Result;
+use crate::lent::Lent;
 use crate::shape::Shape;
 
 /// Floats that one thread copies at a time.
@@ -24,6 +27,9 @@ pub struct Input {
     constants: Tensor,
     /// What `constants` holds.
     normalize: Option<Normalize>,
+    /// What the pixels under way are fetched from, where it is not `pixels`.
+    lent: Option<Box<dyn Lent>>,
+    copies: Arc<CudaStream>,
     /// The pixels have left the host.
     left: CudaEvent,
     /// The images are ready for the main stream.
@@ -50,6 +56,8 @@ impl Input {
             targets: device.floats(batch * n_classes)?,
             constants: device.floats(2 * image.channels)?,
             normalize: None,
+            lent: None,
+            copies: Arc::clone(&device.copies),
             left: event()?,
             arrived: event()?,
             released: event()?,
@@ -74,7 +82,7 @@ impl Input {
         normalize: &Normalize,
     ) -> Result<()> {
         let n = images.map_or(self.pixels.len(), <[f32]>::len);
-        self.left.synchronize()?;
+        self.empty()?;
         if let Some(images) = images {
             let pixels = self.pixels.as_mut_slice()?;
             threads.install(|| {
@@ -82,30 +90,64 @@ impl Input {
                 pieces.for_each(|(to, from)| to.copy_from_slice(from));
             });
         }
-        self.labels.as_mut_slice()?[..targets.len()].copy_from_slice(targets);
-        self.set_constants(device, normalize)?;
-        self.send(device, n, targets.len(), normalize.scale.len())
+        self.send(device, n, targets, normalize)
+    }
+
+    /// Stages pixels where they lie, if the device can fetch them there.
+    pub(super) fn stage_lent(
+        &mut self,
+        device: &Device,
+        threads: &rayon::ThreadPool,
+        images: Box<dyn Lent>,
+        targets: &[f32],
+        normalize: &Normalize,
+    ) -> Result<()> {
+        if !device.locks.cover(images.floats()) {
+            return self.stage(device, threads, Some(images.floats()), targets, normalize);
+        }
+        self.empty()?;
+        let n = images.floats().len();
+        self.lent = Some(images);
+        self.send(device, n, targets, normalize)
+    }
+
+    /// Waits until the last batch has left the host.
+    fn empty(&mut self) -> Result<()> {
+        self.left.synchronize()?;
+        self.lent = None;
+        Ok(())
+    }
+
+    /// Lets go of what was lent, if it has left the host.
+    pub(super) fn reclaim(&mut self) -> Result<()> {
+        if self.lent.is_some() && self.left.try_is_complete()? {
+            self.lent = None;
+        }
+        Ok(())
     }
 
     /// Queues copies and normalisation on the copy stream.
-    fn send(&mut self, device: &Device, n_pixels: usize, n_targets: usize, n_channels: usize) -> Result<()> {
+    fn send(&mut self, device: &Device, n_pixels: usize, targets: &[f32], normalize: &Normalize) -> Result<()> {
+        self.labels.as_mut_slice()?[..targets.len()].copy_from_slice(targets);
+        self.set_constants(device, normalize)?;
         let copies = &device.copies;
         device.enter()?;
         copies.wait(&self.released)?;
-        // SAFETY: the page-locked memory is not written to before `left` has passed, and it lives as long as the streams' work: dropping
-        // it waits for them.
+        let pixels = match &self.lent {
+            Some(lent) => lent.floats(),
+            None => &self.pixels.as_slice()?[..n_pixels],
+        };
+        // SAFETY: what is copied from is not written to before `left` has passed, and it lives as long as the copies' work: dropping
+        // this place waits for the stream.
         unsafe {
-            result::memcpy_htod_async(self.raw.at(), &self.pixels.as_slice()?[..n_pixels], copies.cu_stream())?;
-            if n_targets > 0 {
-                result::memcpy_htod_async(
-                    self.targets.at(),
-                    &self.labels.as_slice()?[..n_targets],
-                    copies.cu_stream(),
-                )?;
+            result::memcpy_htod_async(self.raw.at(), pixels, copies.cu_stream())?;
+            if !targets.is_empty() {
+                let labels = &self.labels.as_slice()?[..targets.len()];
+                result::memcpy_htod_async(self.targets.at(), labels, copies.cu_stream())?;
             }
         }
         self.left.record(copies)?;
-        let vectors = n_pixels.div_ceil(4);
+        let (vectors, n_channels) = (n_pixels.div_ceil(4), normalize.scale.len());
         let arguments = [
             Argument::Wide(self.raw.at()),
             Argument::Wide(self.images.at()),
@@ -145,7 +187,8 @@ impl Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        // The copy must be over before the page-locked memory goes; a device that fails here has nothing under way.
-        let _ = self.left.synchronize();
+        // The whole stream, since copies may have been queued that an error kept `left` from marking, and since the kernel behind them
+        // writes to memory that goes now. A device that fails here has nothing under way.
+        let _ = self.copies.synchronize();
     }
 }

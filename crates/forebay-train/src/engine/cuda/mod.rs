@@ -8,17 +8,21 @@ mod device;
 mod input;
 mod library;
 mod linear;
+mod lock;
+mod loss;
 mod precision;
 mod rows;
 mod store;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use conv::{Choice, Conv};
 use device::Argument::{Count, Flag, Number, Wide};
 use device::{Address, Argument, Device, Tensor};
 use input::Input;
+use loss::Loss;
 pub use precision::Precision;
 use rows::{Affine, Norm};
 use store::Store;
@@ -28,6 +32,7 @@ use super::{
     keep_limit,
 };
 use crate::error::{Error, Result};
+use crate::lent::{HostMemory, Lent, PageLock};
 use crate::optimizer::Rule;
 use crate::shape::Shape;
 
@@ -62,13 +67,6 @@ impl Cuda {
 pub struct MaxPool {
     shape: PoolShape,
     winners: Tensor,
-}
-
-/// A planned loss with its result.
-pub struct Loss {
-    n_classes: usize,
-    rows: Tensor,
-    total: Tensor,
 }
 
 /// Activations to the host.
@@ -180,6 +178,32 @@ impl Engine for Cuda {
 
     fn stage(&self, input: &mut Input, images: Option<&[f32]>, targets: &[f32], normalize: &Normalize) -> Result<()> {
         input.stage(&self.device, &self.copiers, images, targets, normalize)
+    }
+
+    fn stage_lent(
+        &self,
+        input: &mut Input,
+        images: Box<dyn Lent>,
+        targets: &[f32],
+        normalize: &Normalize,
+    ) -> Result<()> {
+        input.stage_lent(&self.device, &self.copiers, images, targets, normalize)
+    }
+
+    fn reclaim(&self, input: &mut Input) -> Result<()> {
+        input.reclaim()
+    }
+
+    fn wait_arrived(&self) -> Result<()> {
+        Ok(self.device.copies.synchronize()?)
+    }
+
+    fn is_idle(&self) -> Result<bool> {
+        self.device.is_idle()
+    }
+
+    fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock> {
+        self.device.locks.lock(&self.device, memory).map(PageLock::of)
     }
 
     fn images<'a>(&self, input: &'a Input) -> Result<&'a Tensor> {
@@ -395,7 +419,7 @@ impl Engine for Cuda {
     }
 
     fn loss(&self, batch: usize, n_classes: usize) -> Result<Loss> {
-        Ok(Loss { n_classes, rows: self.device.floats(2 * batch)?, total: self.device.floats(2)? })
+        Loss::new(&self.device, batch, n_classes)
     }
 
     fn loss_forward(
@@ -406,20 +430,10 @@ impl Engine for Cuda {
         rows: usize,
         gradient: Option<&mut Tensor>,
     ) -> Result<()> {
-        let arguments = [
-            Wide(logits.at()),
-            Wide(input.targets()),
-            Wide(gradient.map_or(0, |gradient| gradient.at())),
-            Wide(loss.rows.at()),
-            Count(loss.n_classes as u32),
-            Number(1.0 / rows as f32),
-        ];
-        self.device.launch("loss_rows", (rows as u32, 1), &arguments)?;
-        self.device.launch("loss_total", (1, 1), &[Wide(loss.rows.at()), Count(rows as u32), Wide(loss.total.at())])
+        loss.forward(&self.device, logits.at(), input.targets(), rows, gradient.map(|gradient| gradient.at()))
     }
 
     fn judgement(&self, loss: &Loss) -> Result<Judgement> {
-        let values = self.device.to_host(loss.total.at(), 2)?;
-        Ok(Judgement { loss: values[0], n_right: values[1] as usize })
+        loss.judgement(&self.device)
     }
 }

@@ -1,0 +1,71 @@
+//! Pages of the host's memory that the device can fetch from by itself.
+//!
+//! A copy from other memory goes through the driver's own staging area and holds the caller up meanwhile. So whoever stages a lent batch
+//! asks here first.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::{CudaContext, CudaStream, sys as driver};
+
+use super::device::Device;
+use crate::error::{Error, Result};
+use crate::lent::HostMemory;
+
+/// The ranges of addresses that are locked.
+#[derive(Clone, Default)]
+pub(super) struct Locks(Arc<Mutex<Vec<Range<usize>>>>);
+
+impl Locks {
+    /// Locks the pages of `memory` until the guard is dropped.
+    pub(super) fn lock(&self, device: &Device, memory: Arc<dyn HostMemory>) -> Result<Locked> {
+        let (start, n_bytes) = (memory.address() as usize, memory.n_bytes());
+        device.enter()?;
+        // SAFETY: by the law of `HostMemory` the range is mapped as long as the guard keeps it.
+        let status = unsafe { driver::cuMemHostRegister_v2(start as *mut c_void, n_bytes, 0) };
+        status.result().map_err(|error| Error::Device {
+            what: format!("locking {n_bytes} bytes of the host's memory"),
+            why: error.to_string(),
+        })?;
+        let range = start..start + n_bytes;
+        self.ranges().push(range.clone());
+        let (context, copies) = (Arc::clone(&device.context), Arc::clone(&device.copies));
+        Ok(Locked { context, copies, locks: self.clone(), range, _memory: memory })
+    }
+
+    /// Whether all of a slice is locked.
+    pub(super) fn cover(&self, floats: &[f32]) -> bool {
+        let Range { start, end } = floats.as_ptr_range();
+        self.ranges().iter().any(|range| range.start <= start as usize && end as usize <= range.end)
+    }
+
+    fn ranges(&self) -> MutexGuard<'_, Vec<Range<usize>>> {
+        // Ranges are pushed and removed whole, so a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps pages locked, and the memory alive.
+pub(super) struct Locked {
+    context: Arc<CudaContext>,
+    copies: Arc<CudaStream>,
+    locks: Locks,
+    range: Range<usize>,
+    _memory: Arc<dyn HostMemory>,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let mut ranges = self.locks.ranges();
+        if let Some(i) = ranges.iter().position(|range| *range == self.range) {
+            ranges.swap_remove(i);
+        }
+        drop(ranges);
+        // Copies under way must end first. Nothing can be done about a device that fails while memory is let go.
+        let _ = self.context.bind_to_thread();
+        let _ = self.copies.synchronize();
+        // SAFETY: the range was registered when this was made, and nothing reads it any more.
+        let _ = unsafe { driver::cuMemHostUnregister(self.range.start as *mut c_void) };
+    }
+}
