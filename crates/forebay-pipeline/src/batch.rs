@@ -65,6 +65,11 @@ impl Batch {
         &self.samples
     }
 
+    /// The name of the sample at a place of this batch, for people.
+    pub fn name_of(&self, place: usize) -> String {
+        self.shared.source.name_of(self.samples[place])
+    }
+
     /// The labels as rows of zeros with a single one; empty unless [`one_hot`](crate::Mapped::one_hot) was asked for.
     pub fn one_hot(&self) -> &[f32] {
         &self.one_hot

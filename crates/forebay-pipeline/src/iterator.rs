@@ -202,6 +202,11 @@ impl Batches {
         stats
     }
 
+    /// What the workers did while the consumer waited, so far.
+    pub fn stall_time(&self) -> Times {
+        self.stats.stall_time
+    }
+
     /// Bytes moved from storage so far, those of batches still being made included.
     pub fn bytes_read(&self) -> u64 {
         self.shared.dispatch.bytes_read.load(Ordering::Relaxed)

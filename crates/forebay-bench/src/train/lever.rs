@@ -48,8 +48,18 @@ impl Situation {
             ("decode", work.decode, "more or faster cores, smaller images, or shards decoded beforehand"),
         ];
         let mut levers = vec![
-            self.make("prefetch", "--prefetch 1: make the next batch while this one is computed", causes.prefetch, false),
-            self.make("threads", &format!("--threads {cores}: use all cores"), of_pipeline(work.decode * unused), false),
+            self.make(
+                "prefetch",
+                "--prefetch 1: make the next batch while this one is computed",
+                causes.prefetch,
+                false,
+            ),
+            self.make(
+                "threads",
+                &format!("--threads {cores}: use all cores"),
+                of_pipeline(work.decode * unused),
+                false,
+            ),
             self.make("order", "more prefetch, so that a slow sample holds up fewer others", causes.order, true),
         ];
         levers.extend(bounds.map(|(name, ns, advice)| self.make(name, advice, of_pipeline(ns), true)));
@@ -85,7 +95,11 @@ mod tests {
         assert_eq!((lever.name.as_str(), lever.saves_s, lever.wall_s, lever.is_bound), ("prefetch", 30.0, 70.0, false));
         let causes = Causes { storage: 40.0, decode: 2.0, ..Causes::default() };
         let lever = situation(causes, 100.0, 5.0, 1).lever();
-        assert_eq!((lever.name.as_str(), lever.saves_s, lever.is_bound), ("storage", 42.0, true), "no more than the wait");
+        assert_eq!(
+            (lever.name.as_str(), lever.saves_s, lever.is_bound),
+            ("storage", 42.0, true),
+            "no more than the wait"
+        );
     }
 
     #[test]

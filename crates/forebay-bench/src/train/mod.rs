@@ -3,8 +3,21 @@
 //! Time is cut as the accelerator sees it. A moment in which it computes is computing, whatever the host does meanwhile;
 //! a moment in which it does not is a wait for data, a copy, a checkpoint, a validation, or something else.
 
+mod cell;
+mod drive;
+mod feeder;
+mod laps;
+mod lever;
 mod plan;
+mod reads;
 mod run;
+mod stall;
+mod stock;
+mod taker;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod trial;
 
 pub use plan::{Accelerator, Device, Input, Length, Plan, Validate};
 pub use run::{Error, Event, Preview, preview, run};

@@ -1,11 +1,24 @@
 //! Running the plan.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_pipeline::{Threads, Tuning};
 use forebay_record::{DatasetNote, Environment, Record, TrainCell, Validation};
+use forebay_train::Model;
+use forebay_units::{Clock, SystemClock};
 
-use super::plan::Plan;
+use super::cell::{Settled, cell};
+use super::plan::{Accelerator, Input, Length, Plan, Validate};
+use super::stock::Stock;
+use super::taker::{EMULATED_IMAGE, Kind};
+use super::trial::{Trained, Trial};
+use crate::ingest::{Cache, ThreadCount};
+use crate::{cold, supply};
+
+/// Classes of batches in memory, where nobody says: those of the paper's data.
+const CLASSES: usize = 102;
 
 /// A run that could not be.
 #[derive(Debug, thiserror::Error)]
@@ -20,18 +33,37 @@ pub enum Error {
     /// The network cannot be built, or its device failed.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
+    /// A thread cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[from] std::io::Error),
     /// There are no labels to learn.
-    #[error("{}: its samples have no labels, which a network needs; --accelerator emulates one that does not", path.display())]
+    #[error("{}: its samples have no labels, which a network needs; an emulated accelerator does not", path.display())]
     NoLabels {
         /// The data.
         path: PathBuf,
+    },
+    /// The labels lie within the records.
+    #[error("{}: how many classes it has is known only after reading all of it: say how many", path.display())]
+    ClassesUnknown {
+        /// The data.
+        path: PathBuf,
+    },
+    /// A sample's label is no class of the network.
+    #[error("{name}: its label is {label}, which is none of the network's classes (0 to {})", classes - 1)]
+    Label {
+        /// The sample.
+        name: String,
+        /// What it is labelled with; -1 for nothing.
+        label: i64,
+        /// What there is.
+        classes: usize,
     },
     /// There is not a single whole batch.
     #[error("{}: {n_samples} samples are less than one batch of {batch}", path.display())]
     TooFewSamples {
         /// The data.
         path: PathBuf,
-        /// What it has.
+        /// What it has to learn from.
         n_samples: u64,
         /// What a step needs.
         batch: usize,
@@ -51,7 +83,7 @@ pub enum Error {
 /// What an observer is told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Something before the first step, in words: "planning alexnet", "12 steps on a batch in memory".
+    /// Something before the first step, in words: "planning alexnet", "10 steps on a batch in memory".
     Preparing {
         /// What.
         what: String,
@@ -100,12 +132,46 @@ pub struct Preview {
     pub classes: Option<u64>,
 }
 
+/// The parts of a plan, found and checked.
+struct Found {
+    stock: Option<Stock>,
+    kind: Kind,
+    n_steps: u64,
+    steps_per_epoch: u64,
+}
+
+fn find(plan: &Plan) -> Result<Found, Error> {
+    let image = match &plan.accelerator {
+        Accelerator::Emulated(_) => EMULATED_IMAGE,
+        Accelerator::Network { model, .. } => Model::named(model, CLASSES)?.input,
+    };
+    let stock = Stock::find(plan, image)?;
+    let classes = match (&plan.accelerator, &stock) {
+        (Accelerator::Network { classes: None, .. }, Some(stock)) => stock.classes()?,
+        _ => CLASSES,
+    };
+    let kind = Kind::of(&plan.accelerator, classes)?;
+    let per_epoch = stock.as_ref().map(Stock::steps_per_epoch);
+    let n_steps = match plan.length {
+        Length::Steps(n) => n,
+        Length::Epochs(n) => n.saturating_mul(per_epoch.unwrap_or(1)),
+    };
+    Ok(Found { stock, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps) })
+}
+
 /// Looks at the data and says what the plan would do; measures nothing.
 ///
 /// # Errors
 /// When the data or the model cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
-    unimplemented!("{plan:?}")
+    let Found { stock, kind, n_steps, steps_per_epoch } = find(plan)?;
+    Ok(Preview {
+        dataset: stock.as_ref().map(Stock::note).unwrap_or_default(),
+        n_steps,
+        steps_per_epoch,
+        n_parameters: kind.n_parameters()?,
+        classes: kind.classes(),
+    })
 }
 
 /// Runs the plan. When `cancel` is set it stops after the step at work and yields what it has.
@@ -119,6 +185,88 @@ pub fn run(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Record<TrainCell>, Error> {
-    let _ = (environment, command_line, observe, cancel);
-    unimplemented!("{plan:?}")
+    let Found { stock, kind, n_steps, steps_per_epoch } = find(plan)?;
+    let mut record = Record::new(command_line, environment);
+    if let Some(stock) = &stock {
+        record.dataset = stock.note();
+        record.notes.extend(supply::damage_notes(&stock.source));
+    }
+    if kind.classes() == Some(1) {
+        record.notes.push("there is a single class, so that there is nothing to learn: the loss is 0".to_owned());
+    }
+    let stock = stock.map(|stock| stock.through(plan, &mut record.notes)).transpose()?;
+    let judges = judges(plan, &kind)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
+    let baseline = trial.baseline(observe, cancel)?;
+    let (tuning, auto) = settle_threads(&mut trial, observe, cancel)?;
+    let (trained, interrupted) = repeats(&trial, observe, cancel)?;
+    let settled = Settled { trial: &trial, baseline, tuning, auto };
+    record.cells.extend(cell(&settled, trained, &mut record.notes)?);
+    if interrupted {
+        record.notes.push(match record.cells.as_slice() {
+            [] => "interrupted before the first step that would be kept".to_owned(),
+            _ => "interrupted: the steps finished before that are kept".to_owned(),
+        });
+    }
+    Ok(record)
+}
+
+/// Other data that the network is judged on.
+fn judges(plan: &Plan, kind: &Kind) -> Result<Option<Stock>, Error> {
+    let Some(Validate::Data(path)) = &plan.validate else { return Ok(None) };
+    // A set smaller than a batch can be judged, though not learnt from.
+    let plan = Plan { input: Input::Data(path.clone()), validate: None, batch: 1, ..plan.clone() };
+    let stock = Stock::find(&plan, kind.image())?.map(|stock| stock.through(&plan, &mut Vec::new())).transpose()?;
+    Ok(stock)
+}
+
+/// The number of threads: as given, or found by letting the tuner settle before anything is measured.
+fn settle_threads(
+    trial: &mut Trial<'_>,
+    observe: &mut dyn FnMut(Event),
+    cancel: &AtomicBool,
+) -> Result<(Option<Tuning>, bool), Error> {
+    let Some(stock) = &trial.stock else { return Ok((None, false)) };
+    if let ThreadCount::Fixed(threads) = trial.plan.threads {
+        trial.threads = threads;
+        return Ok((None, false));
+    }
+    observe(Event::Preparing { what: "finding the thread count".to_owned() });
+    let is_cold = trial.plan.cache == Cache::Cold;
+    cold::prepare(stock.source.files(), is_cold)?;
+    let (threads, tuning) = supply::tune(&stock.tuning(is_cold), cancel)?;
+    trial.threads = threads;
+    Ok((tuning, true))
+}
+
+/// All runs of the plan, those that are not kept left out; and whether they were cut short.
+fn repeats(
+    trial: &Trial<'_>,
+    observe: &mut dyn FnMut(Event),
+    cancel: &AtomicBool,
+) -> Result<(Vec<Trained>, bool), Error> {
+    let plan = trial.plan;
+    let mut kept = Vec::new();
+    for round in 0..plan.warmups + plan.repeats {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok((kept, true));
+        }
+        let what = match round.checked_sub(plan.warmups) {
+            None => "warm-up".to_owned(),
+            Some(_) if plan.repeats == 1 => "training".to_owned(),
+            Some(n) => format!("repeat {} of {}", n + 1, plan.repeats),
+        };
+        let trained = trial.repeat(&what, Threads::Fixed(trial.threads), observe, cancel)?;
+        let interrupted = cancel.load(Ordering::Relaxed);
+        // Of several runs, one that was cut short is not like the others; a single one is all there is.
+        let is_kept = round >= plan.warmups && !(interrupted && plan.repeats > 1) && !trained.driven.steps.is_empty();
+        if is_kept {
+            kept.push(trained);
+        }
+        if interrupted {
+            return Ok((kept, true));
+        }
+    }
+    Ok((kept, false))
 }

@@ -36,6 +36,15 @@ impl Optimizer {
         OPTIMIZERS.iter().map(|(name, _)| *name)
     }
 
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Adam(adam) if adam.decoupled => "adamw",
+            Self::Adam(_) => "adam",
+            Self::Sgd(_) => "sgd",
+        }
+    }
+
     /// How far a step goes.
     pub fn learning_rate(&self) -> f64 {
         match self {

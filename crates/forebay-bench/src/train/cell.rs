@@ -1,0 +1,156 @@
+//! Runs summed up: the median one beside the raw totals.
+
+use forebay_pipeline::Tuning;
+use forebay_record::{Baseline, Epoch, Feed, TierKind, TrainCell, TrainTotals};
+use forebay_storage::Profile;
+use forebay_units::Summary;
+
+use super::drive::Step;
+use super::lever::Situation;
+use super::plan::{Input, Plan};
+use super::run::Error;
+use super::totals;
+use super::trial::{Trained, Trial};
+use crate::supply;
+
+/// What was settled before the first run.
+pub(super) struct Settled<'a> {
+    pub(super) trial: &'a Trial<'a>,
+    pub(super) baseline: Option<Baseline>,
+    pub(super) tuning: Option<Tuning>,
+    /// Whether the threads were found rather than given.
+    pub(super) auto: bool,
+}
+
+/// The cell of some runs; `None` when there is none with a step.
+pub(super) fn cell(
+    settled: &Settled<'_>,
+    runs: Vec<Trained>,
+    notes: &mut Vec<String>,
+) -> Result<Option<TrainCell>, Error> {
+    let trial = settled.trial;
+    let samples: Vec<TrainTotals> = runs.iter().map(|run| run.totals.clone()).collect();
+    let walls: Vec<f64> = samples.iter().map(|run| run.wall_s).collect();
+    let rates: Vec<f64> = samples.iter().map(TrainTotals::images_per_s).collect();
+    let (Some(wall), Some(rate)) = (Summary::of(&walls), Summary::of(&rates)) else { return Ok(None) };
+    let typical = runs.into_iter().min_by(|a, b| distance(a, wall.median).total_cmp(&distance(b, wall.median)));
+    let Some(run) = typical else { return Ok(None) };
+    let plan = trial.plan;
+    let (tier, baseline) = (tier_of(plan), settled.baseline);
+    let step_s = baseline.map(|baseline| baseline.step_s).or_else(|| totals::step_s(&run.driven.steps));
+    warn(trial, &run, notes);
+    Ok(Some(TrainCell {
+        model: trial.kind.model(),
+        n_parameters: trial.kind.n_parameters()?,
+        device: run.device.clone(),
+        precision: trial.kind.precision(),
+        accelerator: trial.kind.emulation(),
+        synthetic: plan.input == Input::Synthetic,
+        optimizer: trial.kind.optimizer(),
+        learning_rate: trial.kind.learning_rate(),
+        classes: trial.kind.classes(),
+        batch: plan.batch as u64,
+        steps_per_epoch: trial.steps_per_epoch,
+        threads: trial.threads as u64,
+        threads_auto: settled.auto,
+        tried: supply::tried(settled.tuning.as_ref()),
+        prefetch: plan.prefetch as u64,
+        device_prefetch: plan.device_prefetch as u64,
+        output: trial.stock.as_ref().map(|stock| stock.output()),
+        storage: trial.stock.as_ref().map(|stock| stock.storage_description.clone()).unwrap_or_default(),
+        tier: tier.map(|(profile, _)| profile.name.clone()),
+        tier_kind: tier.map(|(_, kind)| kind),
+        images_per_s: rate.median,
+        spread: if walls.len() > 1 { wall.relative_spread() } else { None },
+        io_cost_s: baseline.map(|baseline| cost_of_io(&run.totals, baseline)),
+        lever: situation(trial, &run).lever(),
+        feed: step_s.and_then(|step_s| feed(trial, &run, step_s)),
+        epochs: epochs(&run, trial.steps_per_epoch),
+        steps: totals::steps(&run.driven.steps),
+        failures: run.stats.as_ref().map(supply::failures).unwrap_or_default(),
+        totals: run.totals,
+        reads: run.reads,
+        baseline,
+        samples,
+    }))
+}
+
+fn distance(run: &Trained, wall_s: f64) -> f64 {
+    (run.totals.wall_s - wall_s).abs()
+}
+
+/// The emulated device that the bytes came through: the shaper's if there is one, since it is the outer one.
+fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
+    let shaped = plan.tier.as_ref().map(|profile| (profile, TierKind::Shaped));
+    shaped.or_else(|| plan.kernel_tier.as_ref().map(|profile| (profile, TierKind::Kernel)))
+}
+
+/// What the run took longer than as many steps that never wait.
+fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
+    run.wall_s - run.validate_s - run.n_steps as f64 * baseline.step_s
+}
+
+fn situation(trial: &Trial<'_>, run: &Trained) -> Situation {
+    Situation {
+        wall_s: run.totals.wall_s - run.totals.validate_s,
+        wait_s: run.totals.wait_s,
+        causes: run.driven.charges.causes,
+        work: run.work,
+        threads: trial.threads.max(1),
+        cores: supply::cores(),
+        reads: trial.stock.is_some(),
+    }
+}
+
+/// What is taken beside what is given.
+fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
+    let (images, busy_s) = (run.totals.images as f64, run.work.busy_s());
+    if trial.stock.is_none() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
+        return None;
+    }
+    let takes = trial.plan.batch as f64 / step_s;
+    let gives = trial.threads as f64 * images / busy_s;
+    let threads_needed = (takes * busy_s / images).ceil() as u64;
+    Some(Feed { takes_images_per_s: takes, gives_images_per_s: gives, threads_needed })
+}
+
+fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
+    let mean = |steps: &[Step]| {
+        let losses: Option<Vec<f32>> = steps.iter().map(|step| step.loss).collect();
+        losses.map(|losses| losses.iter().sum::<f32>() / losses.len() as f32).filter(|loss| loss.is_finite())
+    };
+    let epochs = run.driven.steps.chunks(steps_per_epoch.max(1) as usize).enumerate();
+    let epoch = |(i, steps): (usize, &[Step])| Epoch {
+        n_steps: steps.len() as u64,
+        loss: mean(steps),
+        validation: run.validations.get(i).copied(),
+    };
+    epochs.map(epoch).collect()
+}
+
+/// Notes what a reader must know of the run.
+fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
+    notes.extend(run.note.clone());
+    if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
+        notes.push(format!(
+            "from step {} on the loss is not a number: the network diverged; a smaller learning rate may help",
+            at + 1
+        ));
+    }
+    let made = run.driven.steps.len() as u64;
+    if run.totals.failed > 0 && made < trial.n_steps {
+        notes
+            .push(format!("{} samples failed, so that {made} of {} steps were made", run.totals.failed, trial.n_steps));
+    }
+    let wanted = match trial.plan.cache {
+        crate::ingest::Cache::Cold => forebay_record::CacheState::Cold,
+        crate::ingest::Cache::Warm => return,
+    };
+    if run.totals.cache.is_some_and(|found| found != wanted) {
+        notes.push(
+            "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file \
+             system in memory, somebody else reads them too, or there was more than one pass over them"
+                .to_owned(),
+        );
+    }
+}

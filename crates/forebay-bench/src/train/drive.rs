@@ -1,0 +1,164 @@
+//! The loop of a run: batches in, steps out, and every moment on one account.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use super::feeder::{Feeder, Load};
+use super::laps::{Laps, Part, Parts};
+use super::run::{Error, Event};
+use super::stall::Charges;
+use super::taker::Taker;
+
+/// How long the host rests between two looks for a batch while the device computes.
+const NAP: Duration = Duration::from_micros(50);
+
+/// One step as it went.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) parts: Parts,
+    pub(super) loss: Option<f32>,
+    pub(super) images: u64,
+}
+
+/// What a loop came to.
+pub(super) struct Driven {
+    pub(super) steps: Vec<Step>,
+    pub(super) total: Parts,
+    pub(super) first_wait_ns: u64,
+    pub(super) charges: Charges,
+}
+
+/// What a loop is told.
+pub(super) struct Orders<'a> {
+    pub(super) n_steps: u64,
+    /// Batches sent to the device while another is computed.
+    pub(super) device_prefetch: usize,
+    /// Whether work is done only while somebody waits for it.
+    pub(super) no_prefetch: bool,
+    pub(super) charges: Charges,
+    pub(super) cancel: &'a AtomicBool,
+}
+
+/// Called at the end of every step with the number of steps made, on an account of its own; what it gives is told.
+pub(super) type AfterStep<'a> = dyn FnMut(u64, &mut dyn Taker) -> Result<Option<Event>, Error> + 'a;
+
+/// A loop under way.
+struct Drive<'a> {
+    taker: &'a mut dyn Taker,
+    feeder: &'a mut Feeder,
+    orders: Orders<'a>,
+    laps: Laps,
+    /// Images of the batches that are staged, the oldest first.
+    staged: VecDeque<u64>,
+    /// The feeder has no more.
+    is_dry: bool,
+    driven: Driven,
+}
+
+/// Runs the loop. The stopwatch was started before the pipeline: the first wait begins there.
+pub(super) fn drive(
+    taker: &mut dyn Taker,
+    feeder: &mut Feeder,
+    started: Laps,
+    orders: Orders<'_>,
+    observe: &mut dyn FnMut(Event),
+    after_step: &mut AfterStep<'_>,
+) -> Result<Driven, Error> {
+    let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns: 0, charges: orders.charges };
+    let mut drive = Drive { taker, feeder, orders, laps: started, staged: VecDeque::new(), is_dry: false, driven };
+    drive.run(observe, after_step)?;
+    drive.laps.lap(Part::Other);
+    drive.driven.total = drive.laps.total();
+    Ok(drive.driven)
+}
+
+impl Drive<'_> {
+    fn run(&mut self, observe: &mut dyn FnMut(Event), after_step: &mut AfterStep<'_>) -> Result<(), Error> {
+        let mut told = 0;
+        while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.cancel.load(Ordering::Relaxed) {
+            if self.staged.is_empty() && !self.fetch()? {
+                break;
+            }
+            let step = self.step()?;
+            let so_far = self.feeder.bytes_read();
+            observe(Event::Step {
+                step: self.driven.steps.len() as u64,
+                images: step.images,
+                loss: step.loss,
+                wait_share: self.wait_share(),
+                bytes: so_far - told,
+            });
+            told = so_far;
+            self.laps.lap(Part::Other);
+            let judged = after_step(self.driven.steps.len() as u64, self.taker)?;
+            self.laps.lap(if judged.is_some() { Part::Validate } else { Part::Other });
+            judged.into_iter().for_each(&mut *observe);
+        }
+        Ok(())
+    }
+
+    /// Waits for a batch and for its way to the device; `false` when there is none.
+    fn fetch(&mut self) -> Result<bool, Error> {
+        // The first wait begins with the pipeline.
+        if !self.driven.steps.is_empty() {
+            self.laps.lap(Part::Other);
+        }
+        let before = self.feeder.stall();
+        let load = self.feeder.next(self.orders.cancel);
+        let waited = self.laps.lap(Part::Wait);
+        let stall = self.feeder.stall().since(&before);
+        let hidden = if self.orders.no_prefetch { self.last_compute_ns() } else { 0 };
+        self.driven.charges.add(waited, hidden, &stall);
+        if self.driven.steps.is_empty() {
+            self.driven.first_wait_ns += waited;
+        }
+        let Some(load) = load.transpose()? else { return Ok(false) };
+        self.stage(load)?;
+        self.taker.wait_arrived()?;
+        self.laps.lap(Part::Copy);
+        Ok(true)
+    }
+
+    fn stage(&mut self, load: Load) -> Result<(), Error> {
+        self.staged.push_back(load.len() as u64);
+        self.taker.stage(load)
+    }
+
+    fn step(&mut self) -> Result<Step, Error> {
+        let images = self.staged.pop_front().expect("a step follows a batch");
+        self.taker.start()?;
+        self.send_ahead()?;
+        let loss = self.taker.finish()?;
+        self.laps.lap(Part::Compute);
+        let step = Step { parts: self.laps.end_step(), loss, images };
+        self.driven.steps.push(step);
+        Ok(step)
+    }
+
+    /// While the device computes, sends it the batches that follow, as they become ready.
+    fn send_ahead(&mut self) -> Result<(), Error> {
+        let left = self.orders.n_steps - self.driven.steps.len() as u64 - 1;
+        let wanted = (self.orders.device_prefetch as u64).min(left) as usize;
+        while self.staged.len() < wanted && !self.is_dry {
+            match self.feeder.poll() {
+                Poll::Ready(Some(load)) => self.stage(load?)?,
+                Poll::Ready(None) => self.is_dry = true,
+                Poll::Pending if self.taker.is_done()? => break,
+                Poll::Pending => std::thread::sleep(NAP),
+            }
+        }
+        Ok(())
+    }
+
+    fn last_compute_ns(&self) -> u64 {
+        self.driven.steps.last().map_or(0, |step| step.parts.ns(Part::Compute))
+    }
+
+    fn wait_share(&self) -> f64 {
+        let total = self.laps.total();
+        let wall = (total.total_ns() - total.ns(Part::Validate)).max(1);
+        total.ns(Part::Wait) as f64 / wall as f64
+    }
+}

@@ -1,0 +1,152 @@
+//! Where batches come from: the pipeline, or one batch in memory over and over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use forebay_pipeline::{Batch, BatchMemory, Batches, Meter, Stats, Times};
+use forebay_train::{HostMemory, Lent};
+
+use super::run::Error;
+
+/// Pixels and labels made once.
+#[derive(Debug)]
+pub(super) struct MadeBatch {
+    pub(super) pixels: Arc<Vec<f32>>,
+    pub(super) labels: Vec<i64>,
+}
+
+impl MadeBatch {
+    /// Grey values and classes without any pattern: what is in them changes no step's time.
+    pub(super) fn new(batch: usize, image_len: usize, classes: usize, seed: u64) -> Self {
+        let mut state = seed;
+        let mut draw = || {
+            // The steps of SplitMix64: small, and the same on every machine.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (mixed ^ (mixed >> 27)) >> 11
+        };
+        let pixels = (0..batch * image_len).map(|_| (draw() % 256) as f32).collect();
+        let labels = (0..batch).map(|_| (draw() % classes.max(1) as u64) as i64).collect();
+        Self { pixels: Arc::new(pixels), labels }
+    }
+}
+
+/// A batch for one step.
+pub(super) enum Load {
+    /// From the pipeline.
+    Read(Batch),
+    /// From memory.
+    Made(Arc<MadeBatch>),
+}
+
+impl Load {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Read(batch) => batch.len(),
+            Self::Made(batch) => batch.labels.len(),
+        }
+    }
+
+    pub(super) fn labels(&self) -> &[i64] {
+        match self {
+            Self::Read(batch) => batch.labels(),
+            Self::Made(batch) => &batch.labels,
+        }
+    }
+}
+
+impl Lent for Load {
+    fn floats(&self) -> &[f32] {
+        match self {
+            Self::Read(batch) => batch.as_f32(),
+            Self::Made(batch) => &batch.pixels,
+        }
+    }
+}
+
+/// The pipeline's memory, for a device that fetches from it by itself.
+struct Ring(BatchMemory);
+
+impl HostMemory for Ring {
+    fn address(&self) -> *const u8 {
+        self.0.as_ptr()
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.0.n_bytes()
+    }
+}
+
+/// Gives batches.
+pub(super) enum Feeder {
+    Pipeline(Box<Batches>),
+    Memory { batch: Arc<MadeBatch>, left: u64 },
+}
+
+type Next = Option<Result<Load, Error>>;
+
+impl Feeder {
+    /// The next batch; none at the end, or once `cancel` is set.
+    pub(super) fn next(&mut self, cancel: &AtomicBool) -> Next {
+        match self {
+            Self::Pipeline(batches) => batches.next_unless(cancel).map(read),
+            Self::Memory { .. } if cancel.load(Ordering::Relaxed) => None,
+            Self::Memory { batch, left } => made(batch, left),
+        }
+    }
+
+    /// The next batch if it is there.
+    pub(super) fn poll(&mut self) -> Poll<Next> {
+        match self {
+            Self::Pipeline(batches) => batches.poll_next().map(|next| next.map(read)),
+            Self::Memory { batch, left } => Poll::Ready(made(batch, left)),
+        }
+    }
+
+    /// What workers did while somebody waited, so far.
+    pub(super) fn stall(&self) -> Times {
+        match self {
+            Self::Pipeline(batches) => batches.stall_time(),
+            Self::Memory { .. } => Times::default(),
+        }
+    }
+
+    pub(super) fn bytes_read(&self) -> u64 {
+        match self {
+            Self::Pipeline(batches) => batches.bytes_read(),
+            Self::Memory { .. } => 0,
+        }
+    }
+
+    pub(super) fn stats(&self) -> Option<Stats> {
+        match self {
+            Self::Pipeline(batches) => Some(batches.stats()),
+            Self::Memory { .. } => None,
+        }
+    }
+
+    pub(super) fn meter(&self) -> Option<Meter> {
+        match self {
+            Self::Pipeline(batches) => Some(batches.meter()),
+            Self::Memory { .. } => None,
+        }
+    }
+
+    /// The memory that its batches lie in.
+    pub(super) fn memory(&self) -> Arc<dyn HostMemory> {
+        match self {
+            Self::Pipeline(batches) => Arc::new(Ring(batches.memory())),
+            Self::Memory { batch, .. } => Arc::clone(&batch.pixels) as Arc<dyn HostMemory>,
+        }
+    }
+}
+
+fn read(batch: Result<Batch, forebay_pipeline::Error>) -> Result<Load, Error> {
+    batch.map(Load::Read).map_err(Error::from)
+}
+
+fn made(batch: &Arc<MadeBatch>, left: &mut u64) -> Next {
+    *left = left.checked_sub(1)?;
+    Some(Ok(Load::Made(Arc::clone(batch))))
+}

@@ -1,0 +1,144 @@
+//! The data of a run made ready: its samples, through the storage that is measured, and pipelines over them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_pipeline::{Batched, Dataset, Source, Threads};
+use forebay_record::DatasetNote;
+use forebay_storage::Local;
+use forebay_train::Shape;
+
+use super::plan::{Input, Plan, Validate};
+use super::run::Error;
+use crate::supply;
+
+/// Samples held out are chosen by a seed of their own, so that they stay the same when weights and order change.
+const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
+/// Passes over the data that the tuner may use.
+const TUNING_EPOCHS: u64 = 100;
+
+/// Samples, and what is asked of them.
+pub(super) struct Stock {
+    pub(super) source: Source,
+    path: PathBuf,
+    /// Samples that are not learnt from.
+    n_held_out: u64,
+    pub(super) storage_description: String,
+    spec: ImageSpec,
+    batch: usize,
+    seed: u64,
+}
+
+impl Stock {
+    /// Finds the data of a plan; `None` for batches in memory.
+    pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
+        let Input::Data(path) = &plan.input else { return Ok(None) };
+        let source = Source::discover(Arc::new(Local::default()), path)?;
+        let n_samples = source.n_samples() as u64;
+        let n_held_out = match plan.validate {
+            Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),
+            _ => 0,
+        };
+        let stock = Self {
+            source,
+            path: path.clone(),
+            n_held_out,
+            storage_description: String::new(),
+            spec: spec_of(image),
+            batch: plan.batch,
+            seed: plan.seed,
+        };
+        if stock.steps_per_epoch() == 0 {
+            let n_samples = n_samples.saturating_sub(n_held_out);
+            return Err(Error::TooFewSamples { path: path.clone(), n_samples, batch: plan.batch });
+        }
+        Ok(Some(stock))
+    }
+
+    /// Reads through the storage that the plan asks for.
+    pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
+        let storage = supply::storage(plan.io, plan.tier.as_ref(), &self.source, notes)?;
+        self.storage_description = storage.description();
+        self.source = self.source.with_storage(storage);
+        Ok(self)
+    }
+
+    pub(super) fn note(&self) -> DatasetNote {
+        supply::note_of(&self.path, &self.source)
+    }
+
+    /// Classes that a network has to tell apart.
+    pub(super) fn classes(&self) -> Result<usize, Error> {
+        let path = || self.path.clone();
+        match (self.source.n_classes(), self.source.packing()) {
+            (Some(n), _) => Ok(n),
+            (None, "files" | "tensor") => Err(Error::NoLabels { path: path() }),
+            (None, _) => Err(Error::ClassesUnknown { path: path() }),
+        }
+    }
+
+    /// What an image becomes.
+    pub(super) fn output(&self) -> String {
+        supply::describe_output(self.spec)
+    }
+
+    /// Whole batches in one pass over what is learnt from.
+    pub(super) fn steps_per_epoch(&self) -> u64 {
+        self.n_learnt() / self.batch as u64
+    }
+
+    fn n_learnt(&self) -> u64 {
+        (self.source.n_samples() as u64).saturating_sub(self.n_held_out)
+    }
+
+    /// What is learnt from, in random order, for so many whole batches.
+    pub(super) fn training(&self, threads: Threads, n_steps: u64) -> Batched {
+        // Where samples fail, others come in their place; were all to fail, there would still be an end.
+        let needed = n_steps.saturating_mul(self.batch as u64).div_ceil(self.n_learnt());
+        self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
+    }
+
+    /// The same for the tuner to settle on; one pass where a second one would find the data in memory.
+    pub(super) fn tuning(&self, one_pass: bool) -> Batched {
+        self.learnt(Threads::Auto, if one_pass { 1 } else { TUNING_EPOCHS }).prefetch(1)
+    }
+
+    fn learnt(&self, threads: Threads, epochs: u64) -> Batched {
+        let mut dataset = Dataset::new(self.source.clone());
+        if self.n_held_out > 0 {
+            dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
+        }
+        self.made(supply::shuffled(dataset, self.seed).repeat(epochs), threads, self.batch)
+    }
+
+    /// What a network is judged on: the samples held out, or all of another stock.
+    pub(super) fn judged(&self, threads: usize, batch: usize) -> Batched {
+        let mut dataset = Dataset::new(self.source.clone());
+        if self.n_held_out > 0 {
+            dataset = dataset.held_out(self.n_held_out, HOLD_OUT_SEED);
+        }
+        self.made(dataset, Threads::Fixed(threads), batch).prefetch(1)
+    }
+
+    fn made(&self, dataset: Dataset, threads: Threads, batch: usize) -> Batched {
+        supply::decoded(dataset, &self.source, self.spec).threads(threads).ignore_errors().batch(batch)
+    }
+}
+
+/// Images as networks take them.
+fn spec_of(image: Shape) -> ImageSpec {
+    let (width, height) = (image.width as u32, image.height as u32);
+    ImageSpec { width, height, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_what_the_network_takes() {
+        let spec = spec_of(Shape { height: 20, width: 30, channels: 3 });
+        assert_eq!((spec.width, spec.height, spec.sample_bytes()), (30, 20, 20 * 30 * 3 * 4));
+    }
+}

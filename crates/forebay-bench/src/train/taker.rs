@@ -1,0 +1,252 @@
+//! What takes batches: a network on a device, or an accelerator that only takes time.
+
+use std::sync::Arc;
+
+use forebay_pipeline::Batch;
+use forebay_train::{
+    Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Model, Network, Normalize,
+    Optimizer, PageLock, Settings, Shape,
+};
+use forebay_units::SystemClock;
+
+use super::feeder::Load;
+use super::plan::{Accelerator, Device};
+use super::run::Error;
+
+/// Mean and standard deviation of ImageNet's channels, in grey values from 0 to 255.
+const MEAN: [f32; 3] = [123.675, 116.28, 103.53];
+const DEVIATION: [f32; 3] = [58.395, 57.12, 57.375];
+
+/// The images an emulated accelerator takes.
+pub(super) const EMULATED_IMAGE: Shape = Shape::new(224, 224, 3);
+
+/// One step is `stage`, `start`, `finish`; while one is under way, others may be staged as far as there is room.
+pub(super) trait Taker {
+    /// In words, for records.
+    fn device(&self) -> String;
+    /// Sends a batch towards the device.
+    fn stage(&mut self, load: Load) -> Result<(), Error>;
+    /// Waits until all staged batches are there.
+    fn wait_arrived(&mut self) -> Result<(), Error>;
+    /// Begins a step on the oldest staged batch.
+    fn start(&mut self) -> Result<(), Error>;
+    /// Whether the step under way is done.
+    fn is_done(&mut self) -> Result<bool, Error>;
+    /// Waits for the step under way: its loss.
+    fn finish(&mut self) -> Result<Option<f32>, Error>;
+    /// Judges samples that nothing is learnt from; `None` where nothing is learnt at all.
+    fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
+    /// Lets the device fetch batches from this memory by itself; `None` where there is nothing to gain.
+    fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<Option<PageLock>, Error>;
+}
+
+/// How a network is built.
+#[derive(Debug, Clone)]
+pub(super) struct Blueprint {
+    pub(super) model: Model,
+    pub(super) classes: usize,
+    pub(super) device: Device,
+    pub(super) optimizer: Optimizer,
+}
+
+/// What shall be built.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Network(Blueprint),
+    Emulated(Emulation),
+}
+
+impl Kind {
+    /// `classes` are those of the data, for a network that is not told how many.
+    pub(super) fn of(accelerator: &Accelerator, classes: usize) -> Result<Self, Error> {
+        Ok(match accelerator {
+            Accelerator::Emulated(emulation) => Self::Emulated(*emulation),
+            Accelerator::Network { model, classes: given, device, optimizer } => {
+                let classes = given.unwrap_or(classes);
+                let model = Model::named(model, classes)?;
+                Self::Network(Blueprint { model, classes, device: *device, optimizer: *optimizer })
+            }
+        })
+    }
+
+    /// Builds it anew: the same seed gives the same weights and times.
+    pub(super) fn build(&self, batch: usize, places: usize, seed: u64) -> Result<Box<dyn Taker>, Error> {
+        let print = match self {
+            Self::Emulated(emulation) => return Ok(Box::new(Emulated::new(*emulation, seed))),
+            Self::Network(blueprint) => blueprint,
+        };
+        let normalize = Some(Normalize::of(&MEAN, &DEVIATION));
+        let settings = Settings { batch, seed, optimizer: print.optimizer, normalize, places };
+        Ok(match print.device {
+            Device::Cpu { threads } => {
+                Box::new(Learner::new(Network::new(Cpu::new(threads)?, &print.model, settings)?, print.classes))
+            }
+            Device::Cuda { ordinal, precision } => Box::new(Learner::new(
+                Network::new(Cuda::new(ordinal, precision)?, &print.model, settings)?,
+                print.classes,
+            )),
+        })
+    }
+
+    fn blueprint(&self) -> Option<&Blueprint> {
+        match self {
+            Self::Network(blueprint) => Some(blueprint),
+            Self::Emulated(_) => None,
+        }
+    }
+
+    /// In words.
+    pub(super) fn name(&self) -> String {
+        self.model().or_else(|| self.emulation()).expect("it is one or the other")
+    }
+
+    /// The images it takes.
+    pub(super) fn image(&self) -> Shape {
+        self.blueprint().map_or(EMULATED_IMAGE, |print| print.model.input)
+    }
+
+    pub(super) fn model(&self) -> Option<String> {
+        self.blueprint().map(|print| print.model.name.clone())
+    }
+
+    pub(super) fn n_parameters(&self) -> Result<Option<u64>, Error> {
+        Ok(self.blueprint().map(|print| print.model.n_parameters()).transpose()?.map(|n| n as u64))
+    }
+
+    pub(super) fn classes(&self) -> Option<u64> {
+        self.blueprint().map(|print| print.classes as u64)
+    }
+
+    pub(super) fn precision(&self) -> Option<String> {
+        self.blueprint().map(|print| match print.device {
+            Device::Cpu { .. } => "f32".to_owned(),
+            Device::Cuda { precision, .. } => precision.to_string(),
+        })
+    }
+
+    pub(super) fn emulation(&self) -> Option<String> {
+        match self {
+            Self::Network(_) => None,
+            Self::Emulated(emulation) => Some(emulation.to_string()),
+        }
+    }
+
+    pub(super) fn optimizer(&self) -> Option<String> {
+        self.blueprint().map(|print| print.optimizer.name().to_owned())
+    }
+
+    pub(super) fn learning_rate(&self) -> Option<f64> {
+        self.blueprint().map(|print| print.optimizer.learning_rate())
+    }
+}
+
+struct Learner<E: Engine> {
+    network: Network<E>,
+    classes: usize,
+}
+
+impl<E: Engine> Learner<E> {
+    fn new(network: Network<E>, classes: usize) -> Self {
+        Self { network, classes }
+    }
+
+    /// Refuses a sample whose label is no class of the network, by its name.
+    fn check_labels(&self, batch: &Batch) -> Result<(), Error> {
+        let is_class = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < self.classes);
+        match batch.labels().iter().position(|label| !is_class(label)) {
+            None => Ok(()),
+            Some(place) => {
+                let (name, label) = (batch.name_of(place), batch.labels()[place]);
+                Err(Error::Label { name, label, classes: self.classes })
+            }
+        }
+    }
+}
+
+impl<E: Engine> Taker for Learner<E> {
+    fn device(&self) -> String {
+        self.network.describe_device()
+    }
+
+    fn stage(&mut self, load: Load) -> Result<(), Error> {
+        if let Load::Read(batch) = &load {
+            self.check_labels(batch)?;
+        }
+        let labels = load.labels().to_vec();
+        self.network.stage_lent(Box::new(load), Labels::Index(&labels)).map_err(Error::from)
+    }
+
+    fn wait_arrived(&mut self) -> Result<(), Error> {
+        self.network.wait_arrived().map_err(Error::from)
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        self.network.start().map_err(Error::from)
+    }
+
+    fn is_done(&mut self) -> Result<bool, Error> {
+        self.network.is_done().map_err(Error::from)
+    }
+
+    fn finish(&mut self) -> Result<Option<f32>, Error> {
+        Ok(Some(self.network.finish()?))
+    }
+
+    fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error> {
+        self.check_labels(batch)?;
+        Ok(Some(self.network.evaluate(batch.as_f32(), Labels::Index(batch.labels()))?))
+    }
+
+    fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<Option<PageLock>, Error> {
+        Ok(Some(self.network.lock_pages(memory)?))
+    }
+}
+
+struct Emulated {
+    emulation: Emulation,
+    accelerator: EmulatedAccelerator,
+}
+
+impl Emulated {
+    fn new(emulation: Emulation, seed: u64) -> Self {
+        let clock = Arc::new(SystemClock::default());
+        Self { emulation, accelerator: EmulatedAccelerator::new(emulation, seed, clock) }
+    }
+}
+
+impl Taker for Emulated {
+    fn device(&self) -> String {
+        self.emulation.to_string()
+    }
+
+    fn stage(&mut self, load: Load) -> Result<(), Error> {
+        // A device with memory of its own gives the host's back as soon as it has the batch.
+        drop(load);
+        Ok(())
+    }
+
+    fn wait_arrived(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn is_done(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<Option<f32>, Error> {
+        self.accelerator.step();
+        Ok(None)
+    }
+
+    fn evaluate(&mut self, _batch: &Batch) -> Result<Option<Judgement>, Error> {
+        Ok(None)
+    }
+
+    fn lock_pages(&self, _memory: Arc<dyn HostMemory>) -> Result<Option<PageLock>, Error> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,210 @@
+//! Whole runs on small data.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_dataset::{Control, MakePlan, MakeSpec, Profile as Made};
+use forebay_record::{Environment, Record, TrainCell};
+use forebay_storage::{Mode, Profile};
+use forebay_train::{Adam, Optimizer};
+
+use super::*;
+use crate::ingest::{Cache, Io, ThreadCount};
+
+/// Sixty photographs of a few kilobytes in 45 of 102 classes.
+fn data(dir: &Path) -> PathBuf {
+    let plan = MakePlan::new(&MakeSpec { count: Some(60), ..MakeSpec::new(Made::Caltech101) }).unwrap();
+    let out = dir.join("data");
+    forebay_dataset::make(&plan, &out, &Control::default()).unwrap();
+    out
+}
+
+fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
+    Plan {
+        input: Input::Data(path),
+        accelerator: Accelerator::Emulated(step.parse().unwrap()),
+        batch: 8,
+        length: Length::Epochs(1),
+        threads: ThreadCount::Fixed(2),
+        prefetch,
+        device_prefetch: 0,
+        cache: Cache::Warm,
+        io: Io::Fixed(Mode::Buffered),
+        tier: None,
+        kernel_tier: None,
+        validate: None,
+        baseline: 3,
+        seed: 1,
+        warmups: 0,
+        repeats: 1,
+    }
+}
+
+fn learning(path: PathBuf, threads: usize) -> Plan {
+    let optimizer = Optimizer::Adam(Adam { learning_rate: 1e-3, ..Adam::default() });
+    let device = Device::Cpu { threads };
+    let accelerator = Accelerator::Network { model: "resnet-small".to_owned(), classes: None, device, optimizer };
+    Plan { accelerator, ..emulated(path, "emulated:1ms", 1) }
+}
+
+fn run_it(plan: &Plan) -> Result<Record<TrainCell>, Error> {
+    run(plan, Environment::default(), Vec::new(), &mut |_| {}, &AtomicBool::new(false))
+}
+
+fn cell_of(plan: &Plan) -> TrainCell {
+    run_it(plan).unwrap().cells.remove(0)
+}
+
+fn adds_up(cell: &TrainCell) {
+    for run in &cell.samples {
+        assert!((run.parts_s() - run.wall_s).abs() < 1e-6, "{} and {}", run.parts_s(), run.wall_s);
+        let charged: f64 = run.stall_by_cause.values().sum();
+        assert!((charged - run.wait_s).abs() < 1e-6, "{charged} of {} is charged", run.wait_s);
+    }
+    let waited: f64 = cell.steps.iter().map(|step| step.wait_s).sum();
+    assert!(waited <= cell.totals.wait_s + 1e-9);
+}
+
+#[test]
+fn without_prefetch_the_wait_is_charged_to_that_and_prefetch_keeps_what_the_lever_promises() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let hdd: Profile = "hdd".parse().unwrap();
+    let plan = Plan { tier: Some(hdd), ..emulated(path, "emulated:120ms", 0) };
+    let without = cell_of(&plan);
+    adds_up(&without);
+    assert_eq!((without.totals.n_steps, without.totals.images, without.steps_per_epoch), (7, 56, 7));
+    assert!(without.totals.overlap < Some(0.05), "nothing is done ahead: {:?}", without.totals.overlap);
+    assert_eq!(without.lever.name, "prefetch");
+    let hidden = without.totals.stall_by_cause["prefetch"];
+    assert!(hidden > 0.3 * without.totals.wait_s, "{hidden} of {}", without.totals.wait_s);
+    let with = cell_of(&Plan { prefetch: 1, ..plan });
+    adds_up(&with);
+    assert!(with.totals.overlap > Some(0.5), "{:?}", with.totals.overlap);
+    assert!(with.totals.wall_s < without.totals.wall_s - 0.5 * without.lever.saves_s);
+    assert!(with.totals.au_epoch > without.totals.au_epoch);
+    let reads: f64 = with.reads.as_ref().unwrap().mb.iter().sum();
+    assert!((reads - with.totals.bytes as f64 / 1e6).abs() < 1e-6, "all bytes are in the series");
+}
+
+#[test]
+fn an_accelerator_that_never_waits_costs_no_io() {
+    let made =
+        Plan { input: Input::Synthetic, length: Length::Steps(5), ..emulated(PathBuf::new(), "emulated:5ms", 0) };
+    let cell = cell_of(&made);
+    adds_up(&cell);
+    assert!(cell.synthetic && cell.baseline.is_none() && cell.feed.is_none() && cell.totals.cache.is_none());
+    assert!(cell.totals.compute_s >= 0.025, "five steps of 5 ms, measured");
+    assert_eq!((cell.lever.name.as_str(), cell.threads), ("none", 0));
+}
+
+#[test]
+fn a_network_learns_the_same_for_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let losses = |threads: usize, makers: usize| {
+        let plan = Plan { threads: ThreadCount::Fixed(makers), baseline: 1, ..learning(path.clone(), threads) };
+        let cell = cell_of(&plan);
+        adds_up(&cell);
+        assert_eq!((cell.classes, cell.precision.as_deref()), (Some(45), Some("f32")));
+        cell.steps.iter().map(|step| step.loss.unwrap()).collect::<Vec<_>>()
+    };
+    let one = losses(1, 1);
+    assert_eq!(one.len(), 7);
+    assert_eq!(one, losses(2, 3));
+}
+
+#[test]
+fn every_epoch_is_judged_on_samples_that_are_not_learnt() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let plan = Plan {
+        length: Length::Epochs(2),
+        validate: Some(Validate::Share(0.2)),
+        baseline: 0,
+        ..learning(path.clone(), 2)
+    };
+    let mut told = Vec::new();
+    let mut observe = |event: Event| match event {
+        Event::Validated { epoch, validation } => told.push((epoch, validation.n_samples)),
+        _ => {}
+    };
+    let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &AtomicBool::new(false)).unwrap();
+    let cell = &record.cells[0];
+    adds_up(cell);
+    assert_eq!((cell.steps_per_epoch, cell.totals.n_steps, told), (6, 12, vec![(1, 12), (2, 12)]));
+    assert!(cell.totals.validate_s > 0.0 && cell.io_cost_s.is_none());
+    let validation = cell.epochs[1].validation.unwrap();
+    assert!(validation.seconds > 0.0 && (0.0..=1.0).contains(&validation.accuracy));
+    let other = Plan { validate: Some(Validate::Data(path.clone())), length: Length::Epochs(1), ..plan };
+    assert_eq!(cell_of(&other).epochs[0].validation.unwrap().n_samples, 60);
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_its_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = emulated(data(dir.path()), "emulated:2ms", 1);
+    let stop = AtomicBool::new(false);
+    let mut observe = |event: Event| {
+        if let Event::Step { step: 3, .. } = event {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &stop).unwrap();
+    assert_eq!(record.cells[0].totals.n_steps, 3);
+    adds_up(&record.cells[0]);
+    assert!(record.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", record.notes);
+    stop.store(true, Ordering::Relaxed);
+    let record = run(&plan, Environment::default(), Vec::new(), &mut |_| {}, &stop).unwrap();
+    assert!(record.cells.is_empty() && record.notes[0].contains("before the first step"));
+}
+
+#[test]
+fn steps_go_on_over_the_end_of_the_data_and_past_what_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let broken = walk(&path);
+    std::fs::write(&broken[0], b"not a photograph").unwrap();
+    let plan = Plan { length: Length::Steps(17), ..emulated(path, "emulated:1ms", 1) };
+    let cell = cell_of(&plan);
+    assert_eq!((cell.totals.n_steps, cell.totals.images), (17, 136));
+    assert!(cell.totals.failed >= 2, "met in both passes: {}", cell.totals.failed);
+    assert_eq!(cell.failures[0].name, broken[0].display().to_string());
+    assert_eq!(cell.epochs.iter().map(|epoch| epoch.n_steps).collect::<Vec<_>>(), [7, 7, 3]);
+}
+
+#[test]
+fn what_cannot_be_trained_on_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let said = |plan: &Plan| run_it(plan).unwrap_err().to_string();
+    let large = Plan { batch: 61, ..emulated(path.clone(), "emulated:1ms", 1) };
+    assert!(said(&large).ends_with("60 samples are less than one batch of 61"), "{}", said(&large));
+    let accelerator = Accelerator::Network {
+        model: "resnet-small".to_owned(),
+        classes: Some(1),
+        device: Device::Cpu { threads: 1 },
+        optimizer: Optimizer::named("sgd").unwrap(),
+    };
+    let few = Plan { accelerator, baseline: 0, ..learning(path.clone(), 1) };
+    assert!(said(&few).contains("which is none of the network's classes (0 to 0)"), "{}", said(&few));
+    for file in walk(&path) {
+        std::fs::write(file, b"no photograph").unwrap();
+    }
+    let text = said(&emulated(path, "emulated:1ms", 1));
+    assert!(text.starts_with("not one batch could be made: "), "{text}");
+}
+
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(walk(&path)),
+            false if path.extension().is_some_and(|ending| ending == "jpg") => files.push(path),
+            false => {}
+        }
+    }
+    files.sort();
+    files
+}

@@ -1,0 +1,87 @@
+//! A run summed up.
+
+use forebay_pipeline::{Stats, Times};
+use forebay_record::{CacheEvidence, TrainStep, TrainTotals};
+use forebay_units::Summary;
+
+use super::drive::{Driven, Step};
+use super::laps::Part;
+use super::stall::Work;
+
+/// What a run needs beside its loop.
+pub(super) struct Around {
+    pub(super) stats: Option<Stats>,
+    pub(super) cpu_s: f64,
+    pub(super) evidence: Option<CacheEvidence>,
+    pub(super) steps_per_epoch: u64,
+}
+
+pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
+    let Driven { steps, total, .. } = driven;
+    let seconds = |part: Part| total.seconds(part);
+    let stats = around.stats.clone().unwrap_or_default();
+    let (wall_s, validate_s) = (total.total_ns() as f64 / 1e9, seconds(Part::Validate));
+    let first_wait_s = driven.first_wait_ns as f64 / 1e9;
+    let busy_s = Work::of(&stats.worker_time).busy_s();
+    let steady_s = wall_s - validate_s - first_wait_s;
+    TrainTotals {
+        n_steps: steps.len() as u64,
+        images: steps.iter().map(|step| step.images).sum(),
+        failed: stats.n_failed,
+        bytes: stats.bytes_read,
+        wall_s,
+        wait_s: seconds(Part::Wait),
+        copy_s: seconds(Part::Copy),
+        compute_s: seconds(Part::Compute),
+        checkpoint_s: 0.0,
+        validate_s,
+        other_s: seconds(Part::Other),
+        first_wait_s,
+        cpu_s: around.cpu_s,
+        au_epoch: seconds(Part::Compute) / (wall_s - validate_s),
+        au_steady: (steady_s > 0.0).then(|| seconds(Part::Compute) / steady_s),
+        au_dlio: au_dlio(steps, around.steps_per_epoch),
+        overlap: (busy_s > 0.0).then(|| 1.0 - Work::of(&stats.stall_time).busy_s() / busy_s),
+        stall_by_cause: driven.charges.causes.by_name(),
+        worker_time: named(around, &stats.worker_time),
+        stall_time: named(around, &stats.stall_time),
+        loss: steps.last().and_then(|step| step.loss).filter(|loss| loss.is_finite()),
+        cache: around.evidence.as_ref().map(CacheEvidence::state),
+        evidence: around.evidence.clone().unwrap_or_default(),
+    }
+}
+
+/// Nothing, rather than zeros, where there were no workers.
+fn named(around: &Around, times: &Times) -> std::collections::BTreeMap<String, f64> {
+    around.stats.as_ref().map(|_| times.seconds()).unwrap_or_default()
+}
+
+/// As DLIO counts: of every epoch, the first step is left out with all that it waited for; the mean over epochs.
+fn au_dlio(steps: &[Step], steps_per_epoch: u64) -> Option<f64> {
+    let epochs = steps.chunks(steps_per_epoch.max(1) as usize);
+    let counted = epochs.filter(|epoch| epoch.len() > 1).map(|epoch| {
+        let sum = |value: &dyn Fn(&Step) -> u64| epoch[1..].iter().map(value).sum::<u64>() as f64;
+        sum(&|step| step.parts.ns(Part::Compute)) / sum(&|step| step.parts.total_ns() - step.parts.ns(Part::Validate))
+    });
+    let counted: Vec<f64> = counted.collect();
+    (!counted.is_empty()).then(|| counted.iter().sum::<f64>() / counted.len() as f64)
+}
+
+/// The steps as the record has them.
+pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
+    let step = |step: &Step| TrainStep {
+        wait_s: step.parts.seconds(Part::Wait),
+        copy_s: step.parts.seconds(Part::Copy),
+        compute_s: step.parts.seconds(Part::Compute),
+        checkpoint_s: 0.0,
+        loss: step.loss.filter(|loss| loss.is_finite()),
+    };
+    steps.iter().map(step).collect()
+}
+
+/// Median time of a step that waits for nothing, in seconds.
+pub(super) fn step_s(steps: &[Step]) -> Option<f64> {
+    let without = |step: &Step| step.parts.total_ns() - step.parts.ns(Part::Wait) - step.parts.ns(Part::Validate);
+    let times: Vec<f64> = steps.iter().map(|step| without(step) as f64 / 1e9).collect();
+    Summary::of(&times).map(|summary| summary.median)
+}
