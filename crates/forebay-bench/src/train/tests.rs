@@ -125,9 +125,10 @@ fn every_epoch_is_judged_on_samples_that_are_not_learnt() {
         ..learning(path.clone(), 2)
     };
     let mut told = Vec::new();
-    let mut observe = |event: Event| match event {
-        Event::Validated { epoch, validation } => told.push((epoch, validation.n_samples)),
-        _ => {}
+    let mut observe = |event: Event| {
+        if let Event::Validated { epoch, validation } = event {
+            told.push((epoch, validation.n_samples));
+        }
     };
     let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &AtomicBool::new(false)).unwrap();
     let cell = &record.cells[0];
