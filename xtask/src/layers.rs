@@ -18,7 +18,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-dataset", &["units", "storage", "format", "record"]),
     ("forebay-bench", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),
     ("forebay-report", &["units", "record"]),
-    ("forebay", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe", "bench", "report"]),
+    (
+        "forebay",
+        &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe", "bench", "report"],
+    ),
     ("forebay-examples", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),
     ("xtask", &[]),
 ];

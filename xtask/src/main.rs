@@ -6,6 +6,7 @@ mod demo;
 mod fio;
 mod fuzz;
 mod layers;
+mod prefetch;
 mod python;
 mod shell;
 mod system;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
   bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe beside fio on the same file; fails when a row is off by more than 5 %
+  bench prefetch an emulated accelerator on every tier, with and without prefetch, beside a run that never waits
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
+        ["bench", "prefetch"] => prefetch::compare(),
         ["bench", "fio", rest @ ..] => fio::compare(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
