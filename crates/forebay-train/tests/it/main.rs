@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
 
+mod abuse;
 mod accelerator;
 mod cuda;
 mod finite;

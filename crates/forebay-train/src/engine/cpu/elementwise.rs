@@ -1,4 +1,6 @@
 //! Operations that treat every value by itself.
+//!
+//! NaN stays NaN, as in PyTorch: a run that has diverged must not look like one that learns nothing.
 
 use rayon::prelude::*;
 
@@ -6,20 +8,31 @@ use super::threads::{CHUNK, Threads};
 use crate::engine::{Normalize, keep_limit};
 use crate::rng::bits_at;
 
+/// `floor`, or the value where it is not below; NaN is not. This order of operands is one instruction.
+#[inline(always)]
+pub(super) fn at_least(floor: f32, value: f32) -> f32 {
+    if floor > value { floor } else { value }
+}
+
+/// Sets dy to 0 where a ReLU gave 0.
+pub(super) fn mask(y: &[f32], dy: &mut [f32]) {
+    dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy });
+}
+
 pub(super) fn relu_forward(threads: &Threads, x: &[f32], y: &mut [f32]) {
-    map(threads, x, y, |x| x.max(0.0));
+    map(threads, x, y, |x| at_least(0.0, x));
 }
 
 pub(super) fn relu_backward(threads: &Threads, y: &[f32], dy: &[f32], dx: &mut [f32]) {
     threads.pieces(dx, CHUNK, |i, dx| {
         let (y, dy) = (&y[i * CHUNK..][..dx.len()], &dy[i * CHUNK..][..dx.len()]);
         for ((dx, y), dy) in dx.iter_mut().zip(y).zip(dy) {
-            *dx = if *y > 0.0 { *dy } else { 0.0 };
+            *dx = if *y <= 0.0 { 0.0 } else { *dy };
         }
     });
 }
 
-/// Masks dy where y is not positive, and sums its rows into `bias` where there is one.
+/// Masks dy where a ReLU gave 0, and sums its rows into `bias` where there is one.
 pub(super) fn bias_relu_backward(
     threads: &Threads,
     y: &[f32],
@@ -44,9 +57,7 @@ pub(super) fn bias_relu_backward(
 
 fn mask_and_sum(y: &[f32], dy: &mut [f32], columns: usize, relu: bool, wants_sums: bool) -> Vec<f32> {
     if relu {
-        for (dy, y) in dy.iter_mut().zip(y) {
-            *dy = if *y > 0.0 { *dy } else { 0.0 };
-        }
+        mask(y, dy);
     }
     let mut sum = vec![0.0; if wants_sums { columns } else { 0 }];
     if wants_sums {
@@ -73,7 +84,7 @@ pub(super) fn add(threads: &Threads, a: &[f32], b: &[f32], y: &mut [f32], relu: 
     threads.pieces(y, CHUNK, |i, y| {
         let (a, b) = (&a[i * CHUNK..][..y.len()], &b[i * CHUNK..][..y.len()]);
         for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
-            *y = (a + b).max(floor);
+            *y = at_least(floor, a + b);
         }
     });
 }

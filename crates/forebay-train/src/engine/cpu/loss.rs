@@ -19,8 +19,10 @@ impl Loss {
         for row in 0..rows {
             let (logits, targets) = (&logits[row * n..][..n], &targets[row * n..][..n]);
             let gradient = gradient.as_deref_mut().map(|gradient| &mut gradient[row * n..][..n]);
-            loss += row_loss(logits, targets, 1.0 / rows as f32, gradient);
-            n_right += usize::from(largest(logits) == largest(targets));
+            let own = row_loss(logits, targets, 1.0 / rows as f32, gradient);
+            // Outputs that are no numbers tell no class.
+            n_right += usize::from(!own.is_nan() && largest(logits) == largest(targets));
+            loss += own;
         }
         self.judgement = Judgement { loss: (loss / rows as f64) as f32, n_right };
     }
@@ -37,7 +39,10 @@ fn row_loss(logits: &[f32], targets: &[f32], share: f32, gradient: Option<&mut [
             *gradient = (weight * (z - log).exp() - target) * share;
         }
     }
-    logits.iter().zip(targets).map(|(z, target)| f64::from(target * (log - z))).sum()
+    // A class that the sample is not costs nothing, even where its output is infinitely far below.
+    let term = |(z, target): (&f32, &f32)| if *target == 0.0 { 0.0 } else { f64::from(target * (log - z)) };
+    let sum: f64 = logits.iter().zip(targets).map(term).sum();
+    if log.is_nan() { f64::NAN } else { sum }
 }
 
 /// The place of the largest value; the first of equals.

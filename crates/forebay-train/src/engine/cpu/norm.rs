@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::elementwise::{at_least, mask};
 use super::threads::{CHUNK, Threads};
 use crate::engine::NormShape;
 
@@ -65,7 +66,7 @@ impl Norm {
             let x = &x[i * len..][..y.len()];
             for (y, x) in y.chunks_exact_mut(scale.len()).zip(x.chunks_exact(scale.len())) {
                 for (c, (y, x)) in y.iter_mut().zip(x).enumerate() {
-                    *y = ((x - self.mean[c]) * scale[c] + affine.bias[c]).max(floor);
+                    *y = at_least(floor, (x - self.mean[c]) * scale[c] + affine.bias[c]);
                 }
             }
         });
@@ -101,7 +102,7 @@ impl Norm {
     /// A chunk's sums of dy, then of dy · (x - mean).
     fn affine_part(&self, x: &[f32], y: &[f32], dy: &mut [f32], relu: bool) -> Vec<f32> {
         if relu {
-            dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = if *y > 0.0 { *dy } else { 0.0 });
+            mask(y, dy);
         }
         let channels = self.shape.channels;
         let mut sums = vec![0.0; 2 * channels];

@@ -53,7 +53,7 @@ impl MaxPool {
     }
 }
 
-/// The largest values of a window by channel, and which place of the window they are at.
+/// The largest values of a window by channel, NaN above all, and which place of the window they are at.
 fn window_max(shape: &PoolShape, x: &[f32], place: usize, y: &mut [f32], best: &mut [u32]) {
     y.fill(f32::NEG_INFINITY);
     best.fill(0);
@@ -62,12 +62,12 @@ fn window_max(shape: &PoolShape, x: &[f32], place: usize, y: &mut [f32], best: &
         let pixel = corner.pixel(&shape.input, row, column) * shape.input.channels;
         let number = (row * shape.kernel + column) as u32;
         for ((y, best), x) in y.iter_mut().zip(&mut *best).zip(&x[pixel..]) {
-            let wins = *x > *y;
+            let wins = *x > *y || x.is_nan();
             *y = if wins { *x } else { *y };
             *best = if wins { number } else { *best };
         }
     }
-    // Where nothing beats -∞ (NaN, or -∞ itself), the winner must still be a pixel of the image.
+    // Where nothing beats -∞, the winner must still be a pixel of the image.
     if let Some((row, column)) = corner.inside(shape).next() {
         let first = (row * shape.kernel + column) as u32;
         best.iter_mut().zip(&*y).filter(|(_, y)| **y == f32::NEG_INFINITY).for_each(|(best, _)| *best = first);

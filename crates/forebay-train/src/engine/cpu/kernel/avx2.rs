@@ -41,7 +41,7 @@ unsafe fn tile<const ROWS: usize, const ADJACENT: bool>(tile: &Tile<'_>) {
         for (row, sum) in sums.iter().enumerate() {
             let mut values = [0.0; COLUMNS];
             for (half, value) in sum.iter().enumerate() {
-                let value = if tile.relu { _mm256_max_ps(*value, _mm256_setzero_ps()) } else { *value };
+                let value = if tile.relu { _mm256_max_ps(_mm256_setzero_ps(), *value) } else { *value };
                 _mm256_storeu_ps(values.as_mut_ptr().add(half * LANES), value);
             }
             std::ptr::copy_nonoverlapping(values.as_ptr(), tile.c.add(row * tile.c_stride), tile.width);

@@ -42,7 +42,7 @@ unsafe fn tile<const ROWS: usize, const ADJACENT: bool>(tile: &Tile<'_>) {
         for (row, sum) in sums.iter().enumerate() {
             let c = tile.c.add(row * tile.c_stride);
             for (half, value) in sum.iter().enumerate() {
-                let value = if tile.relu { _mm512_max_ps(*value, _mm512_setzero_ps()) } else { *value };
+                let value = if tile.relu { _mm512_max_ps(_mm512_setzero_ps(), *value) } else { *value };
                 _mm512_mask_storeu_ps(c.wrapping_add(half * LANES), masks[half], value);
             }
         }

@@ -43,7 +43,7 @@ pub(super) struct Tile<'a> {
     /// Columns of C that exist, at most `columns`.
     pub(super) width: usize,
     pub(super) start: Start,
-    /// Whether negative results become 0.
+    /// Whether negative results become 0; NaN stays NaN.
     pub(super) relu: bool,
 }
 

@@ -1,6 +1,7 @@
 //! Tiles of 4 × 8 in plain Rust, for every processor.
 
 use super::{Kernels, Start, Tile, kernel_table};
+use crate::engine::cpu::elementwise::at_least;
 
 const COLUMNS: usize = 8;
 
@@ -43,7 +44,7 @@ unsafe fn tile<const ROWS: usize, const ADJACENT: bool>(tile: &Tile<'_>) {
         }
         for (row, sum) in sums.iter_mut().enumerate() {
             if tile.relu {
-                sum.iter_mut().for_each(|value| *value = value.max(0.0));
+                sum.iter_mut().for_each(|value| *value = at_least(0.0, *value));
             }
             std::ptr::copy_nonoverlapping(sum.as_ptr(), tile.c.add(row * tile.c_stride), tile.width);
         }

@@ -1,0 +1,134 @@
+//! What nobody should do, and what sizes seldom are: nothing panics, and nothing is hidden.
+
+use forebay_train::{
+    AveragePool, BatchNorm, Block, Conv, Cpu, Labels, Linear, MaxPool, Model, Network, Node, Optimizer, Relu, Residual,
+    Settings, Sgd, Shape,
+};
+
+use crate::golden::pixels;
+
+fn network(name: &str, n_classes: usize, batch: usize, optimizer: Optimizer) -> (Network<Cpu>, Vec<f32>) {
+    let model = Model::named(name, n_classes).unwrap();
+    let images = pixels(batch * model.input.len());
+    let settings = Settings { optimizer, ..Settings::new(batch, 1) };
+    (Network::new(Cpu::new(2).unwrap(), &model, settings).unwrap(), images)
+}
+
+fn adam() -> Optimizer {
+    Optimizer::named("adam").unwrap()
+}
+
+#[test]
+fn every_layer_hands_nan_on() {
+    let layers: [(&str, Vec<Node>); 8] = [
+        ("conv", vec![Node::new("layer", Conv::new(3, 3).padding(1)), Node::new("relu", Relu)]),
+        ("linear", vec![Node::new("layer", Linear::new(4)), Node::new("relu", Relu)]),
+        ("relu", vec![Node::new("layer", MaxPool::new(1, 1)), Node::new("relu", Relu)]),
+        ("max pool", vec![Node::new("layer", MaxPool::new(3, 2))]),
+        ("average pool", vec![Node::new("layer", AveragePool::new(2, 2))]),
+        ("batch norm", vec![Node::new("layer", BatchNorm::new())]),
+        ("batch norm and relu", vec![Node::new("layer", BatchNorm::new()), Node::new("relu", Relu)]),
+        ("sum", vec![Node::new("layer", Residual::new(vec![Node::new("in", Relu)], Vec::new())), Node::new("r", Relu)]),
+    ];
+    let shape = Shape::new(5, 5, 3);
+    for (name, layers) in layers {
+        let mut x = pixels(shape.len());
+        // The middle pixel is under a window of every pool.
+        x[12 * 3] = f32::NAN;
+        let mut block = Block::new(Cpu::new(1).unwrap(), &layers, shape, 1, 1).unwrap();
+        let y = block.forward(&x, true).unwrap();
+        assert!(y.iter().any(|v| v.is_nan()), "{name}: {y:?}");
+        let dx = block.backward(&vec![1.0; y.len()]).unwrap();
+        assert_eq!(dx.len(), x.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_diverges_says_so_and_goes_on() {
+    for optimizer in Optimizer::names() {
+        for name in ["alexnet-small", "resnet-small"] {
+            let mut optimizer = Optimizer::named(optimizer).unwrap();
+            optimizer.set_learning_rate(1e30);
+            let (mut network, images) = network(name, 5, 2, optimizer);
+            let losses: Vec<f32> = (0..4).map(|_| network.step(&images, Labels::Index(&[0, 1])).unwrap()).collect();
+            assert!(losses[0].is_finite() && !losses[3].is_finite(), "{name} {optimizer:?}: {losses:?}");
+            let judged = network.evaluate(&images, Labels::Index(&[0, 1])).unwrap();
+            assert!(!judged.loss.is_finite(), "{name} {optimizer:?}: {judged:?}");
+        }
+    }
+}
+
+#[test]
+fn images_that_are_no_numbers_give_a_loss_that_is_none_and_no_hits() {
+    let (mut network, mut images) = network("alexnet-small", 5, 2, adam());
+    images.fill(f32::NAN);
+    let judged = network.evaluate(&images, Labels::Index(&[0, 0])).unwrap();
+    assert!(judged.loss.is_nan());
+    assert_eq!(judged.n_right, 0);
+    assert!(network.step(&images, Labels::Index(&[0, 0])).unwrap().is_nan());
+}
+
+#[test]
+fn a_learning_rate_of_0_learns_nothing() {
+    for name in Optimizer::names() {
+        let mut optimizer = Optimizer::named(name).unwrap();
+        optimizer.set_learning_rate(0.0);
+        let (mut network, images) = network("alexnet-small", 5, 2, optimizer);
+        let mut loss = || network.step(&images, Labels::Index(&[3, 1])).unwrap();
+        let first = loss();
+        assert_eq!([loss(), loss()], [first, first], "{name}");
+    }
+}
+
+#[test]
+fn one_class_costs_nothing_and_a_hundred_thousand_are_told_apart() {
+    let (mut one, images) = network("resnet-small", 1, 3, adam());
+    assert_eq!(one.step(&images, Labels::Index(&[0, 0, 0])).unwrap(), 0.0);
+    assert_eq!(one.evaluate(&images, Labels::Index(&[0, 0, 0])).unwrap().n_right, 3);
+    let (mut many, images) = network("resnet-small", 100_000, 2, adam());
+    let loss = many.step(&images, Labels::Index(&[0, 99_999])).unwrap();
+    assert!((loss - 100_000f32.ln()).abs() < 2.0, "{loss}");
+    let error = many.step(&images, Labels::Index(&[0, 100_000])).unwrap_err().to_string();
+    assert_eq!(error, "label 100000 of sample 1 is not a class: the network has 100000");
+    assert!(many.step(&images, Labels::Index(&[0, 99_999])).unwrap() < loss);
+}
+
+#[test]
+fn batches_of_any_size_give_each_sample_the_same_outputs() {
+    let (mut whole, images) = network("alexnet-small", 5, 31, adam());
+    let outputs = whole.predict(&images).unwrap();
+    for batch in [1, 2, 5, 13] {
+        let (mut part, some) = network("alexnet-small", 5, batch, adam());
+        assert_eq!(part.predict(&some).unwrap(), outputs[..batch * 5], "{batch}");
+        let labels: Vec<i64> = (0..batch as i64).map(|i| i % 5).collect();
+        let first = part.step(&some, Labels::Index(&labels)).unwrap();
+        assert!(part.step(&some, Labels::Index(&labels)).unwrap() < first, "{batch}");
+    }
+}
+
+#[test]
+fn two_networks_at_once_do_not_disturb_each_other() {
+    let sgd = Optimizer::Sgd(Sgd { momentum: 0.0, ..Sgd::default() });
+    let losses = || {
+        let (mut network, images) = network("resnet-small", 5, 3, sgd);
+        (0..5).map(|_| network.step(&images, Labels::Index(&[0, 1, 2])).unwrap()).collect::<Vec<f32>>()
+    };
+    let alone = losses();
+    std::thread::scope(|scope| {
+        let both = [scope.spawn(losses), scope.spawn(losses)];
+        assert_eq!(both.map(|thread| thread.join().unwrap()), [alone.clone(), alone.clone()]);
+    });
+}
+
+#[test]
+fn a_network_may_be_dropped_with_a_batch_staged_or_a_step_begun() {
+    let (mut staged, images) = network("alexnet-small", 5, 2, adam());
+    staged.stage(&images, Labels::Index(&[1, 2])).unwrap();
+    drop(staged);
+    let (mut begun, images) = network("alexnet-small", 5, 2, adam());
+    begun.stage(&images, Labels::Index(&[1, 2])).unwrap();
+    begun.start().unwrap();
+    let error = begun.predict(&images).unwrap_err().to_string();
+    assert_eq!(error, "the network was asked before the last step was finished");
+    drop(begun);
+}
