@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::engine::{Engine, Part, SlotId};
 use crate::error::{Error, Result};
-use crate::layer::{Builder, Node, Run, Sequence, SlotName, Spare};
+use crate::layer::{Builder, Node, Run, Sequence, SlotName, Spare, check_size};
 use crate::shape::Shape;
 
 pub(crate) struct Body<E: Engine> {
@@ -16,6 +16,10 @@ pub(crate) struct Body<E: Engine> {
 
 impl<E: Engine> Body<E> {
     pub(crate) fn new(engine: &E, nodes: &[Node], input: Shape, batch: usize, seed: u64) -> Result<Self> {
+        if nodes.is_empty() || batch == 0 || input.is_empty() {
+            return Err(Error::Order("layers, samples of a batch and values of a sample must each be at least one"));
+        }
+        check_size("input", &[batch, input.height, input.width, input.channels])?;
         let mut builder = Builder::new(engine, batch, seed);
         let sequence = builder.sequence(nodes, input)?;
         let Builder { slots, names, .. } = builder;

@@ -51,6 +51,12 @@ pub enum Error {
         /// Why it is not one.
         reason: String,
     },
+    /// The system gives no more memory.
+    #[error("there is no memory for another {bytes} bytes; a smaller batch or model needs less")]
+    Memory {
+        /// What was asked for at once.
+        bytes: u128,
+    },
     /// The engine's threads could not be started.
     #[error("cannot start {threads} threads for training")]
     Threads {
@@ -80,7 +86,7 @@ pub enum Error {
     /// There is no such precision.
     #[error("there is no precision \"{0}\"; there are f32, tf32 and bf16")]
     Precision(String),
-    /// A step was asked for with no batch staged, or a batch staged with no place left.
+    /// A step was asked for with no batch staged, a batch staged with no place left, or nothing at all to be computed.
     #[error("{0}")]
     Order(&'static str),
 }
@@ -91,6 +97,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     pub(crate) fn shape(layer: &str, reason: impl Into<String>) -> Self {
         Self::Shape { layer: layer.to_owned(), reason: reason.into() }
+    }
+
+    pub(crate) fn memory<T>(len: usize) -> Self {
+        Self::Memory { bytes: len as u128 * size_of::<T>() as u128 }
     }
 
     /// An error unless a slice has the length it should have.

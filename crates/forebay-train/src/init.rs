@@ -3,7 +3,9 @@
 //! Value *i* of a parameter depends on the seed, the parameter's place in the network and *i* alone, and only on
 //! operations that every machine rounds alike: the same seed is the same network everywhere.
 
+use crate::error::Result;
 use crate::rng::{Rng, bits_at, key};
+use crate::room::{collected, filled};
 
 /// How a weight is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,27 +31,27 @@ pub(crate) struct Fan {
 
 impl Init {
     /// `len` values for parameter number `index` of a network.
-    pub(crate) fn values(self, len: usize, fan: Fan, seed: u64, index: u64) -> Vec<f32> {
+    pub(crate) fn values(self, len: usize, fan: Fan, seed: u64, index: u64) -> Result<Vec<f32>> {
         let both = (fan.fan_in + fan.fan_out) as f64;
         match self {
             Self::HeUniform => uniform(len, 2.0 / fan.fan_in as f64, key(seed, index)),
             Self::XavierUniform => uniform(len, 2.0 / both, key(seed, index)),
             Self::HeNormal => normal(len, 2.0 / fan.fan_out as f64, Rng::new(seed, index)),
             Self::XavierNormal => normal(len, 2.0 / both, Rng::new(seed, index)),
-            Self::Constant(value) => vec![value; len],
+            Self::Constant(value) => filled(len, value),
         }
     }
 }
 
-fn uniform(len: usize, variance: f64, key: u64) -> Vec<f32> {
+fn uniform(len: usize, variance: f64, key: u64) -> Result<Vec<f32>> {
     let bound = (3.0 * variance).sqrt() as f32;
     let unit = |i: usize| (bits_at(key, i as u64) >> 40) as f32 * (1.0 / 8_388_608.0) - 1.0;
-    (0..len).map(|i| unit(i) * bound).collect()
+    collected((0..len).map(|i| unit(i) * bound))
 }
 
-fn normal(len: usize, variance: f64, mut rng: Rng) -> Vec<f32> {
+fn normal(len: usize, variance: f64, mut rng: Rng) -> Result<Vec<f32>> {
     let deviation = variance.sqrt();
-    (0..len).map(|_| (rng.normal() * deviation) as f32).collect()
+    collected((0..len).map(|_| (rng.normal() * deviation) as f32))
 }
 
 #[cfg(test)]
@@ -66,20 +68,24 @@ mod tests {
             (Init::XavierNormal, 0.025),
         ];
         for (init, variance) in laws {
-            let values = init.values(30_000, fan, 1, 2);
+            let values = init.values(30_000, fan, 1, 2).unwrap();
             let measured = values.iter().map(|v| f64::from(v * v)).sum::<f64>() / 30_000.0;
             assert!((measured / variance - 1.0).abs() < 0.03, "{init:?}: {measured}, not {variance}");
-            assert_eq!(values, init.values(30_000, fan, 1, 2));
-            assert_ne!(values, init.values(30_000, fan, 1, 3));
-            assert_ne!(values, init.values(30_000, fan, 2, 2));
+            assert_eq!(values, init.values(30_000, fan, 1, 2).unwrap());
+            assert_ne!(values, init.values(30_000, fan, 1, 3).unwrap());
+            assert_ne!(values, init.values(30_000, fan, 2, 2).unwrap());
         }
-        assert_eq!(Init::Constant(1.0).values(2, fan, 1, 1), [1.0, 1.0]);
+        assert_eq!(Init::Constant(1.0).values(2, fan, 1, 1).unwrap(), [1.0, 1.0]);
     }
 
     #[test]
     fn the_first_weights_of_a_seed_are_fixed() {
         let bits = |init: Init| {
-            init.values(2, Fan { fan_in: 8, fan_out: 8 }, 42, 0).iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+            init.values(2, Fan { fan_in: 8, fan_out: 8 }, 42, 0)
+                .unwrap()
+                .iter()
+                .map(|v| v.to_bits())
+                .collect::<Vec<_>>()
         };
         assert_eq!(bits(Init::HeUniform), [1_061_175_639, 3_203_662_410]);
         assert_eq!(bits(Init::HeNormal), [3_214_406_988, 1_054_865_288]);

@@ -1,6 +1,7 @@
 //! What the samples of a batch are.
 
 use crate::error::{Error, Result};
+use crate::room::{collected, filled};
 
 /// The labels of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -17,11 +18,11 @@ impl Labels<'_> {
         match self {
             Self::OneHot(rows) => {
                 Error::check_length("one-hot labels", n_samples * n_classes, rows.len())?;
-                Ok(rows.to_vec())
+                collected(rows.iter().copied())
             }
             Self::Index(labels) => {
                 Error::check_length("labels", n_samples, labels.len())?;
-                let mut rows = vec![0.0; n_samples * n_classes];
+                let mut rows = filled(n_samples * n_classes, 0.0)?;
                 for (sample, label) in labels.iter().enumerate() {
                     let class = usize::try_from(*label).ok().filter(|class| *class < n_classes);
                     let class = class.ok_or(Error::Label { sample, label: *label, n_classes })?;

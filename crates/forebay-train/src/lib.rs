@@ -37,6 +37,7 @@ mod model;
 mod network;
 mod optimizer;
 mod rng;
+mod room;
 mod shape;
 mod state;
 

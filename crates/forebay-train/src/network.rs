@@ -73,8 +73,8 @@ impl<E: Engine> Network<E> {
     pub fn new(engine: E, model: &Model, settings: Settings) -> Result<Self> {
         let (image, n_classes) = (model.input, model.n_classes()?);
         let Settings { batch, seed, optimizer, normalize, places } = settings;
-        if batch == 0 || places == 0 {
-            return Err(Error::Order("a network needs a batch of at least one sample and at least one place for it"));
+        if places == 0 {
+            return Err(Error::Order("a network needs at least one place for a batch"));
         }
         let normalize = normalize.unwrap_or_else(|| Normalize::identity(image.channels));
         Error::check_length("the scale of pixels", image.channels, normalize.scale.len())?;

@@ -5,6 +5,9 @@ use crate::engine::{Engine, Slot, SlotId, SlotKind};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
+/// Most values of a batch between two layers, or of a parameter: above any memory, and below where sizes with frames overflow.
+const MOST: usize = 1 << 40;
+
 /// What a slot is called and how its values are arranged.
 #[derive(Debug, Clone)]
 pub(crate) struct SlotName {
@@ -39,7 +42,8 @@ impl<'a, E: Engine> Builder<'a, E> {
                 nodes.next();
             }
             let output = step(node, shape)?;
-            let slots = self.declare(node, &layer, shape);
+            check_size(&node.name, &[self.batch, output.height, output.width, output.channels])?;
+            let slots = self.declare(node, &layer, shape)?;
             let operation = layer.build(Site { builder: self, slots: &slots, input: shape, output })?;
             sequence.push(self.engine, operation, self.batch * output.len())?;
             shape = output;
@@ -47,25 +51,30 @@ impl<'a, E: Engine> Builder<'a, E> {
         Ok(sequence)
     }
 
-    fn declare(&mut self, node: &Node, layer: &Layer, input: Shape) -> Vec<SlotId> {
+    fn declare(&mut self, node: &Node, layer: &Layer, input: Shape) -> Result<Vec<SlotId>> {
         let mut ids = Vec::new();
         for parameter in layer.parameters(input) {
             let id = self.slots.len();
-            let values = parameter.init.values(parameter.len(), parameter.fan, self.seed, id as u64);
+            let name = format!("{}.{}", node.name, parameter.name);
+            if self.names.iter().any(|slot| slot.name == name) {
+                return Err(Error::shape(&node.name, "another layer has this name"));
+            }
+            let values = parameter.init.values(parameter.len(), parameter.fan, self.seed, id as u64)?;
             self.slots.push(Slot { kind: parameter.kind, values });
             self.names.push(SlotName {
-                name: format!("{}.{}", node.name, parameter.name),
+                name,
                 shape: parameter.shape,
                 is_statistic: parameter.kind == SlotKind::Statistic,
             });
             ids.push(SlotId(id));
         }
-        ids
+        Ok(ids)
     }
 }
 
 /// The shape after all layers.
 pub(crate) fn output_shape(nodes: &[Node], input: Shape) -> Result<Shape> {
+    check_size("input", &[input.height, input.width, input.channels])?;
     nodes.iter().try_fold(input, |shape, node| step(node, shape))
 }
 
@@ -90,8 +99,21 @@ fn step(node: &Node, input: Shape) -> Result<Shape> {
         output_shape(branch, input)?;
     }
     let output = node.layer.output(input).map_err(|reason| Error::shape(&node.name, reason))?;
+    check_size(&node.name, &[output.height, output.width, output.channels])?;
     if output.is_empty() {
         return Err(Error::shape(&node.name, format!("nothing is left of {input}")));
     }
+    for parameter in node.layer.parameters(input) {
+        check_size(&node.name, &parameter.shape)?;
+    }
     Ok(output)
+}
+
+/// An error where the product of sizes is beyond all measure.
+pub(crate) fn check_size(layer: &str, sizes: &[usize]) -> Result<()> {
+    let product = sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
+    match product {
+        Some(product) if product <= MOST => Ok(()),
+        _ => Err(Error::shape(layer, format!("{sizes:?} are more than {MOST} values"))),
+    }
 }

@@ -1,6 +1,6 @@
 //! Convolution.
 
-use super::{Describe, Operation, Parameter, Run, Site, windows};
+use super::{Describe, MOST, Operation, Parameter, Run, Site, windows};
 use crate::engine::{ConvShape, Engine, SlotId, SlotKind};
 use crate::error::Result;
 use crate::init::{Fan, Init};
@@ -66,6 +66,9 @@ impl Describe for Conv {
                 "{} channels and {} filters are not {} equal groups",
                 input.channels, self.filters, self.groups
             ));
+        }
+        if self.kernel > MOST {
+            return Err(format!("a kernel of {} is more than {MOST}", self.kernel));
         }
         let along = |len| windows(len, self.kernel, self.stride, self.padding);
         Ok(Shape::new(along(input.height)?, along(input.width)?, self.filters))

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::shape::Shape;
 
 /// Largest window: places in it are numbered by a byte.
-const MOST: usize = 16;
+const MOST_WINDOW: usize = 16;
 
 /// The largest value of each window, by channel. Windows may overlap.
 #[derive(Debug, Clone)]
@@ -31,10 +31,10 @@ impl MaxPool {
 
 impl Describe for MaxPool {
     fn output(&self, input: Shape) -> Result<Shape, String> {
-        if self.kernel > MOST {
-            return Err(format!("a window of {} is more than {MOST}", self.kernel));
+        if self.kernel > MOST_WINDOW {
+            return Err(format!("a window of {} is more than {MOST_WINDOW}", self.kernel));
         }
-        if 2 * self.padding > self.kernel {
+        if self.padding > self.kernel / 2 {
             return Err(format!("a window of {} with padding {} may hold no pixel", self.kernel, self.padding));
         }
         let along = |len| windows(len, self.kernel, self.stride, self.padding);

@@ -23,7 +23,7 @@ pub use max_pool::MaxPool;
 pub use relu::Relu;
 pub use residual::Residual;
 
-pub(crate) use build::{Builder, SlotName, count_parameters, output_shape};
+pub(crate) use build::{Builder, SlotName, check_size, count_parameters, output_shape};
 pub(crate) use sequence::{Run, Sequence, Spare};
 
 use crate::engine::{Engine, SlotId, SlotKind};
@@ -161,10 +161,16 @@ pub(crate) trait Operation<E: Engine>: Send {
     }
 }
 
+/// Most pixels of a stride, a margin, or a filter's side.
+const MOST: usize = 1024;
+
 /// How many windows fit along an axis, or why none does.
 fn windows(len: usize, kernel: usize, stride: usize, padding: usize) -> Result<usize, String> {
     if kernel == 0 || stride == 0 {
         return Err("kernel and stride must be at least 1".to_owned());
+    }
+    if stride.max(padding) > MOST {
+        return Err(format!("stride and padding must be at most {MOST}"));
     }
     match (len + 2 * padding).checked_sub(kernel) {
         Some(room) => Ok(room / stride + 1),

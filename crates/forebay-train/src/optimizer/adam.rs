@@ -30,7 +30,7 @@ impl Adam {
     }
 
     pub(super) fn rule(&self, step: u64) -> AdamRule {
-        let correction = |beta: f64| 1.0 - beta.powi(step as i32);
+        let correction = |beta: f64| 1.0 - beta.powi(i32::try_from(step).unwrap_or(i32::MAX));
         let decay = self.weight_decay;
         AdamRule {
             keep: if self.decoupled { (1.0 - self.learning_rate * decay) as f32 } else { 1.0 },

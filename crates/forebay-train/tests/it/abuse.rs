@@ -132,3 +132,62 @@ fn a_network_may_be_dropped_with_a_batch_staged_or_a_step_begun() {
     assert_eq!(error, "the network was asked before the last step was finished");
     drop(begun);
 }
+
+#[test]
+fn a_batch_of_nothing_or_beyond_all_measure_is_refused() {
+    let model = Model::named("alexnet", 10).unwrap();
+    let error = |batch| match Network::new(Cpu::new(1).unwrap(), &model, Settings::new(batch, 1)) {
+        Ok(_) => panic!("{batch} images were taken"),
+        Err(error) => error.to_string(),
+    };
+    let most = 1u64 << 40;
+    assert_eq!(error(1 << 40), format!("layer input: [{most}, 224, 224, 3] are more than {most} values"));
+    assert!(error(usize::MAX).ends_with("values"));
+    assert!(error(0).ends_with("must each be at least one"));
+}
+
+#[test]
+fn sizes_beyond_all_measure_are_refused_before_anything_is_computed() {
+    let image = Shape::new(8, 8, 3);
+    let refused = |layer: Node| match Block::new(Cpu::new(1).unwrap(), &[layer], image, 1, 1) {
+        Ok(_) => panic!("the layer was taken"),
+        Err(error) => error.to_string(),
+    };
+    let huge = usize::MAX;
+    assert!(refused(Node::new("wide", Linear::new(huge))).starts_with("layer wide: [1, 1, "));
+    assert!(refused(Node::new("deep", Conv::new(huge, 3))).starts_with("layer deep: [6, 6, "));
+    let most = "layer far: stride and padding must be at most 1024";
+    assert_eq!(refused(Node::new("far", Conv::new(2, 3).padding(huge))), most);
+    assert_eq!(refused(Node::new("far", Conv::new(2, 3).stride(huge))), most);
+    assert!(refused(Node::new("far", AveragePool::new(huge, 1))).contains("does not fit into 8 pixels"));
+    assert_eq!(
+        refused(Node::new("big", Conv::new(2, huge))),
+        format!("layer big: a kernel of {huge} is more than 1024")
+    );
+    assert!(refused(Node::new("pool", MaxPool::new(2, 2).padding(huge))).ends_with("may hold no pixel"));
+}
+
+#[test]
+fn a_network_of_no_layers_or_of_two_with_one_name_is_refused() {
+    let refused = |layers: &[Node]| match Block::new(Cpu::new(1).unwrap(), layers, Shape::vector(3), 1, 1) {
+        Ok(_) => panic!("the layers were taken"),
+        Err(error) => error.to_string(),
+    };
+    assert!(refused(&[]).ends_with("must each be at least one"));
+    let twice = [Node::new("fc", Linear::new(2)), Node::new("fc", Linear::new(2))];
+    assert_eq!(refused(&twice), "layer fc: another layer has this name");
+}
+
+#[test]
+fn the_state_of_another_model_or_optimiser_is_refused() {
+    let (small, _) = network("alexnet-small", 5, 1, adam());
+    let refused = |name: &str, n_classes, optimizer: &str| {
+        let (mut other, _) = network(name, n_classes, 1, Optimizer::named(optimizer).unwrap());
+        other.load_state(&small.state().unwrap()).unwrap_err().to_string()
+    };
+    assert_eq!(refused("resnet-small", 5, "adam"), "the state does not fit: \"conv1.weight\" is missing");
+    let classes = refused("alexnet-small", 6, "adam");
+    assert_eq!(classes, "the state does not fit: \"classifier.6.weight\" has shape [5, 16], not [6, 16]");
+    let momentum = refused("alexnet-small", 5, "sgd");
+    assert_eq!(momentum, "the state does not fit: \"features.0.weight.momentum_buffer\" is missing");
+}

@@ -6,6 +6,7 @@
 use super::kernel::{Kernels, Start, Tile};
 use super::memory::Memory;
 use super::threads::{Threads, Woven, even, with_scratch};
+use crate::error::Result;
 
 /// Columns of C a task: a multiple of every kernel's width.
 const TASK_COLUMNS: usize = 128;
@@ -39,6 +40,11 @@ pub(super) struct Finish<'a> {
     pub(super) relu: bool,
 }
 
+impl Finish<'_> {
+    /// Nothing.
+    pub(super) const PLAIN: Self = Self { bias: None, relu: false };
+}
+
 /// Rows, columns and steps of a product.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
@@ -58,9 +64,10 @@ pub(super) fn product(
     finish: Finish<'_>,
     packed: &mut Memory,
     c: &mut [f32],
-) {
+) -> Result<()> {
+    let packed = packed.room(size.rows * size.steps)?;
     pack_a(threads, kernels, size, a, packed);
-    let (packed, out) = (&packed[..size.rows * size.steps], Woven::new(&mut c[..size.rows * size.columns]));
+    let (packed, out) = (&*packed, Woven::new(&mut c[..size.rows * size.columns]));
     threads.each(size.columns.div_ceil(TASK_COLUMNS), |task| {
         let first = task * TASK_COLUMNS;
         let columns = first..(first + TASK_COLUMNS).min(size.columns);
@@ -76,6 +83,7 @@ pub(super) fn product(
             }
         });
     });
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -124,10 +132,7 @@ fn multiply(
 }
 
 /// A in tiles: for each tile all steps, for each step the tile's rows side by side.
-fn pack_a(threads: &Threads, kernels: &Kernels, size: Size, a: View<'_>, packed: &mut Memory) {
-    if packed.len() < size.rows * size.steps {
-        *packed = Memory::zeroed(size.rows * size.steps);
-    }
+fn pack_a(threads: &Threads, kernels: &Kernels, size: Size, a: View<'_>, packed: &mut [f32]) {
     let tiles: Vec<(usize, usize)> = even(size.rows, kernels.rows).collect();
     let out = Woven::new(packed);
     threads.each(tiles.len(), |i| {
@@ -199,7 +204,7 @@ mod tests {
                 let b_view = if bt { View::columns(&b, 300) } else { View::rows(&b, 150) };
                 let mut c = vec![0.0; 17 * 150];
                 let finish = Finish { bias: Some(&bias), relu: false };
-                product(&threads, &kernels, size, a_view, b_view, finish, &mut Memory::zeroed(0), &mut c);
+                product(&threads, &kernels, size, a_view, b_view, finish, &mut Memory::empty(), &mut c).unwrap();
                 for (i, got) in c.iter().enumerate() {
                     let (row, column) = (i / 150, i % 150);
                     let term = |k: usize| {

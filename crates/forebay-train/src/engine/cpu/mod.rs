@@ -52,6 +52,19 @@ impl Cpu {
     pub fn new(threads: usize) -> Result<Self> {
         Ok(Self { threads: Threads::new(threads)?, kernels: Kernels::best() })
     }
+
+    /// One of a linear layer's products.
+    fn product(
+        &self,
+        linear: &mut Linear,
+        size: Size,
+        a: View<'_>,
+        b: View<'_>,
+        finish: Finish<'_>,
+        c: &mut [f32],
+    ) -> Result<()> {
+        gemm::product(&self.threads, &self.kernels, size, a, b, finish, &mut linear.packed, c)
+    }
 }
 
 /// A place for a batch.
@@ -84,7 +97,7 @@ impl Engine for Cpu {
     }
 
     fn tensor(&self, len: usize) -> Result<Memory> {
-        Ok(Memory::zeroed(len))
+        Memory::zeroed(len)
     }
 
     fn upload(&self, values: &[f32], to: &mut Memory) -> Result<()> {
@@ -97,7 +110,7 @@ impl Engine for Cpu {
     }
 
     fn store(&self, slots: Vec<Slot>) -> Result<Store> {
-        Ok(Store::new(slots))
+        Store::new(slots)
     }
 
     fn read<'a>(&self, store: &'a Store, slot: SlotId, part: Part) -> Result<Cow<'a, [f32]>> {
@@ -109,6 +122,7 @@ impl Engine for Cpu {
     }
 
     fn write(&self, store: &mut Store, slot: SlotId, part: Part, values: &[f32]) -> Result<()> {
+        store.prepare(part)?;
         let to = store.part_mut(slot, part);
         Error::check_length("a slot", to.len(), values.len())?;
         to.copy_from_slice(values);
@@ -116,20 +130,16 @@ impl Engine for Cpu {
     }
 
     fn update(&self, store: &mut Store, rule: &Rule) -> Result<()> {
-        store.update(&self.threads, rule);
-        Ok(())
+        store.update(&self.threads, rule)
     }
 
     fn input(&self, batch: usize, image: Shape, n_classes: usize) -> Result<Input> {
-        let images = Memory::zeroed(batch * image.len());
-        Ok(Input { images, pixels: Memory::zeroed(0), targets: Memory::zeroed(batch * n_classes) })
+        let images = Memory::zeroed(batch * image.len())?;
+        Ok(Input { images, pixels: Memory::empty(), targets: Memory::zeroed(batch * n_classes)? })
     }
 
     fn staging<'a>(&self, input: &'a mut Input) -> Result<&'a mut [f32]> {
-        if input.pixels.is_empty() {
-            input.pixels = Memory::zeroed(input.images.len());
-        }
-        Ok(&mut input.pixels)
+        input.pixels.room(input.images.len())
     }
 
     fn stage(&self, input: &mut Input, images: Option<&[f32]>, targets: &[f32], normalize: &Normalize) -> Result<()> {
@@ -188,8 +198,7 @@ impl Engine for Cpu {
         y: &mut Memory,
     ) -> Result<()> {
         let bias = bias.map(|bias| store.part(bias, Part::Value));
-        conv.forward(&self.threads, x, store.part(weight, Part::Value), bias, relu, y);
-        Ok(())
+        conv.forward(&self.threads, x, store.part(weight, Part::Value), bias, relu, y)
     }
 
     fn conv_backward_weights(
@@ -200,8 +209,7 @@ impl Engine for Cpu {
         store: &mut Store,
         weight: SlotId,
     ) -> Result<()> {
-        conv.backward_weights(&self.threads, x, dy, store.part_mut(weight, Part::Gradient));
-        Ok(())
+        conv.backward_weights(&self.threads, x, dy, store.part_mut(weight, Part::Gradient))
     }
 
     fn conv_backward_data(
@@ -212,12 +220,11 @@ impl Engine for Cpu {
         weight: SlotId,
         dx: &mut Memory,
     ) -> Result<()> {
-        conv.backward_data(&self.threads, dy, store.part(weight, Part::Value), dx);
-        Ok(())
+        conv.backward_data(&self.threads, dy, store.part(weight, Part::Value), dx)
     }
 
     fn linear(&self, shape: LinearShape) -> Result<Linear> {
-        Ok(Linear { shape, packed: Memory::zeroed(0) })
+        Ok(Linear { shape, packed: Memory::empty() })
     }
 
     fn linear_forward(
@@ -234,8 +241,7 @@ impl Engine for Cpu {
         let size = Size { rows: batch, columns: outputs, steps: inputs };
         let weight = View::columns(store.part(weight, Part::Value), inputs);
         let finish = Finish { bias: Some(store.part(bias, Part::Value)), relu };
-        gemm::product(&self.threads, &self.kernels, size, View::rows(x, inputs), weight, finish, &mut linear.packed, y);
-        Ok(())
+        self.product(linear, size, View::rows(x, inputs), weight, finish, y)
     }
 
     fn linear_backward_weights(
@@ -249,18 +255,7 @@ impl Engine for Cpu {
         let LinearShape { batch, inputs, outputs } = linear.shape;
         let size = Size { rows: outputs, columns: inputs, steps: batch };
         let dw = store.part_mut(weight, Part::Gradient);
-        let (dy, x) = (View::columns(dy, outputs), View::rows(x, inputs));
-        gemm::product(
-            &self.threads,
-            &self.kernels,
-            size,
-            dy,
-            x,
-            Finish { bias: None, relu: false },
-            &mut linear.packed,
-            dw,
-        );
-        Ok(())
+        self.product(linear, size, View::columns(dy, outputs), View::rows(x, inputs), Finish::PLAIN, dw)
     }
 
     fn linear_backward_data(
@@ -274,18 +269,7 @@ impl Engine for Cpu {
         let LinearShape { batch, inputs, outputs } = linear.shape;
         let size = Size { rows: batch, columns: inputs, steps: outputs };
         let weight = View::rows(store.part(weight, Part::Value), inputs);
-        let finish = Finish { bias: None, relu: false };
-        gemm::product(
-            &self.threads,
-            &self.kernels,
-            size,
-            View::rows(dy, outputs),
-            weight,
-            finish,
-            &mut linear.packed,
-            dx,
-        );
-        Ok(())
+        self.product(linear, size, View::rows(dy, outputs), weight, Finish::PLAIN, dx)
     }
 
     fn bias_relu_backward(
@@ -316,7 +300,7 @@ impl Engine for Cpu {
     }
 
     fn max_pool(&self, shape: PoolShape) -> Result<MaxPool> {
-        Ok(MaxPool::new(shape))
+        MaxPool::new(shape)
     }
 
     fn max_pool_forward(&self, pool: &mut MaxPool, x: &Memory, y: &mut Memory) -> Result<()> {

@@ -4,6 +4,8 @@ use rayon::prelude::*;
 
 use super::threads::Threads;
 use crate::engine::PoolShape;
+use crate::error::Result;
+use crate::room::filled;
 use crate::shape::Shape;
 
 /// A planned max pool with the winners of the last forward pass.
@@ -14,8 +16,8 @@ pub struct MaxPool {
 }
 
 impl MaxPool {
-    pub(super) fn new(shape: PoolShape) -> Self {
-        Self { shape, winners: vec![0; shape.batch * shape.output.len()] }
+    pub(super) fn new(shape: PoolShape) -> Result<Self> {
+        Ok(Self { shape, winners: filled(shape.batch * shape.output.len(), 0)? })
     }
 
     pub(super) fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::memory::Memory;
 use super::threads::{CHUNK, Threads};
 use crate::engine::{Part, Slot, SlotId, SlotKind};
+use crate::error::Result;
 use crate::optimizer::Rule;
 
 /// Slots begin at multiples of a cache line.
@@ -29,7 +30,7 @@ struct Place {
 }
 
 impl Store {
-    pub(super) fn new(slots: Vec<Slot>) -> Self {
+    pub(super) fn new(slots: Vec<Slot>) -> Result<Self> {
         let mut places = Vec::with_capacity(slots.len());
         let mut ends = [0, 0];
         for slot in &slots {
@@ -40,13 +41,13 @@ impl Store {
             places.push(Place { range, is_statistic });
         }
         let [n_values, n_statistics] = ends;
-        let (values, gradients) = (Memory::zeroed(n_values), Memory::zeroed(n_values));
-        let (first, second, statistics) = (Memory::zeroed(0), Memory::zeroed(0), Memory::zeroed(n_statistics));
+        let (values, gradients) = (Memory::zeroed(n_values)?, Memory::zeroed(n_values)?);
+        let (first, second, statistics) = (Memory::empty(), Memory::empty(), Memory::zeroed(n_statistics)?);
         let mut store = Self { places, values, gradients, first, second, statistics };
         for (i, slot) in slots.into_iter().enumerate() {
             store.part_mut(SlotId(i), Part::Value).copy_from_slice(&slot.values);
         }
-        store
+        Ok(store)
     }
 
     /// A slot's values; empty where a moment was never needed.
@@ -62,17 +63,27 @@ impl Store {
         memory.get(place.range.clone()).unwrap_or(&[])
     }
 
+    /// A slot's values to change; a moment must have been prepared.
     pub(super) fn part_mut(&mut self, slot: SlotId, part: Part) -> &mut [f32] {
-        let n_values = self.values.len();
         let place = &self.places[slot.0];
         let memory = match part {
             Part::Value if place.is_statistic => &mut self.statistics,
             Part::Value => &mut self.values,
             Part::Gradient => &mut self.gradients,
-            Part::FirstMoment => ready(&mut self.first, n_values),
-            Part::SecondMoment => ready(&mut self.second, n_values),
+            Part::FirstMoment => &mut self.first,
+            Part::SecondMoment => &mut self.second,
         };
         &mut memory[place.range.clone()]
+    }
+
+    /// Makes a moment, zeroed, when it is first needed.
+    pub(super) fn prepare(&mut self, part: Part) -> Result<()> {
+        let moment = match part {
+            Part::FirstMoment => &mut self.first,
+            Part::SecondMoment => &mut self.second,
+            Part::Value | Part::Gradient => return Ok(()),
+        };
+        moment.room(self.values.len()).map(|_| ())
     }
 
     /// Two slots' values to change at once.
@@ -87,14 +98,15 @@ impl Store {
         (&mut left[from], &mut right[..to.end - to.start])
     }
 
-    pub(super) fn update(&mut self, threads: &Threads, rule: &Rule) {
-        let n = self.values.len();
+    pub(super) fn update(&mut self, threads: &Threads, rule: &Rule) -> Result<()> {
+        self.prepare(Part::FirstMoment)?;
+        if matches!(rule, Rule::Adam(_)) {
+            self.prepare(Part::SecondMoment)?;
+        }
         let (values, gradients) = (&mut self.values, &self.gradients);
         match rule {
             Rule::Adam(rule) => threads.run(|| {
-                let moments = ready(&mut self.first, n)
-                    .par_chunks_mut(CHUNK)
-                    .zip(ready(&mut self.second, n).par_chunks_mut(CHUNK));
+                let moments = self.first.par_chunks_mut(CHUNK).zip(self.second.par_chunks_mut(CHUNK));
                 let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(moments);
                 chunks.for_each(|((values, gradients), (first, second))| {
                     for (((v, g), m), s) in values.iter_mut().zip(gradients).zip(first).zip(second) {
@@ -103,7 +115,7 @@ impl Store {
                 });
             }),
             Rule::Sgd(rule) => threads.run(|| {
-                let velocities = ready(&mut self.first, n).par_chunks_mut(CHUNK);
+                let velocities = self.first.par_chunks_mut(CHUNK);
                 let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(velocities);
                 chunks.for_each(|((values, gradients), velocities)| {
                     for ((v, g), velocity) in values.iter_mut().zip(gradients).zip(velocities) {
@@ -112,13 +124,6 @@ impl Store {
                 });
             }),
         }
+        Ok(())
     }
-}
-
-/// A moment, zeroed when it is first needed.
-fn ready(memory: &mut Memory, len: usize) -> &mut Memory {
-    if memory.len() != len {
-        *memory = Memory::zeroed(len);
-    }
-    memory
 }

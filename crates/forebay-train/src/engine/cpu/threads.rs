@@ -55,12 +55,10 @@ impl Threads {
 
 /// Lends the thread's scratch memory, whatever it holds.
 pub(super) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
-    thread_local!(static SCRATCH: RefCell<Memory> = RefCell::new(Memory::zeroed(0)));
+    thread_local!(static SCRATCH: RefCell<Memory> = const { RefCell::new(Memory::empty()) });
     SCRATCH.with_borrow_mut(|scratch| {
-        if scratch.len() < len {
-            *scratch = Memory::zeroed(len);
-        }
-        work(&mut scratch[..len])
+        // It is far smaller than the tensors that there was memory for.
+        work(scratch.room(len).expect("there is memory for a thread's scratch"))
     })
 }
 

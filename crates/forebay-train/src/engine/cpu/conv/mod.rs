@@ -17,6 +17,7 @@ use super::kernel::Kernels;
 use super::memory::Memory;
 use super::threads::{Threads, Woven, with_scratch};
 use crate::engine::ConvShape;
+use crate::error::Result;
 
 /// Tasks that a sweep is cut into at least, where the batch is small.
 const MIN_TASKS: usize = 16;
@@ -50,7 +51,7 @@ impl Conv {
         let (frame, sweeps) = backward_sweeps(&shape, &kernels);
         let has_gaps = shape.stride > shape.kernel;
         let backward = Motion { frame, sweeps, from_len: output.len(), to_len: input.len(), has_gaps };
-        Self { shape, kernels, forward, backward, packed: Memory::zeroed(0), partial: Memory::zeroed(0) }
+        Self { shape, kernels, forward, backward, packed: Memory::empty(), partial: Memory::empty() }
     }
 
     pub(super) fn forward(
@@ -61,8 +62,8 @@ impl Conv {
         bias: Option<&[f32]>,
         relu: bool,
         y: &mut [f32],
-    ) {
-        pack::forward(threads, &self.kernels, &self.shape, &self.forward.sweeps[0], weight, &mut self.packed);
+    ) -> Result<()> {
+        pack::forward(threads, &self.kernels, &self.shape, &self.forward.sweeps[0], weight, &mut self.packed)?;
         slide(
             threads,
             &self.kernels,
@@ -72,19 +73,27 @@ impl Conv {
             x,
             &mut y[..self.shape.batch * self.forward.to_len],
         );
+        Ok(())
     }
 
-    pub(super) fn backward_data(&mut self, threads: &Threads, dy: &[f32], weight: &[f32], dx: &mut [f32]) {
-        pack::backward(threads, &self.kernels, &self.shape, &self.backward.sweeps, weight, &mut self.packed);
+    pub(super) fn backward_data(
+        &mut self,
+        threads: &Threads,
+        dy: &[f32],
+        weight: &[f32],
+        dx: &mut [f32],
+    ) -> Result<()> {
+        pack::backward(threads, &self.kernels, &self.shape, &self.backward.sweeps, weight, &mut self.packed)?;
         let dx = &mut dx[..self.shape.batch * self.backward.to_len];
         if self.backward.has_gaps {
             threads.pieces(dx, self.backward.to_len, |_, image| image.fill(0.0));
         }
         slide(threads, &self.kernels, &self.backward, &self.packed, (None, false), dy, dx);
+        Ok(())
     }
 
-    pub(super) fn backward_weights(&mut self, threads: &Threads, x: &[f32], dy: &[f32], dw: &mut [f32]) {
-        weights::gradient(threads, &self.kernels, &self.shape, x, dy, &mut self.partial, dw);
+    pub(super) fn backward_weights(&mut self, threads: &Threads, x: &[f32], dy: &[f32], dw: &mut [f32]) -> Result<()> {
+        weights::gradient(threads, &self.kernels, &self.shape, x, dy, &mut self.partial, dw)
     }
 }
 
@@ -176,9 +185,9 @@ mod tests {
             let dy = numbers(3 * shape.output.len(), 29);
             let mut got = [vec![f32::NAN; dy.len()], vec![f32::NAN; x.len()], vec![f32::NAN; w.len()]];
             let mut conv = Conv::new(shape, kernels);
-            conv.forward(&threads, &x, &w, None, false, &mut got[0]);
-            conv.backward_data(&threads, &dy, &w, &mut got[1]);
-            conv.backward_weights(&threads, &x, &dy, &mut got[2]);
+            conv.forward(&threads, &x, &w, None, false, &mut got[0]).unwrap();
+            conv.backward_data(&threads, &dy, &w, &mut got[1]).unwrap();
+            conv.backward_weights(&threads, &x, &dy, &mut got[2]).unwrap();
             for (which, (got, want)) in got.iter().zip(plain(&shape, &x, &w, &dy)).enumerate() {
                 for (i, (got, want)) in got.iter().zip(want).enumerate() {
                     assert!(

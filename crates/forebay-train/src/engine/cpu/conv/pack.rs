@@ -6,6 +6,7 @@ use crate::engine::cpu::gemm::{View, pack_b};
 use crate::engine::cpu::kernel::Kernels;
 use crate::engine::cpu::memory::Memory;
 use crate::engine::cpu::threads::Threads;
+use crate::error::Result;
 
 /// Filters side by side: step *k* of a panel is value *k* of each of its filters.
 pub(super) fn forward(
@@ -15,13 +16,14 @@ pub(super) fn forward(
     sweep: &Sweep,
     weight: &[f32],
     packed: &mut Memory,
-) {
-    let packed = room(packed, sweep.packed_len(kernels));
+) -> Result<()> {
+    let packed = packed.room(sweep.packed_len(kernels))?;
     let filters = View::columns(weight, shape.filter_len());
     threads.pieces(packed, sweep.steps() * kernels.columns, |panel, out| {
         let (group, first, width) = sweep.panel(kernels, panel);
         pack_b(filters, 0, group * sweep.group_out + first, width, kernels.columns, out);
     });
+    Ok(())
 }
 
 /// Input channels side by side: step *k* of a panel is one tap of one filter, taps turned round.
@@ -32,9 +34,9 @@ pub(super) fn backward(
     sweeps: &[Sweep],
     weight: &[f32],
     packed: &mut Memory,
-) {
+) -> Result<()> {
     let len = sweeps.iter().map(|sweep| sweep.packed_len(kernels)).sum();
-    let packed = room(packed, len);
+    let packed = packed.room(len)?;
     for sweep in sweeps {
         let packed = &mut packed[sweep.packed_at..][..sweep.packed_len(kernels)];
         threads.pieces(packed, sweep.steps() * kernels.columns, |panel, out| {
@@ -49,12 +51,5 @@ pub(super) fn backward(
             }
         });
     }
-}
-
-/// The first `len` values of a memory that grows when it must.
-pub(super) fn room(memory: &mut Memory, len: usize) -> &mut [f32] {
-    if memory.len() < len {
-        *memory = Memory::zeroed(len);
-    }
-    &mut memory[..len]
+    Ok(())
 }

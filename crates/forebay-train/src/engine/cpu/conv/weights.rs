@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use super::pack::room;
 use crate::engine::ConvShape;
 use crate::engine::cpu::kernel::{Kernels, Start, Tile};
 use crate::engine::cpu::memory::Memory;
 use crate::engine::cpu::threads::{CHUNK, Threads, Woven, even, with_scratch};
+use crate::error::Result;
 
 /// Tasks the work is cut into, as far as it can be.
 const TASKS: usize = 16;
@@ -27,10 +27,10 @@ pub(super) fn gradient(
     dy: &[f32],
     partial: &mut Memory,
     dw: &mut [f32],
-) {
+) -> Result<()> {
     let panels = shape.groups * shape.filter_len().div_ceil(kernels.columns);
     let cut = Cut::best(shape, panels, dw.len());
-    let sums = room(partial, (cut.parts - 1) * dw.len());
+    let sums = partial.room((cut.parts - 1) * dw.len())?;
     let (first, others) = (Woven::new(dw), Woven::new(sums));
     threads.each(cut.parts * cut.ranges, |task| {
         let (part, range) = (task / cut.ranges, task % cut.ranges);
@@ -43,7 +43,7 @@ pub(super) fn gradient(
     });
     let sums = &*sums;
     if sums.is_empty() {
-        return;
+        return Ok(());
     }
     let len = dw.len();
     threads.pieces(dw, CHUNK, |i, total| {
@@ -52,6 +52,7 @@ pub(super) fn gradient(
             total.iter_mut().zip(part).for_each(|(total, value)| *total += value);
         }
     });
+    Ok(())
 }
 
 /// Into how many parts of the batch and ranges of columns the work is cut.
