@@ -115,8 +115,12 @@ def layers():
 
 
 def pixels(n):
+    return pixels_at(0, n)
+
+
+def pixels_at(first, n):
     """Numbers between 0 and 1 that need not be stored: a hash of their place."""
-    h = np.arange(n, dtype=np.uint32) * np.uint32(2654435761)
+    h = np.arange(first, first + n, dtype=np.uint32) * np.uint32(2654435761)
     h ^= h >> np.uint32(16)
     h *= np.uint32(0x85EBCA6B)
     h ^= h >> np.uint32(13)
@@ -154,9 +158,10 @@ class ResNetSmall(ResNet):
         return self.fc(torch.flatten(self.avgpool(self.layer2(self.layer1(x))), 1))
 
 
+# Adam divides by the gradient's size, so that of a gradient near 0 it is the rounding that counts: a larger epsilon than usual.
 OPTIMISERS = {
-    "adam": lambda p: torch.optim.Adam(p, lr=2e-3, weight_decay=1e-2),
-    "adamw": lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=5e-2),
+    "adam": lambda p: torch.optim.Adam(p, lr=2e-3, eps=1e-3, weight_decay=1e-2),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=2e-3, eps=1e-3, weight_decay=5e-2),
     "sgd": lambda p: torch.optim.SGD(p, lr=2e-2, momentum=0.9, weight_decay=1e-2, nesterov=True),
 }
 
@@ -188,8 +193,141 @@ def network(name, make, side, batch, steps):
     save(name, out)
 
 
+def more_layers():
+    layer("average_pool_overlapping", nn.AvgPool2d(3, 2), (2, 3, 7, 8))
+    layer("conv_depthwise", nn.Conv2d(6, 6, 3, padding=1, groups=6), (2, 6, 5, 4))
+    layer("residual_identity", Same(3), (2, 3, 4, 5))
+
+
+class Same(nn.Module):
+    """A residual block whose shortcut is the input itself."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.main = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        return torch.relu(self.main(x) + x)
+
+
+RULES = {
+    "adam": lambda p: torch.optim.Adam(p, lr=1e-2),
+    "adam_decayed": lambda p: torch.optim.Adam(p, lr=1e-2, betas=(0.8, 0.99), eps=1e-4, weight_decay=0.1),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1),
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "sgd_decayed": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "momentum_decayed": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+}
+
+
+def optimizers():
+    """One linear layer on labels that are shares of classes: losses, parameters and moments of every rule."""
+    x, first = rounded(4, 6), nn.Linear(6, 5)
+    settle(first)
+    shares = torch.softmax(rounded(4, 5), 1).float().double()
+    out = {"x": x, "shares": shares, "before.fc.weight": first.weight, "before.fc.bias": first.bias}
+    for name, rule in RULES.items():
+        model = nn.Linear(6, 5)
+        model.load_state_dict(first.state_dict())
+        optimiser, losses = rule(model.parameters()), []
+        for _ in range(6):
+            loss = nn.functional.cross_entropy(model(x), shares)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.detach())
+        out[f"{name}.losses"] = torch.stack(losses)
+        for key, parameter in model.named_parameters():
+            out[f"{name}.after.fc.{key}"] = parameter
+            for moment, value in optimiser.state[parameter].items():
+                if value is not None and value.dim() > 0:
+                    out[f"{name}.after.fc.{key}.{moment}"] = value
+    save("optimizers", out)
+
+
+def bits(key, count):
+    """The first values of one of forebay's random streams: SplitMix64 from `key` on."""
+    z = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15) * np.arange(1, count + 1, dtype=np.uint64)
+    return mix(z)
+
+
+def mix(z):
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def key(seed, stream):
+    """The key of one of forebay's random streams."""
+    start = np.array([seed], dtype=np.uint64) ^ np.uint64(0x747261696E210001)
+    return int(mix(mix(start) + np.array([stream], dtype=np.uint64) * np.uint64(0xD1B54A32D192ED03))[0])
+
+
+def kept(seed, layer, step, shape):
+    """What dropout layer number `layer`, from 1, multiplies a batch by in a step, at a rate of a half."""
+    n = int(np.prod(shape))
+    draws = bits(key(key(seed, 2**32 + layer), step), n) >> np.uint64(32)
+    return torch.from_numpy(np.where(draws >= np.uint64(2**31), 2.0, 0.0)).reshape(shape)
+
+
+def alexnet(batch=2, classes=10, seed=1, steps=2):
+    """Steps of the whole AlexNet with dropout. Parameters are a formula; of the gradients a few hundred values each are kept."""
+    sizes = [(64, 11, 11, 3), (192, 5, 5, 64), (384, 3, 3, 192), (256, 3, 3, 384), (256, 3, 3, 256)]
+    sizes = dict(zip(["features.0", "features.3", "features.6", "features.8", "features.10"], sizes))
+    sizes |= {"classifier.1": (4096, 9216), "classifier.4": (4096, 4096), "classifier.6": (classes, 4096)}
+    parameters, at = {}, 0
+    for name, shape in sizes.items():
+        n, outputs = int(np.prod(shape)), shape[0]
+        bound = np.float32(2 * (6 * outputs / n) ** 0.5)
+        weight = (pixels_at(at, n) - np.float32(0.5)) * bound
+        bias = (pixels_at(at + n, outputs) - np.float32(0.5)) * np.float32(0.1)
+        at += n + outputs
+        parameters[name + ".weight"] = torch.from_numpy(weight.astype(np.float64)).reshape(shape).requires_grad_()
+        parameters[name + ".bias"] = torch.from_numpy(bias.astype(np.float64)).requires_grad_()
+    x = torch.from_numpy(pixels(batch * 224 * 224 * 3).astype(np.float64)).reshape(batch, 224, 224, 3).permute(0, 3, 1, 2)
+    labels = torch.arange(batch) * 3 % classes
+
+    def conv(x, name, **options):
+        weight = parameters[name + ".weight"].permute(0, 3, 1, 2)
+        return torch.relu(nn.functional.conv2d(x, weight, parameters[name + ".bias"], **options))
+
+    def linear(x, name):
+        return nn.functional.linear(x, parameters[name + ".weight"], parameters[name + ".bias"])
+
+    def forward(step):
+        pool = lambda x: nn.functional.max_pool2d(x, 3, 2)
+        y = pool(conv(pool(conv(x, "features.0", stride=4, padding=2)), "features.3", padding=2))
+        for name in ["features.6", "features.8", "features.10"]:
+            y = conv(y, name, padding=1)
+        y = pool(y).permute(0, 2, 3, 1).flatten(1)
+        y = torch.relu(linear(y * kept(seed, 1, step, y.shape), "classifier.1"))
+        y = torch.relu(linear(y * kept(seed, 2, step, y.shape), "classifier.4"))
+        return linear(y, "classifier.6")
+
+    optimiser, losses, out = torch.optim.SGD(parameters.values(), lr=1e-3, momentum=0.9), [], {}
+    for step in range(1, steps + 1):
+        loss = nn.functional.cross_entropy(forward(step), labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.detach())
+        for name, parameter in parameters.items():
+            gradient = parameter.grad.flatten()
+            out[f"{step}.norm.{name}"] = gradient.norm().reshape(1)
+            velocity = optimiser.state[parameter]["momentum_buffer"].flatten()
+            out[f"{step}.some.{name}"] = velocity[:: max(1, len(velocity) // 300)].clone()
+    out["losses"] = torch.stack(losses)
+    save("alexnet", out)
+
+
 if __name__ == "__main__":
     torch.manual_seed(1)
     layers()
     network("alexnet-small", alexnet_small, 63, 4, 3)
     network("resnet-small", ResNetSmall, 32, 4, 3)
+    torch.manual_seed(2)
+    more_layers()
+    optimizers()
+    alexnet()

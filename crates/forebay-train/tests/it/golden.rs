@@ -55,11 +55,16 @@ pub(crate) fn assert_close(what: &str, got: &[f32], want: &[f32], tolerance: f64
 
 /// Pixels between 0 and 1 that need not be stored; `make.py` has the same formula.
 pub(crate) fn pixels(n: usize) -> Vec<f32> {
+    pixels_at(0, n).collect()
+}
+
+/// The same from place `first` on.
+pub(crate) fn pixels_at(first: u32, n: usize) -> impl Iterator<Item = f32> {
     let hash = |i: u32| {
         let mut h = i.wrapping_mul(2_654_435_761);
         h ^= h >> 16;
         h = h.wrapping_mul(0x85EB_CA6B);
         h ^ (h >> 13)
     };
-    (0..n as u32).map(|i| (hash(i) >> 8) as f32 / (1 << 24) as f32).collect()
+    (first..first + n as u32).map(move |i| (hash(i) >> 8) as f32 / (1 << 24) as f32)
 }

@@ -37,10 +37,15 @@ fn cases() -> Vec<Case> {
         ],
         vec![Node::new("shortcut", Conv::new(6, 1))],
     );
+    let same = Residual::new(
+        vec![Node::new("main.0", Conv::new(3, 3).padding(1).without_bias()), Node::new("main.1", BatchNorm::new())],
+        Vec::new(),
+    );
     vec![
         case("conv", 2, (7, 6, 3), with_relu(Conv::new(5, 3).padding(1))),
         case("conv_wide", 2, (5, 9, 20), one(Conv::new(40, 3).padding(1))),
         case("conv_grouped", 2, (8, 7, 6), one(Conv::new(4, 3).stride(2).padding(1).groups(2))),
+        case("conv_depthwise", 2, (5, 4, 6), one(Conv::new(6, 3).padding(1).groups(6))),
         case("conv_strided", 2, (23, 27, 3), one(Conv::new(4, 11).stride(4).padding(2))),
         case("conv_unpadded", 2, (14, 12, 3), one(Conv::new(4, 5).stride(3).without_bias())),
         case("conv_pointwise", 3, (4, 5, 8), one(Conv::new(4, 1).without_bias())),
@@ -52,10 +57,12 @@ fn cases() -> Vec<Case> {
         case("max_pool", 2, (9, 7, 4), one(MaxPool::new(3, 2))),
         case("max_pool_padded", 2, (8, 7, 4), one(MaxPool::new(3, 2).padding(1))),
         case("average_pool", 2, (4, 6, 3), one(AveragePool::new(2, 2))),
+        case("average_pool_overlapping", 2, (7, 8, 3), one(AveragePool::new(3, 2))),
         case("average_pool_global", 2, (4, 4, 5), one(AveragePool::global())),
         case("batch_norm", 3, (4, 3, 5), one(BatchNorm::new())),
         case("batch_norm_relu", 3, (4, 3, 5), with_relu(BatchNorm::new())),
         case("residual", 2, (5, 5, 4), vec![Node::new("sum", sum), Node::new("relu", Relu)]),
+        case("residual_identity", 2, (4, 5, 3), vec![Node::new("sum", same), Node::new("relu", Relu)]),
     ]
 }
 

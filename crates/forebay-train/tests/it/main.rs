@@ -5,6 +5,7 @@
 
 mod abuse;
 mod accelerator;
+mod alexnet;
 mod cuda;
 mod finite;
 mod golden;
@@ -12,6 +13,7 @@ mod layers;
 mod learning;
 mod lent;
 mod networks;
+mod optimizers;
 mod shapes;
 mod state;
 mod threads;

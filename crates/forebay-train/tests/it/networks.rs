@@ -8,8 +8,8 @@ const BATCH: usize = 4;
 const N_CLASSES: usize = 7;
 
 fn optimizers() -> [(&'static str, Optimizer); 3] {
-    let adam = Adam { learning_rate: 2e-3, weight_decay: 1e-2, ..Adam::default() };
-    let adamw = Adam { learning_rate: 2e-3, weight_decay: 5e-2, ..Adam::decoupled() };
+    let adam = Adam { learning_rate: 2e-3, epsilon: 1e-3, weight_decay: 1e-2, ..Adam::default() };
+    let adamw = Adam { learning_rate: 2e-3, epsilon: 1e-3, weight_decay: 5e-2, ..Adam::decoupled() };
     let sgd = Sgd { learning_rate: 2e-2, momentum: 0.9, weight_decay: 1e-2, nesterov: true };
     [("adam", Optimizer::Adam(adam)), ("adamw", Optimizer::Adam(adamw)), ("sgd", Optimizer::Sgd(sgd))]
 }
