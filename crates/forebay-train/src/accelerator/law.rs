@@ -39,7 +39,7 @@ impl Law {
     pub(super) fn draw(&self, rng: &mut Rng) -> Duration {
         match self {
             Self::Constant(time) => *time,
-            Self::Uniform(from, to) => *from + (*to - *from).mul_f64(rng.unit()),
+            Self::Uniform(from, to) => *from.min(to) + from.abs_diff(*to).mul_f64(rng.unit()),
             Self::Normal(mean, deviation) => loop {
                 let seconds = mean.as_secs_f64() + deviation.as_secs_f64() * rng.normal();
                 if seconds >= 0.0 {

@@ -50,7 +50,7 @@ fn parse_law(text: &str) -> Result<Law, String> {
         }
         ("normal", [mean, deviation]) => Ok(Law::Normal(duration(mean)?, duration(deviation)?)),
         ("exponential", [mean]) => Ok(Law::Exponential(duration(mean)?)),
-        ("gamma", [shape, scale]) => Ok(Law::Gamma(positive(shape)?, duration(scale)?)),
+        ("gamma", [shape, scale]) => gamma(shape, scale),
         ("poisson", [mean]) => Ok(Law::Poisson(duration(mean)?)),
         ("uniform" | "normal" | "gamma", _) => {
             Err(format!("{} takes two values, not {}", name.trim(), arguments.len()))
@@ -58,6 +58,14 @@ fn parse_law(text: &str) -> Result<Law, String> {
         ("exponential" | "poisson", _) => Err(format!("{} takes one value, not {}", name.trim(), arguments.len())),
         (name, _) => Err(format!("there is no law \"{name}\"; it may be {LAWS}")),
     }
+}
+
+fn gamma(shape: &str, scale: &str) -> Result<Law, String> {
+    let (times, each) = (positive(shape)?, duration(scale)?);
+    if each.mul_f64(times) > LONGEST {
+        return Err(format!("a mean of {shape} times {scale} is longer than a day"));
+    }
+    Ok(Law::Gamma(times, each))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

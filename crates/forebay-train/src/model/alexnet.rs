@@ -54,11 +54,33 @@ fn build(name: &str, input: Shape, widths: &Widths, dropout: f32, n_classes: usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layer::Layer;
 
     #[test]
     fn alexnet_has_the_parameters_of_torchvision() {
         assert_eq!(alexnet(102).n_parameters().unwrap(), 57_421_734);
         assert_eq!(alexnet(102).n_classes().unwrap(), 102);
         assert_eq!(alexnet(1000).n_parameters().unwrap(), 61_100_840);
+    }
+
+    #[test]
+    fn alexnet_weighs_230_mb_and_690_mb_with_the_moments_of_adam() {
+        let mb = |n_vectors: usize| (alexnet(102).n_parameters().unwrap() * 4 * n_vectors) as f64 / 1e6;
+        assert_eq!((mb(1).round(), mb(3).round()), (230.0, 689.0));
+    }
+
+    #[test]
+    fn alexnet_has_five_convolutions_three_overlapping_pools_and_three_linear_layers() {
+        let layers = alexnet(102).layers;
+        let count = |is: fn(&Layer) -> bool| layers.iter().filter(|node| is(&node.layer)).count();
+        let pools: Vec<String> = layers
+            .iter()
+            .filter(|node| matches!(node.layer, Layer::MaxPool(_)))
+            .map(|n| format!("{:?}", n.layer))
+            .collect();
+        assert_eq!(count(|layer| matches!(layer, Layer::Conv(_))), 5);
+        assert_eq!(count(|layer| matches!(layer, Layer::Linear(_))), 3);
+        assert_eq!(count(|layer| matches!(layer, Layer::Relu(_))), 7);
+        assert_eq!(pools, ["MaxPool(MaxPool { kernel: 3, stride: 2, padding: 0 })"; 3]);
     }
 }

@@ -1,6 +1,7 @@
 //! The emulated accelerator on a clock that moves only when somebody sleeps.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use forebay_train::{EmulatedAccelerator, Emulation, Law, Manner};
@@ -9,6 +10,9 @@ use forebay_units::{Clock, ManualClock, SystemClock};
 fn parse(text: &str) -> Result<Emulation, String> {
     text.parse::<Emulation>().map_err(|error| error.to_string())
 }
+
+/// Draws of a law.
+const N: usize = 20_000;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -57,22 +61,92 @@ fn a_busy_step_lasts_its_time_on_the_system_clock() {
     assert!(step.taken >= ms(2));
 }
 
+/// A clock that notes how its time is spent.
+#[derive(Default)]
+struct Spy {
+    clock: ManualClock,
+    slept: AtomicU64,
+    spun: AtomicU64,
+}
+
+impl Clock for Spy {
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn sleep_until_ns(&self, deadline_ns: u64) {
+        self.slept.fetch_add(1, Ordering::SeqCst);
+        self.clock.sleep_until_ns(deadline_ns);
+    }
+
+    fn spin_until_ns(&self, deadline_ns: u64) {
+        self.spun.fetch_add(1, Ordering::SeqCst);
+        self.clock.sleep_until_ns(deadline_ns);
+    }
+}
+
 #[test]
-fn drawn_steps_have_the_mean_of_their_law_and_follow_the_seed() {
-    let laws = ["uniform(100ms,300ms)", "normal(200ms,30ms)", "exponential(200ms)", "gamma(4,50ms)", "poisson(200ms)"];
-    for law in laws {
+fn a_sleeping_step_sleeps_and_a_busy_one_spins() {
+    for (text, slept, spun) in [("emulated:1ms", 3, 0), ("emulated:1ms,busy", 0, 3)] {
+        let spy = Arc::new(Spy::default());
+        let mut accelerator = EmulatedAccelerator::new(parse(text).unwrap(), 1, spy.clone());
+        for _ in 0..3 {
+            accelerator.step();
+        }
+        let counted = (spy.slept.load(Ordering::SeqCst), spy.spun.load(Ordering::SeqCst));
+        assert_eq!(counted, (slept, spun), "{text}");
+    }
+}
+
+#[test]
+fn drawn_steps_have_mean_and_deviation_of_their_law_and_follow_the_seed() {
+    // With their standard deviations in seconds: (to - from) / √12, the given one, the mean, √shape · scale, √(mean · 1 ms).
+    let laws = [
+        ("uniform(100ms,300ms)", 0.2 / 12f64.sqrt()),
+        ("normal(200ms,30ms)", 0.03),
+        ("exponential(200ms)", 0.2),
+        ("gamma(4,50ms)", 0.1),
+        ("gamma(0.5,400ms)", 0.4 * 0.5f64.sqrt()),
+        ("poisson(200ms)", 0.0002f64.sqrt()),
+    ];
+    for (law, deviation) in laws {
         let emulation = parse(&format!("emulated:{law}")).unwrap();
         let draw = |seed| {
             let mut accelerator = EmulatedAccelerator::new(emulation, seed, Arc::new(ManualClock::default()));
-            (0..4000).map(|_| accelerator.step().taken).collect::<Vec<_>>()
+            (0..N).map(|_| accelerator.step().taken).collect::<Vec<_>>()
         };
         let steps = draw(1);
-        let mean = steps.iter().sum::<Duration>() / 4000;
-        assert!((mean.as_secs_f64() / 0.2 - 1.0).abs() < 0.04, "{law}: mean {mean:?}");
+        let mean = steps.iter().map(Duration::as_secs_f64).sum::<f64>() / N as f64;
+        let square = steps.iter().map(|step| (step.as_secs_f64() - mean).powi(2)).sum::<f64>() / N as f64;
+        assert!((mean / 0.2 - 1.0).abs() < 0.02, "{law}: mean {mean}");
+        assert!((square.sqrt() / deviation - 1.0).abs() < 0.03, "{law}: deviation {}, not {deviation}", square.sqrt());
         assert_eq!(emulation.law.mean(), ms(200), "{law}");
-        assert!(steps.iter().any(|step| *step != steps[0]), "{law} varies");
         assert_eq!(steps, draw(1));
         assert_ne!(steps, draw(2));
+    }
+}
+
+#[test]
+fn laws_at_their_edges_give_steps_and_do_not_panic() {
+    let turned = Law::Uniform(ms(300), ms(100));
+    let edges = [
+        Law::Constant(ms(0)),
+        Law::Normal(ms(0), ms(0)),
+        Law::Normal(ms(0), ms(5)),
+        Law::Exponential(ms(0)),
+        Law::Poisson(ms(0)),
+        Law::Gamma(1e-3, ms(10)),
+        Law::Uniform(ms(7), ms(7)),
+        turned,
+    ];
+    for law in edges {
+        let emulation = Emulation { law, manner: Manner::Sleeping };
+        let mut accelerator = EmulatedAccelerator::new(emulation, 3, Arc::new(ManualClock::default()));
+        for _ in 0..100 {
+            let step = accelerator.step();
+            assert_eq!(step.drawn, step.taken, "{law}");
+            assert!(law != turned || (ms(100)..=ms(300)).contains(&step.drawn), "{law}: {step:?}");
+        }
     }
 }
 
@@ -103,5 +177,8 @@ fn descriptions_that_make_no_sense_are_refused_with_the_reason() {
     assert!(refused("emulated:normal(2ms,1ms").ends_with("the bracket is not closed"));
     assert!(refused("emulated:cauchy(2ms)").contains("there is no law \"cauchy\"; it may be a duration"));
     assert!(refused("emulated:48h").contains("48h is longer than a day"));
+    assert!(refused("emulated:gamma(1000000,1h)").ends_with("a mean of 1000000 times 1h is longer than a day"));
+    assert!(refused("emulated:normal(-2ms,1ms)").contains("not an accelerator"));
+    assert!(refused("emulated:gamma(nan,1ms)").ends_with("\"nan\" is not a positive number"));
     assert!(refused("emulated:224ms,lazy").contains("give a unit"));
 }

@@ -1,6 +1,6 @@
 //! The number of threads never shows in a result.
 
-use forebay_train::{Cpu, Labels, Model, Network, Settings};
+use forebay_train::{Block, Conv, Cpu, Dropout, Labels, Linear, Model, Network, Node, Relu, Settings, Shape};
 
 use crate::golden::pixels;
 
@@ -23,6 +23,31 @@ fn any_number_of_threads_gives_the_same_bits() {
         for threads in [2, 3, 8] {
             assert_eq!(train(name, threads), one, "{name} with {threads} threads");
         }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits_where_work_is_cut_by_channels_too() {
+    let layers = [
+        Node::new("conv1", Conv::new(200, 3).padding(1)),
+        Node::new("relu", Relu),
+        Node::new("conv2", Conv::new(72, 3).stride(2).groups(2)),
+        Node::new("drop", Dropout::new(0.4)),
+        Node::new("fc", Linear::new(300)),
+    ];
+    let (shape, batch) = (Shape::new(13, 11, 70), 3);
+    let run = |threads| {
+        let mut block = Block::new(Cpu::new(threads).unwrap(), &layers, shape, batch, 4).unwrap();
+        let mut results = block.forward(&pixels(batch * shape.len()), true).unwrap();
+        results.extend(block.backward(&pixels(results.len())).unwrap());
+        for name in block.names() {
+            results.extend_from_slice(&block.gradient(&name).unwrap());
+        }
+        results.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+    };
+    let one = run(1);
+    for threads in [2, 3, 8] {
+        assert!(run(threads) == one, "{threads} threads");
     }
 }
 
