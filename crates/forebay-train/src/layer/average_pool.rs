@@ -1,6 +1,6 @@
 //! Average pooling.
 
-use super::{Describe, Operation, Run, Site, windows};
+use super::{Describe, Operation, Pass, Run, Site, windows};
 use crate::engine::{Engine, PoolShape};
 use crate::error::Result;
 use crate::shape::Shape;
@@ -57,14 +57,8 @@ impl<E: Engine> Operation<E> for Planned {
         run.engine.average_pool_forward(self.shape, x, y)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        _x: &E::Tensor,
-        _y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { dy, dx, .. } = pass;
         dx.map_or(Ok(()), |dx| run.engine.average_pool_backward(self.shape, dy, dx))
     }
 }

@@ -1,6 +1,6 @@
 //! Batch normalisation (Ioffe and Szegedy, 2015).
 
-use super::{Describe, Operation, Parameter, Run, Site};
+use super::{Describe, Operation, Parameter, Pass, Run, Site};
 use crate::engine::{Engine, NormShape, NormSlots, SlotKind};
 use crate::error::Result;
 use crate::shape::Shape;
@@ -71,14 +71,8 @@ impl<E: Engine> Operation<E> for Planned<E> {
         run.engine.norm_forward(&mut self.plan, x, run.store, self.slots, run.training, self.relu, y)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { x, y, dy, dx } = pass;
         if let Some(dx) = dx {
             return run.engine.norm_backward(&mut self.plan, x, y, dy, run.store, self.slots, self.relu, dx);
         }

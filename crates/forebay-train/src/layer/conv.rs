@@ -1,6 +1,6 @@
 //! Convolution.
 
-use super::{Describe, MOST, Operation, Parameter, Run, Site, windows};
+use super::{Describe, MOST, Operation, Parameter, Pass, Run, Site, windows};
 use crate::engine::{ConvShape, Engine, SlotId, SlotKind};
 use crate::error::Result;
 use crate::init::{Fan, Init};
@@ -127,14 +127,8 @@ impl<E: Engine> Operation<E> for Planned<E> {
         run.engine.conv_forward(&mut self.plan, x, run.store, self.weight, self.bias, self.relu, y)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { x, y, dy, dx } = pass;
         let (rows, columns) = (self.shape.batch * self.shape.output.pixels(), self.shape.output.channels);
         run.engine.bias_relu_backward(y, dy, rows, columns, self.relu, run.store, self.bias)?;
         run.engine.conv_backward_weights(&mut self.plan, x, dy, run.store, self.weight)?;

@@ -1,6 +1,6 @@
 //! Dropout (Srivastava et al., 2014).
 
-use super::{Describe, Operation, Run, Site};
+use super::{Describe, Operation, Pass, Run, Site};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::rng::key;
@@ -54,14 +54,8 @@ impl<E: Engine> Operation<E> for Planned {
         }
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        _x: &E::Tensor,
-        _y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { dy, dx, .. } = pass;
         match (dx, self.last) {
             (Some(dx), Some(key)) => run.engine.dropout(dy, dx, self.len, self.rate, key),
             (Some(dx), None) => run.engine.copy(dy, dx, self.len),

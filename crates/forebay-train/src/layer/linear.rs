@@ -1,6 +1,6 @@
 //! Linear layer: every output a weighted sum of all inputs.
 
-use super::{Describe, Operation, Parameter, Run, Site};
+use super::{Describe, Operation, Parameter, Pass, Run, Site};
 use crate::engine::{Engine, LinearShape, SlotId, SlotKind};
 use crate::error::Result;
 use crate::init::{Fan, Init};
@@ -71,14 +71,8 @@ impl<E: Engine> Operation<E> for Planned<E> {
         run.engine.linear_forward(&mut self.plan, x, run.store, self.weight, self.bias, self.relu, y)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { x, y, dy, dx } = pass;
         let LinearShape { batch, outputs, .. } = self.shape;
         run.engine.bias_relu_backward(y, dy, batch, outputs, self.relu, run.store, Some(self.bias))?;
         run.engine.linear_backward_weights(&mut self.plan, x, dy, run.store, self.weight)?;

@@ -1,6 +1,6 @@
 //! Max pooling.
 
-use super::{Describe, Operation, Run, Site, windows};
+use super::{Describe, Operation, Pass, Run, Site, windows};
 use crate::engine::{Engine, PoolShape};
 use crate::error::Result;
 use crate::shape::Shape;
@@ -63,14 +63,8 @@ impl<E: Engine> Operation<E> for Planned<E> {
         run.engine.max_pool_forward(&mut self.plan, x, y)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { x, y, dy, dx } = pass;
         dx.map_or(Ok(()), |dx| run.engine.max_pool_backward(&mut self.plan, x, y, dy, dx))
     }
 }

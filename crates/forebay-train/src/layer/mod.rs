@@ -140,20 +140,22 @@ pub(crate) trait Describe {
     fn build<E: Engine>(&self, site: Site<'_, '_, E>) -> Result<Box<dyn Operation<E>>>;
 }
 
+/// What an operation goes back by: its input and output of the last forward pass, and their gradients.
+pub(crate) struct Pass<'a, E: Engine> {
+    pub(crate) x: &'a E::Tensor,
+    pub(crate) y: &'a E::Tensor,
+    pub(crate) dy: &'a mut E::Tensor,
+    /// Where x has a gradient that somebody wants.
+    pub(crate) dx: Option<&'a mut E::Tensor>,
+}
+
 /// A layer planned on an engine.
 pub(crate) trait Operation<E: Engine>: Send {
     /// Computes y of x.
     fn forward(&mut self, run: &mut Run<'_, E>, x: &E::Tensor, y: &mut E::Tensor) -> Result<()>;
 
     /// Computes the gradients of the parameters and, where wanted, of x. May spoil dy only if it says so.
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()>;
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()>;
 
     /// Whether backward leaves something else in dy.
     fn spoils_gradient(&self) -> bool {

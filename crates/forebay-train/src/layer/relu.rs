@@ -1,6 +1,6 @@
 //! Rectified linear unit: what is negative becomes 0.
 
-use super::{Describe, Operation, Run, Site};
+use super::{Describe, Operation, Pass, Run, Site};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -28,14 +28,8 @@ impl<E: Engine> Operation<E> for Planned {
         run.engine.relu_forward(x, y, self.len)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        _x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { y, dy, dx, .. } = pass;
         dx.map_or(Ok(()), |dx| run.engine.relu_backward(y, dy, dx, self.len))
     }
 }

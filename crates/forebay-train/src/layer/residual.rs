@@ -1,6 +1,6 @@
 //! Residual sum (He et al., 2015): what a branch makes of the input, added to the input.
 
-use super::{Describe, Node, Operation, Run, Sequence, Site, output_shape};
+use super::{Describe, Node, Operation, Pass, Run, Sequence, Site, output_shape};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -92,14 +92,8 @@ impl<E: Engine> Operation<E> for Planned<E> {
         run.engine.add(self.main.output(), other, y, self.output_len, self.relu)
     }
 
-    fn backward(
-        &mut self,
-        run: &mut Run<'_, E>,
-        x: &E::Tensor,
-        y: &E::Tensor,
-        dy: &mut E::Tensor,
-        dx: Option<&mut E::Tensor>,
-    ) -> Result<()> {
+    fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()> {
+        let Pass { x, y, dy, dx } = pass;
         if self.relu {
             run.engine.bias_relu_backward(y, dy, self.output_len, 1, true, run.store, None)?;
         }

@@ -1,6 +1,6 @@
 //! Operations one after the other, with the activations between them.
 
-use super::Operation;
+use super::{Operation, Pass};
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -92,12 +92,12 @@ impl<E: Engine> Sequence<E> {
             let above = gradient.as_mut().map_or(&mut *dy, |(_, tensor)| tensor);
             let y = &self.outputs[i].1;
             if i == 0 {
-                operation.backward(run, x, y, above, dx.take())?;
+                operation.backward(run, Pass { x, y, dy: above, dx: dx.take() })?;
                 break;
             }
-            let (len, input) = &self.outputs[i - 1];
+            let (len, x) = &self.outputs[i - 1];
             let mut below = run.spare.take(run.engine, *len)?;
-            operation.backward(run, input, y, above, Some(&mut below.1))?;
+            operation.backward(run, Pass { x, y, dy: above, dx: Some(&mut below.1) })?;
             if let Some(done) = gradient.replace(below) {
                 run.spare.give(done);
             }

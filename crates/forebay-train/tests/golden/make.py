@@ -166,6 +166,15 @@ OPTIMISERS = {
 }
 
 
+def descend(optimiser, loss):
+    """One step: the loss before it."""
+    value = loss()
+    optimiser.zero_grad()
+    value.backward()
+    optimiser.step()
+    return value.detach()
+
+
 def network(name, make, side, batch, steps):
     """Losses of a few steps, and the parameters and statistics before and after, for every optimiser."""
     classes = 7
@@ -179,13 +188,8 @@ def network(name, make, side, batch, steps):
         model = make(classes)
         model.load_state_dict(first.state_dict())
         model.train()
-        step, losses = optimiser(model.parameters()), []
-        for _ in range(steps):
-            loss = nn.functional.cross_entropy(model(x), labels)
-            step.zero_grad()
-            loss.backward()
-            step.step()
-            losses.append(loss.detach())
+        update = optimiser(model.parameters())
+        losses = [descend(update, lambda: nn.functional.cross_entropy(model(x), labels)) for _ in range(steps)]
         out[f"{rule}.losses"] = torch.stack(losses)
         out.update({f"{rule}.after.{key}": ours(key, value) for key, value in model.state_dict().items() if value.dim() > 0})
         model.eval()
@@ -231,13 +235,8 @@ def optimizers():
     for name, rule in RULES.items():
         model = nn.Linear(6, 5)
         model.load_state_dict(first.state_dict())
-        optimiser, losses = rule(model.parameters()), []
-        for _ in range(6):
-            loss = nn.functional.cross_entropy(model(x), shares)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.detach())
+        optimiser = rule(model.parameters())
+        losses = [descend(optimiser, lambda: nn.functional.cross_entropy(model(x), shares)) for _ in range(6)]
         out[f"{name}.losses"] = torch.stack(losses)
         for key, parameter in model.named_parameters():
             out[f"{name}.after.fc.{key}"] = parameter
@@ -308,11 +307,7 @@ def alexnet(batch=2, classes=10, seed=1, steps=2):
 
     optimiser, losses, out = torch.optim.SGD(parameters.values(), lr=1e-3, momentum=0.9), [], {}
     for step in range(1, steps + 1):
-        loss = nn.functional.cross_entropy(forward(step), labels)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.detach())
+        losses.append(descend(optimiser, lambda: nn.functional.cross_entropy(forward(step), labels)))
         for name, parameter in parameters.items():
             gradient = parameter.grad.flatten()
             out[f"{step}.norm.{name}"] = gradient.norm().reshape(1)
