@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use forebay_record::{CacheState, DatasetNote, IngestCell, Record, TierKind};
+use forebay_record::{CacheState, DatasetNote, Failure, IngestCell, Record, TierKind};
 use forebay_units::{count, group_digits};
 
 use crate::table::{Align, Table};
@@ -94,11 +94,11 @@ fn table(cells: &[IngestCell]) -> String {
     table.render()
 }
 
-fn rate(value: f64) -> String {
+pub(crate) fn rate(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { group_digits(value.round() as u64) }
 }
 
-fn cache(state: CacheState) -> &'static str {
+pub(crate) fn cache(state: CacheState) -> &'static str {
     match state {
         CacheState::Cold => "cold",
         CacheState::Warm => "warm",
@@ -165,13 +165,20 @@ fn legend(cells: &[IngestCell]) -> String {
 }
 
 fn failures(cells: &[IngestCell]) -> String {
-    let Some(cell) = cells.iter().find(|cell| cell.failed_samples > 0) else { return String::new() };
-    let mut out =
-        format!("{} failed and {} left out:\n", count(cell.failed_samples, "sample"), was(cell.failed_samples));
-    for failure in cell.failures.iter().take(SHOWN_FAILURES) {
+    let cell = cells.iter().find(|cell| cell.failed_samples > 0);
+    cell.map(|cell| failed(cell.failed_samples, &cell.failures)).unwrap_or_default()
+}
+
+/// How many samples failed, and the first of them; nothing when none did.
+pub(crate) fn failed(n_failed: u64, failures: &[Failure]) -> String {
+    if n_failed == 0 {
+        return String::new();
+    }
+    let mut out = format!("{} failed and {} left out:\n", count(n_failed, "sample"), was(n_failed));
+    for failure in failures.iter().take(SHOWN_FAILURES) {
         let _ = writeln!(out, "  {}: {}", failure.name, failure.reason);
     }
-    let more = cell.failed_samples.saturating_sub(SHOWN_FAILURES as u64);
+    let more = n_failed.saturating_sub(SHOWN_FAILURES as u64);
     if more > 0 {
         let _ = writeln!(out, "  … and {} more; the record has up to 100 of them", group_digits(more));
     }

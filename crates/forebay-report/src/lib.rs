@@ -39,6 +39,7 @@ mod run;
 mod study;
 mod svg;
 mod table;
+mod train;
 mod verdict;
 
 pub use dataset::{inspection, verification};
@@ -49,3 +50,4 @@ pub use probe::probe;
 pub use run::NamedRun;
 pub use study::{headline, study, summary, text};
 pub use table::{Align, Table};
+pub use train::train;
