@@ -23,6 +23,10 @@ pub(crate) enum Command {
     Ingest(crate::ingest::Args),
     /// Measure what a disk gives without a pipeline: sequential, random and small-file rates, cold, with latencies
     Probe(crate::probe::Args),
+    /// Train a network from the data, or emulate what would, and say how long the accelerator waited, why, and what would help
+    ///
+    /// Every moment is a computation, a wait for data, a copy, a validation or something else; together they are the wall clock.
+    Train(Box<crate::train::Args>),
     /// Show what the machine does, or what a command does to it
     ///
     /// Prints a row at every tick: processors, the busiest disk, memory, time lost to I/O, network. With a command it

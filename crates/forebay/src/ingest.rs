@@ -16,6 +16,7 @@ use crate::ceilings::{Ceilings, Name};
 use crate::output::{JsonTarget, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Ground;
+use crate::values::{parse_io, parse_positive, parse_threads};
 use crate::{progress, stop, tier};
 
 /// The flags of `forebay ingest`.
@@ -96,7 +97,7 @@ pub(crate) struct Args {
     ceiling: Option<Name>,
 
     /// Exit with status 1 when the fastest cell is below this many images a second
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", value_parser = parse_positive)]
     min_images_per_s: Option<f64>,
 
     /// Say what would be measured, and measure nothing
@@ -202,29 +203,5 @@ impl Args {
             seed: self.seed,
             first_come: self.first_come,
         })
-    }
-}
-
-fn parse_threads(text: &str) -> Result<ThreadCount, String> {
-    match text {
-        "auto" => Ok(ThreadCount::Auto),
-        _ => match text.parse() {
-            Ok(n @ 1..=1024) => Ok(ThreadCount::Fixed(n)),
-            _ => Err("give a number from 1 to 1024, or auto".to_owned()),
-        },
-    }
-}
-
-fn parse_rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
-        _ => Err("give a number above 0".to_owned()),
-    }
-}
-
-fn parse_io(text: &str) -> Result<Io, String> {
-    match text {
-        "auto" => Ok(Io::Auto),
-        _ => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
     }
 }

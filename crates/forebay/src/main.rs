@@ -15,6 +15,8 @@ mod report;
 mod stop;
 mod study;
 mod tier;
+mod train;
+mod values;
 mod watch;
 
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),
         cli::Command::Probe(args) => probe::run(args),
+        cli::Command::Train(args) => train::run(*args),
         cli::Command::Watch(args) => watch::run(args),
         cli::Command::Study(command) => study::run(command),
         cli::Command::Report(args) => report::run(&args),

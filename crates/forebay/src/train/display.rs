@@ -1,0 +1,82 @@
+//! The live line of a training run on stderr: nothing is drawn where that is no terminal.
+
+use std::time::Instant;
+
+use forebay_bench::train::Event;
+use forebay_units::group_digits;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::remark;
+
+/// Shows how a run goes.
+pub(super) struct Display {
+    bar: ProgressBar,
+    /// Steps of the run at work, images so far, and when it began.
+    n_steps: u64,
+    images: u64,
+    since: Instant,
+}
+
+impl Display {
+    pub(super) fn new() -> Self {
+        let style = ProgressStyle::with_template("{msg}").expect("the template is one of ours");
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+        Self { bar, n_steps: 0, images: 0, since: Instant::now() }
+    }
+
+    pub(super) fn show(&mut self, event: Event) {
+        match event {
+            Event::Preparing { what } => self.bar.set_message(what),
+            Event::Started { what, n_steps } => {
+                (self.n_steps, self.images, self.since) = (n_steps, 0, Instant::now());
+                self.bar.set_message(what);
+            }
+            Event::Step { step, images, loss, wait_share, .. } => {
+                self.images += images;
+                let seconds = self.since.elapsed().as_secs_f64();
+                self.bar.set_message(line(step, self.n_steps, loss, self.images, wait_share, seconds));
+            }
+            Event::Validated { epoch, validation } => {
+                let loss = validation.loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
+                let accuracy = validation.accuracy * 100.0;
+                let text = format!("epoch {epoch}: validation loss {loss}, accuracy {accuracy:.1} %");
+                self.bar.suspend(|| remark(&text));
+            }
+        }
+        // Steps may be far apart, and each is worth a look.
+        self.bar.tick();
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn line(step: u64, n_steps: u64, loss: Option<f32>, images: u64, wait_share: f64, seconds: f64) -> String {
+    let n = group_digits;
+    let loss = loss.map(|loss| format!("  loss {loss:.3}")).unwrap_or_default();
+    let rate = n((images as f64 / seconds).round() as u64);
+    let left = seconds / step.max(1) as f64 * n_steps.saturating_sub(step) as f64;
+    let wait = wait_share * 100.0;
+    format!("step {}/{}{loss}  {rate} images/s  wait {wait:.1} %  {} left", n(step), n(n_steps), hands(left))
+}
+
+/// Seconds as a clock shows them: "0:42", "1:02:03".
+fn hands(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{rest:02}") } else { format!("{minutes}:{rest:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_step_loss_rate_wait_and_what_is_left() {
+        let said = line(37, 142, Some(4.512), 2_368, 0.031, 2.916);
+        assert_eq!(said, "step 37/142  loss 4.512  812 images/s  wait 3.1 %  0:08 left");
+        let said = line(1, 100, None, 64, 0.5, 60.0);
+        assert_eq!(said, "step 1/100  1 images/s  wait 50.0 %  1:39:00 left", "an emulated accelerator has no loss");
+    }
+}

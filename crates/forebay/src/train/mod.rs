@@ -1,0 +1,100 @@
+//! `forebay train`: flags in, plan built, network trained, account out.
+
+mod args;
+mod display;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use forebay_bench::train::{Accelerator, Event, Plan};
+use forebay_observe::{Options, Sampler};
+use forebay_record::TrainCell;
+use forebay_units::{count, group_digits};
+
+pub(crate) use args::Args;
+
+use crate::output::{JsonTarget, Outcome, give, print, remark};
+use crate::tier::Ground;
+use crate::{stop, tier};
+use display::Display;
+
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    let ground = args.data.as_deref().map_or(Ok(Ground::default()), tier::ground)?;
+    if args.dry_run {
+        return preview(&args.into_plan(&ground)?);
+    }
+    let json = args.json.as_deref().map(JsonTarget::from);
+    json.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let threshold = args.min_au;
+    let notes = ground.notes_beside(args.tier.as_ref());
+    // Where nothing is read there is no path, and no file system to describe.
+    let data = args.data.clone().unwrap_or_default();
+    let plan = args.into_plan(&ground)?;
+    let mut record = observed(&plan, &data)?;
+    record.notes.extend(notes);
+    give(&forebay_report::train(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
+}
+
+/// Runs the plan with the live line, and with what the machine did meanwhile.
+fn observed(plan: &Plan, data: &Path) -> Result<forebay_record::Record<TrainCell>> {
+    let environment = forebay_bench::describe_environment(data, env!("CARGO_PKG_VERSION"));
+    let command_line = std::env::args().collect();
+    let sampler = Sampler::start(Options::default())?;
+    let mut display = Display::new();
+    let mut observe = |event: Event| {
+        if let Event::Preparing { what } | Event::Started { what, .. } = &event {
+            sampler.mark(what.as_str());
+        }
+        display.show(event);
+    };
+    let record = forebay_bench::train::run(plan, environment, command_line, &mut observe, stop::flag());
+    display.finish();
+    let mut record = record?;
+    record.series = Some(sampler.stop());
+    Ok(record)
+}
+
+fn preview(plan: &Plan) -> Result<Outcome> {
+    let preview = forebay_bench::train::preview(plan)?;
+    let data = &preview.dataset;
+    let of_what = match data.path.as_str() {
+        "" => "one batch in memory".to_owned(),
+        path if data.packing == "files" => format!("{path}: {} in files", count(data.n_samples, "sample")),
+        path => {
+            let shards = count(data.n_files, &format!("{} shard", data.packing));
+            format!("{path}: {} in {shards}", count(data.n_samples, "sample"))
+        }
+    };
+    let steps = count(preview.n_steps, "step");
+    let an_epoch = if data.path.is_empty() {
+        String::new()
+    } else {
+        format!(", {} an epoch", group_digits(preview.steps_per_epoch))
+    };
+    let taken_by = match &plan.accelerator {
+        Accelerator::Emulated(emulation) => emulation.to_string(),
+        Accelerator::Network { model, .. } => {
+            let number = |n: Option<u64>| n.map_or("–".to_owned(), group_digits);
+            format!("{model} ({} parameters, {} classes)", number(preview.n_parameters), number(preview.classes))
+        }
+    };
+    print(&format!("{of_what}; {steps} of {}{an_epoch}; {taken_by}\n", group_digits(plan.batch as u64)))?;
+    Ok(Outcome::Met)
+}
+
+/// Whether what was asked for was met. A run that was stopped did not do all that was asked.
+fn judge(cells: &[TrainCell], threshold: Option<f64>, stopped: bool) -> Outcome {
+    let Some(cell) = cells.first().filter(|_| !stopped) else { return Outcome::Missed };
+    let au = cell.totals.au_epoch;
+    match threshold {
+        Some(wanted) if au < wanted => {
+            remark(&format!("forebay: an AU of {au:.3}, less than the {wanted} asked for"));
+            Outcome::Missed
+        }
+        _ => Outcome::Met,
+    }
+}
