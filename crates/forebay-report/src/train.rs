@@ -50,7 +50,7 @@ fn account(cell: &TrainCell) -> String {
         let share = percent(overlap);
         let _ = writeln!(out, "Overlap: {share} of the pipeline's work was done while the accelerator did not wait.");
     }
-    let _ = writeln!(out, "{}", lever(&cell.lever, totals));
+    let _ = writeln!(out, "{}", lever(&cell.lever));
     if let Some(feed) = &cell.feed {
         let _ = writeln!(out, "{}", fed(feed, cell.threads));
     }
@@ -160,17 +160,19 @@ fn io_cost(cell: &TrainCell) -> String {
     )
 }
 
-fn lever(lever: &Lever, totals: &TrainTotals) -> String {
+fn lever(lever: &Lever) -> String {
     if lever.name == "none" {
-        return format!("What would help most: {}", lever.advice);
+        return format!("What would help most: nothing here; {}", lever.advice);
     }
-    let saved = percent(lever.saves_s / totals.wall_s);
+    // Both are without the validation, which no lever shortens.
+    let now = lever.wall_s + lever.saves_s;
     let (saves, becomes) = if lever.is_bound { ("saves at most", "not below") } else { ("saves", "to") };
     format!(
-        "What would help most: {}: {saves} {} ({saved}), from {} {becomes} {}",
+        "What would help most: {}; that {saves} {} ({}), from {} {becomes} {}",
         lever.advice,
         seconds(lever.saves_s),
-        seconds(totals.wall_s),
+        percent(lever.saves_s / now),
+        seconds(now),
         seconds(lever.wall_s)
     )
 }
