@@ -48,10 +48,12 @@ pub(super) fn check() -> Result<()> {
         !unsafe { (library.is_present)() }
     });
     missing.map_or(Ok(()), |library| {
-        Err(Error::MissingLibrary {
-            name: library.name,
-            looked_for: cudarc::get_lib_name_candidates(library.stem).join(", "),
-            remedy: library.remedy,
-        })
+        Err(Error::MissingLibrary { name: library.name, looked_for: file_names(library.stem), remedy: library.remedy })
     })
+}
+
+/// The names it was looked for under, without those that only Windows uses.
+fn file_names(stem: &str) -> String {
+    let names = cudarc::get_lib_name_candidates(stem);
+    names.into_iter().filter(|name| !name.contains(&format!("{stem}64"))).collect::<Vec<_>>().join(", ")
 }
