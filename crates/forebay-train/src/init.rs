@@ -18,6 +18,8 @@ pub enum Init {
     XavierUniform,
     /// Normal with variance 2 / (fan-in + fan-out).
     XavierNormal,
+    /// Normal with this deviation: small before a softmax, so that the first guess is that all classes are alike.
+    Normal(f64),
     /// All the same.
     Constant(f32),
 }
@@ -38,6 +40,7 @@ impl Init {
             Self::XavierUniform => uniform(len, 2.0 / both, key(seed, index)),
             Self::HeNormal => normal(len, 2.0 / fan.fan_out as f64, Rng::new(seed, index)),
             Self::XavierNormal => normal(len, 2.0 / both, Rng::new(seed, index)),
+            Self::Normal(deviation) => normal(len, deviation * deviation, Rng::new(seed, index)),
             Self::Constant(value) => filled(len, value),
         }
     }
@@ -66,6 +69,7 @@ mod tests {
             (Init::HeNormal, 2.0 / 30.0),
             (Init::XavierUniform, 0.025),
             (Init::XavierNormal, 0.025),
+            (Init::Normal(0.1), 0.01),
         ];
         for (init, variance) in laws {
             let values = init.values(30_000, fan, 1, 2).unwrap();

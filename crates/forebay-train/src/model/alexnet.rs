@@ -46,7 +46,7 @@ fn build(name: &str, input: Shape, widths: &Widths, dropout: f32, n_classes: usi
         Node::new(classifier(3), Dropout::new(dropout)),
         Node::new(classifier(4), Linear::new(widths.hidden)),
         Node::new(classifier(5), Relu),
-        Node::new(classifier(6), Linear::new(n_classes).init(Init::XavierUniform)),
+        Node::new(classifier(6), Linear::new(n_classes).init(Init::Normal(0.01))),
     ];
     Model { name: name.to_owned(), input, layers }
 }

@@ -40,6 +40,15 @@ pub(crate) fn learn<E: Engine>(engine: E, name: &str, n_epochs: usize) -> f64 {
 }
 
 #[test]
+fn at_first_all_classes_are_nearly_alike() {
+    let model = Model::named("alexnet-small", 102).unwrap();
+    let images: Vec<f32> = pixels(4 * model.input.len()).iter().map(|value| value * 4.0).collect();
+    let mut network = Network::new(Cpu::new(2).unwrap(), &model, Settings::new(4, 1)).unwrap();
+    let loss = network.step(&images, Labels::Index(&[1, 20, 50, 101])).unwrap();
+    assert!((loss - 102_f32.ln()).abs() < 0.5, "{loss}");
+}
+
+#[test]
 fn a_tiny_set_is_learnt() {
     for (name, n_epochs) in [("alexnet-small", 40), ("resnet-small", 20)] {
         let share = learn(Cpu::new(2).unwrap(), name, n_epochs);
