@@ -81,8 +81,11 @@ fn heading(cell: &TrainCell) -> String {
         .push([Some(&cell.device), precision].into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", "));
     if let Some(optimizer) = &cell.optimizer {
         let rate = cell.learning_rate.map_or("–".to_owned(), |rate| rate.to_string());
-        let classes = cell.classes.map_or("–".to_owned(), group_digits);
-        words.push(format!("{optimizer} at {rate}, {classes} classes"));
+        let classes = match cell.classes {
+            Some(1) => "1 class".to_owned(),
+            n => format!("{} classes", n.map_or("–".to_owned(), group_digits)),
+        };
+        words.push(format!("{optimizer} at {rate}, {classes}"));
     }
     words.push(format!("batch {}, {}", group_digits(cell.batch), count(cell.totals.n_steps, "step")));
     words.push(if cell.synthetic { "one batch in memory".to_owned() } else { feeding(cell) });

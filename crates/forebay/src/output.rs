@@ -46,8 +46,18 @@ pub(crate) fn complain(error: &anyhow::Error) {
         }
     }
     remark(&format!("forebay: {text}"));
-    if let Some(hint) = error.downcast_ref::<forebay_storage::tier::Error>().and_then(|error| error.hint()) {
+    if let Some(hint) = hint(error) {
         remark(&format!("hint: {hint}"));
+    }
+}
+
+/// What to do about an error, in the words of the command line where a library does not know them.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    use forebay_bench::train::Error as Train;
+    match error.downcast_ref() {
+        Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),
+        Some(Train::NoLabels { .. }) => Some("--accelerator emulated:224ms takes a network's time instead".to_owned()),
+        _ => error.downcast_ref::<forebay_storage::tier::Error>()?.hint(),
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
     prefetch: u32,
 
-    /// Batches sent to the device ahead of the one computed; on a GPU 1 by default, and none with --prefetch 0
+    /// Batches sent to a GPU ahead of the one computed; 1 by default where batches are made ahead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=64))]
     device_prefetch: Option<u32>,
 
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "X", value_parser = parse_positive)]
     lr: Option<f64>,
 
-    /// Classes to tell apart; by default as many as the data has
+    /// Classes to tell apart; by default as many as the data has, and 102 for a batch in memory
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     classes: Option<u32>,
 

@@ -8,8 +8,8 @@ mod tests;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anyhow::Result;
-use forebay_bench::train::{Accelerator, Event, Plan};
+use anyhow::{Result, bail};
+use forebay_bench::train::{Accelerator, Event, Length, Plan};
 use forebay_observe::{Options, Sampler};
 use forebay_record::TrainCell;
 use forebay_units::{count, group_digits};
@@ -33,6 +33,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     // Where nothing is read there is no path, and no file system to describe.
     let data = args.data.clone().unwrap_or_default();
     let plan = args.into_plan(&ground)?;
+    check_validation(&plan)?;
     let mut record = observed(&plan, &data)?;
     record.notes.extend(notes);
     give(&forebay_report::train(&record), json.as_ref().map(|target| (target, record.to_json())))?;
@@ -58,7 +59,18 @@ fn observed(plan: &Plan, data: &Path) -> Result<forebay_record::Record<TrainCell
     Ok(record)
 }
 
+/// Refuses a validation that would never come: it follows a whole epoch.
+fn check_validation(plan: &Plan) -> Result<()> {
+    let (Some(_), Length::Steps(n_steps)) = (&plan.validate, plan.length) else { return Ok(()) };
+    let an_epoch = forebay_bench::train::preview(plan)?.steps_per_epoch;
+    if n_steps < an_epoch {
+        bail!("--validate: {} end before the first epoch does, which has {an_epoch}", count(n_steps, "step"));
+    }
+    Ok(())
+}
+
 fn preview(plan: &Plan) -> Result<Outcome> {
+    check_validation(plan)?;
     let preview = forebay_bench::train::preview(plan)?;
     let data = &preview.dataset;
     let of_what = match data.path.as_str() {

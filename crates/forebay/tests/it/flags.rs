@@ -23,7 +23,7 @@ const INGEST: [&str; 8] = [
 /// The long flags that a command's help names at the start of a line.
 fn flags(help: &str) -> Vec<&str> {
     let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-    let long = named.filter_map(|line| line.split([' ', ',']).find(|word| word.starts_with("--")));
+    let long = named.filter_map(|line| line.split([' ', ',', '[']).find(|word| word.starts_with("--")));
     long.filter(|flag| !["--help", "--version"].contains(flag)).collect()
 }
 
@@ -37,6 +37,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("data decode", &[include_str!("decode.rs")], 5),
         ("ingest", &INGEST, 23),
         ("probe", &PROBE, 14),
+        ("train", &[include_str!("train.rs"), include_str!("train_flags.rs")], 23),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 3),
         ("report", &[include_str!("report_page.rs")], 4),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

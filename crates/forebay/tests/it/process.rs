@@ -43,6 +43,12 @@ impl Running {
         tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
     }
 
+    /// The bytes it got so far from `read` and its like.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        let io = fs::read_to_string(format!("/proc/{}/io", self.id())).unwrap_or_default();
+        io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap_or(0)
+    }
+
     pub(crate) fn signal(&self, signal: libc::c_int) {
         // SAFETY: plain integers; the child has not been waited for, so its id is still its own.
         let code = unsafe { libc::kill(self.id() as libc::pid_t, signal) };

@@ -1,0 +1,165 @@
+//! Every flag of `forebay train` changes what is run.
+
+use serde_json::Value;
+
+use crate::dir::{Dir, not_run};
+use crate::process::{Running, more_threads_than_cores};
+use crate::record::number;
+use crate::train::{SMALL, cell_of, losses, record_of};
+
+const EMULATED: &str = "set --accelerator emulated:1ms --baseline 0";
+
+#[test]
+fn batch_steps_and_epochs_decide_how_much_is_trained() {
+    let dir = Dir::with_set();
+    let run = |flags: &str| {
+        let cell = cell_of(&dir, &format!("{EMULATED} --threads 2 {flags}"));
+        let epochs: Vec<u64> =
+            cell["epochs"].as_array().unwrap().iter().map(|epoch| epoch["n_steps"].as_u64().unwrap()).collect();
+        (cell["steps_per_epoch"].as_u64().unwrap(), cell["images"].as_u64().unwrap(), epochs)
+    };
+    assert_eq!(run("--batch 5"), (4, 20, vec![4]), "an epoch has whole batches only");
+    assert_eq!(run("--batch 5 --epochs 2"), (4, 40, vec![4, 4]));
+    assert_eq!(run("--batch 8 --steps 2"), (3, 16, vec![2]));
+    assert_eq!(run("--batch 8 --steps 5"), (3, 40, vec![3, 2]), "over the data again");
+}
+
+#[test]
+fn so_many_threads_make_samples() {
+    let dir = Dir::with_set();
+    let n = more_threads_than_cores();
+    let mut running = Running::start(&dir, &format!("train {EMULATED} --batch 8 --steps 1000000 --threads {n}"));
+    running.wait_until("the threads", |running| running.threads("forebay:map").len() == n);
+    running.signal(libc::SIGKILL);
+    running.finish();
+    let cell = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads auto"));
+    assert_eq!(cell["threads_auto"], true);
+    assert!(cell["threads"].as_u64().unwrap() >= 1 && !cell["tried"].as_array().unwrap().is_empty(), "{cell}");
+}
+
+#[test]
+fn without_prefetch_the_wait_is_charged_to_that() {
+    let dir = Dir::with_set();
+    let run = |prefetch: u32| {
+        let flags = "set --accelerator emulated:30ms --tier lustre --threads 1 --batch 4 --baseline 1";
+        let cell = cell_of(&dir, &format!("{flags} --prefetch {prefetch}"));
+        assert_eq!(cell["prefetch"], prefetch);
+        cell
+    };
+    let (without, with) = (run(0), run(1));
+    // A request takes 4 ms, four are a batch, and there are six.
+    assert!(number(&without, "wait_s") >= 6.0 * 0.016, "{without}");
+    assert!(number(&without["stall_by_cause"], "prefetch") > 0.0, "{without}");
+    assert_eq!(without["lever"]["name"], "prefetch", "{}", without["lever"]);
+    assert_eq!(with["stall_by_cause"]["prefetch"].as_f64().unwrap_or(0.0), 0.0, "{}", with["stall_by_cause"]);
+}
+
+#[test]
+fn the_model_is_the_one_that_was_named() {
+    let dir = Dir::new();
+    let parameters = |model: &str| {
+        let cell = cell_of(&dir, &format!("--synthetic --model {model} --batch 2 --steps 1 --classes 9"));
+        assert_eq!((&cell["model"], &cell["classes"]), (&model.into(), &9.into()));
+        cell["n_parameters"].as_u64().unwrap()
+    };
+    assert_ne!(parameters("alexnet-small"), parameters("resnet-small"));
+}
+
+#[test]
+fn optimiser_and_learning_rate_change_the_steps_after_the_first() {
+    let dir = Dir::with_set();
+    let run = |flags: &str| {
+        let cell = cell_of(&dir, &format!("{SMALL} --steps 3 {flags}"));
+        (losses(&cell), cell["optimizer"].as_str().unwrap().to_owned(), number(&cell, "learning_rate"))
+    };
+    let (adam, named, rate) = run("");
+    assert_eq!((named.as_str(), rate), ("adam", 0.0001));
+    let (sgd, named, rate) = run("--optimizer sgd");
+    assert_eq!((named.as_str(), rate), ("sgd", 0.01));
+    let (faster, _, rate) = run("--lr 0.1");
+    assert_eq!(rate, 0.1);
+    assert!(adam[0] == sgd[0] && adam[0] == faster[0], "the first loss comes before the first change");
+    assert!(adam[1..] != sgd[1..] && adam[1..] != faster[1..], "{adam:?} {sgd:?} {faster:?}");
+}
+
+#[test]
+fn classes_may_be_more_than_the_data_has_and_not_fewer() {
+    let dir = Dir::with_set();
+    assert_eq!(cell_of(&dir, &format!("{SMALL} --steps 1"))["classes"], 22, "the largest label is 21");
+    assert_eq!(cell_of(&dir, &format!("{SMALL} --steps 1 --classes 40"))["classes"], 40);
+    let said = dir.refused(&format!("train {SMALL} --steps 9 --classes 3"));
+    assert!(said.ends_with(", which is none of the network's classes (0 to 2)\n"), "{said}");
+}
+
+#[test]
+fn validation_is_on_held_out_samples_or_on_other_data_after_every_epoch() {
+    let dir = Dir::with_set();
+    dir.met("data make caltech101 other --count 7 --median-size 4KB");
+    let run = |flags: &str| {
+        let ran = dir.run(&format!("train {SMALL} --epochs 2 {flags} --json record.json"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert_eq!(lines.len(), 2, "{}", ran.stderr);
+        assert!(lines[1].starts_with("epoch 2: validation loss ") && lines[1].contains(", accuracy "), "{lines:?}");
+        let cell = dir.json("record.json")["cells"][0].take();
+        let judged = &cell["epochs"][1]["validation"];
+        assert!((0.0..=1.0).contains(&number(judged, "accuracy")) && number(judged, "loss") > 0.0, "{judged}");
+        assert!(number(&cell, "validate_s") > 0.0);
+        (judged["n_samples"].as_u64().unwrap(), cell["steps_per_epoch"].as_u64().unwrap())
+    };
+    assert_eq!(run("--validate=0.5"), (12, 3));
+    assert_eq!(run("--validate=other"), (7, 6));
+    let (held_out, steps) = run("--validate");
+    assert_eq!((held_out, steps), (2, 5), "a tenth of 24");
+    let wanted = "forebay: --validate: 4 steps end before the first epoch does, which has 5\n";
+    assert_eq!(dir.refused(&format!("train {SMALL} --steps 4 --validate")), wanted);
+    assert_eq!(dir.refused(&format!("train {SMALL} --steps 4 --validate --dry-run")), wanted);
+}
+
+#[test]
+fn the_baseline_is_so_many_steps_and_the_cost_of_io_is_beside_it() {
+    let dir = Dir::with_set();
+    let run = |n: u32| cell_of(&dir, &format!("set --accelerator emulated:2ms --batch 8 --threads 1 --baseline {n}"));
+    let cell = run(3);
+    assert_eq!(cell["baseline"]["n_steps"], 3);
+    let without = number(&cell["baseline"], "step_s") * number(&cell, "n_steps");
+    assert!((number(&cell, "io_cost_s") - (number(&cell, "wall_s") - without)).abs() < 1e-6, "{cell}");
+    let cell = run(0);
+    assert_eq!((&cell["baseline"], &cell["io_cost_s"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn the_data_may_be_read_cold_directly_or_from_an_emulated_device() {
+    let dir = Dir::with_set();
+    let record = record_of(&dir, &format!("{EMULATED} --batch 8 --threads 1 --cold"));
+    let in_memory = record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs");
+    if in_memory {
+        return not_run("the target folder lies in memory, where no file is cold");
+    }
+    let resident = |cell: &Value| cell["evidence"]["resident_before"].as_f64();
+    assert_eq!(resident(&record["cells"][0]), Some(0.0));
+    let warm = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads 1"));
+    assert_eq!((&warm["cache"], resident(&warm)), (&"warm".into(), Some(1.0)), "the cold run has just read it");
+    let direct = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads 1 --io direct"));
+    assert_eq!((&warm["storage"], &direct["storage"]), (&"local, buffered".into(), &"local, direct".into()));
+    let slow = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads 1 --tier hdd"));
+    assert_eq!(slow["tier"], "hdd");
+    assert!(number(&slow, "wall_s") >= 24.0 * 0.008, "a request takes 8 ms: {slow}");
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused() {
+    let dir = Dir::with_set();
+    for (flags, wanted) in [
+        ("--precision bf16", "--precision bf16: the CPU computes in f32 alone; --device cuda has the others"),
+        ("--device-prefetch 1", "--device-prefetch 1: the CPU has no memory of its own to send batches to"),
+    ] {
+        assert_eq!(dir.refused(&format!("train {SMALL} {flags}")), format!("forebay: {wanted}\n"));
+    }
+    let cell = cell_of(&dir, &format!("{SMALL} --steps 1 --device cpu --precision f32 --device-prefetch 0"));
+    assert_eq!((&cell["precision"], &cell["device_prefetch"]), (&"f32".into(), &0.into()));
+    let said = dir.refused("train set --synthetic");
+    assert!(said.contains("cannot be used with"), "{said}");
+    let said = dir.refused("train --synthetic --tier hdd");
+    assert!(said.contains("cannot be used with"), "{said}");
+}

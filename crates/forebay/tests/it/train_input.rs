@@ -1,0 +1,99 @@
+//! What `forebay train` takes, and what it makes of data that is not as it should be.
+
+use crate::dir::Dir;
+use crate::train::{SMALL, cell_of, record_of};
+
+#[test]
+fn lists_and_shards_are_trained_on_as_folders_are() {
+    let dir = Dir::with_set();
+    dir.met("data pack set records --to tfrecord");
+    dir.met("data pack set tars --to tar");
+    dir.met("data pack set tensors --to tensor --size 64");
+    dir.write("list", "set/class_001/class_001_000000.jpg 1\nset/class_002/class_002_000001.jpg 0\n".repeat(6));
+    for (data, packing, n_samples, classes, flags) in [
+        ("list", "files", 12, 2, ""),
+        ("records", "tfrecord", 24, 30, "--classes 30"),
+        ("tars", "tar", 24, 30, "--classes 30"),
+        ("tensors", "tensor", 24, 22, ""),
+    ] {
+        let record =
+            record_of(&dir, &format!("{data} --model resnet-small --batch 4 --threads 2 --baseline 0 {flags}"));
+        let (dataset, cell) = (&record["dataset"], &record["cells"][0]);
+        assert_eq!((&dataset["packing"], &dataset["n_samples"]), (&packing.into(), &n_samples.into()), "{data}");
+        assert_eq!((&cell["classes"], &cell["images"]), (&classes.into(), &n_samples.into()), "{data}");
+        assert!(cell["loss"].is_number(), "{data}: {cell}");
+    }
+}
+
+#[test]
+fn labels_within_records_need_the_number_of_classes() {
+    let dir = Dir::with_set();
+    dir.met("data pack set records --to tfrecord");
+    let wanted = "forebay: records: how many classes it has is known only after reading all of it: say how many\n\
+                  hint: --classes N, one more than the largest label\n";
+    assert_eq!(dir.refused("train records --batch 4"), wanted);
+}
+
+#[test]
+fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_accelerator() {
+    let dir = Dir::with_set();
+    let list: String = dir.images("set").keys().map(|name| format!("set/{name}\n")).collect();
+    dir.write("list", list);
+    let wanted = "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n\
+                  hint: --accelerator emulated:224ms takes a network's time instead\n";
+    assert_eq!(dir.refused("train list --model resnet-small --batch 4"), wanted);
+    assert_eq!(dir.refused("train list --model resnet-small --batch 4 --dry-run"), wanted);
+    let cell = cell_of(&dir, "list --accelerator emulated:1ms --batch 4 --threads 1 --baseline 0");
+    assert_eq!(cell["images"], 24);
+}
+
+#[test]
+fn images_without_folders_of_their_own_are_a_single_class_and_the_record_says_so() {
+    let dir = Dir::with_set();
+    for (i, bytes) in dir.images("set").into_values().take(8).enumerate() {
+        dir.write(&format!("flat/{i}.jpg"), bytes);
+    }
+    let record = record_of(&dir, "flat --model resnet-small --batch 4 --threads 1 --baseline 0");
+    assert_eq!(record["cells"][0]["classes"], 1);
+    assert_eq!(record["notes"][0], "there is a single class, so that there is nothing to learn: the loss is 0");
+}
+
+#[test]
+fn less_than_a_batch_is_refused() {
+    let dir = Dir::with_set();
+    let wanted = "forebay: set: 24 samples are less than one batch of 64\n";
+    assert_eq!(dir.refused("train set"), wanted);
+    assert_eq!(dir.refused("train set --accelerator emulated:1ms"), wanted);
+    assert_eq!(dir.refused("train set --dry-run"), wanted);
+}
+
+#[test]
+fn a_broken_file_is_named_and_the_others_are_trained_on() {
+    let dir = Dir::with_set();
+    dir.write("set/class_004/class_004_000004.jpg", "no image at all");
+    let printed = dir.met(&format!("train {SMALL} --json record.json"));
+    assert!(printed.contains("1 sample failed and was left out:\n  set/class_004/class_004_000004.jpg: "), "{printed}");
+    let cell = dir.json("record.json")["cells"][0].take();
+    assert_eq!((&cell["failed"], &cell["images"]), (&1.into(), &24.into()), "another comes in its place");
+}
+
+#[test]
+fn a_set_of_broken_files_is_refused_with_the_first() {
+    let dir = Dir::with_set();
+    for name in dir.images("set").keys() {
+        dir.write(&format!("set/{name}"), "no image at all");
+    }
+    let said = dir.refused(&format!("train {SMALL} --seed 1"));
+    assert!(said.starts_with("forebay: not one batch could be made: "), "{said}");
+    assert!(said.contains(" samples failed; the first: set/class_"), "{said}");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let dir = Dir::new();
+    assert_eq!(dir.refused("train gone --json record.json"), "forebay: listing gone: no such file or folder\n");
+    assert_eq!(dir.refused("train gone --dry-run"), "forebay: listing gone: no such file or folder\n");
+    assert_eq!(dir.names(""), [] as [&str; 0], "nothing was written");
+    let said = dir.refused("train --synthetic --accelerator emulated:1h --json no/record.json");
+    assert_eq!(said, "forebay: cannot write no/record.json: No such file or directory (os error 2)\n");
+}
