@@ -6,7 +6,7 @@ use forebay_record::{DatasetNote, Epoch, Feed, Lever, Record, TrainCell, TrainTo
 use forebay_units::{count, format_seconds, group_digits};
 
 use crate::ingest::{cache, failed, rate};
-use crate::number::seconds;
+use crate::number::{quantity, seconds};
 use crate::table::{Align, Table};
 
 /// The record as text: a heading, tables, sentences, notes.
@@ -23,7 +23,7 @@ pub fn train(record: &Record<TrainCell>) -> String {
     out
 }
 
-/// What was read, and where.
+/// What was read, how, and where.
 fn head(record: &Record<TrainCell>) -> String {
     let (data, environment) = (&record.dataset, &record.environment);
     let mut words = Vec::new();
@@ -33,6 +33,10 @@ fn head(record: &Record<TrainCell>) -> String {
             packing => format!(" in {}", count(data.n_files, &format!("{packing} shard"))),
         };
         words.push(format!("{}: {}{packed}", data.path, count(data.n_samples, "sample")));
+    }
+    if let Some(cell) = record.cells.first().filter(|cell| !cell.synthetic) {
+        let read = [cell.output.as_deref(), Some(cell.storage.as_str()), cell.totals.cache.map(cache)];
+        words.extend(read.into_iter().flatten().filter(|word| !word.is_empty()).map(str::to_owned));
     }
     if let Some(cpu) = &environment.cpu {
         words.push(format!("{} cores of {cpu}", environment.n_cores));
@@ -102,10 +106,6 @@ fn feeding(cell: &TrainCell) -> String {
     if cell.device_prefetch > 0 {
         let _ = write!(out, " and {} on the device", cell.device_prefetch);
     }
-    let words = [cell.output.as_deref(), Some(cell.storage.as_str()), cell.totals.cache.map(cache)];
-    for word in words.into_iter().flatten().filter(|word| !word.is_empty()) {
-        let _ = write!(out, "; {word}");
-    }
     out
 }
 
@@ -145,7 +145,7 @@ fn rates(cell: &TrainCell) -> String {
     if cell.synthetic {
         return format!("{images} images/s");
     }
-    format!("{images} images/s; {:.1} MB/s (10^6 bytes moved from storage)", cell.totals.mb_per_s())
+    format!("{images} images/s; {} MB/s (10^6 bytes moved from storage)", quantity(cell.totals.mb_per_s()))
 }
 
 fn io_cost(cell: &TrainCell) -> String {
@@ -208,7 +208,7 @@ fn in_words(cause: &str) -> &str {
     match cause {
         "threads" => "threads: too few",
         "prefetch" => "prefetch: none",
-        "order" => "order: a slow sample before its turn",
+        "order" => "order: others behind a slow sample",
         other => other,
     }
 }

@@ -42,9 +42,8 @@ fn the_account_says_where_the_time_went_and_what_would_help() {
     let mut record = record(cell());
     record.notes.push("a remark".to_owned());
     let wanted = "\
-photos: 9,144 samples
-alexnet, 57,286,885 parameters; cpu, 2 threads, avx512, f32; adam at 0.0001, 101 classes; batch 64, 100 steps; 8 threads, prefetch 1; \
-224x224 f32 nhwc; local, buffered; cold
+photos: 9,144 samples; 224x224 f32 nhwc; local, buffered; cold
+alexnet, 57,286,885 parameters; cpu, 2 threads, avx512, f32; adam at 0.0001, 101 classes; batch 64, 100 steps; 8 threads, prefetch 1
 
 time             seconds    share
 total             20.000  100.0 %

@@ -11,40 +11,40 @@ use crate::output::remark;
 /// Shows how a run goes.
 pub(super) struct Display {
     bar: ProgressBar,
-    /// Steps of the run at work, images so far, and when it began.
+    /// Steps of the run at work, images so far, when it began, and seconds of it that went to validation.
     n_steps: u64,
     images: u64,
     since: Instant,
+    judging_s: f64,
 }
 
 impl Display {
     pub(super) fn new() -> Self {
         let style = ProgressStyle::with_template("{msg}").expect("the template is one of ours");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
-        Self { bar, n_steps: 0, images: 0, since: Instant::now() }
+        Self { bar, n_steps: 0, images: 0, since: Instant::now(), judging_s: 0.0 }
     }
 
     pub(super) fn show(&mut self, event: Event) {
         match event {
             Event::Preparing { what } => self.bar.set_message(what),
             Event::Started { what, n_steps } => {
-                (self.n_steps, self.images, self.since) = (n_steps, 0, Instant::now());
+                (self.n_steps, self.images, self.since, self.judging_s) = (n_steps, 0, Instant::now(), 0.0);
                 self.bar.set_message(what);
             }
             Event::Step { step, images, loss, wait_share, .. } => {
                 self.images += images;
-                let seconds = self.since.elapsed().as_secs_f64();
+                let seconds = self.since.elapsed().as_secs_f64() - self.judging_s;
                 self.bar.set_message(line(step, self.n_steps, loss, self.images, wait_share, seconds));
             }
             Event::Validated { epoch, validation } => {
+                self.judging_s += validation.seconds;
                 let loss = validation.loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
                 let accuracy = validation.accuracy * 100.0;
                 let text = format!("epoch {epoch}: validation loss {loss}, accuracy {accuracy:.1} %");
                 self.bar.suspend(|| remark(&text));
             }
         }
-        // Steps may be far apart, and each is worth a look.
-        self.bar.tick();
     }
 
     pub(super) fn finish(&self) {

@@ -113,10 +113,10 @@ fn a_batch_in_memory_is_learnt_by_heart() {
 fn the_text_says_where_the_time_went_and_a_report_says_the_same() {
     let dir = Dir::with_set();
     let printed = dir.met(&format!("train {SMALL} --json record.json"));
-    assert!(printed.starts_with("set: 24 samples; "), "{printed}");
+    assert!(printed.starts_with("set: 24 samples; 32x32 f32 nhwc; local, buffered; warm; "), "{printed}");
     for words in [
         "\nresnet-small, ",
-        "; batch 4, 6 steps; 2 threads, prefetch 1; ",
+        "; batch 4, 6 steps; 2 threads, prefetch 1\n",
         "\ntime ",
         "\n  wait for data ",
         "\nwhole run ",
