@@ -153,15 +153,17 @@ fn legend(cells: &[IngestCell]) -> String {
         let _ = writeln!(out, "The ceiling is {ceiling}.");
     }
     if let Some((tier, kind)) = cells.iter().find_map(|cell| Some((cell.tier.as_ref()?, cell.tier_kind))) {
-        let _ = match kind {
-            Some(TierKind::Kernel) => writeln!(out, "The tier {tier} is {}.", TierKind::Kernel.describe()),
-            _ => writeln!(
-                out,
-                "The tier {tier} is emulated in this process; cold and warm speak of the real disk below it."
-            ),
-        };
+        let _ = writeln!(out, "{}", emulated(tier, kind));
     }
     out
+}
+
+/// Who emulates a tier, in a sentence.
+pub(crate) fn emulated(tier: &str, kind: Option<TierKind>) -> String {
+    match kind {
+        Some(TierKind::Kernel) => format!("The tier {tier} is {}.", TierKind::Kernel.describe()),
+        _ => format!("The tier {tier} is emulated in this process; cold and warm speak of the real disk below it."),
+    }
 }
 
 fn failures(cells: &[IngestCell]) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use forebay_record::{DatasetNote, Epoch, Feed, Lever, Record, TrainCell, TrainTotals};
 use forebay_units::{count, format_seconds, group_digits};
 
-use crate::ingest::{cache, failed, rate};
+use crate::ingest::{cache, emulated, failed, rate};
 use crate::number::{quantity, seconds};
 use crate::table::{Align, Table};
 
@@ -62,6 +62,9 @@ fn account(cell: &TrainCell) -> String {
         let tried = cell.tried.iter().map(|t| format!("{} at {}/s", t.threads, rate(t.images_per_s)));
         let tried = tried.collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "Auto chose {}; it tried {tried}.", count(cell.threads, "thread"));
+    }
+    if let Some(tier) = &cell.tier {
+        let _ = writeln!(out, "{}", emulated(tier, cell.tier_kind));
     }
     for table in [stall(totals), epochs(&cell.epochs)].into_iter().flatten() {
         let _ = write!(out, "\n{}", table.render());

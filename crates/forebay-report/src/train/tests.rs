@@ -112,6 +112,15 @@ fn a_run_faster_than_its_baseline_has_a_negative_cost() {
 }
 
 #[test]
+fn an_emulated_tier_is_named_as_such() {
+    let mut cell = cell();
+    cell.tier = Some("hdd".to_owned());
+    let text = train(&record(cell));
+    let said = "\nThe tier hdd is emulated in this process; cold and warm speak of the real disk below it.\n";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
 fn samples_that_failed_are_named() {
     let mut cell = cell();
     cell.totals.failed = 1;

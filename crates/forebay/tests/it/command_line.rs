@@ -107,6 +107,7 @@ fn a_folder_without_data_is_named() {
     std::fs::create_dir(dir.path("empty")).unwrap();
     for line in [
         "ingest empty",
+        "train empty",
         "data inspect empty",
         "data verify empty",
         "data pack empty out --to tar",
@@ -152,6 +153,7 @@ fn a_reader_that_goes_away_early_is_no_panic_and_does_not_change_the_status() {
         ("data inspect set --json -", 0),
         ("data verify set", 1),
         ("ingest set --threads 1 --repeats 1", 0),
+        ("train set --threads 1 --batch 4 --accelerator emulated:1ms", 0),
         ("--help", 0),
     ] {
         let mut child = dir.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

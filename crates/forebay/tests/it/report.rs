@@ -26,7 +26,7 @@ fn several_records_stand_below_one_another() {
 fn what_is_no_record_is_refused_by_name() {
     let dir = Dir::new();
     dir.write("future", r#"{"schema": "forebay-record/9", "command": "ingest", "cells": []}"#);
-    dir.write("other", r#"{"schema": "forebay-record/1", "command": "train", "cells": []}"#);
+    dir.write("other", r#"{"schema": "forebay-record/1", "command": "workload", "cells": []}"#);
     let said = |name: &str| dir.refused(&format!("report {name}"));
     assert_eq!(said("gone"), "forebay: cannot show gone: No such file or directory (os error 2)\n");
     for (name, bytes) in [("text", "hello"), ("list", "[]"), ("empty", ""), ("study.toml", "name = \"a\"\n")] {
@@ -41,7 +41,7 @@ fn what_is_no_record_is_refused_by_name() {
     );
     assert_eq!(
         said("other"),
-        "forebay: cannot show other: this is a record of \"train\", not of \"ingest, probe or study\"\n"
+        "forebay: cannot show other: this is a record of \"workload\", not of \"ingest, probe, train or study\"\n"
     );
     assert!(dir.refused("report").contains("<RUN>..."));
 }
