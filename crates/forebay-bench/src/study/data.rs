@@ -2,17 +2,25 @@
 
 use std::sync::atomic::AtomicBool;
 
-use forebay_dataset::{Control, Progress};
+use forebay_dataset::{Control, Fault, Progress, pack};
 
+use super::dataset::pack_plan;
 use super::error::{Error, Result};
-use super::places::ToMake;
+use super::places::{Making, ToMake};
 
-/// Makes a dataset, or what is missing of it.
+/// Makes or packs a dataset, or what is missing of it. Gives the inputs that could not be packed.
 ///
 /// # Errors
 /// [`Error::Data`]; after a stop its source is [`forebay_dataset::Error::Cancelled`].
-pub fn make(wanted: &ToMake<'_>, progress: &(dyn Fn(Progress) + Sync), cancel: &AtomicBool) -> Result<()> {
+pub fn make(wanted: &ToMake<'_>, progress: &(dyn Fn(Progress) + Sync), cancel: &AtomicBool) -> Result<Vec<Fault>> {
     let control = Control { threads: 0, cancel, progress };
-    let made = forebay_dataset::make(wanted.plan, &wanted.dir, &control);
-    made.map(drop).map_err(|source| Error::Data { name: wanted.name.to_owned(), source })
+    let made = match &wanted.making {
+        Making::Make(plan) => forebay_dataset::make(plan, &wanted.dir, &control).map(|_| Vec::new()),
+        // Shards of images that we make hold the same bytes whenever those were made, and may outlive them.
+        Making::Pack { made: Some(_), .. } if wanted.is_there() => Ok(Vec::new()),
+        Making::Pack { packing, from, .. } => {
+            pack_plan(from, *packing).and_then(|plan| pack(&plan, &wanted.dir, &control)).map(|packed| packed.skipped)
+        }
+    };
+    made.map_err(|source| Error::Data { name: wanted.name.to_owned(), source })
 }

@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forebay_dataset::synth::Camera;
-use forebay_dataset::{MakePlan, MakeSpec};
+use forebay_dataset::{MakePlan, MakeSpec, Packing};
 use forebay_format::image::{Dtype, ImageDecoder, ImageSpec, Layout};
 use forebay_pipeline::Source;
 use forebay_storage::{Local, Profile};
 use forebay_units::Bytes;
 
-use super::places::{Places, ToMake};
-use super::plan::{CellPlan, DatasetSource, Plan};
-use super::steps::{IngestSettings, ProbeKind, ProbeSettings, Work};
+use super::dataset::DatasetSource;
+use super::places::{Making, Places, ToMake};
+use super::plan::{CellPlan, Plan};
+use super::steps::{IngestSettings, ProbeKind, ProbeSettings, TrainSettings, Work};
 use crate::ingest::ThreadCount;
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
@@ -43,6 +44,8 @@ pub struct Estimate {
 struct Samples {
     n: u64,
     bytes: f64,
+    /// The part of them that is decoded.
+    encoded: f64,
 }
 
 /// Estimates the cells of a plan.
@@ -76,12 +79,18 @@ impl<'a> Estimator<'a> {
         match &cell.work {
             Work::Ingest(settings) => self.ingest(settings, profile.as_ref(), rounds),
             Work::Probe(settings) => probe(settings, profile.as_ref(), rounds),
+            Work::Train(settings) => self.train(settings, profile.as_ref(), rounds),
+            // Only the first and last bytes of files are read; of shards all.
+            Work::Inspect(_) => Estimate::default(),
         }
     }
 
-    /// Seconds to make a dataset on all cores.
-    pub fn making_s(&self, wanted: &ToMake<'_>) -> f64 {
-        wanted.plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores
+    /// Seconds to make a dataset on all cores; `None` for packing, which is the storage's work more than theirs.
+    pub fn making_s(&self, wanted: &ToMake<'_>) -> Option<f64> {
+        match wanted.making {
+            Making::Make(plan) => Some(plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores),
+            Making::Pack { .. } => None,
+        }
     }
 
     /// Seconds one core takes to decode an image of 112 KB, ImageNet's median.
@@ -96,14 +105,7 @@ impl<'a> Estimator<'a> {
             return Estimate::default();
         }
         let images = settings.images_a_repeat(samples.n).saturating_mul(rounds);
-        let decode_s = if settings.read_only { 0.0 } else { self.decode_s_per_byte * samples.bytes };
-        let threads = match settings.threads {
-            ThreadCount::Fixed(n) => n as f64,
-            ThreadCount::Auto => self.cores,
-        };
-        let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
-        // A thread does one after the other; cores and device set limits of their own.
-        let rate = (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device);
+        let rate = self.rate(samples, settings.threads, profile, !settings.read_only);
         let known = profile.is_some() || !settings.read_only;
         Estimate {
             images,
@@ -111,6 +113,40 @@ impl<'a> Estimator<'a> {
             written: Bytes(0),
             seconds: known.then(|| images as f64 / rate),
         }
+    }
+
+    fn train(&self, settings: &TrainSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
+        let name = settings.dataset.as_deref().filter(|_| !settings.synthetic);
+        let samples = name.and_then(|name| self.samples.get(name)).copied().unwrap_or_default();
+        if samples.n == 0 && !settings.synthetic {
+            return Estimate::default();
+        }
+        let images = settings.images_a_run(samples.n).saturating_mul(rounds);
+        let (steps, batch) = ((images / settings.batch) as f64, settings.batch as f64);
+        let make_s = match settings.synthetic {
+            true => 0.0,
+            false => batch / self.rate(samples, settings.threads, profile, true),
+        };
+        let baseline = if settings.synthetic { 0.0 } else { settings.baseline as f64 };
+        // How long a network's step takes is not known before it is trained.
+        let seconds = settings.accelerator.map(|emulation| {
+            let step_s = emulation.law.mean().as_secs_f64();
+            let both = if settings.prefetch > 0 { step_s.max(make_s) } else { step_s + make_s };
+            steps * both + baseline * step_s
+        });
+        Estimate { images, read: Bytes((images as f64 * samples.bytes) as u64), written: Bytes(0), seconds }
+    }
+
+    /// Images a second that so many threads make.
+    fn rate(&self, samples: Samples, threads: ThreadCount, profile: Option<&Profile>, decode: bool) -> f64 {
+        let decode_s = if decode { self.decode_s_per_byte * samples.encoded } else { 0.0 };
+        let threads = match threads {
+            ThreadCount::Fixed(n) => n as f64,
+            ThreadCount::Auto => self.cores,
+        };
+        let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
+        // A thread does one after the other; cores and device set limits of their own.
+        (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device)
     }
 }
 
@@ -137,9 +173,20 @@ fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Es
 }
 
 fn samples_of(plan: &Plan, name: &str, path: &Path) -> Samples {
+    let made = |plan: &MakePlan| {
+        let bytes = plan.expected_bytes().0 as f64 / plan.count() as f64;
+        Samples { n: plan.count(), bytes, encoded: bytes }
+    };
     match plan.dataset(name).map(|dataset| &dataset.source) {
-        Some(DatasetSource::Make(plan)) => {
-            Samples { n: plan.count(), bytes: plan.expected_bytes().0 as f64 / plan.count() as f64 }
+        Some(DatasetSource::Make(plan)) => made(plan),
+        Some(DatasetSource::Pack { packing, of }) => {
+            let files = match plan.dataset(of).map(|origin| &origin.source) {
+                Some(DatasetSource::Make(plan)) => made(plan),
+                Some(DatasetSource::Path(path)) => look(path).unwrap_or_default(),
+                _ => Samples::default(),
+            };
+            let encoded = if matches!(packing, Packing::Tensor { .. }) { 0.0 } else { files.encoded };
+            Samples { bytes: packing.sample_bytes(files.bytes as u64) as f64, encoded, ..files }
         }
         _ => look(path).unwrap_or_default(),
     }
@@ -150,7 +197,8 @@ fn look(path: &Path) -> Option<Samples> {
     let length = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let total: u64 = source.files().iter().map(length).sum();
     let n = source.n_samples() as u64;
-    (n > 0).then(|| Samples { n, bytes: total as f64 / n as f64 })
+    let bytes = total as f64 / n as f64;
+    (n > 0).then_some(Samples { n, bytes, encoded: bytes })
 }
 
 /// Seconds a byte that making and decoding pictures takes on one core of this machine.

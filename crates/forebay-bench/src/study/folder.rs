@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use forebay_record::{StudyHead, StudyLine, StudyRun};
+use forebay_record::{Environment, StudyHead, StudyLine, StudyRun};
 use forebay_storage::{Local, Storage};
 use serde_json::Value;
 
@@ -119,6 +119,11 @@ impl Folder {
             }
         }
     }
+}
+
+/// The machine that the run in a folder was begun on; `None` when there is none, or it cannot be read.
+pub fn begun_on(path: &Path) -> Option<Environment> {
+    serde_json::from_slice(&fs::read(path.join(ENVIRONMENT)).ok()?).ok()
 }
 
 /// The names in a folder; none when it is not there.

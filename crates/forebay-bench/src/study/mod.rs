@@ -4,7 +4,9 @@
 //! what is left of it on a [`Bench`]: the real [`Steps`], or in tests one that answers at once.
 
 mod check;
+mod cores;
 mod data;
+mod dataset;
 mod error;
 mod estimate;
 mod folder;
@@ -21,14 +23,16 @@ mod steps;
 mod tests;
 
 pub use data::make;
+pub use dataset::{DatasetPlan, DatasetSource};
 pub use error::{Error, Result};
 pub use estimate::{Estimate, Estimator};
-pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD};
+pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, begun_on};
 pub use load::{Found, built_in, find, parse};
-pub use places::{Ground, LookDown, Places, ToMake};
-pub use plan::{CellPlan, DatasetPlan, DatasetSource, Plan, Served, TierPlan};
+pub use places::{Ground, LookDown, Making, Places, ToMake};
+pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Beat, Bench, Failed, IngestSettings, Measured, ProbeKind, ProbeRequest, ProbeSettings, Stage, Steps, Work,
+    Beat, Bench, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest, ProbeSettings, Stage,
+    Steps, TrainDevice, TrainSettings, Work,
 };

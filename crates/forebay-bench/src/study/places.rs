@@ -1,12 +1,15 @@
 //! Where a run's bytes lie: one folder for data that is made, or a tier's own.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_dataset::MakePlan;
+use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest, Packing};
 use forebay_storage::Profile;
+use forebay_units::Bytes;
 
-use super::plan::{CellPlan, DatasetPlan, DatasetSource, Plan, Served};
+use super::dataset::{DatasetPlan, DatasetSource, pack_plan};
+use super::plan::{CellPlan, Plan, Served};
 
 /// The folder that a study makes on a tier that is a folder itself.
 const ON_TIER: &str = "forebay-data";
@@ -37,10 +40,67 @@ pub struct Places<'a> {
 pub struct ToMake<'a> {
     /// What studies call it.
     pub name: &'a str,
-    /// What is made.
-    pub plan: &'a MakePlan,
+    /// What is done.
+    pub making: Making<'a>,
     /// Where.
     pub dir: PathBuf,
+}
+
+/// How a dataset comes into being.
+#[derive(Debug, Clone)]
+pub enum Making<'a> {
+    /// It is made.
+    Make(&'a MakePlan),
+    /// Files are packed.
+    Pack {
+        /// Into what.
+        packing: Packing,
+        /// The dataset that is packed.
+        of: &'a str,
+        /// Where it lies.
+        from: PathBuf,
+        /// How it is made; `None` when it is there.
+        made: Option<&'a MakePlan>,
+    },
+}
+
+impl ToMake<'_> {
+    /// Whether all of it is there: what comes last is, and of shards the lengths are right.
+    pub fn is_there(&self) -> bool {
+        match self.making {
+            Making::Make(_) => self.dir.join(LIST).exists(),
+            Making::Pack { .. } => has_all_shards(&self.dir),
+        }
+    }
+
+    /// How many samples it will have; `None` when the files that are packed cannot be looked at.
+    pub fn n_samples(&self) -> Option<u64> {
+        match &self.making {
+            Making::Make(plan) | Making::Pack { made: Some(plan), .. } => Some(plan.count()),
+            Making::Pack { packing, from, .. } => pack_plan(from, *packing).ok().map(|plan| plan.n_files()),
+        }
+    }
+
+    /// About what it will take.
+    pub fn expected_bytes(&self) -> Bytes {
+        match &self.making {
+            Making::Make(plan) => plan.expected_bytes(),
+            Making::Pack { packing, made: Some(plan), .. } => {
+                Bytes(packing.sample_bytes(plan.expected_bytes().0 / plan.count()).saturating_mul(plan.count()))
+            }
+            Making::Pack { packing, from, .. } => {
+                pack_plan(from, *packing).map_or(Bytes(0), |plan| plan.expected_bytes())
+            }
+        }
+    }
+}
+
+/// Whether a folder has its manifest and every shard that it names.
+fn has_all_shards(dir: &Path) -> bool {
+    let text = fs::read(dir.join(MANIFEST)).unwrap_or_default();
+    let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else { return false };
+    let length = |name: &str| fs::metadata(dir.join(name)).ok().map(|metadata| metadata.len());
+    manifest.shards.iter().all(|shard| length(&shard.file) == Some(shard.bytes))
 }
 
 impl<'a> Places<'a> {
@@ -67,22 +127,53 @@ impl<'a> Places<'a> {
         match &dataset.source {
             DatasetSource::Path(path) => path.clone(),
             DatasetSource::Make(plan) => self.folder_of(tier).join(folder_name(plan)),
+            DatasetSource::Pack { packing, of } => {
+                let of = match self.plan.dataset(of).map(|origin| &origin.source) {
+                    Some(DatasetSource::Make(plan)) => folder_name(plan),
+                    Some(DatasetSource::Path(path)) => path_name(path),
+                    _ => of.clone(),
+                };
+                self.folder_of(tier).join(format!("{of}-{}", packing.name()))
+            }
         }
     }
 
-    /// What must be made for these cells, each place once.
+    /// What must be made for these cells, each place once, and what is packed before its shards.
     pub fn to_make<'c>(&self, cells: impl IntoIterator<Item = &'c CellPlan>) -> Vec<ToMake<'a>> {
-        let mut seen = BTreeSet::new();
-        let mut all = Vec::new();
+        let mut all: Vec<ToMake<'a>> = Vec::new();
+        let mut add = |wanted: ToMake<'a>| {
+            if !all.iter().any(|known| known.dir == wanted.dir) {
+                all.push(wanted);
+            }
+        };
         for cell in cells {
             let Some(dataset) = cell.work.dataset().and_then(|name| self.plan.dataset(name)) else { continue };
-            let DatasetSource::Make(plan) = &dataset.source else { continue };
-            let dir = self.dir_of(dataset, cell.work.tier());
-            if seen.insert(dir.clone()) {
-                all.push(ToMake { name: &dataset.name, plan, dir });
+            let Some(wanted) = self.making(dataset, cell.work.tier()) else { continue };
+            if let Making::Pack { of, made: Some(plan), from, .. } = &wanted.making
+                && !wanted.is_there()
+            {
+                add(ToMake { name: of, making: Making::Make(plan), dir: from.clone() });
             }
+            add(wanted);
         }
         all
+    }
+
+    /// How a dataset comes into being on a tier; `None` when it is there.
+    fn making(&self, dataset: &'a DatasetPlan, tier: Option<&str>) -> Option<ToMake<'a>> {
+        let making = match &dataset.source {
+            DatasetSource::Path(_) => return None,
+            DatasetSource::Make(plan) => Making::Make(plan),
+            DatasetSource::Pack { packing, of } => {
+                let origin = self.plan.dataset(of)?;
+                let made = match &origin.source {
+                    DatasetSource::Make(plan) => Some(&**plan),
+                    _ => None,
+                };
+                Making::Pack { packing: *packing, of, from: self.dir_of(origin, tier), made }
+            }
+        };
+        Some(ToMake { name: &dataset.name, making, dir: self.dir_of(dataset, tier) })
     }
 
     /// All folders that cells of these write to.
@@ -99,4 +190,14 @@ fn folder_name(plan: &MakePlan) -> String {
         forebay_dataset::Profile::Caltech101 => "caltech101",
     };
     format!("{profile}-{}-seed{}", made.count, made.seed)
+}
+
+/// Named by where it lies: its last name for people, and all of it as a number, since others may have the same.
+fn path_name(path: &Path) -> String {
+    let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let hash = path.to_string_lossy().bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        // FNV-1a, which is the same in every run.
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    format!("{last}-{:08x}", hash as u32)
 }

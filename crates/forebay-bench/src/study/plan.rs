@@ -3,23 +3,20 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use forebay_dataset::{MakePlan, MakeSpec};
 use forebay_record::{
-    DatasetSpec, Engine, Environment, ExperimentSpec, Level, Levels, SCHEMA, Scale, Scaled, StudyHead, StudySpec,
-    TierKind, TierNote, TierSpec,
+    Engine, Environment, ExperimentSpec, Level, Levels, SCHEMA, Scale, Scaled, StudyHead, StudySpec, TierKind,
+    TierNote, TierSpec,
 };
 use forebay_storage::Profile;
 
-use super::check;
+use super::dataset::{self, DatasetPlan, DatasetSource};
 use super::error::{Error, Result};
 use super::matrix::{self, MAX_CELLS};
 use super::nearest::{did_you_mean, suggest};
 use super::order::permutation;
 use super::places::LookDown;
 use super::steps::Work;
-
-/// The most images a study makes: eight times ImageNet.
-const MAX_IMAGES: u64 = 10_000_000;
+use super::{check, cores};
 
 /// A study that can be run.
 #[derive(Debug, Clone)]
@@ -34,24 +31,6 @@ pub struct Plan {
     pub tiers: Vec<TierPlan>,
     /// Its cells, experiment by experiment.
     pub cells: Vec<CellPlan>,
-}
-
-/// A dataset.
-#[derive(Debug, Clone)]
-pub struct DatasetPlan {
-    /// What experiments call it.
-    pub name: String,
-    /// Where it comes from.
-    pub source: DatasetSource,
-}
-
-/// Where a dataset comes from.
-#[derive(Debug, Clone)]
-pub enum DatasetSource {
-    /// It is made.
-    Make(Box<MakePlan>),
-    /// It is there.
-    Path(PathBuf),
 }
 
 /// A place for data.
@@ -90,14 +69,24 @@ pub struct CellPlan {
 }
 
 impl Plan {
-    /// Checks a study and lays out its cells.
+    /// Checks a study and lays out its cells for this machine.
     ///
     /// # Errors
     /// [`Error::Plan`] with the place in the file, and what was probably meant.
     pub fn new(spec: StudySpec, scale: Scale) -> Result<Self> {
+        let n_cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        Self::for_cores(spec, scale, n_cores)
+    }
+
+    /// The same for a machine of so many cores. The plan's study has numbers where the file has the machine's cores.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn for_cores(mut spec: StudySpec, scale: Scale, n_cores: u64) -> Result<Self> {
         check::names(&spec)?;
+        cores::expand(&mut spec, n_cores)?;
         spec.experiments.iter().try_for_each(check::experiment)?;
-        let datasets = spec.datasets.iter().map(|dataset| dataset_plan(dataset, scale)).collect::<Result<_>>()?;
+        let datasets = dataset::plans(&spec.datasets, scale)?;
         let tiers = spec.tiers.iter().map(tier_plan).collect::<Result<_>>()?;
         check::figures_and_references(&spec)?;
         let mut plan = Self { spec, scale, datasets, tiers, cells: Vec::new() };
@@ -155,8 +144,8 @@ impl Plan {
         values.extend(factors.clone());
         let id = matrix::id(&experiment.name, &factors);
         let mut work = Work::new(experiment.run, self.spec.seed);
-        if let (Work::Ingest(settings), Some(dataset)) = (&mut work, &experiment.dataset) {
-            settings.dataset = Some(dataset.clone());
+        if let Some(dataset) = &experiment.dataset {
+            work.read(dataset);
         }
         for (name, level) in &values {
             work.set(name, level).map_err(|reason| Error::plan(format!("cell {id}, {name}"), reason))?;
@@ -191,17 +180,17 @@ impl Plan {
             return Err(refused("io_uring goes past an emulated tier: give engine sync or direct".to_owned(), None));
         }
         let Some(name) = work.dataset() else {
-            return match work {
-                Work::Ingest(_) => Err(refused("it has no dataset to read: give one".to_owned(), None)),
-                Work::Probe(_) => Ok(()),
+            return match work.needs_data() {
+                true => Err(refused("it has no dataset to read: give one".to_owned(), None)),
+                false => Ok(()),
             };
         };
         let dataset = self.dataset(name).ok_or_else(|| {
             let all = self.datasets.iter().map(|dataset| dataset.name.as_str());
             refused(format!("there is no dataset \"{name}\""), suggest(name, all))
         })?;
-        match (work, &dataset.source, served) {
-            (Work::Ingest(_), DatasetSource::Path(path), Some(Served::Folder(folder))) => {
+        match (work.needs_data(), &dataset.source, served) {
+            (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
                 let (path, folder) = (path.display(), folder.display());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
                 Err(refused(format!("the dataset lies at {path} and cannot lie on {folder} too"), Some(hint)))
@@ -258,19 +247,7 @@ impl Plan {
                 _ => {}
             }
         }
-        for dataset in &self.datasets {
-            match &dataset.source {
-                DatasetSource::Path(path) if !path.exists() => {
-                    return Err(Error::Plan {
-                        place: format!("dataset \"{}\"", dataset.name),
-                        reason: format!("{} is not there", path.display()),
-                        hint: Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name)),
-                    });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        dataset::check_there(&self.datasets)
     }
 
     /// What stands behind each tier, for the record.
@@ -295,33 +272,6 @@ impl Plan {
         };
         self.tiers.iter().map(note).collect()
     }
-}
-
-fn dataset_plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
-    let place = || format!("dataset \"{}\"", spec.name);
-    let source = match (&spec.make, &spec.path) {
-        (Some(_), Some(_)) => return Err(Error::plan(place(), "give make or path, not both")),
-        (None, None) => return Err(Error::plan(place(), "give make (imagenet, caltech101) or path")),
-        (None, Some(path)) if spec.count.is_none() && spec.seed == 0 => DatasetSource::Path(path.clone()),
-        (None, Some(_)) => return Err(Error::plan(place(), "count and seed are for data that is made")),
-        (Some(make), None) => DatasetSource::Make(Box::new(make_plan(spec, make, scale)?)),
-    };
-    Ok(DatasetPlan { name: spec.name.clone(), source })
-}
-
-fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
-    let place = format!("dataset \"{}\"", spec.name);
-    let profile = make.parse().map_err(|reason: String| Error::Plan {
-        place: format!("{place}, make"),
-        reason,
-        hint: did_you_mean(make, ["imagenet", "caltech101"]),
-    })?;
-    let count = spec.count.as_ref().map(|count| *count.at(scale));
-    if count.is_some_and(|count| count > MAX_IMAGES) {
-        return Err(Error::plan(format!("{place}, count"), format!("give at most {MAX_IMAGES} images")));
-    }
-    let make = MakeSpec { count, seed: spec.seed, ..MakeSpec::new(profile) };
-    MakePlan::new(&make).map_err(|error| Error::plan(place, error.to_string()))
 }
 
 fn tier_plan(spec: &TierSpec) -> Result<TierPlan> {

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use forebay_record::{Environment, Step, StudyCell, StudyLine, StudyResumed, StudyRun};
+use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 
 use super::error::Result;
 use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
-use super::steps::{Beat, Bench, Failed, Measured, Work};
+use super::steps::{Beat, Bench, Failed, Measured};
 use crate::environment::utc_now;
 
 /// What an observer is told.
@@ -154,18 +154,15 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
     StudyCell {
         id: cell.id.clone(),
         experiment: cell.experiment.clone(),
-        step: match cell.work {
-            Work::Ingest(_) => Step::Ingest,
-            Work::Probe(_) => Step::Probe,
-        },
+        step: cell.work.step(),
         factors: cell.factors.clone(),
         started_at,
         elapsed_s,
         error,
         ingest: measured.ingest,
         probe: measured.probe,
-        train: None,
-        inspection: None,
+        train: measured.train,
+        inspection: measured.inspection,
         notes: measured.notes,
     }
 }

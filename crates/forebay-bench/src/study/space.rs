@@ -56,9 +56,8 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
         add(by_device.entry(device).or_insert_with(new));
     };
     for wanted in places.to_make(cells.clone()) {
-        // The list comes last: with it, all is there.
-        if !wanted.dir.join(forebay_dataset::LIST).exists() {
-            let bytes = wanted.plan.expected_bytes();
+        if !wanted.is_there() {
+            let bytes = wanted.expected_bytes();
             at(&wanted.dir, &|space| space.to_make += bytes);
         }
     }

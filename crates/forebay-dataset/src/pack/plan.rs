@@ -57,7 +57,7 @@ impl Packing {
     }
 
     /// About what a file of `size` bytes takes in a shard.
-    fn sample_bytes(&self, size: u64) -> u64 {
+    pub fn sample_bytes(&self, size: u64) -> u64 {
         match self {
             Self::TfRecord { .. } => size + 200,
             Self::Tar => size.next_multiple_of(512) + 1536,

@@ -127,8 +127,8 @@ impl<T> Scaled<T> {
     }
 }
 
-/// A dataset: one that is made, or one that is there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A dataset: one that is made, packed from another, or there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
     /// What experiments call it.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use forebay_bench::study::{At, Beat, Event};
 use forebay_record::{Step, StudyCell};
-use forebay_units::{format_seconds, group_digits};
+use forebay_units::{count, format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::about;
@@ -105,8 +105,11 @@ fn said(cell: &StudyCell) -> String {
     if let Some(error) = &cell.error {
         return format!("failed: {error}");
     }
+    if let Some(found) = &cell.inspection {
+        return format!("{}, {}", count(found.n_samples, "sample"), found.total_bytes);
+    }
     let metrics: &[(&str, &str)] = match cell.step {
-        Step::Train => &[("wall_s", "s"), ("images_per_s", "images/s")],
+        Step::Train => &[("wall_s", "s"), ("images_per_s", "images/s"), ("wait_s", "s waiting")],
         Step::Inspect => &[],
         Step::Ingest => &[("images_per_s", "images/s"), ("mb_per_s", "MB/s")],
         Step::Probe => &[

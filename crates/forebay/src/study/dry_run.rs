@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use forebay_bench::study::{DatasetSource, Estimate, Estimator, Places, Plan, spaces};
+use forebay_bench::study::{DatasetSource, Estimate, Estimator, Making, Places, Plan, spaces};
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
 use super::{about, look_down};
@@ -97,10 +97,12 @@ fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> St
     let mut text = String::new();
     for wanted in places.to_make(&plan.cells) {
         let (name, dir) = (wanted.name, wanted.dir.display());
-        let (images, bytes) = (count(wanted.plan.count(), "image"), wanted.plan.expected_bytes());
-        let making = match wanted.dir.join(forebay_dataset::LIST).exists() {
-            true => "there already".to_owned(),
-            false => format!("to be made in about {}", about(estimator.making_s(&wanted))),
+        let images = wanted.n_samples().map_or("–".to_owned(), |n| count(n, "image"));
+        let bytes = wanted.expected_bytes();
+        let making = match (&wanted.making, estimator.making_s(&wanted)) {
+            _ if wanted.is_there() => "there already".to_owned(),
+            (Making::Pack { packing, of, .. }, _) => format!("to be packed from {of} as {}", packing.name()),
+            (Making::Make(_), seconds) => format!("to be made in about {}", about(seconds.unwrap_or(0.0))),
         };
         let _ = writeln!(text, "dataset {name}: {images}, about {bytes}, in {dir}, {making}");
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use forebay_bench::study::{Error, Found, Ground, find};
-use forebay_record::StudySpec;
+use forebay_record::{DatasetSpec, StudySpec};
 
 use crate::output::Outcome;
 
@@ -128,7 +128,7 @@ fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewher
             let known: Vec<&str> = spec.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
             bail!("--dataset {}: the study has no such dataset{}", put.name, listed(&known));
         };
-        (dataset.make, dataset.count, dataset.seed, dataset.path) = (None, None, 0, Some(put.path.clone()));
+        *dataset = DatasetSpec { name: put.name.clone(), path: Some(put.path.clone()), ..DatasetSpec::default() };
     }
     Ok(())
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use forebay_bench::study::{
-    DATA, Error, Estimator, Folder, Outcome as Ended, Places, Plan, Rest, Served, Steps, make, spaces,
+    DATA, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps, begun_on, make, spaces,
 };
-use forebay_record::{Environment, StudyHead};
+use forebay_record::{Environment, StudyHead, StudySpec};
 use forebay_units::{Bytes, count};
 
 use super::display::Display;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut spec = found(&args.study)?.spec;
     put_elsewhere(&mut spec, &args.tier, &args.dataset)?;
     let in_file = |error: Error| explained(Some(&args.study), error);
-    let plan = Plan::new(spec, args.scale.into()).map_err(in_file)?;
+    let plan = plan_of(spec, args).map_err(in_file)?;
     plan.check_folders().map_err(in_file)?;
     check_tiers(&plan)?;
     if args.dry_run {
@@ -84,6 +84,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
+}
+
+/// The plan for this machine; of a run that is gone on with, for the machine it was begun on, whose cells it has.
+fn plan_of(spec: StudySpec, args: &Args) -> forebay_bench::study::Result<Plan> {
+    let begun_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| begun_on(out));
+    match begun_on.filter(|machine| machine.n_cores > 0) {
+        Some(machine) => Plan::for_cores(spec, args.scale.into(), machine.n_cores),
+        None => Plan::new(spec, args.scale.into()),
+    }
 }
 
 /// Refuses folders of tiers that are not up: the disk below them would be measured.
@@ -125,7 +134,11 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         let places = Places::new(plan, &self.data);
         for wanted in places.to_make(self.rest.cells_of(plan)) {
-            let bar = progress::items(0, "making");
+            let doing = match wanted.making {
+                Making::Make(_) => "making",
+                Making::Pack { .. } => "packing",
+            };
+            let bar = progress::items(0, doing);
             let show = |now: forebay_dataset::Progress| {
                 bar.set_length(now.total);
                 bar.set_position(now.done);
@@ -135,7 +148,7 @@ impl<'a> Run<'a> {
             bar.finish_and_clear();
             match made {
                 Err(Error::Data { source: forebay_dataset::Error::Cancelled, .. }) => break,
-                made => made?,
+                made => made?.iter().for_each(|fault| remark(&format!("forebay: {}: left out {fault}", wanted.name))),
             }
         }
         let estimator = Estimator::new(plan, &places);
@@ -163,8 +176,8 @@ impl<'a> Run<'a> {
         ))?;
         for made in Places::new(self.plan, &self.data).to_make(&self.plan.cells) {
             // What lies in the run's folder or in --data is where one looks for it; what lies on a tier's device is not.
-            if !made.dir.starts_with(&self.data) && made.dir.join(forebay_dataset::LIST).exists() {
-                let (dir, bytes) = (made.dir.display(), made.plan.expected_bytes());
+            if !made.dir.starts_with(&self.data) && made.is_there() {
+                let (dir, bytes) = (made.dir.display(), made.expected_bytes());
                 remark(&format!("forebay: data for the next run is kept in {dir}, about {bytes}"));
             }
         }

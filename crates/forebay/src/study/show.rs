@@ -41,7 +41,7 @@ pub(super) fn list() -> Result<Outcome> {
 fn made(plan: &Plan) -> String {
     let plans = plan.datasets.iter().filter_map(|dataset| match &dataset.source {
         DatasetSource::Make(plan) => Some(plan),
-        DatasetSource::Path(_) => None,
+        DatasetSource::Pack { .. } | DatasetSource::Path(_) => None,
     });
     let (images, bytes) =
         plans.fold((0, Bytes(0)), |(images, bytes), plan| (images + plan.count(), bytes + plan.expected_bytes()));
@@ -81,7 +81,10 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
             }
             (Some(make), None, _) => format!("{make} images, made"),
             (None, _, Some(path)) => path.display().to_string(),
-            (None, _, None) => String::new(),
+            (None, _, None) => match (&dataset.pack, &dataset.of) {
+                (Some(form), Some(of)) => format!("{of}, packed as {form}"),
+                _ => String::new(),
+            },
         };
         let _ = writeln!(text, "dataset {}: {what}", dataset.name);
     }

@@ -87,13 +87,13 @@ impl IngestSettings {
             "batches" => self.batches = Some(value::integer(level, 1..=1_000_000_000)?),
             "cold" => self.cold = value::flag(level)?,
             "dataset" => self.dataset = Some(value::text(level)?.to_owned()),
-            "io" => self.io = io(level)?,
+            "io" => self.io = value::io(level)?,
             "prefetch" => self.prefetch = value::integer(level, 0..=10_000)?,
             "read_only" => self.read_only = value::flag(level)?,
             "readers" => self.readers = value::integer(level, 0..=1_024)?,
             "seed" => self.seed = value::integer(level, 0..=i64::MAX as u64)?,
             "size" => self.size = Some(value::pixels(level)?),
-            "threads" => self.threads = threads(level)?,
+            "threads" => self.threads = value::threads(level)?,
             "tier" => self.tier = Some(value::text(level)?.to_owned()),
             _ => return Err("not a setting of ingest".to_owned()),
         }
@@ -157,22 +157,7 @@ pub(super) fn run(
     let record = ingest::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
     let notes = record.notes;
     match record.cells.into_iter().next() {
-        Some(cell) => Ok(Measured { ingest: Some(cell), probe: Vec::new(), notes }),
+        Some(cell) => Ok(Measured { ingest: Some(cell), notes, ..Measured::default() }),
         None => Err("no repeat was finished".into()),
-    }
-}
-
-fn threads(level: &Level) -> Result<ThreadCount, Refused> {
-    match level {
-        Level::Text(text) if text == "auto" => Ok(ThreadCount::Auto),
-        Level::Text(_) => Err(value::refuse(level, "a number from 1 to 1,024, or \"auto\"")),
-        number => value::integer(number, 1..=1_024).map(|n| ThreadCount::Fixed(n as usize)),
-    }
-}
-
-fn io(level: &Level) -> Result<Io, Refused> {
-    match value::text(level)? {
-        "auto" => Ok(Io::Auto),
-        text => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
     }
 }

@@ -1,19 +1,24 @@
 //! What a cell does: one file a step, with the names and values it may be told.
 
 mod ingest;
+mod inspect;
 mod probe;
+mod train;
 mod value;
 
+use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use forebay_record::{IngestCell, Level, ProbeCell, Step};
+use forebay_record::{IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
 use forebay_storage::Profile;
 
 pub use ingest::IngestSettings;
+pub use inspect::InspectSettings;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
+pub use train::{TrainDevice, TrainSettings};
 
-use super::places::{LookDown, Places};
+use super::places::{Ground, LookDown, Places};
 use super::plan::{CellPlan, Plan};
 
 /// Why a cell failed.
@@ -26,6 +31,10 @@ pub struct Measured {
     pub ingest: Option<IngestCell>,
     /// By the probe step.
     pub probe: Vec<ProbeCell>,
+    /// By the train step.
+    pub train: Option<Box<TrainCell>>,
+    /// By the inspect step.
+    pub inspection: Option<Inspection>,
     /// What a reader must know to understand the numbers.
     pub notes: Vec<String>,
 }
@@ -70,6 +79,10 @@ pub enum Work {
     Ingest(IngestSettings),
     /// The raw ceilings.
     Probe(ProbeSettings),
+    /// Training.
+    Train(TrainSettings),
+    /// What a dataset consists of.
+    Inspect(InspectSettings),
 }
 
 impl Work {
@@ -77,7 +90,18 @@ impl Work {
         match step {
             Step::Ingest => Self::Ingest(IngestSettings::new(seed)),
             Step::Probe => Self::Probe(ProbeSettings::new()),
-            Step::Train | Step::Inspect => unimplemented!("the study's next commit"),
+            Step::Train => Self::Train(TrainSettings::new(seed)),
+            Step::Inspect => Self::Inspect(InspectSettings::default()),
+        }
+    }
+
+    /// What the cell does, as the file has it.
+    pub fn step(&self) -> Step {
+        match self {
+            Self::Ingest(_) => Step::Ingest,
+            Self::Probe(_) => Step::Probe,
+            Self::Train(_) => Step::Train,
+            Self::Inspect(_) => Step::Inspect,
         }
     }
 
@@ -86,6 +110,8 @@ impl Work {
         match self {
             Self::Ingest(settings) => settings.set(name, level),
             Self::Probe(settings) => settings.set(name, level),
+            Self::Train(settings) => settings.set(name, level),
+            Self::Inspect(settings) => settings.set(name, level),
         }
     }
 
@@ -94,6 +120,8 @@ impl Work {
         match self {
             Self::Ingest(settings) => settings.check(),
             Self::Probe(settings) => settings.check(),
+            Self::Train(settings) => settings.check(),
+            Self::Inspect(_) => Ok(()),
         }
     }
 
@@ -102,6 +130,8 @@ impl Work {
         match self {
             Self::Ingest(settings) => settings.tier.as_deref(),
             Self::Probe(settings) => settings.tier.as_deref(),
+            Self::Train(settings) => settings.tier.as_deref(),
+            Self::Inspect(settings) => settings.tier.as_deref(),
         }
     }
 
@@ -110,6 +140,28 @@ impl Work {
         match self {
             Self::Ingest(settings) => settings.dataset.as_deref(),
             Self::Probe(settings) => settings.like.as_deref(),
+            Self::Train(settings) => settings.dataset.as_deref().filter(|_| !settings.synthetic),
+            Self::Inspect(settings) => settings.dataset.as_deref(),
+        }
+    }
+
+    /// Gives it the dataset that its experiment names.
+    pub(super) fn read(&mut self, dataset: &str) {
+        let place = match self {
+            Self::Ingest(settings) => &mut settings.dataset,
+            Self::Train(settings) => &mut settings.dataset,
+            Self::Inspect(settings) => &mut settings.dataset,
+            Self::Probe(_) => return,
+        };
+        *place = Some(dataset.to_owned());
+    }
+
+    /// Whether it cannot be without a dataset.
+    pub(super) fn needs_data(&self) -> bool {
+        match self {
+            Self::Ingest(_) | Self::Inspect(_) => true,
+            Self::Train(settings) => !settings.synthetic,
+            Self::Probe(_) => false,
         }
     }
 }
@@ -119,7 +171,8 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
     match step {
         Step::Ingest => ingest::NAMES,
         Step::Probe => probe::NAMES,
-        Step::Train | Step::Inspect => &[],
+        Step::Train => train::NAMES,
+        Step::Inspect => inspect::NAMES,
     }
 }
 
@@ -128,7 +181,8 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
     match step {
         Step::Ingest => ingest::METRICS,
         Step::Probe => probe::METRICS,
-        Step::Train | Step::Inspect => &[],
+        Step::Train => train::METRICS,
+        Step::Inspect => inspect::METRICS,
     }
 }
 
@@ -137,12 +191,14 @@ pub struct Steps<'a> {
     plan: &'a Plan,
     places: Places<'a>,
     look_down: LookDown<'a>,
+    /// Looked for once, when a cell asks.
+    gpu: OnceCell<train::Gpu>,
 }
 
 impl<'a> Steps<'a> {
     /// Cells of the plan; data that is made lies in `data`, and what folders stand on is found by `look_down`.
     pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>) -> Self {
-        Self { plan, places: Places::new(plan, data), look_down }
+        Self { plan, places: Places::new(plan, data), look_down, gpu: OnceCell::new() }
     }
 }
 
@@ -156,8 +212,10 @@ impl Bench for Steps<'_> {
         let data = self.places.data_of(cell);
         let dir = self.places.folder_of(cell.work.tier());
         let stands_on = match &cell.work {
-            Work::Ingest(_) => (self.look_down)(data.as_deref().unwrap_or(&dir)),
             Work::Probe(_) => (self.look_down)(&dir),
+            // Synthetic batches stand on nothing.
+            Work::Train(settings) if settings.synthetic => Ground::default(),
+            _ => (self.look_down)(data.as_deref().unwrap_or(&dir)),
         };
         let on = Stage {
             shaped: self.plan.profile_of(cell).or(stands_on.shaped),
@@ -171,6 +229,14 @@ impl Bench for Steps<'_> {
                 ingest::run(settings, data, on, observe, cancel)
             }
             Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observe, cancel),
+            Work::Train(settings) => {
+                let gpu = match settings.device {
+                    Some(TrainDevice::Auto) => self.gpu.get_or_init(train::open_gpu),
+                    _ => &Ok(()),
+                };
+                train::run(settings, data, on, gpu, observe, cancel)
+            }
+            Work::Inspect(_) => inspect::run(&data.expect("a plan has no inspect cell without a dataset"), cancel),
         }?;
         measured.notes.extend(stands_on.notes);
         Ok(measured)
@@ -196,12 +262,16 @@ mod tests {
 
     #[test]
     fn every_name_of_a_step_can_be_set_and_no_other() {
-        for step in [Step::Ingest, Step::Probe] {
+        for step in [Step::Ingest, Step::Probe, Step::Train, Step::Inspect] {
             for name in names(step) {
                 let tried = [
                     Level::Integer(4096),
                     Level::Integer(8),
                     Level::Flag(true),
+                    Level::Text("alexnet".to_owned()),
+                    Level::Text("adamw".to_owned()),
+                    Level::Text("tf32".to_owned()),
+                    Level::Text("emulated:3ms".to_owned()),
                     Level::Text("auto".to_owned()),
                     Level::Text("sync".to_owned()),
                     Level::Text("random".to_owned()),

@@ -138,7 +138,7 @@ pub(super) fn run(
     if record.cells.is_empty() {
         return Err("no run was finished".into());
     }
-    Ok(Measured { ingest: None, probe: record.cells, notes: record.notes })
+    Ok(Measured { probe: record.cells, notes: record.notes, ..Measured::default() })
 }
 
 fn plan(request: &ProbeRequest<'_>, cancel: &AtomicBool) -> Result<Plan, Failed> {

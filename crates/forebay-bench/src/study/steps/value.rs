@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use forebay_record::Level;
 use forebay_units::{Bytes, group_digits};
 
+use crate::ingest::{Io, ThreadCount};
+
 /// Why a value is refused: "\"x\": give …".
 pub(super) type Refused = String;
 
@@ -63,6 +65,23 @@ pub(super) fn pixels(level: &Level) -> Result<(u32, u32), Refused> {
         _ => None,
     };
     size.ok_or_else(|| refuse(level, "\"WIDTHxHEIGHT\" or a side, from 1 to 16,384 pixels"))
+}
+
+/// A number of threads, or `auto`. What stands for the machine's cores is a number by now.
+pub(super) fn threads(level: &Level) -> Result<ThreadCount, Refused> {
+    match level {
+        Level::Text(text) if text == "auto" => Ok(ThreadCount::Auto),
+        Level::Text(_) => Err(refuse(level, "a number from 1 to 1,024, \"auto\" or \"cores\"")),
+        number => integer(number, 1..=1_024).map(|n| ThreadCount::Fixed(n as usize)),
+    }
+}
+
+/// How files are read.
+pub(super) fn io(level: &Level) -> Result<Io, Refused> {
+    match text(level)? {
+        "auto" => Ok(Io::Auto),
+        text => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
+    }
 }
 
 pub(super) fn refuse(level: &Level, wanted: &str) -> Refused {

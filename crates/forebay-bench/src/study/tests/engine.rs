@@ -134,7 +134,10 @@ fn built_in_studies_can_be_planned_and_written_again() {
         assert_eq!(spec.name, name);
         for scale in [Scale::Quick, Scale::Full] {
             let plan = Plan::new(spec.clone(), scale).unwrap();
-            assert_eq!(parse(&toml::to_string_pretty(&plan.spec).unwrap()).unwrap(), spec);
+            assert_eq!(parse(&toml::to_string_pretty(&plan.spec).unwrap()).unwrap(), plan.spec);
+            // What the machine has is in the plan by then, so that it is the same plan on any other.
+            let elsewhere = Plan::for_cores(plan.spec.clone(), scale, 77).unwrap();
+            assert_eq!((elsewhere.spec, elsewhere.cells), (plan.spec, plan.cells));
         }
     }
 }

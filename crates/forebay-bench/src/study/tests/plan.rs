@@ -38,7 +38,7 @@ fn a_level_of_another_type_is_refused_with_its_key() {
         (
             "threads = [1, 2, 4]",
             "threads = [1, \"many\"]",
-            "threads: \"many\": give a number from 1 to 1,024, or \"auto\"",
+            "threads: \"many\": give a number from 1 to 1,024, \"auto\" or \"cores\"",
         ),
         ("threads = [1, 2, 4]", "threads = [0]", "threads: 0: give a whole number from 1 to 1,024"),
         ("threads = [1, 2, 4]", "threads = [1.5]", "threads: 1.5: give a whole number from 1 to 1,024"),
@@ -130,7 +130,8 @@ fn contradictions_are_refused() {
         "dataset \"set\": count and seed are for data that is made",
         None,
     );
-    is_refused("path = \"set\"", "", "dataset \"set\": give make (imagenet, caltech101) or path", None);
+    let said = "dataset \"set\": give make (imagenet, caltech101), pack (tfrecord, tar, tensor) or path";
+    is_refused("path = \"set\"", "", said, None);
     is_refused("profile = \"hdd\"", "", "tier \"hdd\": give profile (hdd, ssd, optane, lustre) or path", None);
     is_refused(
         "profile = \"hdd\"",
@@ -184,7 +185,7 @@ fn rules_hold_for_their_cells_and_a_later_one_wins() {
         let plan = Plan::new(spec.clone(), scale).unwrap();
         let of = |cell: &CellPlan| match &cell.work {
             Work::Ingest(settings) => Some((settings.threads, settings.batches.unwrap(), settings.cold)),
-            Work::Probe(_) => None,
+            _ => None,
         };
         plan.cells.iter().filter_map(of).collect()
     };
@@ -246,6 +247,58 @@ fn a_probe_that_cannot_be_is_refused() {
     is_refused("depth = [1, 8]", settings, said, None);
     let said = "experiment \"one\", factors.block: \"1MB\": give a multiple of 512 bytes, as \"128KiB\"";
     is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"1MB\"]", said, None);
+}
+
+#[test]
+fn a_train_cell_that_cannot_be_is_refused() {
+    let train = |settings: &str| {
+        let text = "\n[[experiment]]\nname = \"train\"\nrun = \"train\"\n[experiment.settings]\n";
+        let error = Plan::new(parse(&format!("{SMALL}{text}{settings}")).unwrap(), Scale::Quick).unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(train("steps = 3"), "cell train: it has no dataset to read: give one");
+    assert_eq!(train("dataset = \"set\"\nsteps = 3\nepochs = 1"), "cell train: give steps or epochs, not both");
+    assert_eq!(
+        train("device = \"tpu\""),
+        "experiment \"train\", settings.device: \"tpu\": give auto, cpu, cuda or cuda:N"
+    );
+    assert_eq!(train("synthetic = true"), "cell train: synthetic batches have no end: give steps");
+    assert_eq!(
+        train("read_only = true"),
+        "experiment \"train\", settings.read_only: train has no setting \"read_only\""
+    );
+}
+
+#[test]
+fn a_synthetic_cell_needs_no_dataset_and_one_of_data_does() {
+    let text = "[[experiment]]
+        name = \"train\"
+        run = \"train\"
+        [experiment.factors]
+        dataset = [\"none\", \"set\"]
+        [experiment.settings]
+        steps = 3
+        [[experiment.rule]]
+        when = { dataset = \"none\" }
+        set = { synthetic = true }";
+    let plan = plan_of(&format!("{SMALL}{text}"));
+    let of: Vec<(&str, Option<&str>)> =
+        plan.cells.iter().skip(9).map(|cell| (cell.id.as_str(), cell.work.dataset())).collect();
+    assert_eq!(of, [("train/dataset=none", None), ("train/dataset=set", Some("set"))]);
+}
+
+#[test]
+fn a_dataset_is_inspected_once() {
+    let inspect = |rounds: &str| {
+        let text = "[[experiment]]\nname = \"look\"\nrun = \"inspect\"\ndataset = \"set\"\n";
+        Plan::new(parse(&format!("{SMALL}{text}{rounds}")).unwrap(), Scale::Quick)
+    };
+    let said = inspect("").unwrap_err().to_string();
+    let wanted = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";
+    assert_eq!(said, format!("experiment \"look\", repeats: {wanted}"));
+    let plan = inspect("repeats = 1\nwarmups = 0").unwrap();
+    let cell = plan.cells.last().unwrap();
+    assert_eq!((cell.id.as_str(), cell.work.dataset()), ("look", Some("set")));
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! Where a study's data comes from: it is made, packed from another dataset of the study, or there already.
+
+use std::path::{Path, PathBuf};
+
+use forebay_dataset::{MakePlan, MakeSpec, PackOptions, PackPlan, Packing};
+use forebay_format::tfrecord::Compression;
+use forebay_record::{DatasetSpec, Scale};
+
+use super::error::{Error, Result};
+use super::nearest::{did_you_mean, suggest};
+
+/// The most images a study makes: eight times ImageNet.
+const MAX_IMAGES: u64 = 10_000_000;
+/// What a dataset may be packed into.
+const FORMS: [&str; 3] = ["tfrecord", "tar", "tensor"];
+/// Side of the images of tensor shards, as `forebay data pack` has it.
+const TENSOR_SIDE: u32 = 256;
+
+/// A dataset.
+#[derive(Debug, Clone)]
+pub struct DatasetPlan {
+    /// What experiments call it.
+    pub name: String,
+    /// Where it comes from.
+    pub source: DatasetSource,
+}
+
+/// Where a dataset comes from.
+#[derive(Debug, Clone)]
+pub enum DatasetSource {
+    /// It is made.
+    Make(Box<MakePlan>),
+    /// It is packed from another one.
+    Pack {
+        /// Into what.
+        packing: Packing,
+        /// The dataset of files that is packed, which is made or there.
+        of: String,
+    },
+    /// It is there.
+    Path(PathBuf),
+}
+
+/// The datasets of a study.
+pub(super) fn plans(specs: &[DatasetSpec], scale: Scale) -> Result<Vec<DatasetPlan>> {
+    let plans = specs.iter().map(|spec| plan(spec, scale)).collect::<Result<Vec<_>>>()?;
+    plans.iter().try_for_each(|plan| check_origin(plan, &plans))?;
+    Ok(plans)
+}
+
+fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
+    let refuse = |reason: &str| Err(Error::plan(format!("dataset \"{}\"", spec.name), reason));
+    if spec.make.is_none() && (spec.count.is_some() || spec.seed != 0) {
+        return refuse("count and seed are for data that is made");
+    }
+    let source = match (&spec.make, &spec.pack, &spec.path, &spec.of) {
+        (Some(_), _, Some(_), _) => return refuse("give make or path, not both"),
+        (Some(_), Some(_), ..) => return refuse("give make or pack, not both"),
+        (None, Some(_), Some(_), _) => return refuse("give pack or path, not both"),
+        (_, None, _, Some(_)) => {
+            return refuse("of names the dataset that is packed: give pack (tfrecord, tar, tensor)");
+        }
+        (None, Some(_), None, None) => return refuse("which dataset is packed? give of"),
+        (None, None, None, None) => {
+            return refuse("give make (imagenet, caltech101), pack (tfrecord, tar, tensor) or path");
+        }
+        (Some(make), None, None, None) => DatasetSource::Make(Box::new(make_plan(spec, make, scale)?)),
+        (None, Some(form), None, Some(of)) => DatasetSource::Pack { packing: packing(spec, form)?, of: of.clone() },
+        (None, None, Some(path), None) => DatasetSource::Path(path.clone()),
+    };
+    Ok(DatasetPlan { name: spec.name.clone(), source })
+}
+
+fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
+    let place = format!("dataset \"{}\"", spec.name);
+    let profile = make.parse().map_err(|reason: String| Error::Plan {
+        place: format!("{place}, make"),
+        reason,
+        hint: did_you_mean(make, ["imagenet", "caltech101"]),
+    })?;
+    let count = spec.count.as_ref().map(|count| *count.at(scale));
+    if count.is_some_and(|count| count > MAX_IMAGES) {
+        return Err(Error::plan(format!("{place}, count"), format!("give at most {MAX_IMAGES} images")));
+    }
+    let make = MakeSpec { count, seed: spec.seed, ..MakeSpec::new(profile) };
+    MakePlan::new(&make).map_err(|error| Error::plan(place, error.to_string()))
+}
+
+fn packing(spec: &DatasetSpec, form: &str) -> Result<Packing> {
+    match form {
+        "tfrecord" => Ok(Packing::TfRecord { compression: Compression::None }),
+        "tar" => Ok(Packing::Tar),
+        "tensor" => Ok(Packing::Tensor { width: TENSOR_SIDE, height: TENSOR_SIDE }),
+        _ => Err(Error::Plan {
+            place: format!("dataset \"{}\", pack", spec.name),
+            reason: format!("\"{form}\" is not one of {}", FORMS.join(", ")),
+            hint: did_you_mean(form, FORMS),
+        }),
+    }
+}
+
+/// What is packed is another dataset, and one of files: so nothing goes round in a circle.
+fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
+    let DatasetSource::Pack { of, .. } = &plan.source else { return Ok(()) };
+    let place = format!("dataset \"{}\", of", plan.name);
+    if *of == plan.name {
+        return Err(Error::plan(place, "a dataset cannot be packed from itself"));
+    }
+    match all.iter().find(|other| other.name == *of).map(|other| &other.source) {
+        None => Err(Error::Plan {
+            place,
+            reason: format!("there is no dataset \"{of}\""),
+            hint: suggest(of, all.iter().map(|other| other.name.as_str()).filter(|name| *name != plan.name)),
+        }),
+        Some(DatasetSource::Pack { .. }) => {
+            Err(Error::plan(place, format!("\"{of}\" is packed itself: give a dataset of image files")))
+        }
+        Some(DatasetSource::Make(_) | DatasetSource::Path(_)) => Ok(()),
+    }
+}
+
+/// Looks whether data that is not made is there, and can be packed where it shall be.
+pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
+    let at = |name: &str| all.iter().find(|dataset| dataset.name == name).map(|dataset| &dataset.source);
+    for dataset in all {
+        let place = format!("dataset \"{}\"", dataset.name);
+        match &dataset.source {
+            DatasetSource::Path(path) if !path.exists() => {
+                let hint = Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name));
+                return Err(Error::Plan { place, reason: format!("{} is not there", path.display()), hint });
+            }
+            DatasetSource::Pack { packing, of } => match at(of) {
+                Some(DatasetSource::Path(path)) if path.exists() => {
+                    pack_plan(path, *packing).map_err(|error| Error::plan(place, error.to_string()))?;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// How the files at a path are packed.
+pub(super) fn pack_plan(from: &Path, packing: Packing) -> forebay_dataset::Result<PackPlan> {
+    PackPlan::new(from, PackOptions::new(packing))
+}
