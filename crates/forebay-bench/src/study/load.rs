@@ -9,7 +9,10 @@ use super::error::{Error, Result};
 use super::nearest::{nearest, suggest};
 
 /// The studies that are built in: name and file.
-const BUILT_IN: &[(&str, &str)] = &[("chien-2018", include_str!("../../studies/chien-2018.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("chien-2018", include_str!("../../studies/chien-2018.toml")),
+    ("nelson-2022", include_str!("../../studies/nelson-2022.toml")),
+];
 /// A study's file is written by hand.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 

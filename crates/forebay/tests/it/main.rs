@@ -32,6 +32,7 @@ mod report_page;
 mod study;
 mod study_file;
 mod study_resume;
+mod study_train;
 mod threads;
 mod tier;
 mod tier_ingest;
