@@ -1,10 +1,11 @@
 //! Every cell in a line: its value, how sure it is, where its bytes came from, and what it cost.
 
-use forebay_record::{CacheEvidence, CacheState, IngestCell, ProbeCell, StudyCell};
+use forebay_record::{CacheEvidence, CacheState, IngestCell, Inspection, ProbeCell, StudyCell, TrainCell};
+use forebay_units::Summary;
 
 use crate::data::{Data, Value};
 use crate::level;
-use crate::number::{microseconds, percent, quantity, seconds};
+use crate::number::{self, microseconds, percent, quantity, seconds};
 use crate::order::Order;
 use crate::run::{Run, levels_of_probe};
 use crate::table::Align::{Left, Right};
@@ -14,6 +15,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
     let mut data = Data::new(&[
         ("experiment", "experiment", Left),
         ("at", "cell", Left),
+        ("wall_s", "wall clock", Right),
         ("images_per_s", "images/s", Right),
         ("mb_per_s", "MB/s", Right),
         ("iops", "requests/s", Right),
@@ -24,6 +26,15 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("resident_before", "in memory before", Right),
         ("cpu_s_per_1000", "CPU s/1,000", Right),
         ("efficiency", "of ceiling", Right),
+        ("wait_s", "wait", Right),
+        ("wait_share", "wait after 1st batch", Right),
+        ("au_epoch", "AU", Right),
+        ("io_cost_s", "cost of I/O", Right),
+        ("lever", "would help most", Left),
+        ("n_samples", "samples", Right),
+        ("total_bytes", "bytes", Right),
+        ("median_bytes", "median size", Right),
+        ("mean_bytes", "mean size", Right),
         ("p99_us", "p99", Right),
         ("failed_samples", "failed samples", Right),
         ("elapsed_s", "took", Right),
@@ -34,13 +45,18 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
     let order = Order::of(run);
     cells.sort_by(|a, b| order.compare(a, b));
     for cell in cells {
-        match (&cell.ingest, cell.probe.as_slice()) {
-            (Some(ingest), _) if cell.error.is_none() => data.row(of_ingest(cell, ingest)),
-            (_, probes @ [_, ..]) if cell.error.is_none() => {
-                probes.iter().for_each(|probe| data.row(of_probe(cell, probe)))
-            }
-            _ => data.row(of_failed(cell)),
+        let known: Vec<Vec<(&str, Value)>> = match cell {
+            _ if cell.error.is_some() => Vec::new(),
+            StudyCell { ingest: Some(ingest), .. } => vec![of_ingest(cell, ingest)],
+            StudyCell { train: Some(train), .. } => vec![of_train(train)],
+            StudyCell { inspection: Some(found), .. } => vec![of_inspection(found)],
+            _ => cell.probe.iter().map(|probe| of_probe(cell, probe)).collect(),
+        };
+        if known.is_empty() {
+            let error = cell.error.clone().unwrap_or("nothing was measured".to_owned());
+            data.row_of([of_any(cell), vec![("error", Value::text(error))]].concat());
         }
+        known.into_iter().for_each(|known| data.row_of([of_any(cell), known].concat()));
     }
     data.hide_if_same("experiment");
     data
@@ -67,61 +83,88 @@ fn evidence<'a>(repeats: impl Iterator<Item = &'a CacheEvidence> + Clone) -> [Va
     [Value::maybe(from_memory, percent), Value::maybe(before, percent)]
 }
 
-fn took(cell: &StudyCell) -> Value {
-    if cell.elapsed_s > 0.0 { Value::number(cell.elapsed_s, seconds) } else { Value::Unknown }
-}
-
-fn of_ingest(cell: &StudyCell, ingest: &IngestCell) -> Vec<Value> {
-    let [from_memory, before] = evidence(ingest.samples.iter().map(|repeat| &repeat.evidence));
+/// What every cell has.
+fn of_any(cell: &StudyCell) -> Vec<(&'static str, Value)> {
+    let took = if cell.elapsed_s > 0.0 { Value::number(cell.elapsed_s, seconds) } else { Value::Unknown };
     vec![
-        Value::text(cell.experiment.clone()),
-        Value::text(level::all(&cell.factors)),
-        Value::number(ingest.images_per_s, quantity),
-        Value::number(ingest.mb_per_s, quantity),
-        Value::Unknown,
-        Value::maybe(ingest.spread, |spread| format!("{:.1} %", spread * 100.0)),
-        Value::count(ingest.samples.len() as u64),
-        Value::text(cache(ingest.cache)),
-        from_memory,
-        before,
-        Value::number(ingest.cpu_s_per_1000, |seconds| format!("{seconds:.3}")),
-        Value::maybe(cell.metric("efficiency").map(|metric| metric.value), percent),
-        Value::Unknown,
-        if ingest.failed_samples > 0 { Value::count(ingest.failed_samples) } else { Value::Unknown },
-        took(cell),
-        Value::Unknown,
+        ("experiment", Value::text(cell.experiment.clone())),
+        ("at", Value::text(level::all(&cell.factors))),
+        ("elapsed_s", took),
     ]
 }
 
-fn of_probe(cell: &StudyCell, probe: &ProbeCell) -> Vec<Value> {
+fn spread(share: Option<f64>) -> Value {
+    Value::maybe(share, |share| format!("{:.1} %", share * 100.0))
+}
+
+fn failed(n: u64) -> Value {
+    if n > 0 { Value::count(n) } else { Value::Unknown }
+}
+
+fn of_ingest(cell: &StudyCell, ingest: &IngestCell) -> Vec<(&'static str, Value)> {
+    let [from_memory, before] = evidence(ingest.samples.iter().map(|repeat| &repeat.evidence));
+    vec![
+        ("images_per_s", Value::number(ingest.images_per_s, quantity)),
+        ("mb_per_s", Value::number(ingest.mb_per_s, quantity)),
+        ("spread", spread(ingest.spread)),
+        ("repeats", Value::count(ingest.samples.len() as u64)),
+        ("cache", Value::text(cache(ingest.cache))),
+        ("from_memory", from_memory),
+        ("resident_before", before),
+        ("cpu_s_per_1000", Value::number(ingest.cpu_s_per_1000, |seconds| format!("{seconds:.3}"))),
+        ("efficiency", Value::maybe(cell.metric("efficiency").map(|metric| metric.value), percent)),
+        ("failed_samples", failed(ingest.failed_samples)),
+    ]
+}
+
+fn of_train(train: &TrainCell) -> Vec<(&'static str, Value)> {
+    let [from_memory, before] = evidence(train.samples.iter().map(|run| &run.evidence));
+    let totals = &train.totals;
+    vec![
+        ("wall_s", Value::number(totals.wall_s, seconds)),
+        ("images_per_s", Value::number(train.images_per_s, quantity)),
+        ("mb_per_s", if totals.bytes > 0 { Value::number(totals.mb_per_s(), quantity) } else { Value::Unknown }),
+        ("spread", spread(train.spread)),
+        ("repeats", Value::count(train.samples.len() as u64)),
+        ("cache", Value::text(totals.cache.map(cache).unwrap_or_default())),
+        ("from_memory", from_memory),
+        ("resident_before", before),
+        ("wait_s", Value::number(totals.wait_s, seconds)),
+        ("wait_share", Value::maybe(totals.wait_share(), percent)),
+        ("au_epoch", Value::number(totals.au_epoch, percent)),
+        ("io_cost_s", Value::maybe(train.io_cost_s, |s| format!("{} s", quantity(s)))),
+        ("lever", Value::text(train.lever.name.clone())),
+        ("failed_samples", failed(totals.failed)),
+    ]
+}
+
+fn of_inspection(found: &Inspection) -> Vec<(&'static str, Value)> {
+    let size = |of: fn(&Summary) -> f64| {
+        let value = found.sizes.as_ref().map(of);
+        Value::maybe(value, |bytes| number::bytes(bytes.round() as u64))
+    };
+    vec![
+        ("n_samples", Value::count(found.n_samples)),
+        ("total_bytes", Value::Number(found.total_bytes.0 as f64, number::bytes(found.total_bytes.0))),
+        ("median_bytes", size(|sizes| sizes.median)),
+        ("mean_bytes", size(|sizes| sizes.mean)),
+        ("failed_samples", failed(found.n_bad)),
+    ]
+}
+
+fn of_probe(cell: &StudyCell, probe: &ProbeCell) -> Vec<(&'static str, Value)> {
     let mut levels = levels_of_probe(probe);
     levels.extend(cell.factors.clone());
     let [from_memory, before] = evidence(probe.samples.iter().map(|repeat| &repeat.evidence));
     vec![
-        Value::text(cell.experiment.clone()),
-        Value::text(level::all(&levels)),
-        Value::Unknown,
-        Value::number(probe.mb_per_s, quantity),
-        Value::number(probe.iops, quantity),
-        Value::maybe(probe.spread, |spread| format!("{:.1} %", spread * 100.0)),
-        Value::count(probe.samples.len() as u64),
-        Value::text(cache(probe.cache)),
-        from_memory,
-        before,
-        Value::Unknown,
-        Value::Unknown,
-        Value::number(probe.latency_us.p99, microseconds),
-        Value::Unknown,
-        took(cell),
-        Value::Unknown,
+        ("at", Value::text(level::all(&levels))),
+        ("mb_per_s", Value::number(probe.mb_per_s, quantity)),
+        ("iops", Value::number(probe.iops, quantity)),
+        ("spread", spread(probe.spread)),
+        ("repeats", Value::count(probe.samples.len() as u64)),
+        ("cache", Value::text(cache(probe.cache))),
+        ("from_memory", from_memory),
+        ("resident_before", before),
+        ("p99_us", Value::number(probe.latency_us.p99, microseconds)),
     ]
-}
-
-fn of_failed(cell: &StudyCell) -> Vec<Value> {
-    let mut row = vec![Value::Unknown; 16];
-    row[0] = Value::text(cell.experiment.clone());
-    row[1] = Value::text(level::all(&cell.factors));
-    row[14] = took(cell);
-    row[15] = Value::text(cell.error.clone().unwrap_or("nothing was measured".to_owned()));
-    row
 }

@@ -135,6 +135,16 @@ impl Data {
         self.rows.push(values);
     }
 
+    /// Adds a row of which some values are known, by the columns' keys.
+    pub(crate) fn row_of(&mut self, known: Vec<(&str, Value)>) {
+        let mut row = vec![Value::Unknown; self.columns.len()];
+        for (key, value) in known {
+            let i = self.columns.iter().position(|column| column.key == key);
+            row[i.expect("a value has a column")] = value;
+        }
+        self.rows.push(row);
+    }
+
     /// How many rows there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()

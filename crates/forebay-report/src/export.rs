@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use forebay_record::StudyCell;
+use forebay_record::{Inspection, StudyCell};
 use serde::Serialize;
 
 use crate::compare::Word;
@@ -57,6 +57,8 @@ struct FigurePart<'a> {
     kind: &'a str,
     caption: &'a str,
     remarks: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    code: &'a [(String, String)],
     data: &'a Data,
 }
 
@@ -82,6 +84,7 @@ fn of_section<'a>(section: &'a Section<'_>) -> RunPart<'a> {
         kind: figure.kind,
         caption,
         remarks: &figure.drawn.remarks,
+        code: &figure.drawn.code,
         data: &figure.drawn.data,
     });
     RunPart {
@@ -118,6 +121,21 @@ fn of_comparison<'a>(compared: &'a Compared<'_>) -> ComparisonPart<'a> {
 
 /// Quantities of an ingest cell that are exported.
 const OF_INGEST: &[&str] = &["images_per_s", "mb_per_s", "cpu_s_per_1000", "wait_s", "wall_s", "efficiency"];
+/// Quantities of a train cell that are exported.
+const OF_TRAIN: &[&str] = &[
+    "wall_s",
+    "images_per_s",
+    "mb_per_s",
+    "wait_s",
+    "compute_s",
+    "copy_s",
+    "wait_share",
+    "au_epoch",
+    "au_steady",
+    "au_dlio",
+    "overlap",
+    "io_cost_s",
+];
 /// Quantities of a probe cell that are exported.
 const OF_PROBE: &[&str] = &["mb_per_s", "iops"];
 
@@ -164,10 +182,16 @@ fn lines<'a>(run: &'a Run<'a>) -> Vec<Line<'a>> {
             repeats: Vec::new(),
             cache: "",
         };
-        if let Some(ingest) = cell.ingest.as_ref().filter(|_| cell.error.is_none()) {
-            for name in OF_INGEST {
+        let whole = match cell {
+            _ if cell.error.is_some() => None,
+            StudyCell { ingest: Some(ingest), .. } => Some((OF_INGEST, Some(ingest.cache))),
+            StudyCell { train: Some(train), .. } => Some((OF_TRAIN, train.totals.cache)),
+            _ => None,
+        };
+        if let Some((names, cache)) = whole {
+            for name in names {
                 let Some(found) = run::metric(cell, name) else { continue };
-                let cache = crate::cells::cache(ingest.cache);
+                let cache = cache.map(crate::cells::cache).unwrap_or_default();
                 lines.push(Line {
                     value: Some(found.value),
                     repeats: found.repeats,
@@ -191,11 +215,25 @@ fn lines<'a>(run: &'a Run<'a>) -> Vec<Line<'a>> {
                     });
                 }
             }
+        } else if let Some(found) = cell.inspection.as_ref().filter(|_| cell.error.is_none()) {
+            lines.extend(of_inspection(found).map(|(name, value)| Line { value, ..line(name, cell.factors.clone()) }));
         } else {
             lines.push(line("", cell.factors.clone()));
         }
     }
     lines
+}
+
+/// Quantities of a dataset that are exported.
+fn of_inspection(found: &Inspection) -> impl Iterator<Item = (&'static str, Option<f64>)> {
+    let sizes = found.sizes.as_ref();
+    let all = [
+        ("n_samples", Some(found.n_samples as f64)),
+        ("total_bytes", Some(found.total_bytes.0 as f64)),
+        ("median_bytes", sizes.map(|sizes| sizes.median)),
+        ("mean_bytes", sizes.map(|sizes| sizes.mean)),
+    ];
+    all.into_iter()
 }
 
 fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize) -> Vec<String> {

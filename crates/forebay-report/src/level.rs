@@ -9,6 +9,8 @@ pub(crate) fn bare(factor: &str, level: &Level) -> String {
     match (factor, level) {
         ("read_only", Level::Flag(true)) => "read only".to_owned(),
         ("read_only", Level::Flag(false)) => "decode".to_owned(),
+        ("synthetic", Level::Flag(true)) => "synthetic".to_owned(),
+        ("synthetic", Level::Flag(false)) => "real data".to_owned(),
         (_, Level::Flag(true)) => "yes".to_owned(),
         (_, Level::Flag(false)) => "no".to_owned(),
         ("block", Level::Integer(bytes)) => block(*bytes),
@@ -23,7 +25,8 @@ pub(crate) fn named(factor: &str, level: &Level) -> String {
     match (factor, level) {
         ("threads" | "readers", Level::Integer(1)) => format!("1 {}", &factor[..factor.len() - 1]),
         ("threads" | "readers", _) => format!("{bare} {factor}"),
-        ("tier" | "read_only" | "storage" | "mode" | "engine" | "dataset" | "mix", _) => bare,
+        ("tier" | "read_only" | "storage" | "mode" | "engine" | "dataset" | "mix" | "synthetic", _) => bare,
+        ("model" | "device" | "precision" | "accelerator" | "optimizer", _) => bare,
         ("block", _) => format!("{bare} blocks"),
         ("threads_auto", Level::Flag(true)) => "auto".to_owned(),
         _ => format!("{} {bare}", words(factor)),
@@ -41,10 +44,11 @@ pub(crate) fn title(factor: &str) -> String {
         "depth" => "requests in flight".to_owned(),
         "block" => "block size".to_owned(),
         "read_only" => "what is done".to_owned(),
+        "prefetch" => "batches made ahead".to_owned(),
+        "batch" => "batch size".to_owned(),
         _ => words(factor),
     };
-    let mut chars = words.chars();
-    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+    crate::number::capital(&words)
 }
 
 /// Several levels in a row, places first, counts last: "hdd, read only, 8 threads".
@@ -59,7 +63,7 @@ pub(crate) fn all(levels: &Levels) -> String {
 pub(crate) fn place(factor: &str) -> u8 {
     match factor {
         "tier" => 0,
-        "mode" => 1,
+        "mode" | "model" | "device" | "precision" | "accelerator" | "dataset" => 1,
         "read_only" => 2,
         "threads" | "depth" => 9,
         _ => 5,

@@ -1,6 +1,6 @@
 //! What the quantities of a cell are called, and how they are written.
 
-use crate::number::{given, percent, quantity, times};
+use crate::number::{given, percent, quantity, tick, times};
 
 /// A quantity's words.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,15 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
     ("random_mb_per_s", "MB/s", "random read, MB/s", "Random read in MB per second"),
     ("random_iops", "requests/s", "random reads/s", "Random reads per second"),
     ("files_per_s", "files/s", "files/s", "Files per second"),
+    ("compute_s", "s", "compute, s", "Computing in seconds"),
+    ("copy_s", "s", "copy, s", "Copying to the device in seconds"),
+    ("wait_share", "waiting", "wait after the first batch", "Wait after the first batch in % of the time"),
+    ("au_epoch", "AU", "AU, whole epoch", "Accelerator utilisation, whole epoch, in %"),
+    ("au_steady", "AU", "AU, steady state", "Accelerator utilisation, steady state, in %"),
+    ("au_dlio", "AU", "AU, as DLIO counts", "Accelerator utilisation as DLIO counts in %"),
+    ("overlap", "overlapped", "overlap", "Share of the pipeline's work that was hidden in %"),
+    ("io_cost_s", "s", "cost of I/O, s", "Cost of I/O in seconds"),
+    (crate::need::METRIC, "MB/s", "disk for 8 accelerators, MB/s", "Disk throughput for 8 accelerators in MB per second"),
 ];
 
 fn words(name: &str) -> Option<Words> {
@@ -50,10 +59,26 @@ pub(crate) fn name(name: &str) -> &str {
     words(name).map_or(name, |words| words.name)
 }
 
+/// Whether it is a share of something, shown in percent.
+fn is_share(name: &str) -> bool {
+    matches!(name, "efficiency" | "wait_share" | "overlap") || name.starts_with("au_")
+}
+
+/// Whether less of it is better: times and costs.
+pub(crate) fn is_cost(name: &str) -> bool {
+    let is_time = name.ends_with("_s") && !name.ends_with("_per_s");
+    is_time || matches!(name, "wait_share" | "cpu_s_per_1000")
+}
+
+/// A tick of its axis.
+pub(crate) fn axis_tick(name: &str) -> fn(f64) -> String {
+    if is_share(name) { |share| percent(share).replace(".0 %", " %") } else { tick }
+}
+
 /// A value of it, without its unit.
 pub(crate) fn show(name: &str) -> fn(f64) -> String {
     match name {
-        "efficiency" => percent,
+        _ if is_share(name) => percent,
         "speed_up" => times,
         _ => quantity,
     }
@@ -62,7 +87,7 @@ pub(crate) fn show(name: &str) -> fn(f64) -> String {
 /// A published value of it, with the digits it was published with.
 pub(crate) fn published(name: &str, value: f64) -> String {
     match name {
-        "efficiency" => percent(value),
+        _ if is_share(name) => percent(value),
         "speed_up" => format!("{}×", given(value)),
         _ => given(value),
     }
@@ -72,7 +97,21 @@ pub(crate) fn published(name: &str, value: f64) -> String {
 pub(crate) fn with_unit(name: &str, value: f64) -> String {
     let text = show(name)(value);
     match name {
-        "efficiency" | "speed_up" => text,
+        "speed_up" => text,
+        _ if is_share(name) => text,
         _ => format!("{text} {}", unit(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_costs_and_rates_are_not() {
+        let costs = ["wall_s", "wait_share", "io_cost_s", "images_per_s", "mb_per_s", "au_epoch", "need_mb_per_s"].map(is_cost);
+        assert_eq!(costs, [true, true, true, false, false, false, false]);
+        assert_eq!(with_unit("au_epoch", 0.83), "83 %");
+        assert_eq!(with_unit("wall_s", 48.2), "48.2 s");
     }
 }

@@ -69,6 +69,16 @@ pub(crate) const ACTIVITIES: &[(&str, &str, &str)] = &[
     ("idle", "idle", "a-idle"),
 ];
 
+/// Where the accelerator's time goes, in words and in colours: computing, waiting for data, and what else holds it up.
+pub(crate) const ACCELERATOR: &[(&str, &str, &str)] = &[
+    ("compute_s", "compute", "a-compute"),
+    ("wait_s", "wait for data", "a-starve"),
+    ("copy_s", "copy", "a-copy"),
+    ("checkpoint_s", "checkpoint", "a-save"),
+    ("validate_s", "validate", "a-open"),
+    ("other_s", "other", "a-wait3"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,7 +85,8 @@ fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell) -> Option<f64> {
     }
     let (quantity, x) = scaling_of(run, &reference.experiment);
     let base = base_of(run, cell, x)?;
-    Some(run::metric(cell, quantity)?.value / run::metric(base, quantity)?.value)
+    let ratio = run::metric(cell, quantity)?.value / run::metric(base, quantity)?.value;
+    Some(if metric::is_cost(quantity) { 1.0 / ratio } else { ratio })
 }
 
 /// The quantity whose speed-up an experiment is about, and the factor it is over.

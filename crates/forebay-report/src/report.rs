@@ -9,6 +9,7 @@ use crate::compare::{Comparison, compare};
 use crate::data::Data;
 use crate::fig::{self, Context, Drawn, Figure};
 use crate::limit;
+use crate::number::capital;
 use crate::published::{self, Published, published};
 use crate::run::{NamedRun, Run, shorten};
 use crate::verdict::{Verdict, verdict};
@@ -98,11 +99,6 @@ fn own_number(title: &str) -> Option<(&str, &str)> {
     let (word, which) = number.split_once(' ')?;
     let is_number = ["Figure", "Table"].contains(&word) && !which.contains(' ') && !which.is_empty();
     is_number.then_some((number, rest.trim_start())).filter(|(_, rest)| !rest.is_empty())
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
 }
 
 fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section<'a> {

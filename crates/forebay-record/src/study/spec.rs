@@ -329,6 +329,8 @@ pub enum FigureKind {
     Disk,
     /// The disk throughput that keeps so many accelerators busy.
     Need,
+    /// Wait, computing and loss, step by step.
+    Steps,
 }
 
 /// A figure of the report.

@@ -61,9 +61,8 @@ fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
 }
 
 fn cache(run: &Run<'_>) -> String {
-    let states = run.ingests().map(|(_, cell)| cell.cache).chain(run.probes().map(|(_, cell)| cell.cache));
     let mut counts = [0u64; 3];
-    for state in states {
+    for state in run.caches() {
         counts[match state {
             CacheState::Cold => 0,
             CacheState::Warm => 1,
@@ -79,8 +78,7 @@ fn or_none(text: String) -> String {
 }
 
 fn repeats(run: &Run<'_>) -> String {
-    let n = run.ingests().map(|(_, cell)| cell.samples.len()).chain(run.probes().map(|(_, cell)| cell.samples.len()));
-    let (least, most) = n.fold((usize::MAX, 0), |(least, most), n| (least.min(n), most.max(n)));
+    let (least, most) = run.repeats().fold((usize::MAX, 0), |(least, most), n| (least.min(n), most.max(n)));
     match (least, most) {
         (usize::MAX, _) => "–".to_owned(),
         (least, most) if least == most => most.to_string(),

@@ -8,14 +8,14 @@ mod difference;
 
 use std::collections::HashMap;
 
-use forebay_record::{Level, Levels};
+use forebay_record::{Level, Levels, TrainTotals};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
 use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
 use crate::number::{given, quantity, times};
-use crate::run::{Run, differing, levels_of_ingest, levels_of_probe};
+use crate::run::{Run, differing, levels_of_ingest, levels_of_probe, levels_of_train};
 use crate::table::Align::{Left, Right};
 
 /// How sure the intervals are.
@@ -118,6 +118,15 @@ struct Entry {
     metric: &'static str,
     value: f64,
     repeats: Vec<f64>,
+    /// The same as a rate, and the images it is about: times of unlike work are not compared.
+    by_rate: Option<ByRate>,
+}
+
+/// A run time's other side.
+struct ByRate {
+    images: u64,
+    images_per_s: f64,
+    repeats: Vec<f64>,
 }
 
 fn entries(run: &Run<'_>) -> Vec<Entry> {
@@ -127,6 +136,7 @@ fn entries(run: &Run<'_>) -> Vec<Entry> {
         metric: "images_per_s",
         value: ingest.images_per_s,
         repeats: ingest.samples.iter().map(|repeat| repeat.images_per_s()).collect(),
+        by_rate: None,
     });
     let probes = run.probes().map(|(cell, probe)| {
         let mut levels = levels_of_probe(probe);
@@ -137,9 +147,22 @@ fn entries(run: &Run<'_>) -> Vec<Entry> {
             metric: "mb_per_s",
             value: probe.mb_per_s,
             repeats: probe.samples.iter().map(|repeat| repeat.mb_per_s()).collect(),
+            by_rate: None,
         }
     });
-    ingests.chain(probes).collect()
+    let trains = run.trains().map(|(cell, train)| Entry {
+        experiment: cell.experiment.clone(),
+        levels: if run.is_study() { cell.factors.clone() } else { levels_of_train(train) },
+        metric: "wall_s",
+        value: train.totals.wall_s,
+        repeats: train.samples.iter().map(|run| run.wall_s).collect(),
+        by_rate: Some(ByRate {
+            images: train.totals.images,
+            images_per_s: train.images_per_s,
+            repeats: train.samples.iter().map(TrainTotals::images_per_s).collect(),
+        }),
+    });
+    ingests.chain(probes).chain(trains).collect()
 }
 
 fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
@@ -181,7 +204,14 @@ fn order(a: &Levels, b: &Levels) -> std::cmp::Ordering {
     by_level.fold(std::cmp::Ordering::Equal, |so_far, next| so_far.then(next))
 }
 
-fn pair(id: String, before: Entry, after: Entry) -> Pair {
+fn pair(id: String, mut before: Entry, mut after: Entry) -> Pair {
+    if let (Some(a), Some(b)) = (before.by_rate.take(), after.by_rate.take())
+        && a.images != b.images
+    {
+        for (entry, rate) in [(&mut before, a), (&mut after, b)] {
+            (entry.metric, entry.value, entry.repeats) = ("images_per_s", rate.images_per_s, rate.repeats);
+        }
+    }
     let sound = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
     let (a, b) = (sound(before.value), sound(after.value));
     let interval = ratio_interval(&before.repeats, &after.repeats, CONFIDENCE).filter(|_| a.is_some() && b.is_some());
@@ -219,7 +249,7 @@ fn judge(pairs: &mut [Pair]) {
         pair.word = match pair.p {
             _ if interval.includes_one() => Word::Noise,
             Some(p) if p >= 1.0 - CONFIDENCE => Word::Chance,
-            _ if interval.ratio > 1.0 => Word::Faster,
+            _ if (interval.ratio > 1.0) != metric::is_cost(pair.metric) => Word::Faster,
             _ => Word::Slower,
         };
     }
@@ -255,7 +285,7 @@ impl Comparison<'_> {
 
     /// How the words were found.
     pub(crate) fn method(&self) -> String {
-        let parts = [self.intervals(), self.apart()];
+        let parts = [self.intervals(), self.direction(), self.apart()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
@@ -281,6 +311,16 @@ impl Comparison<'_> {
             given(alarms)
         ));
         text
+    }
+
+    /// Which way a ratio is better, where some are of times.
+    pub(crate) fn direction(&self) -> String {
+        let times = self.pairs.iter().filter(|pair| metric::is_cost(pair.metric)).count();
+        match times {
+            0 => String::new(),
+            n if n == self.pairs.len() => "Ratios are of run times: below 1× is faster.".to_owned(),
+            _ => "Ratios of run times are better below 1×, those of rates above.".to_owned(),
+        }
     }
 
     /// Cells that only one of the two has.

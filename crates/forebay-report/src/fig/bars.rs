@@ -6,7 +6,6 @@ use crate::data::{Data, Value};
 use crate::grid::Grid;
 use crate::level;
 use crate::metric;
-use crate::number::tick;
 use crate::palette;
 use crate::run;
 use crate::svg::Tip;
@@ -37,7 +36,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         names: grid.xs.iter().map(|place| place.name.clone()).collect(),
         x_title: grid.x_factor.map(level::title).unwrap_or_default(),
         y_title: metric::axis(quantity).to_owned(),
-        show: tick,
+        show: metric::axis_tick(quantity),
         right: second.zip(factor).map(|(second, factor)| (metric::axis(second), factor)),
         limit: None,
         classes: classes.clone(),
@@ -59,7 +58,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         legend_title: level_title(&grid),
         legend: legend(&grid, &classes, groups_have_published(&groups)),
         pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
-        is_table: false,
+        ..Drawn::default()
     }
 }
 
@@ -118,6 +117,7 @@ fn slot(context: &Context<'_>, cell: &StudyCell, quantity: &str, series: &str, x
         label: (metric::show(quantity))(found.value),
         tip,
         published,
+        more: None,
     })
 }
 
@@ -222,13 +222,15 @@ fn is_logarithmic(groups: &Groups<'_>) -> bool {
     groups.limit.is_none() && crate::axis::Scale::for_bars(bars(groups).map(|bar| bar.value)).is_log()
 }
 
-/// The best cell in a sentence.
+/// The best cell in a sentence: of times the lowest.
 pub(super) fn highest(cells: &[&StudyCell], quantity: &str) -> String {
     let values = cells.iter().filter(|cell| cell.error.is_none());
     let values = values.filter_map(|cell| Some((cell, run::metric(cell, quantity)?.value)));
-    let best = values.max_by(|a, b| a.1.total_cmp(&b.1));
+    let is_cost = metric::is_cost(quantity);
+    let best = values.max_by(|a, b| if is_cost { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
+    let word = if is_cost { "Lowest" } else { "Highest" };
     best.map_or(String::new(), |(cell, value)| {
-        format!("Highest: {}, {}.", metric::with_unit(quantity, value), level::all(&cell.factors))
+        format!("{word}: {}, {}.", metric::with_unit(quantity, value), level::all(&cell.factors))
     })
 }
 

@@ -38,10 +38,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             .to_owned(),
         reading: "From the histogram of all kept repeats; the scale of times is logarithmic.".to_owned(),
         remarks,
-        legend_title: String::new(),
         legend: if shown.len() > 1 { lines::legend(&names) } else { Vec::new() },
         pictures: both(|canvas| draw(canvas, &shown, &context.spec.title)),
-        is_table: false,
+        ..Drawn::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::data::{Data, Value};
 use crate::grid::Grid;
 use crate::level;
-use crate::number::{percent, quantity};
+use crate::number::quantity;
 use crate::table::Align::{Left, Right};
 
 use super::bars::{classes, data, highest, legend, level_title, reading, slots};
@@ -24,7 +24,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         names: grid.xs.iter().map(|place| place.name.clone()).collect(),
         x_title: grid.x_factor.map(level::title).unwrap_or_default(),
         y_title: "Share of the ceiling in %".to_owned(),
-        show: percent_tick,
+        show: crate::metric::axis_tick(QUANTITY),
         right: None,
         limit: Some((1.0, "the ceiling")),
         classes: classes.clone(),
@@ -48,12 +48,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         legend_title: level_title(&grid),
         legend: legend(&grid, &classes, false),
         pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
-        is_table: false,
+        ..Drawn::default()
     }
-}
-
-fn percent_tick(share: f64) -> String {
-    percent(share).replace(".0 %", " %")
 }
 
 /// The values with the ceilings they are shares of.

@@ -38,14 +38,16 @@ pub(crate) fn make(comparison: &Comparison<'_>) -> Drawn {
         caption: comparison.summary(),
         reading: format!(
             "Dots are {} over {}, lines 95 % confidence intervals; an interval across the line at 1× is noise; the scale is \
-             logarithmic.{cut}",
-            comparison.name, comparison.base
+             logarithmic.{cut}{}{}",
+            comparison.name,
+            comparison.base,
+            if comparison.direction().is_empty() { "" } else { " " },
+            comparison.direction()
         ),
         remarks,
-        legend_title: String::new(),
         legend: legend(&shown),
         pictures: both(|canvas| draw(canvas, &shown, comparison)),
-        is_table: false,
+        ..Drawn::default()
     }
 }
 
@@ -88,14 +90,14 @@ fn draw(canvas: Canvas, shown: &[&Pair], comparison: &Comparison<'_>) -> Markup 
         "tt",
         Anchor::Start,
         (2.0, FONT),
-        fitted(&format!("Ratio of rates: {} over {}", comparison.name, comparison.base), FONT, canvas.width),
+        fitted(&format!("{}: {} over {}", ratio_of(shown), comparison.name, comparison.base), FONT, canvas.width),
     );
     for value in ticks(&x) {
         let at = x.at(value);
         svg.line(if value == 1.0 { "one" } else { "gr" }, (at, plot.top), (at, plot.bottom));
     }
     svg.line("ax", (plot.left, plot.bottom), (plot.right, plot.bottom));
-    svg.text("tt", Anchor::Middle, ((plot.left + plot.right) / 2.0, plot.bottom + 35.0), "Ratio; 1× is equal");
+    svg.text("tt", Anchor::Middle, ((plot.left + plot.right) / 2.0, plot.bottom + 35.0), axis_title(shown));
     let mut free_from = f64::MIN;
     for value in ticks(&x) {
         let text = format!("{}×", crate::number::tick(value));
@@ -109,7 +111,20 @@ fn draw(canvas: Canvas, shown: &[&Pair], comparison: &Comparison<'_>) -> Markup 
         let y = plot.top + (i as f64 + 0.5) * row + if canvas.narrow { 6.0 } else { 0.0 };
         draw_row(&mut svg, canvas, pair, plot, &x, y);
     }
-    svg.finish("Ratio of rates cell by cell")
+    svg.finish(&format!("{} cell by cell", ratio_of(shown)))
+}
+
+fn axis_title(shown: &[&Pair]) -> &'static str {
+    if ratio_of(shown) == "Ratio of run times" { "Ratio; 1× is equal, less is faster" } else { "Ratio; 1× is equal" }
+}
+
+fn ratio_of(shown: &[&Pair]) -> &'static str {
+    let times = shown.iter().filter(|pair| crate::metric::is_cost(pair.metric)).count();
+    match times {
+        0 => "Ratio of rates",
+        n if n == shown.len() => "Ratio of run times",
+        _ => "Ratio of rates or run times",
+    }
 }
 
 fn draw_row(svg: &mut Svg, canvas: Canvas, pair: &Pair, plot: Area, x: &Scale, y: f64) {

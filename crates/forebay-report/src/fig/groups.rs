@@ -16,6 +16,15 @@ pub(super) struct Bar {
     pub(super) tip: Tip,
     /// A published value, with what to say of it.
     pub(super) published: Option<(f64, Tip)>,
+    /// Up to where something stands on top of it, with what to say of that.
+    pub(super) more: Option<(f64, Tip)>,
+}
+
+impl Bar {
+    /// Where it ends with what stands on it.
+    fn end(&self) -> f64 {
+        self.more.as_ref().map_or(self.value, |(end, _)| end.max(self.value))
+    }
 }
 
 /// What stands in a place.
@@ -101,9 +110,10 @@ impl Groups<'_> {
             || self.slots.iter().flatten().filter_map(|slot| if let Slot::Bar(bar) = slot { Some(bar) } else { None });
         let values = bars().flat_map(|bar| {
             let (low, high) = bar.range.unwrap_or((bar.value, bar.value));
-            [bar.value, low, high].into_iter().chain(bar.published.as_ref().map(|(value, _)| *value))
+            [bar.value, low, high, bar.end()].into_iter().chain(bar.published.as_ref().map(|(value, _)| *value))
         });
-        if self.limit.is_some() {
+        // Heights on top of each other are only read on a linear scale.
+        if self.limit.is_some() || bars().any(|bar| bar.more.is_some()) {
             let limit = self.limit.map_or(0.0, |(value, _)| value);
             return Scale::from_zero(values.fold(limit, f64::max));
         }
@@ -137,7 +147,11 @@ impl Groups<'_> {
                     );
                     whisker(svg, bar, middle, (to - from) * 0.22, scale);
                 });
-                let top = bar.range.map_or(y, |(_, high)| scale.at(high).min(y));
+                if let Some((end, tip)) = bar.more.as_ref().filter(|(end, _)| *end > bar.value) {
+                    let area = Area { left: from + gap, top: scale.at(*end), right: to - gap, bottom: y };
+                    svg.mark(tip, |svg| hatched(svg, area));
+                }
+                let top = bar.range.map_or(y, |(_, high)| scale.at(high).min(y)).min(scale.at(bar.end()));
                 if upright {
                     svg.text_up("v", (middle + SMALL * 0.35, top - 5.0), &bar.label);
                 } else if text_width(&bar.label, SMALL) <= to - from + 1.0 {
@@ -152,6 +166,25 @@ impl Groups<'_> {
                 }
             }
         }
+    }
+}
+
+/// A box filled with lines from its lower left to its upper right.
+pub(super) fn hatched(svg: &mut Svg, area: Area) {
+    const APART: f64 = 5.0;
+    svg.rect("more", area);
+    let (width, height) = (area.width(), area.height());
+    let mut d = String::new();
+    let mut at = APART;
+    while at < width + height {
+        let (x1, y1) = if at <= height { (0.0, height - at) } else { (at - height, 0.0) };
+        let (x2, y2) = if at <= width { (at, height) } else { (width, height - (at - width)) };
+        let place = |x: f64, y: f64| format!("{} {}", Px(area.left + x), Px(area.top + y));
+        d.push_str(&format!("M{}L{}", place(x1, y1), place(x2, y2)));
+        at += APART;
+    }
+    if !d.is_empty() {
+        svg.path("hatch", &d);
     }
 }
 

@@ -5,14 +5,22 @@
 
 mod axes;
 mod bars;
+mod disk;
 mod distribution;
 mod efficiency;
+mod excess;
 pub(crate) mod forest;
 mod groups;
 mod lines;
+mod need;
 mod percentiles;
+mod reads;
+mod sizes;
 mod speedup;
+mod stack;
+mod steps;
 mod table;
+mod time;
 mod trace;
 mod workers;
 
@@ -37,6 +45,13 @@ const KINDS: &[(FigureKind, &str, Make)] = &[
     (FigureKind::Trace, "trace", trace::make),
     (FigureKind::Percentiles, "percentiles", percentiles::make),
     (FigureKind::Distribution, "distribution", distribution::make),
+    (FigureKind::Excess, "excess", excess::make),
+    (FigureKind::Time, "time", time::make),
+    (FigureKind::Reads, "reads", reads::make),
+    (FigureKind::Sizes, "sizes", sizes::make),
+    (FigureKind::Disk, "disk", disk::make),
+    (FigureKind::Need, "need", need::make),
+    (FigureKind::Steps, "steps", steps::make),
 ];
 
 /// What a figure is made from.
@@ -47,6 +62,17 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The cells that the figure asks for, in the order of the study.
+    fn cells(&self) -> Vec<&forebay_record::StudyCell> {
+        let of = |cell: &&forebay_record::StudyCell| {
+            self.spec.experiment.as_deref().is_none_or(|name| cell.experiment == name) && cell.is_at(&self.spec.at)
+        };
+        let mut cells: Vec<_> = self.run.study.cells.iter().filter(of).collect();
+        let order = crate::order::Order::of(self.run);
+        cells.sort_by(|a, b| order.compare(a, b));
+        cells
+    }
+
     /// The quantity that is drawn.
     fn metric(&self) -> &str {
         self.spec.metrics.first().map_or("images_per_s", String::as_str)
@@ -84,8 +110,12 @@ pub(crate) struct Drawn {
     pub(crate) legend: Vec<Key>,
     /// For a desk and for a phone; none when there is nothing to draw.
     pub(crate) pictures: Vec<Markup>,
+    /// Lines for other programs, each with what it is.
+    pub(crate) code: Vec<(String, String)>,
     /// The data is the figure: it is shown open.
     pub(crate) is_table: bool,
+    /// The data is as much to be read as the picture.
+    pub(crate) is_open: bool,
 }
 
 impl Drawn {

@@ -77,10 +77,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             "Of all requests, 50 %, 90 %, 99 % and 99.9 % were answered within this time; the scale is logarithmic."
                 .to_owned(),
         remarks,
-        legend_title: String::new(),
         legend: if shown.len() > 1 { lines::legend(&names) } else { Vec::new() },
         pictures: both(|canvas| draw(canvas, &shown, &context.spec.title)),
-        is_table: false,
+        ..Drawn::default()
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         legend_title: super::bars::level_title(&plot.grid),
         legend,
         pictures: both(|canvas| plot.draw(canvas, &context.spec.title)),
-        is_table: false,
+        ..Drawn::default()
     }
 }
 
@@ -98,12 +98,15 @@ fn of_series<'a>(
     let base = run::metric(base, quantity).filter(|metric| metric.value > 0.0)?;
     let gain = |(x, cell): (usize, &'a StudyCell)| {
         let found = run::metric(cell, quantity)?;
+        // Half the time is twice the speed.
+        let is_cost = metric::is_cost(quantity);
+        let (from, to) = if is_cost { (&found.repeats, &base.repeats) } else { (&base.repeats, &found.repeats) };
         Some(Gain {
             cell,
             series,
             x: if numeric { grid.xs[x].number? } else { x as f64 + 1.0 },
-            ratio: found.value / base.value,
-            interval: if x == 0 { None } else { ratio_interval(&base.repeats, &found.repeats, 0.95) },
+            ratio: if is_cost { base.value / found.value } else { found.value / base.value },
+            interval: if x == 0 { None } else { ratio_interval(from, to, 0.95) },
             published: context
                 .published_for(cell, "speed_up")
                 .map(|row| (row.reference.value, row.reference.source.as_str())),

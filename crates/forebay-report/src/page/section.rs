@@ -130,11 +130,17 @@ pub(super) fn figure(page: &mut Markup, figure: &Figure, caption: &str, level: u
     if !caption.is_empty() {
         page.element("figcaption", &[], caption);
     }
+    for (what, line) in &drawn.code {
+        page.element("p", &[("class", &"code-name")], what);
+        page.open("pre", &[("tabindex", &0)]);
+        page.element("code", &[], line);
+        page.close("pre");
+    }
     for remark in &drawn.remarks {
         page.element("p", &[("class", &"remark")], remark);
     }
     if !drawn.is_table && !drawn.data.is_empty() {
-        page.open("details", &[]);
+        page.open("details", if drawn.is_open { &[("open", &"")] } else { &[] });
         page.element("summary", &[], format_args!("Data behind {}", figure.number));
         page.put(&drawn.data.to_html("data", &figure.title, MAX_DATA));
         cut(page, drawn.data.len(), MAX_DATA);

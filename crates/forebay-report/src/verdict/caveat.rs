@@ -18,6 +18,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         left_out(run),
         cache(run),
         emulated(run),
+        accelerator(run),
         few_cores(run, places),
         once(run),
         spread(run),
@@ -47,15 +48,15 @@ fn failed(run: &Run<'_>) -> Option<String> {
 }
 
 fn left_out(run: &Run<'_>) -> Option<String> {
-    let most = run.ingests().map(|(_, cell)| cell.failed_samples).max().unwrap_or(0);
+    let trained = run.trains().map(|(_, cell)| cell.totals.failed);
+    let most = run.ingests().map(|(_, cell)| cell.failed_samples).chain(trained).max().unwrap_or(0);
     let was = if most == 1 { "was" } else { "were" };
     (most > 0).then(|| format!("{} could not be read or decoded and {was} left out.", count(most, "sample")))
 }
 
 /// Cells that a cold measurement was asked of and that were not proven cold; a record alone does not say what was asked.
 fn cache(run: &Run<'_>) -> Option<String> {
-    let states: Vec<CacheState> =
-        run.ingests().map(|(_, cell)| cell.cache).chain(run.probes().map(|(_, cell)| cell.cache)).collect();
+    let states: Vec<CacheState> = run.caches().collect();
     let n = |wanted| states.iter().filter(|state| **state == wanted).count();
     let (warm, mixed, all) = (n(CacheState::Warm), n(CacheState::Mixed), states.len());
     if warm + mixed == 0 {
@@ -95,6 +96,21 @@ fn emulated(run: &Run<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| format!("No such devices were used, they are emulated: {}.", parts.join("; ")))
 }
 
+/// An accelerator that only takes its time.
+fn accelerator(run: &Run<'_>) -> Option<String> {
+    let mut named: Vec<&str> = run.trains().filter_map(|(_, cell)| cell.accelerator.as_deref()).collect();
+    named.sort_unstable();
+    named.dedup();
+    let trained = run.trains().filter(|(_, cell)| cell.accelerator.is_none()).count();
+    let which = if trained > 0 { "In some cells no" } else { "No" };
+    (!named.is_empty()).then(|| {
+        format!(
+            "{which} network was trained: an accelerator was emulated that takes its time for every step ({}).",
+            listed(&named[..named.len().min(4)])
+        )
+    })
+}
+
 fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
     let n_cores = run.environment().n_cores;
     let decodes = places.iter().any(|place| !place.read_only);
@@ -108,11 +124,7 @@ fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
 }
 
 fn once(run: &Run<'_>) -> Option<String> {
-    let n: Vec<usize> = run
-        .ingests()
-        .map(|(_, cell)| cell.samples.len())
-        .chain(run.probes().map(|(_, cell)| cell.samples.len()))
-        .collect();
+    let n: Vec<usize> = run.repeats().collect();
     let once = n.iter().filter(|n| **n < 2).count();
     match once {
         0 => None,
@@ -127,9 +139,7 @@ fn once(run: &Run<'_>) -> Option<String> {
 }
 
 fn spread(run: &Run<'_>) -> Option<String> {
-    let spreads =
-        run.ingests().filter_map(|(_, cell)| cell.spread).chain(run.probes().filter_map(|(_, cell)| cell.spread));
-    let wide: Vec<f64> = spreads.filter(|spread| spread.is_finite() && *spread > WIDE_SPREAD).collect();
+    let wide: Vec<f64> = run.spreads().filter(|spread| spread.is_finite() && *spread > WIDE_SPREAD).collect();
     let most = wide.iter().copied().fold(0.0, f64::max);
     let (cells, vary) =
         if wide.len() == 1 { ("1 cell".to_owned(), "varies") } else { (format!("{} cells", wide.len()), "vary") };

@@ -5,13 +5,14 @@
 
 mod caveat;
 mod probe;
+mod train;
 
 use forebay_record::Reference;
 use forebay_units::count;
 
 use crate::level;
 use crate::limit::{Limit, Place, places};
-use crate::number::{given, listed, percent, quantity, times};
+use crate::number::{capital, given, listed, percent, quantity, times};
 use crate::published::{Agreement, Published};
 use crate::run::Run;
 
@@ -40,7 +41,8 @@ pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
     findings.extend(scaling(&places, published));
     findings.extend(decoding(run, &places));
     findings.extend(ceilings(&places));
-    findings.extend(probe::findings(run, places.is_empty()));
+    findings.extend(train::findings(run));
+    findings.extend(probe::findings(run, places.is_empty() && run.trains().next().is_none()));
     findings.extend(agreement(published));
     Verdict { headline: headline(run, &places), findings, caveats: caveat::caveats(run, &places) }
 }
@@ -54,10 +56,24 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
         return "Every cell failed: there is no result.".to_owned();
     }
     if places.is_empty() {
+        if let Some(said) = train::headline(run).or_else(|| inspected(run)) {
+            return said;
+        }
         return probe::headline(run).unwrap_or("Nothing was measured that could be judged.".to_owned());
     }
     let decoding: Vec<&Place<'_>> = places.iter().filter(|place| !place.read_only).collect();
     if decoding.is_empty() { of_reading(places) } else { of_decoding(&decoding) }
+}
+
+/// What a dataset holds, where nothing else was measured.
+fn inspected(run: &Run<'_>) -> Option<String> {
+    if run.probes().next().is_some() {
+        return None;
+    }
+    let found = run.study.cells.iter().filter(|cell| cell.error.is_none()).find_map(|cell| cell.inspection.as_ref())?;
+    let size = found.sizes.as_ref().map(|sizes| crate::number::bytes(sizes.median.round() as u64));
+    let size = size.map(|size| format!("; half of them are at most {size}")).unwrap_or_default();
+    Some(format!("{} hold {}{size}.", count(found.n_samples, "sample"), found.total_bytes))
 }
 
 /// Who is limited by what.
@@ -104,11 +120,6 @@ fn few(names: &[String]) -> String {
         return listed(names);
     }
     format!("{} and {} more", names[..5].join(", "), names.len() - 5)
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
 }
 
 fn threads(n: u64) -> String {

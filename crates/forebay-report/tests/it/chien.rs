@@ -25,7 +25,7 @@ pub(crate) struct Plan {
 pub(crate) const USUAL: Plan = Plan { repeats: 5, speed: 1.0, seed: 1 };
 
 /// Noise of about one percent that is the same on every machine.
-fn noise(seed: u64, place: u64) -> f64 {
+pub(crate) fn noise(seed: u64, place: u64) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.wrapping_mul(0xd1b5_4a32_d192_ed03);
     x ^= x >> 29;
     x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -63,7 +63,7 @@ fn ceiling(tier: &str) -> (f64, f64) {
     }
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
@@ -243,7 +243,7 @@ fn figures() -> Value {
     ])
 }
 
-fn cell(experiment: &str, step: &str, factors: &Value, elapsed_s: f64) -> Value {
+pub(crate) fn cell(experiment: &str, step: &str, factors: &Value, elapsed_s: f64) -> Value {
     let levels: Vec<String> =
         factors.as_object().unwrap().iter().map(|(f, l)| format!("{f}={}", l.to_string().replace('"', ""))).collect();
     json!({

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{chien, plain};
+use crate::{chien, mini, plain};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -25,6 +25,14 @@ fn the_committed_study_is_what_the_generator_makes() {
     let lines = chien::lines(chien::USUAL);
     assert_committed("chien/record.jsonl", &chien::jsonl(&lines));
     assert_committed("chien/samples.csv", &chien::series(&lines[1..], 150).to_csv());
+}
+
+#[test]
+fn the_committed_trainings_are_what_the_generators_make() {
+    let lines = mini::lines();
+    assert_committed("mini/record.jsonl", &chien::jsonl(&lines));
+    assert_committed("mini/samples.csv", &mini::series(&lines[1..]).to_csv());
+    assert_committed("train.json", &format!("{}\n", mini::record(1.0)));
 }
 
 #[test]

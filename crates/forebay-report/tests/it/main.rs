@@ -6,9 +6,11 @@ mod chien;
 mod comparison;
 mod fixtures;
 mod large;
+mod mini;
 mod page;
 mod plain;
 mod said;
+mod train;
 
 use forebay_report::NamedRun;
 

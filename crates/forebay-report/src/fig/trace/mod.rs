@@ -70,10 +70,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             tick((series.interval_s * 1e3).round() / 1e3)
         ),
         remarks,
-        legend_title: String::new(),
-        legend: Vec::new(),
         pictures: both(|canvas| draw::draw(canvas, series, &panels, &context.spec.title)),
-        is_table: false,
+        ..Drawn::default()
     }
 }
 

@@ -1,0 +1,258 @@
+//! Training step by step: how long the accelerator waited, copied and computed in each, and the loss.
+//!
+//! A long run is drawn by the mean of neighbouring steps, and says so. The first step waits for the first batch, often
+//! much longer than all others: it may reach beyond the picture, with its value beside it.
+
+use forebay_record::{StudyCell, TrainCell, TrainStep};
+use forebay_units::group_digits;
+
+use crate::axis::Scale;
+use crate::data::{Data, Value};
+use crate::level;
+use crate::markup::Markup;
+use crate::number::{quantity, tick};
+use crate::svg::{Anchor, Area, Canvas, FONT, SMALL, Svg, Tip};
+use crate::table::Align::{Left, Right};
+
+use super::{Context, Drawn, Key, axes, both};
+
+/// Points of the data, and along the axis of a desk's and of a phone's picture.
+const MAX_POINTS: (usize, usize, usize) = (600, 200, 90);
+/// Cells that are drawn.
+const MAX_CELLS: usize = 3;
+/// A first point this many times as high as all others is cut off.
+const FAR_ABOVE: f64 = 1.5;
+const PANEL: f64 = 130.0;
+const TITLE: f64 = 34.0;
+
+/// A part of a step: its key, its word, its line's class and the dashes it has where colours are not seen.
+const PARTS: [(&str, &str, &str); 3] =
+    [("compute_s", "compute", "tr c2l"), ("wait_s", "wait for data", "tr c1l"), ("copy_s", "copy", "tr c4l dash")];
+
+/// The mean of neighbouring steps.
+struct Point {
+    /// The first of them, counted from 1.
+    step: usize,
+    n_steps: usize,
+    /// Computing, waiting, copying.
+    seconds: [f64; 3],
+    loss: Option<f64>,
+}
+
+pub(super) fn make(context: &Context<'_>) -> Drawn {
+    let cells = context.cells();
+    let trained: Vec<(&StudyCell, &TrainCell)> = cells
+        .into_iter()
+        .filter(|cell| cell.error.is_none())
+        .filter_map(|cell| Some((cell, cell.train.as_deref().filter(|train| !train.steps.is_empty())?)))
+        .collect();
+    let Some((_, first)) = trained.first() else {
+        return Drawn::nothing("No cell of this figure kept its steps.");
+    };
+    let mut remarks = Vec::new();
+    if trained.len() > MAX_CELLS {
+        remarks.push(format!("Of {} cells, {MAX_CELLS} are drawn; the data below has all.", trained.len()));
+    }
+    let most = trained.iter().map(|(_, cell)| cell.steps.len()).max().unwrap_or(0);
+    if most > MAX_POINTS.1 {
+        let kept = if most > MAX_POINTS.0 { format!(" The data below has {} at most.", MAX_POINTS.0) } else { String::new() };
+        remarks.push(format!(
+            "{} steps are more than the picture has room for: each point is the mean of neighbours.{kept}",
+            group_digits(most as u64)
+        ));
+    }
+    let shown = &trained[..trained.len().min(MAX_CELLS)];
+    let has_copy = shown.iter().any(|(_, cell)| cell.steps.iter().any(|step| step.copy_s > 0.0));
+    Drawn {
+        data: data(&trained),
+        caption: if trained.len() == 1 { caption(first) } else { String::new() },
+        reading: "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
+            .to_owned(),
+        remarks,
+        legend: PARTS[..if has_copy { 3 } else { 2 }].iter().map(key).collect(),
+        pictures: both(|canvas| draw(canvas, shown, has_copy, &context.spec.title)),
+        ..Drawn::default()
+    }
+}
+
+fn key((_, word, class): &(&str, &str, &str)) -> Key {
+    Key { sample: super::sample(|svg| svg.line(class, (0.0, 7.0), (18.0, 7.0))), name: (*word).to_owned() }
+}
+
+/// At most so many points.
+fn points(steps: &[TrainStep], most: usize) -> Vec<Point> {
+    let every = steps.len().div_ceil(most).max(1);
+    let point = |(i, some): (usize, &[TrainStep])| {
+        let mean = |part: fn(&TrainStep) -> f64| some.iter().map(part).sum::<f64>() / some.len() as f64;
+        let losses: Vec<f64> = some.iter().filter_map(|step| step.loss).map(f64::from).collect();
+        Point {
+            step: i * every + 1,
+            n_steps: some.len(),
+            seconds: [mean(|step| step.compute_s), mean(|step| step.wait_s), mean(|step| step.copy_s)],
+            loss: (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64),
+        }
+    };
+    steps.chunks(every).enumerate().map(point).collect()
+}
+
+/// The longest wait after the first step, and how the loss went.
+fn caption(cell: &TrainCell) -> String {
+    let rest = cell.steps.iter().enumerate().skip(1);
+    let longest = rest.max_by(|a, b| a.1.wait_s.total_cmp(&b.1.wait_s));
+    let mut text = format!("The first batch came after {} s", quantity(cell.steps[0].wait_s));
+    if let Some((i, step)) = longest {
+        let (wait, at) = (quantity(step.wait_s), group_digits(i as u64 + 1));
+        text.push_str(&format!("; the longest wait after it was {wait} s, at step {at}"));
+    }
+    let losses: Vec<f32> = cell.steps.iter().filter_map(|step| step.loss).collect();
+    if let [first, .., last] = losses.as_slice() {
+        text.push_str(&format!(". The loss went from {first:.3} to {last:.3}"));
+    }
+    text + "."
+}
+
+fn draw(canvas: Canvas, cells: &[(&StudyCell, &TrainCell)], has_copy: bool, label: &str) -> Markup {
+    let most = if canvas.narrow { MAX_POINTS.2 } else { MAX_POINTS.1 };
+    let all: Vec<(&StudyCell, Vec<Point>)> = cells.iter().map(|(cell, train)| (*cell, points(&train.steps, most))).collect();
+    let n_panels = all.iter().map(|(_, points)| 1 + usize::from(has_loss(points))).sum::<usize>();
+    let last = cells.iter().map(|(_, train)| train.steps.len()).max().unwrap_or(1) as f64;
+    let (left, right) = (56.0, canvas.width - 10.0);
+    let x = Scale::between(1.0, last).over(left + 3.0, right);
+    let bottom = n_panels as f64 * (PANEL + TITLE);
+    let mut svg = Svg::new(canvas, bottom + 42.0);
+    let mut top = 0.0;
+    let mut plot = || {
+        top += PANEL + TITLE;
+        Area { left, top: top - PANEL, right, bottom: top }
+    };
+    for (cell, points) in &all {
+        let name = if all.len() > 1 { format!(": {}", level::all(&cell.factors)) } else { String::new() };
+        let area = plot();
+        seconds(&mut svg, points, &x, area, has_copy, &format!("Seconds a step{name}"));
+        if has_loss(points) {
+            loss(&mut svg, points, &x, plot(), &format!("Loss{name}"));
+        }
+    }
+    axes::bottom(&mut svg, Area { left, top: 0.0, right, bottom }, &x, if canvas.narrow { 5 } else { 10 }, "Step", whole);
+    let mut top = 0.0;
+    for (cell, points) in &all {
+        let height = (PANEL + TITLE) * if has_loss(points) { 2.0 } else { 1.0 };
+        hits(&mut svg, cell, points, &x, Area { left, top: top + TITLE, right, bottom: top + height });
+        top += height;
+    }
+    svg.finish(label)
+}
+
+fn whole(step: f64) -> String {
+    if step.fract() == 0.0 { tick(step) } else { String::new() }
+}
+
+fn has_loss(points: &[Point]) -> bool {
+    points.iter().any(|point| point.loss.is_some_and(f64::is_finite))
+}
+
+fn grid(svg: &mut Svg, y: &Scale, plot: Area, title: &str) {
+    for value in y.ticks(4) {
+        svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
+        svg.text("tk", Anchor::End, (plot.left - 7.0, y.at(value) + FONT * 0.35), tick(value));
+    }
+    svg.line("ax", (plot.left, plot.bottom), (plot.right, plot.bottom));
+    svg.text("tt", Anchor::Start, (2.0, plot.top - 12.0), title);
+}
+
+fn seconds(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, has_copy: bool, title: &str) {
+    let highest = |points: &[Point]| points.iter().flat_map(|point| point.seconds).fold(0.0, f64::max);
+    let (first, rest) = (highest(&points[..1]), highest(&points[1..]));
+    let is_cut = rest > 0.0 && first > rest * FAR_ABOVE;
+    let y = Scale::from_zero(if is_cut { rest * 1.05 } else { first.max(rest) }).over(plot.bottom, plot.top);
+    grid(svg, &y, plot, title);
+    for (part, (_, _, class)) in PARTS.iter().enumerate().take(if has_copy { 3 } else { 2 }) {
+        let line: Vec<(f64, f64)> = points.iter().map(|point| (x.at(point.step as f64), y.at(point.seconds[part]))).collect();
+        polyline(svg, class, &line);
+    }
+    if is_cut && y.cuts(first) {
+        let part = if points[0].seconds[1] > points[0].seconds[0] { 1 } else { 0 };
+        let (_, word, class) = PARTS[part];
+        let at = x.at(points[0].step as f64);
+        svg.arrow(class, (at, plot.top), (0.0, -1.0));
+        let text = format!("{word} {} s", quantity(points[0].seconds[part]));
+        svg.text("v", Anchor::Start, (at + 8.0, plot.top + SMALL * 0.5), text);
+    }
+}
+
+fn loss(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, title: &str) {
+    let known = || points.iter().filter_map(|point| Some((point.step, point.loss.filter(|loss| loss.is_finite())?)));
+    let y = Scale::from_zero(known().map(|(_, loss)| loss).fold(0.0, f64::max)).over(plot.bottom, plot.top);
+    grid(svg, &y, plot, title);
+    let line: Vec<(f64, f64)> = known().map(|(step, loss)| (x.at(step as f64), y.at(loss))).collect();
+    polyline(svg, "tr c3l", &line);
+}
+
+/// A line, also of a single point.
+fn polyline(svg: &mut Svg, class: &str, places: &[(f64, f64)]) {
+    match places {
+        [(x, y)] => svg.polyline(class, &[(*x, *y), (x + 2.0, *y)]),
+        _ => svg.polyline(class, places),
+    }
+}
+
+/// Invisible columns that say the values of a point.
+fn hits(svg: &mut Svg, cell: &StudyCell, points: &[Point], x: &Scale, plot: Area) {
+    for (i, point) in points.iter().enumerate() {
+        let at = x.at(point.step as f64);
+        let before = if i > 0 { x.at(points[i - 1].step as f64) } else { at };
+        let after = points.get(i + 1).map_or(at, |next| x.at(next.step as f64));
+        let left = (before + at) / 2.0;
+        let steps = match point.n_steps {
+            1 => format!("step {}", group_digits(point.step as u64)),
+            n => format!("steps {} to {}, mean", group_digits(point.step as u64), group_digits((point.step + n - 1) as u64)),
+        };
+        let [compute, wait, copy] = point.seconds.map(quantity);
+        let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\ncopy {copy} s");
+        if let Some(loss) = point.loss {
+            text.push_str(&format!("\nloss {loss:.4}"));
+        }
+        let mut tip = Tip::new(text).with("cell", &cell.id).with("step", point.step).with("wait", point.seconds[1]);
+        tip = tip.with("compute", point.seconds[0]);
+        svg.mark(&tip, |svg| svg.rect("hit", Area { left, right: ((at + after) / 2.0).max(left + 1.0), ..plot }));
+    }
+}
+
+fn data(cells: &[(&StudyCell, &TrainCell)]) -> Data {
+    let mut data = Data::new(&[("at", "cell", Left), ("step", "step", Right), ("n_steps", "steps", Right)]);
+    for (key, word, _) in PARTS {
+        data.column(key, &format!("{word}, s"), Right);
+    }
+    data.column("loss", "loss", Right);
+    for (cell, train) in cells {
+        for point in points(&train.steps, MAX_POINTS.0) {
+            let mut row = vec![
+                Value::text(level::all(&cell.factors)),
+                Value::count(point.step as u64),
+                Value::count(point.n_steps as u64),
+            ];
+            row.extend(point.seconds.map(|seconds| Value::number(seconds, quantity)));
+            row.push(Value::maybe(point.loss, |loss| format!("{loss:.4}")));
+            data.row(row);
+        }
+    }
+    data.hide_if_same("at");
+    data.hide_if_same("n_steps");
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_means_of_neighbours_and_keep_the_sum() {
+        let step = |i: u32| TrainStep { wait_s: f64::from(i), loss: (i > 2).then_some(1.0), ..TrainStep::default() };
+        let steps: Vec<TrainStep> = (1..=7).map(step).collect();
+        let points = points(&steps, 3);
+        let found: Vec<(usize, usize, f64)> = points.iter().map(|p| (p.step, p.n_steps, p.seconds[1])).collect();
+        assert_eq!(found, [(1, 3, 2.0), (4, 3, 5.0), (7, 1, 7.0)]);
+        assert_eq!(points[0].loss, Some(1.0), "the mean of the losses that are known");
+        assert_eq!(super::points(&steps, 600).len(), 7);
+    }
+}

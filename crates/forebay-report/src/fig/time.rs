@@ -1,0 +1,64 @@
+//! Where the accelerator's time went: a bar a train cell, as long as its wall clock.
+
+use forebay_record::StudyCell;
+
+use crate::grid::Grid;
+use crate::number::percent;
+use crate::palette::ACCELERATOR;
+
+use super::stack::{self, Axis, Part, Row, Words};
+use super::{Context, Drawn, both};
+
+const WORDS: Words =
+    Words { axis: Axis::Seconds, title: "What the accelerator did", unit: "Seconds of the wall clock" };
+
+pub(super) fn make(context: &Context<'_>) -> Drawn {
+    let grid = Grid::of(context.run, context.spec);
+    let mut rows = stack::rows(&grid, parts);
+    if rows.is_empty() {
+        return Drawn::nothing("No cell of this figure was trained.");
+    }
+    let mut remarks = grid.remarks.clone();
+    let data = stack::data(&rows, ACCELERATOR);
+    stack::thin(&mut rows, &mut remarks);
+    Drawn {
+        data,
+        caption: caption(&rows),
+        reading: "The parts of a bar sum to the wall clock of the run nearest to the median. Waiting is the time in which \
+                  the accelerator was idle and had no batch."
+            .to_owned(),
+        remarks,
+        legend: stack::legend(&rows, ACCELERATOR),
+        pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
+        ..Drawn::default()
+    }
+}
+
+fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
+    let Some(totals) = cell.train.as_ref().map(|cell| &cell.totals) else { return Vec::new() };
+    let seconds = [
+        totals.compute_s,
+        totals.wait_s,
+        totals.copy_s,
+        totals.checkpoint_s,
+        totals.validate_s,
+        totals.other_s,
+    ];
+    let named = ACCELERATOR.iter().zip(seconds).filter(|(_, seconds)| seconds.is_finite() && *seconds > 0.0);
+    named.map(|((key, word, class), seconds)| Part { key, word, class, seconds }).collect()
+}
+
+/// The bar that waits most.
+fn caption(rows: &[Row<'_>]) -> String {
+    let share = |row: &Row<'_>| {
+        let wait = row.parts.iter().find(|part| part.key == "wait_s").map_or(0.0, |part| part.seconds);
+        wait / row.total
+    };
+    let shares: Vec<f64> = rows.iter().map(share).collect();
+    let least = shares.iter().copied().fold(f64::MAX, f64::min);
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    match shares.len() {
+        1 => format!("The accelerator waited for data {} of the time.", percent(most)),
+        _ => format!("The accelerator waited for data {} to {} of the time.", percent(least), percent(most)),
+    }
+}

@@ -1,0 +1,159 @@
+//! What batches made ahead are worth: runs with and without, cell by cell, and whether those with take the same time.
+//!
+//! The finding to check is that of chien-2018: with a batch made ahead, the run time is the same for every device and
+//! number of threads, so that what a run without takes longer is the cost of I/O.
+
+use std::collections::BTreeMap;
+
+use forebay_record::{FigureKind, Level, StudyCell};
+
+use crate::level;
+use crate::number::{listed, percent, quantity};
+use crate::order::Order;
+use crate::run::{self, Run};
+
+/// The factor.
+pub(crate) const FACTOR: &str = "prefetch";
+/// Run times that lie within this of each other are the same.
+const SAME: f64 = 0.10;
+/// Factors that the run time must not depend on when batches are made ahead.
+const HIDDEN: [&str; 3] = ["tier", "threads", FACTOR];
+/// Cells that are named one by one.
+const MAX_NAMED: usize = 3;
+
+/// Cells of training that differ in what prefetching should hide, all with batches made ahead.
+pub(crate) struct Ahead<'a> {
+    /// The cells with their run times, the shortest first.
+    cells: Vec<(&'a StudyCell, f64)>,
+}
+
+/// How many batches were made ahead.
+pub(crate) fn depth(cell: &StudyCell) -> Option<f64> {
+    cell.level(FACTOR).and_then(level::number)
+}
+
+/// The run time of a cell that was measured.
+pub(crate) fn wall_s(cell: &StudyCell) -> Option<f64> {
+    let measured = cell.train.is_some() && cell.error.is_none();
+    measured.then(|| run::metric(cell, "wall_s")).flatten().map(|metric| metric.value).filter(|wall| *wall > 0.0)
+}
+
+/// The cell with the same levels but without batches made ahead.
+pub(crate) fn without<'a>(cells: &[&'a StudyCell], with: &StudyCell) -> Option<&'a StudyCell> {
+    let alike = |cell: &&&StudyCell| {
+        cell.experiment == with.experiment
+            && cell.factors.len() == with.factors.len()
+            && cell.factors.iter().all(|(factor, level)| factor == FACTOR || with.level(factor) == Some(level))
+    };
+    cells.iter().filter(alike).find(|cell| depth(cell) == Some(0.0)).copied()
+}
+
+/// The groups of an experiment's cells whose run times should be the same, of two cells and more.
+pub(crate) fn groups<'a>(run: &Run<'_>, cells: &[&'a StudyCell]) -> Vec<Ahead<'a>> {
+    let mut groups: BTreeMap<String, Vec<(&StudyCell, f64)>> = BTreeMap::new();
+    let order = Order::of(run);
+    let mut sorted = cells.to_vec();
+    sorted.sort_by(|a, b| order.compare(a, b));
+    for cell in sorted.into_iter().filter(|cell| depth(cell).is_some_and(|depth| depth > 0.0)) {
+        let Some(wall) = wall_s(cell) else { continue };
+        let others = cell.factors.iter().filter(|(factor, _)| !HIDDEN.contains(&factor.as_str()));
+        let key: String = others.map(|(factor, level)| format!("{factor}={level}/")).collect();
+        groups.entry(key).or_default().push((cell, wall));
+    }
+    let mut found: Vec<Ahead<'_>> = groups.into_values().map(|cells| Ahead { cells }).collect();
+    found.retain(|group| group.cells.len() > 1);
+    found.iter_mut().for_each(|group| group.cells.sort_by(|a, b| a.1.total_cmp(&b.1)));
+    found
+}
+
+impl Ahead<'_> {
+    /// The longest run time over the shortest, less 1.
+    pub(crate) fn spread(&self) -> f64 {
+        self.cells[self.cells.len() - 1].1 / self.cells[0].1 - 1.0
+    }
+
+    pub(crate) fn is_same(&self) -> bool {
+        self.spread() <= SAME
+    }
+
+    /// What the run times come to, in a sentence without its end.
+    fn said(&self) -> String {
+        let n = self.cells.len();
+        let (shortest, longest) = (self.cells[0].1, self.cells[n - 1].1);
+        let range = format!("{} to {} s", quantity(shortest), quantity(longest));
+        let within = format!("with prefetch the run times of {n} cells lie within {} of each other ({range})", percent(self.spread()));
+        if self.is_same() {
+            return within;
+        }
+        let mut apart: Vec<String> = self.cells.iter().rev().filter(|(_, wall)| wall / shortest - 1.0 > SAME).map(named).collect();
+        let more = apart.len().saturating_sub(MAX_NAMED);
+        apart.truncate(MAX_NAMED);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let than = format!("more than {} longer than the shortest", percent(SAME).replace(".0", ""));
+        format!("{within}; {than}: {}{more}", listed(&apart))
+    }
+}
+
+fn named((cell, wall): &(&StudyCell, f64)) -> String {
+    let mut levels = cell.factors.clone();
+    levels.retain(|factor, _| factor != FACTOR);
+    format!("{} ({} s)", level::all(&levels), quantity(*wall))
+}
+
+/// The judgement of an experiment: what was published where the study reproduces it, and whether ours agrees.
+pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<String> {
+    let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
+    let groups = groups(run, &cells);
+    if groups.is_empty() {
+        return None;
+    }
+    let reproduces = |figure: &forebay_record::FigureSpec| {
+        figure.kind == FigureKind::Excess && figure.experiment.as_deref().is_none_or(|name| name == experiment)
+    };
+    let is_published = run.spec().source.is_some() && run.spec().figures.iter().any(reproduces);
+    let said: Vec<String> = groups.iter().map(Ahead::said).collect();
+    let said = said.join("; ");
+    if !is_published {
+        return Some(crate::number::capital(&said) + ".");
+    }
+    let word = if groups.iter().all(Ahead::is_same) { "agrees" } else { "differs" };
+    Some(format!(
+        "Published: with prefetch the run time is the same for every device and thread count. Ours {word}: {said}."
+    ))
+}
+
+/// What runs without batches made ahead take longer, over all pairs of an experiment's cells.
+pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
+    let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
+    let pairs = cells.iter().filter(|cell| depth(cell).is_some_and(|depth| depth > 0.0)).filter_map(|with| {
+        let (a, b) = (wall_s(with)?, wall_s(without(&cells, with)?)?);
+        Some((*with, b - a, b / a - 1.0))
+    });
+    let pairs: Vec<(&StudyCell, f64, f64)> = pairs.collect();
+    let least = pairs.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let most = pairs.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let said = |(cell, s, share): &(&StudyCell, f64, f64)| {
+        let mut levels = cell.factors.clone();
+        levels.retain(|factor, _| factor != FACTOR);
+        format!("{} s ({}; {})", quantity(*s), percent(*share), level::all(&levels))
+    };
+    Some(match pairs.len() {
+        1 => format!("Without prefetch the run takes longer by {}: the cost of I/O.", said(least)),
+        _ => format!("Without prefetch runs take longer by {} to {}: the cost of I/O.", said(least), said(most)),
+    })
+}
+
+/// The experiments of training that vary prefetch, in the order of the study.
+pub(crate) fn experiments<'a>(run: &'a Run<'a>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (cell, _) in run.trains() {
+        let varies = |other: &StudyCell| other.experiment == cell.experiment && other.level(FACTOR) != cell.level(FACTOR);
+        let is_number = matches!(cell.level(FACTOR), Some(Level::Integer(_)));
+        if is_number && !names.contains(&cell.experiment.as_str()) && run.study.cells.iter().any(varies) {
+            names.push(&cell.experiment);
+        }
+    }
+    let place = |name: &str| run.spec().experiments.iter().position(|experiment| experiment.name == name);
+    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    names
+}

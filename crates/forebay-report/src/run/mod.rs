@@ -1,0 +1,223 @@
+//! Every record seen as a study: cells with levels of factors, and figures over them.
+//!
+//! An ingest record is a study of one experiment over threads; a probe record is one over engines, blocks and depths; a
+//! train record one over whatever its runs differ in. What reports and compares then knows one kind of run only.
+
+mod single;
+mod train;
+
+use std::borrow::Cow;
+
+use forebay_record::{
+    AnyRecord, CacheState, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series, StudyCell, StudyHead, StudyRun, StudySpec,
+    TrainCell,
+};
+
+use crate::need;
+
+pub(crate) use train::levels_of_train;
+
+/// A record and what to call it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedRun {
+    /// What the reader sees, as the path it was named by.
+    pub name: String,
+    /// The record, its series inside.
+    pub record: AnyRecord,
+}
+
+/// A run as the report sees it.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) name: &'a str,
+    /// The name beside those of other runs: no more of a path than tells them apart.
+    pub(crate) short: String,
+    pub(crate) record: &'a AnyRecord,
+    pub(crate) study: Cow<'a, StudyRun>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn of(named: &'a NamedRun) -> Self {
+        let study = match &named.record {
+            AnyRecord::Study(study) => Cow::Borrowed(study.as_ref()),
+            AnyRecord::Ingest(record) => Cow::Owned(single::of_ingest(record)),
+            AnyRecord::Probe(record) => Cow::Owned(single::of_probe(record)),
+            AnyRecord::Train(record) => Cow::Owned(train::of_train(record)),
+        };
+        Self { name: &named.name, short: named.name.clone(), record: &named.record, study }
+    }
+
+    pub(crate) fn is_study(&self) -> bool {
+        matches!(self.record, AnyRecord::Study(_))
+    }
+
+    pub(crate) fn head(&self) -> &StudyHead {
+        &self.study.head
+    }
+
+    pub(crate) fn spec(&self) -> &StudySpec {
+        &self.study.head.spec
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.study.head.environment
+    }
+
+    pub(crate) fn series(&self) -> Option<&Series> {
+        self.study.series.as_ref().filter(|series| !series.is_empty())
+    }
+
+    /// Every probe cell with the levels it was measured at.
+    pub(crate) fn probes(&self) -> impl Iterator<Item = (&StudyCell, &ProbeCell)> {
+        let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());
+        cells.flat_map(|cell| cell.probe.iter().map(move |probe| (cell, probe)))
+    }
+
+    /// Every ingest cell that was measured.
+    pub(crate) fn ingests(&self) -> impl Iterator<Item = (&StudyCell, &IngestCell)> {
+        let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());
+        cells.filter_map(|cell| cell.ingest.as_ref().map(|ingest| (cell, ingest)))
+    }
+
+    /// Every train cell that was measured.
+    pub(crate) fn trains(&self) -> impl Iterator<Item = (&StudyCell, &TrainCell)> {
+        let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());
+        cells.filter_map(|cell| cell.train.as_deref().map(|train| (cell, train)))
+    }
+
+    /// Where the bytes of every cell that read some came from.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = CacheState> {
+        let ingests = self.ingests().map(|(_, cell)| cell.cache);
+        ingests.chain(self.probes().map(|(_, cell)| cell.cache)).chain(self.trains().filter_map(|(_, cell)| cell.totals.cache))
+    }
+
+    /// How often every cell was measured.
+    pub(crate) fn repeats(&self) -> impl Iterator<Item = usize> {
+        let ingests = self.ingests().map(|(_, cell)| cell.samples.len());
+        let probes = self.probes().map(|(_, cell)| cell.samples.len());
+        ingests.chain(probes).chain(self.trains().map(|(_, cell)| cell.samples.len()))
+    }
+
+    /// How far the repeats of every cell that has several lie apart.
+    pub(crate) fn spreads(&self) -> impl Iterator<Item = f64> {
+        let ingests = self.ingests().filter_map(|(_, cell)| cell.spread);
+        let probes = self.probes().filter_map(|(_, cell)| cell.spread);
+        ingests.chain(probes).chain(self.trains().filter_map(|(_, cell)| cell.spread))
+    }
+}
+
+/// The last part of each path, where those differ.
+pub(crate) fn shorten(runs: &mut [Run<'_>]) {
+    let last = |name: &str| {
+        let name = name.trim_end_matches('/');
+        let name = name.strip_suffix("/record.jsonl").unwrap_or(name);
+        let last = name.rsplit('/').next().unwrap_or(name);
+        last.strip_suffix(".json").unwrap_or(last).to_owned()
+    };
+    let short: Vec<String> = runs.iter().map(|run| last(run.name)).collect();
+    let differ = short.iter().enumerate().all(|(i, name)| !name.is_empty() && !short[..i].contains(name));
+    if differ {
+        runs.iter_mut().zip(short).for_each(|(run, short)| run.short = short);
+    }
+}
+
+/// A quantity of a cell, positive or zero and finite; also the plain rates of a cell that holds a single probe, and the
+/// disk throughput that a train cell's accelerator needs. The cost of I/O may be below zero: it is a difference.
+pub(crate) fn metric(cell: &StudyCell, name: &str) -> Option<Metric> {
+    let metric = match (cell.probe.as_slice(), name) {
+        ([probe], "mb_per_s") => {
+            let repeats = probe.samples.iter().map(|repeat| repeat.mb_per_s()).collect();
+            Some(Metric { value: probe.mb_per_s, repeats })
+        }
+        ([probe], "iops") => {
+            let repeats = probe.samples.iter().map(|repeat| repeat.iops()).collect();
+            Some(Metric { value: probe.iops, repeats })
+        }
+        (_, need::METRIC) => need::mb_per_s(cell.train.as_deref()?).map(|value| Metric { value, repeats: Vec::new() }),
+        _ => cell.metric(name),
+    }?;
+    let sound = |value: &f64| value.is_finite() && (*value >= 0.0 || name == "io_cost_s");
+    let repeats = metric.repeats.into_iter().filter(sound).collect();
+    sound(&metric.value).then_some(Metric { value: metric.value, repeats })
+}
+
+/// The levels of an ingest cell: what tells it from others of its kind.
+pub(crate) fn levels_of_ingest(cell: &IngestCell) -> Levels {
+    let integer = |value: u64| Level::Integer(i64::try_from(value).unwrap_or(i64::MAX));
+    let mut levels = Levels::new();
+    levels.insert("threads".to_owned(), integer(cell.threads));
+    levels.insert("read_only".to_owned(), Level::Flag(cell.read_only));
+    levels.insert("batch".to_owned(), integer(cell.batch));
+    levels.insert("prefetch".to_owned(), integer(cell.prefetch));
+    if cell.threads_auto {
+        levels.insert("threads_auto".to_owned(), Level::Flag(true));
+    }
+    if cell.readers > 0 {
+        levels.insert("readers".to_owned(), integer(cell.readers));
+    }
+    for (name, text) in [("storage", Some(&cell.storage)), ("tier", cell.tier.as_ref())] {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            levels.insert(name.to_owned(), Level::Text(text.clone()));
+        }
+    }
+    levels
+}
+
+/// The levels of a probe cell.
+pub(crate) fn levels_of_probe(cell: &ProbeCell) -> Levels {
+    let integer = |value: u64| Level::Integer(i64::try_from(value).unwrap_or(i64::MAX));
+    let text = |value: &str| Level::Text(value.to_owned());
+    let mut levels = Levels::new();
+    levels.insert("mode".to_owned(), text(mode_name(cell)));
+    levels.insert("engine".to_owned(), text(engine_name(cell)));
+    levels.insert("depth".to_owned(), integer(cell.depth));
+    // Of files, what their lengths are is said in words.
+    if let Some(block) = cell.block.filter(|_| cell.mode != forebay_record::ProbeMode::Files) {
+        levels.insert("block".to_owned(), integer(block));
+    }
+    for (name, value) in [("mix", &cell.mix), ("tier", &cell.tier)] {
+        if let Some(value) = value {
+            levels.insert(name.to_owned(), text(value));
+        }
+    }
+    levels
+}
+
+/// What a probe did, in words.
+pub(crate) fn mode_name(cell: &ProbeCell) -> &'static str {
+    use forebay_record::ProbeMode::{Files, RandomRead, SequentialRead, SequentialWrite};
+    match cell.mode {
+        SequentialWrite => "sequential write",
+        SequentialRead => "sequential read",
+        RandomRead => "random read",
+        Files => "files",
+    }
+}
+
+/// Engines in the order in which they are shown.
+const ENGINES: [&str; 3] = ["sync", "direct", "uring"];
+
+/// How it did it.
+pub(crate) fn engine_name(cell: &ProbeCell) -> &'static str {
+    use forebay_record::Engine::{Direct, Sync, Uring};
+    match cell.engine {
+        Sync => "sync",
+        Direct => "direct",
+        Uring => "uring",
+    }
+}
+
+/// The levels without factors that are the same in all cells, but for some that are always said.
+pub(crate) fn differing(mut all: Vec<Levels>, always: &[&str]) -> Vec<Levels> {
+    let Some(first) = all.first().cloned() else { return all };
+    let same: Vec<String> = first
+        .iter()
+        .filter(|(factor, level)| all.iter().all(|levels| levels.get(*factor) == Some(level)))
+        .map(|(factor, _)| factor.clone())
+        .filter(|factor| !always.contains(&factor.as_str()))
+        .collect();
+    for levels in &mut all {
+        levels.retain(|factor, _| !same.contains(factor));
+    }
+    all
+}

@@ -1,0 +1,78 @@
+//! A record of `forebay train` as a study: usually a single cell, whose steps are then the points of the figures.
+
+use forebay_record::{FigureKind, FigureSpec, Level, Levels, Record, Step, StudyCell, StudyRun, TrainCell};
+
+use super::differing;
+use super::single::{bare_cell, figure, finish, tier_notes};
+
+/// Levels that are said of a cell even where all have the same.
+const ALWAYS: [&str; 6] = ["model", "device", "tier", "batch", "threads", "prefetch"];
+
+/// The levels of a train cell: what tells it from others of its kind.
+pub(crate) fn levels_of_train(cell: &TrainCell) -> Levels {
+    let integer = |value: u64| Level::Integer(i64::try_from(value).unwrap_or(i64::MAX));
+    let mut levels = Levels::new();
+    levels.insert("batch".to_owned(), integer(cell.batch));
+    if cell.synthetic {
+        levels.insert("synthetic".to_owned(), Level::Flag(true));
+    } else {
+        levels.insert("threads".to_owned(), integer(cell.threads));
+        levels.insert("prefetch".to_owned(), integer(cell.prefetch));
+    }
+    if cell.threads_auto {
+        levels.insert("threads_auto".to_owned(), Level::Flag(true));
+    }
+    if cell.device_prefetch > 0 {
+        levels.insert("device_prefetch".to_owned(), integer(cell.device_prefetch));
+    }
+    for (name, text) in [
+        ("model", cell.model.as_ref()),
+        ("device", Some(&cell.device)),
+        ("precision", cell.precision.as_ref()),
+        ("optimizer", cell.optimizer.as_ref()),
+        ("storage", Some(&cell.storage)),
+        ("tier", cell.tier.as_ref()),
+    ] {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            levels.insert(name.to_owned(), Level::Text(text.clone()));
+        }
+    }
+    levels
+}
+
+pub(super) fn of_train(record: &Record<TrainCell>) -> StudyRun {
+    let levels = differing(record.cells.iter().map(levels_of_train).collect(), &ALWAYS);
+    let cells = record.cells.iter().zip(levels).map(|(cell, levels)| StudyCell {
+        train: Some(Box::new(cell.clone())),
+        ..bare_cell("train", Step::Train, levels)
+    });
+    let tiers = record.cells.iter().filter_map(|cell| Some((cell.tier.clone()?, cell.tier_kind)));
+    finish(record, title(record), cells.collect(), figures(record), tier_notes(tiers))
+}
+
+fn title(record: &Record<TrainCell>) -> String {
+    let model = record.cells.first().and_then(|cell| cell.model.as_deref());
+    let what = model.map_or("Training".to_owned(), |model| format!("Training {model}"));
+    match record.dataset.path.as_str() {
+        "" if record.cells.iter().any(|cell| cell.synthetic) => format!("{what} on synthetic batches"),
+        "" => what,
+        path => format!("{what} on {path}"),
+    }
+}
+
+fn figures(record: &Record<TrainCell>) -> Vec<FigureSpec> {
+    let mut figures = Vec::new();
+    let x = Some("batch");
+    if record.cells.len() > 1 {
+        figures.push(figure("wall-clock", "Wall clock", FigureKind::Bars, &["wall_s", "images_per_s"], x));
+    }
+    figures.push(figure("time", "Where the accelerator's time went", FigureKind::Time, &[], x));
+    figures.push(figure("steps", "Step by step", FigureKind::Steps, &[], x));
+    if record.cells.iter().any(|cell| cell.reads.as_ref().is_some_and(|reads| !reads.mb.is_empty())) {
+        figures.push(figure("reads", "What was read when", FigureKind::Reads, &[], x));
+    }
+    if record.cells.iter().any(|cell| !cell.totals.worker_time.is_empty()) {
+        figures.push(figure("workers", "Where the workers' time went", FigureKind::Workers, &[], x));
+    }
+    figures
+}

@@ -1,0 +1,190 @@
+//! What training says: how busy the accelerator was, what it waited for, what prefetching is worth, what would help.
+
+use std::collections::BTreeMap;
+
+use forebay_record::{StudyCell, TrainCell};
+use forebay_units::group_digits;
+
+use crate::level;
+use crate::need;
+use crate::number::{capital, percent, quantity, seconds};
+use crate::prefetch;
+use crate::run::Run;
+
+/// Cells that are spoken of one by one.
+const MAX_CELLS: usize = 2;
+/// An accelerator that waits for less than this share of the time is the limit itself.
+const HARDLY: f64 = 0.05;
+
+/// A train cell with the cell it is of.
+type Trained<'a> = (&'a StudyCell, &'a TrainCell);
+
+/// The answer; `None` when nothing was trained.
+pub(super) fn headline(run: &Run<'_>) -> Option<String> {
+    let cells: Vec<Trained<'_>> = run.trains().collect();
+    if let Some(said) = prefetch::experiments(run).iter().find_map(|name| prefetch_headline(run, name)) {
+        return Some(said);
+    }
+    if let [(_, cell)] = cells.as_slice() {
+        return Some(of_one(cell));
+    }
+    let au = |(_, cell): &&Trained<'_>| cell.totals.au_epoch;
+    let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
+    let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
+    Some(format!(
+        "The accelerator computed {} to {} of the time; it waited most with {}, mostly for {}.",
+        percent(au(&least)),
+        percent(au(&most)),
+        level::all(&least.0.factors),
+        cause(least.1)
+    ))
+}
+
+fn of_one(cell: &TrainCell) -> String {
+    let totals = &cell.totals;
+    let au = percent(totals.au_epoch);
+    if totals.wait_s / totals.wall_s < HARDLY {
+        return format!("The accelerator is the limit: it computed {au} of the time.");
+    }
+    format!(
+        "The accelerator waited {} of the time for data, mostly for {}; it computed {au}.",
+        percent(totals.wait_s / totals.wall_s),
+        cause(cell)
+    )
+}
+
+/// What the wait is charged to most, in words.
+fn cause(cell: &TrainCell) -> &str {
+    let most = cell.totals.stall_by_cause.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    match most.map(|(name, _)| name.as_str()) {
+        None => "data",
+        Some("threads") => "too few threads",
+        Some("prefetch") => "the next batch, since none was made ahead",
+        Some("order") => "the order of samples",
+        Some("decode") => "decoding",
+        Some("other") => "other things",
+        Some(name) => name,
+    }
+}
+
+fn prefetch_headline(run: &Run<'_>, experiment: &str) -> Option<String> {
+    let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
+    let groups = prefetch::groups(run, &cells);
+    let widest = groups.iter().max_by(|a, b| a.spread().total_cmp(&b.spread()))?;
+    let within = percent(widest.spread());
+    Some(if widest.is_same() {
+        format!("With prefetch the run time is the same for every device and thread count, within {within}.")
+    } else {
+        format!("Prefetch does not hide I/O everywhere: with it run times still lie {within} apart.")
+    })
+}
+
+/// What the answer rests on.
+pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for experiment in prefetch::experiments(run) {
+        findings.extend(prefetch::judgement(run, experiment));
+        findings.extend(prefetch::cost(run, experiment));
+    }
+    let cells: Vec<Trained<'_>> = run.trains().collect();
+    if cells.len() <= MAX_CELLS {
+        cells.iter().for_each(|(_, cell)| findings.extend(of_cell(cell)));
+    } else {
+        findings.extend(levers(&cells));
+    }
+    findings.extend(synthetic(run, &cells));
+    findings
+}
+
+fn of_cell(cell: &TrainCell) -> Vec<String> {
+    let totals = &cell.totals;
+    let parts = [
+        ("computing", totals.compute_s),
+        ("waiting", totals.wait_s),
+        ("copying", totals.copy_s),
+        ("checkpoints", totals.checkpoint_s),
+        ("validation", totals.validate_s),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, part)| *part / totals.wall_s >= 0.0005)
+        .map(|(word, part)| format!("{word} {} s", quantity(part)))
+        .collect();
+    let mut said = vec![format!(
+        "{} steps of {} took {}, {} images/s: {}.",
+        group_digits(totals.n_steps),
+        group_digits(cell.batch),
+        seconds(totals.wall_s),
+        quantity(cell.images_per_s),
+        parts.join(", ")
+    )];
+    if let (Some(cost), Some(baseline)) = (cell.io_cost_s, cell.baseline) {
+        let alone = baseline.step_s * totals.n_steps as f64;
+        said.push(format!(
+            "The cost of I/O is {} s ({}): as many steps on a batch in memory would take {} s.",
+            quantity(cost),
+            percent(cost / alone),
+            quantity(alone)
+        ));
+    }
+    said.extend(lever(cell));
+    said.extend(cell.feed.map(|feed| {
+        format!(
+            "The accelerator takes {} images/s; {} give {}; {} would do.",
+            quantity(feed.takes_images_per_s),
+            forebay_units::count(cell.threads, "thread"),
+            quantity(feed.gives_images_per_s),
+            group_digits(feed.threads_needed)
+        )
+    }));
+    said
+}
+
+/// What would help a cell most.
+fn lever(cell: &TrainCell) -> Option<String> {
+    let lever = &cell.lever;
+    if lever.name == "none" || lever.advice.is_empty() {
+        return None;
+    }
+    let advice = capital(lever.advice.trim_end_matches('.'));
+    let most = if lever.is_bound { "at most " } else { "about " };
+    Some(format!(
+        "What would help most: {advice}. It would save {most}{} s of {} s.",
+        quantity(lever.saves_s),
+        quantity(cell.totals.wall_s)
+    ))
+}
+
+/// What would help most cells that wait.
+fn levers(cells: &[Trained<'_>]) -> Option<String> {
+    let waiting = cells.iter().filter(|(_, cell)| cell.totals.wait_s / cell.totals.wall_s >= HARDLY);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    waiting.for_each(|(_, cell)| *counts.entry(cell.lever.name.as_str()).or_default() += 1);
+    let all: usize = counts.values().sum();
+    let (name, n) = counts.into_iter().max_by_key(|(_, n)| *n)?;
+    let name = if name == "none" { "nothing that was looked at" } else { name };
+    Some(format!(
+        "In {all} of {} cells the accelerator waited {} of the time or more; what would help most of them is: {name} ({n} of {all}).",
+        cells.len(),
+        percent(HARDLY)
+    ))
+}
+
+/// What real data costs beside batches made once in memory, where both were trained on.
+fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
+    let best = |wanted: bool| {
+        let rates = cells.iter().filter(|(_, cell)| cell.synthetic == wanted && cell.images_per_s.is_finite());
+        rates.max_by(|a, b| a.1.images_per_s.total_cmp(&b.1.images_per_s))
+    };
+    let (memory, real) = (best(true)?, best(false)?);
+    let size = need::bytes_per_image(real.1).map(|bytes| format!(" of {}", crate::number::bytes(bytes.round() as u64)));
+    Some(format!(
+        "On synthetic batches {} images/s were trained, on real ones{} at best {} ({}), {} of that.",
+        quantity(memory.1.images_per_s),
+        size.unwrap_or_default(),
+        quantity(real.1.images_per_s),
+        level::all(&real.0.factors),
+        percent(real.1.images_per_s / memory.1.images_per_s)
+    ))
+    .filter(|_| run.is_study())
+}
