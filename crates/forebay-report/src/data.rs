@@ -82,6 +82,8 @@ struct Column {
     align: Align,
     /// Exported and not shown.
     hidden: bool,
+    /// Shown also where no value is known.
+    kept: bool,
 }
 
 /// Rows under named columns.
@@ -103,7 +105,12 @@ impl Data {
 
     /// Adds a column, before the first row.
     pub(crate) fn column(&mut self, key: &str, name: &str, align: Align) {
-        self.columns.push(Column { key: key.to_owned(), name: name.to_owned(), align, hidden: false });
+        self.columns.push(Column { key: key.to_owned(), name: name.to_owned(), align, hidden: false, kept: false });
+    }
+
+    /// Shows every column, also one without a known value: it is missing, and that is to be seen.
+    pub(crate) fn keep_all(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.kept = true);
     }
 
     /// Takes a column out of what people see; programs still get it.
@@ -171,9 +178,9 @@ impl Data {
         table.render()
     }
 
-    /// Columns with a known value that are not hidden.
+    /// Columns that are not hidden and have a known value, or are kept.
     fn shown(&self) -> impl Iterator<Item = usize> {
-        let known = |i: &usize| self.rows.iter().any(|row| row[*i] != Value::Unknown);
+        let known = |i: &usize| self.columns[*i].kept || self.rows.iter().any(|row| row[*i] != Value::Unknown);
         (0..self.columns.len()).filter(move |i| !self.columns[*i].hidden && known(i))
     }
 

@@ -36,7 +36,12 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
     ("au_dlio", "AU", "AU, as DLIO counts", "Accelerator utilisation as DLIO counts in %"),
     ("overlap", "overlapped", "overlap", "Share of the pipeline's work that was hidden in %"),
     ("io_cost_s", "s", "cost of I/O, s", "Cost of I/O in seconds"),
-    (crate::need::METRIC, "MB/s", "disk for 8 accelerators, MB/s", "Disk throughput for 8 accelerators in MB per second"),
+    (
+        crate::need::METRIC,
+        "MB/s",
+        "disk for 8 accelerators, MB/s",
+        "Disk throughput for 8 accelerators in MB per second",
+    ),
 ];
 
 fn words(name: &str) -> Option<Words> {
@@ -109,7 +114,8 @@ mod tests {
 
     #[test]
     fn times_are_costs_and_rates_are_not() {
-        let costs = ["wall_s", "wait_share", "io_cost_s", "images_per_s", "mb_per_s", "au_epoch", "need_mb_per_s"].map(is_cost);
+        let costs =
+            ["wall_s", "wait_share", "io_cost_s", "images_per_s", "mb_per_s", "au_epoch", "need_mb_per_s"].map(is_cost);
         assert_eq!(costs, [true, true, true, false, false, false, false]);
         assert_eq!(with_unit("au_epoch", 0.83), "83 %");
         assert_eq!(with_unit("wall_s", 48.2), "48.2 s");

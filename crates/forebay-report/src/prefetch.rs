@@ -81,11 +81,15 @@ impl Ahead<'_> {
         let n = self.cells.len();
         let (shortest, longest) = (self.cells[0].1, self.cells[n - 1].1);
         let range = format!("{} to {} s", quantity(shortest), quantity(longest));
-        let within = format!("with prefetch the run times of {n} cells lie within {} of each other ({range})", percent(self.spread()));
+        let within = format!(
+            "with prefetch the run times of {n} cells lie within {} of each other ({range})",
+            percent(self.spread())
+        );
         if self.is_same() {
             return within;
         }
-        let mut apart: Vec<String> = self.cells.iter().rev().filter(|(_, wall)| wall / shortest - 1.0 > SAME).map(named).collect();
+        let mut apart: Vec<String> =
+            self.cells.iter().rev().filter(|(_, wall)| wall / shortest - 1.0 > SAME).map(named).collect();
         let more = apart.len().saturating_sub(MAX_NAMED);
         apart.truncate(MAX_NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -147,7 +151,8 @@ pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
 pub(crate) fn experiments<'a>(run: &'a Run<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (cell, _) in run.trains() {
-        let varies = |other: &StudyCell| other.experiment == cell.experiment && other.level(FACTOR) != cell.level(FACTOR);
+        let varies =
+            |other: &StudyCell| other.experiment == cell.experiment && other.level(FACTOR) != cell.level(FACTOR);
         let is_number = matches!(cell.level(FACTOR), Some(Level::Integer(_)));
         if is_number && !names.contains(&cell.experiment.as_str()) && run.study.cells.iter().any(varies) {
             names.push(&cell.experiment);

@@ -65,13 +65,17 @@ pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
     let mut all = Vec::new();
     for reference in &run.spec().references {
         let of = |cell: &&StudyCell| cell.experiment == reference.experiment && cell.is_at(&reference.at);
-        let before = all.len();
-        for cell in run.study.cells.iter().filter(of) {
-            all.push(Published { reference, cell: Some(cell), ours: ours(run, reference, cell) });
+        let cells = run.study.cells.iter().filter(of);
+        let mut rows: Vec<Published<'_>> =
+            cells.map(|cell| Published { reference, cell: Some(cell), ours: ours(run, reference, cell) }).collect();
+        // A cell that cannot have the quantity says nothing where others have it.
+        if rows.iter().any(|row| row.ours.is_some()) {
+            rows.retain(|row| row.ours.is_some() || row.cell.is_some_and(|cell| cell.error.is_some()));
         }
-        if all.len() == before {
-            all.push(Published { reference, cell: None, ours: None });
+        if rows.is_empty() {
+            rows.push(Published { reference, cell: None, ours: None });
         }
+        all.extend(rows);
     }
     all
 }

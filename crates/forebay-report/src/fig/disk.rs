@@ -42,10 +42,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         data.column(key, name, Right);
     }
     data.column("cell", "cell", Left);
+    data.keep_all();
     for row in window {
         let mut values = vec![Value::text(clock(series, row)), Value::text(disk.clone())];
         values.extend(COLUMNS.map(|(_, _, column, by)| {
-            let value = series.values(&format!("disk.{disk}.{column}")).and_then(|values| values.get(row).copied().flatten());
+            let value =
+                series.values(&format!("disk.{disk}.{column}")).and_then(|values| values.get(row).copied().flatten());
             Value::maybe(value.map(|value| value / by), whole)
         }));
         values.push(Value::text(mark_at(series, row).unwrap_or_default()));
@@ -70,7 +72,9 @@ fn whole(value: f64) -> String {
 
 fn why_none(run: &Run<'_>) -> &'static str {
     match run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped) {
-        true => " A tier that is shaped in this process takes its bytes from memory where the machine holds them there.",
+        true => {
+            " A tier that is shaped in this process takes its bytes from memory where the machine holds them there."
+        }
         false => " The bytes came from memory.",
     }
 }
@@ -99,7 +103,8 @@ fn busiest(series: &Series, of_cells: &[bool]) -> Option<(String, Range<usize>)>
         Some((disk, column.values.iter().enumerate().map(known).collect::<Vec<f64>>()))
     });
     let sum = |values: &[f64]| values.iter().sum::<f64>();
-    let (disk, values) = reads.max_by(|a, b| sum(&a.1).total_cmp(&sum(&b.1))).filter(|(_, values)| sum(values) > 0.0)?;
+    let (disk, values) =
+        reads.max_by(|a, b| sum(&a.1).total_cmp(&sum(&b.1))).filter(|(_, values)| sum(values) > 0.0)?;
     let n = ROWS.min(values.len());
     let whole = |start: &usize| of_cells[*start..*start + n].iter().all(|of| *of);
     let of_window = |start: usize| sum(&values[start..start + n]);

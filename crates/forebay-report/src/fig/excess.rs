@@ -109,8 +109,11 @@ fn slot(pair: &Pair<'_>) -> Slot {
             signed_seconds(wall - with),
             percent(wall / with - 1.0)
         );
-        let tip =
-            Tip::new(text).with("cell", &cell.id).with("metric", "excess_s").with("value", wall - with).with("wall", wall);
+        let tip = Tip::new(text)
+            .with("cell", &cell.id)
+            .with("metric", "excess_s")
+            .with("value", wall - with)
+            .with("wall", wall);
         (wall, tip)
     });
     let label = pair.excess().map_or(String::new(), |(seconds, _)| short(seconds));

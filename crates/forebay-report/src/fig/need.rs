@@ -106,9 +106,10 @@ fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
 /// Published values of the figure's experiment, each once.
 fn published<'a>(context: &'a Context<'_>) -> Vec<Published<'a>> {
     let experiment = context.spec.experiment.as_deref();
-    let of = context.run.spec().references.iter().filter(|reference| {
-        reference.metric == METRIC && experiment.is_none_or(|name| reference.experiment == name)
-    });
+    let of =
+        context.run.spec().references.iter().filter(|reference| {
+            reference.metric == METRIC && experiment.is_none_or(|name| reference.experiment == name)
+        });
     of.map(|reference| (reference.value, reference.source.as_str())).collect()
 }
 
@@ -165,7 +166,12 @@ fn draw(canvas: Canvas, shown: &[&Need<'_>], published: &[Published<'_>], label:
         let text = format!("published: {} MB/s ({source})", metric::published(METRIC, *value));
         let tip = Tip::new(text).with("published", value);
         svg.mark(&tip, |svg| palette::marker(svg, "pub", 3, (x(eight), y.at(*value)), 6.5));
-        svg.take(Area { left: x(eight) - 8.0, top: y.at(*value) - 8.0, right: x(eight) + 8.0, bottom: y.at(*value) + 8.0 });
+        svg.take(Area {
+            left: x(eight) - 8.0,
+            top: y.at(*value) - 8.0,
+            right: x(eight) + 8.0,
+            bottom: y.at(*value) + 8.0,
+        });
     }
     for (value, _) in published {
         let text = format!("published {}", metric::published(METRIC, *value));

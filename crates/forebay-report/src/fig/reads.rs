@@ -23,7 +23,7 @@ const MAX_TICKS: (usize, usize) = (200, 90);
 /// Panels whose highest rates differ by more than this have scales of their own.
 const FAR_APART: f64 = 5.0;
 const PANEL: f64 = 104.0;
-const TITLE: f64 = 30.0;
+const TITLE: f64 = 36.0;
 
 /// What a cell read when.
 struct Curve<'a> {
@@ -56,10 +56,11 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&panels),
         caption: caption(&panels),
-        reading: "Bytes are counted where they are moved, in the run nearest to the median; all panels have the same time \
+        reading:
+            "Bytes are counted where they are moved, in the run nearest to the median; all panels have the same time \
                   axis."
-            .to_owned()
-            + if own_scales(&panels) { " Each panel has a scale of its own." } else { "" },
+                .to_owned()
+                + if own_scales(&panels) { " Each panel has a scale of its own." } else { "" },
         remarks,
         legend_title: level_title(&grid),
         legend: legend(&grid),
@@ -151,7 +152,9 @@ fn draw(canvas: Canvas, panels: &[Panel<'_>], n_series: usize, label: &str) -> M
             svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
             svg.text("tk", Anchor::End, (plot.left - 7.0, y.at(value) + FONT * 0.35), tick(value));
         }
-        svg.text("tt ink", Anchor::Start, (2.0, plot.top - 9.0), &panel.name);
+        if panels.len() > 1 {
+            svg.text("tt ink", Anchor::Start, (2.0, plot.top - 14.0), &panel.name);
+        }
         for curve in panel.curves.iter().rev() {
             area(&mut svg, curve, span_s, n_series, &x, &y);
         }

@@ -40,7 +40,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if sets.len() > MAX_SETS {
         remarks.push(format!("Of {} datasets, {MAX_SETS} are drawn; the data below has all.", sets.len()));
     }
-    let empty: u64 = sets.iter().flat_map(|set| &set.found.histogram).filter(|b| b.from == 0).map(|b| b.n_samples).sum();
+    let empty: u64 =
+        sets.iter().flat_map(|set| &set.found.histogram).filter(|b| b.from == 0).map(|b| b.n_samples).sum();
     if empty > 0 {
         remarks.push(format!("{} empty and not drawn.", count(empty, "sample")));
     }
@@ -107,14 +108,14 @@ fn draw(canvas: Canvas, sets: &[Set<'_>], label: &str) -> Markup {
     let most = all().map(|bucket| bucket.n_samples).max().unwrap_or(1) as f64;
     let y_scale = Scale::from_zero(most);
     let left = axes::tick_room(&y_scale, 5, tick);
-    let x = Scale::log_between(low, high).over(left, canvas.width - 10.0);
+    let x = Scale::log_between(low, high).over(left, canvas.width - 24.0);
     let head = if sets.len() > 1 { 58.0 } else { 40.0 };
     let height = 20.0 + sets.len() as f64 * (PANEL + head) + 42.0;
     let mut svg = Svg::new(canvas, height);
     svg.text("tt", Anchor::Start, (2.0, FONT), "Samples");
     let mut top = 20.0;
     for set in sets {
-        let plot = Area { left, top: top + head, right: canvas.width - 10.0, bottom: top + head + PANEL };
+        let plot = Area { left, top: top + head, right: canvas.width - 24.0, bottom: top + head + PANEL };
         if sets.len() > 1 {
             svg.text("tt ink", Anchor::Start, (2.0, top + 12.0), &set.name);
         }
@@ -160,11 +161,11 @@ fn bars(svg: &mut Svg, set: &Set<'_>, x: &Scale, y: &Scale, plot: Area) {
 fn averages(svg: &mut Svg, sizes: Option<&Summary>, x: &Scale, plot: Area) {
     let Some(sizes) = sizes else { return };
     let marks = [("median", sizes.median), ("mean", sizes.mean)];
-    let mut places = marks.map(|(_, value)| x.at(value.max(1.0)));
+    let places = marks.map(|(_, value)| x.at(value.max(1.0)));
     let texts = marks.map(|(name, value)| format!("{name} {}", bytes(value.round() as u64)));
     let is_left = places[0] <= places[1];
     for (i, (name, value)) in marks.into_iter().enumerate() {
-        let at = std::mem::take(&mut places[i]);
+        let at = places[i];
         let tip = Tip::new(texts[i].clone()).with("average", name).with("value", value);
         svg.mark(&tip, |svg| {
             svg.line(if i == 0 { "limit" } else { "ideal" }, (at, plot.top - 14.0), (at, plot.bottom));
@@ -173,7 +174,7 @@ fn averages(svg: &mut Svg, sizes: Option<&Summary>, x: &Scale, plot: Area) {
         let on_left = (i == 0) == is_left && at - text_width(&texts[i], SMALL) > 60.0;
         let (anchor, shift) = if on_left { (Anchor::End, -5.0) } else { (Anchor::Start, 5.0) };
         let class = if i == 0 { "v limit-name" } else { "v pub-name" };
-        svg.text(class, anchor, (at + shift, plot.top - 16.0 - if on_left { 0.0 } else { 0.0 }), &texts[i]);
+        svg.text(class, anchor, (at + shift, plot.top - 16.0), &texts[i]);
     }
 }
 

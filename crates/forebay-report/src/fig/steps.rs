@@ -55,7 +55,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     let most = trained.iter().map(|(_, cell)| cell.steps.len()).max().unwrap_or(0);
     if most > MAX_POINTS.1 {
-        let kept = if most > MAX_POINTS.0 { format!(" The data below has {} at most.", MAX_POINTS.0) } else { String::new() };
+        let kept =
+            if most > MAX_POINTS.0 { format!(" The data below has {} at most.", MAX_POINTS.0) } else { String::new() };
         remarks.push(format!(
             "{} steps are more than the picture has room for: each point is the mean of neighbours.{kept}",
             group_digits(most as u64)
@@ -66,8 +67,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&trained),
         caption: if trained.len() == 1 { caption(first) } else { String::new() },
-        reading: "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
-            .to_owned(),
+        reading:
+            "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
+                .to_owned(),
         remarks,
         legend: PARTS[..if has_copy { 3 } else { 2 }].iter().map(key).collect(),
         pictures: both(|canvas| draw(canvas, shown, has_copy, &context.spec.title)),
@@ -113,7 +115,8 @@ fn caption(cell: &TrainCell) -> String {
 
 fn draw(canvas: Canvas, cells: &[(&StudyCell, &TrainCell)], has_copy: bool, label: &str) -> Markup {
     let most = if canvas.narrow { MAX_POINTS.2 } else { MAX_POINTS.1 };
-    let all: Vec<(&StudyCell, Vec<Point>)> = cells.iter().map(|(cell, train)| (*cell, points(&train.steps, most))).collect();
+    let all: Vec<(&StudyCell, Vec<Point>)> =
+        cells.iter().map(|(cell, train)| (*cell, points(&train.steps, most))).collect();
     let n_panels = all.iter().map(|(_, points)| 1 + usize::from(has_loss(points))).sum::<usize>();
     let last = cells.iter().map(|(_, train)| train.steps.len()).max().unwrap_or(1) as f64;
     let (left, right) = (56.0, canvas.width - 10.0);
@@ -133,7 +136,14 @@ fn draw(canvas: Canvas, cells: &[(&StudyCell, &TrainCell)], has_copy: bool, labe
             loss(&mut svg, points, &x, plot(), &format!("Loss{name}"));
         }
     }
-    axes::bottom(&mut svg, Area { left, top: 0.0, right, bottom }, &x, if canvas.narrow { 5 } else { 10 }, "Step", whole);
+    axes::bottom(
+        &mut svg,
+        Area { left, top: 0.0, right, bottom },
+        &x,
+        if canvas.narrow { 5 } else { 10 },
+        "Step",
+        whole,
+    );
     let mut top = 0.0;
     for (cell, points) in &all {
         let height = (PANEL + TITLE) * if has_loss(points) { 2.0 } else { 1.0 };
@@ -167,7 +177,8 @@ fn seconds(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, has_copy: boo
     let y = Scale::from_zero(if is_cut { rest * 1.05 } else { first.max(rest) }).over(plot.bottom, plot.top);
     grid(svg, &y, plot, title);
     for (part, (_, _, class)) in PARTS.iter().enumerate().take(if has_copy { 3 } else { 2 }) {
-        let line: Vec<(f64, f64)> = points.iter().map(|point| (x.at(point.step as f64), y.at(point.seconds[part]))).collect();
+        let line: Vec<(f64, f64)> =
+            points.iter().map(|point| (x.at(point.step as f64), y.at(point.seconds[part]))).collect();
         polyline(svg, class, &line);
     }
     if is_cut && y.cuts(first) {
@@ -205,7 +216,11 @@ fn hits(svg: &mut Svg, cell: &StudyCell, points: &[Point], x: &Scale, plot: Area
         let left = (before + at) / 2.0;
         let steps = match point.n_steps {
             1 => format!("step {}", group_digits(point.step as u64)),
-            n => format!("steps {} to {}, mean", group_digits(point.step as u64), group_digits((point.step + n - 1) as u64)),
+            n => format!(
+                "steps {} to {}, mean",
+                group_digits(point.step as u64),
+                group_digits((point.step + n - 1) as u64)
+            ),
         };
         let [compute, wait, copy] = point.seconds.map(quantity);
         let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\ncopy {copy} s");

@@ -24,9 +24,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data,
         caption: caption(&rows),
-        reading: "The parts of a bar sum to the wall clock of the run nearest to the median. Waiting is the time in which \
+        reading:
+            "The parts of a bar sum to the wall clock of the run nearest to the median. Waiting is the time in which \
                   the accelerator was idle and had no batch."
-            .to_owned(),
+                .to_owned(),
         remarks,
         legend: stack::legend(&rows, ACCELERATOR),
         pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
@@ -36,14 +37,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
     let Some(totals) = cell.train.as_ref().map(|cell| &cell.totals) else { return Vec::new() };
-    let seconds = [
-        totals.compute_s,
-        totals.wait_s,
-        totals.copy_s,
-        totals.checkpoint_s,
-        totals.validate_s,
-        totals.other_s,
-    ];
+    let seconds =
+        [totals.compute_s, totals.wait_s, totals.copy_s, totals.checkpoint_s, totals.validate_s, totals.other_s];
     let named = ACCELERATOR.iter().zip(seconds).filter(|(_, seconds)| seconds.is_finite() && *seconds > 0.0);
     named.map(|((key, word, class), seconds)| Part { key, word, class, seconds }).collect()
 }

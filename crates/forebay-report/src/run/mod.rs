@@ -9,8 +9,8 @@ mod train;
 use std::borrow::Cow;
 
 use forebay_record::{
-    AnyRecord, CacheState, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series, StudyCell, StudyHead, StudyRun, StudySpec,
-    TrainCell,
+    AnyRecord, CacheState, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series, StudyCell, StudyHead,
+    StudyRun, StudySpec, TrainCell,
 };
 
 use crate::need;
@@ -88,7 +88,9 @@ impl<'a> Run<'a> {
     /// Where the bytes of every cell that read some came from.
     pub(crate) fn caches(&self) -> impl Iterator<Item = CacheState> {
         let ingests = self.ingests().map(|(_, cell)| cell.cache);
-        ingests.chain(self.probes().map(|(_, cell)| cell.cache)).chain(self.trains().filter_map(|(_, cell)| cell.totals.cache))
+        ingests
+            .chain(self.probes().map(|(_, cell)| cell.cache))
+            .chain(self.trains().filter_map(|(_, cell)| cell.totals.cache))
     }
 
     /// How often every cell was measured.

@@ -1,8 +1,8 @@
 //! Records of single commands as studies of one experiment.
 
 use forebay_record::{
-    Design, ExperimentSpec, FigureKind, FigureSpec, IngestCell, Level, Levels, ProbeCell, Record, SCHEMA, Scale, Scaled,
-    Step, StudyCell, StudyHead, StudyRun, StudySpec, TierKind, TierNote,
+    Design, ExperimentSpec, FigureKind, FigureSpec, IngestCell, Level, Levels, ProbeCell, Record, SCHEMA, Scale,
+    Scaled, Step, StudyCell, StudyHead, StudyRun, StudySpec, TierKind, TierNote,
 };
 
 use super::{ENGINES, differing, levels_of_ingest, levels_of_probe, mode_name};

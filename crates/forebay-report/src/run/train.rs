@@ -5,8 +5,8 @@ use forebay_record::{FigureKind, FigureSpec, Level, Levels, Record, Step, StudyC
 use super::differing;
 use super::single::{bare_cell, figure, finish, tier_notes};
 
-/// Levels that are said of a cell even where all have the same.
-const ALWAYS: [&str; 6] = ["model", "device", "tier", "batch", "threads", "prefetch"];
+/// Levels that are said of a cell even where all have the same; of an emulated accelerator also the device.
+const ALWAYS: [&str; 6] = ["model", "tier", "batch", "threads", "prefetch", "device"];
 
 /// The levels of a train cell: what tells it from others of its kind.
 pub(crate) fn levels_of_train(cell: &TrainCell) -> Levels {
@@ -41,7 +41,8 @@ pub(crate) fn levels_of_train(cell: &TrainCell) -> Levels {
 }
 
 pub(super) fn of_train(record: &Record<TrainCell>) -> StudyRun {
-    let levels = differing(record.cells.iter().map(levels_of_train).collect(), &ALWAYS);
+    let n_always = if record.cells.iter().any(|cell| cell.model.is_some()) { ALWAYS.len() - 1 } else { ALWAYS.len() };
+    let levels = differing(record.cells.iter().map(levels_of_train).collect(), &ALWAYS[..n_always]);
     let cells = record.cells.iter().zip(levels).map(|(cell, levels)| StudyCell {
         train: Some(Box::new(cell.clone())),
         ..bare_cell("train", Step::Train, levels)

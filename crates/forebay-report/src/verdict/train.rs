@@ -82,9 +82,11 @@ fn prefetch_headline(run: &Run<'_>, experiment: &str) -> Option<String> {
 /// What the answer rests on.
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let mut findings = Vec::new();
-    for experiment in prefetch::experiments(run) {
+    let experiments = prefetch::experiments(run);
+    for experiment in &experiments {
         findings.extend(prefetch::judgement(run, experiment));
-        findings.extend(prefetch::cost(run, experiment));
+        let name = if experiments.len() > 1 { format!("“{experiment}”: ") } else { String::new() };
+        findings.extend(prefetch::cost(run, experiment).map(|said| name + &said));
     }
     let cells: Vec<Trained<'_>> = run.trains().collect();
     if cells.len() <= MAX_CELLS {
@@ -111,8 +113,8 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         .map(|(word, part)| format!("{word} {} s", quantity(part)))
         .collect();
     let mut said = vec![format!(
-        "{} steps of {} took {}, {} images/s: {}.",
-        group_digits(totals.n_steps),
+        "{} of {} took {}, {} images/s: {}.",
+        forebay_units::count(totals.n_steps, "step"),
         group_digits(cell.batch),
         seconds(totals.wall_s),
         quantity(cell.images_per_s),

@@ -78,7 +78,8 @@ fn totals(of: Settings<'_>, steps: &[Value]) -> Value {
         "waiting_for_slot": r((wall * of.threads as f64 - busy).max(0.0)),
     });
     let bytes = images * of.bytes_per_image;
-    let stalls = if of.prefetch == 0 { json!({"prefetch": r(wait - 0.1), "storage": 0.1}) } else { json!({"storage": wait}) };
+    let stalls =
+        if of.prefetch == 0 { json!({"prefetch": r(wait - 0.1), "storage": 0.1}) } else { json!({"storage": wait}) };
     json!({
         "n_steps": of.n_steps, "images": images, "failed": 0, "bytes": if reads { bytes } else { 0 }, "wall_s": wall,
         "wait_s": wait, "copy_s": copy, "compute_s": compute, "checkpoint_s": 0.0, "validate_s": 0.0, "other_s": other,
@@ -177,7 +178,16 @@ pub(crate) fn record(speed: f64) -> Value {
 }
 
 fn inspection() -> Value {
-    let counts = [(2_048, 19), (4_096, 42), (8_192, 83), (16_384, 160), (32_768, 262), (65_536, 801), (131_072, 655), (262_144, 26)];
+    let counts = [
+        (2_048, 19),
+        (4_096, 42),
+        (8_192, 83),
+        (16_384, 160),
+        (32_768, 262),
+        (65_536, 801),
+        (131_072, 655),
+        (262_144, 26),
+    ];
     let n: u64 = counts.iter().map(|(_, n)| n).sum();
     let bytes: u64 = counts.iter().map(|(from, n)| from * n * 3 / 2).sum();
     let histogram: Vec<Value> =
@@ -196,9 +206,11 @@ fn inspection() -> Value {
 pub(crate) const PUBLISHED_MIX: &str = "2K/1:4K/2:8K/4:16K/8:32K/13:64K/38:128K/33:256K/1";
 
 fn spec() -> Value {
-    let need = |value: f64| json!({
-        "experiment": "feed", "metric": "need_mb_per_s", "at": {}, "value": value, "source": "Conclusion, 8 V100 in fp16",
-    });
+    let need = |value: f64| {
+        json!({
+            "experiment": "feed", "metric": "need_mb_per_s", "at": {}, "value": value, "source": "Conclusion, 8 V100 in fp16",
+        })
+    };
     json!({
         "name": "mini-2018", "title": "Training from four devices", "source": "A made-up source, 2018",
         "about": "What does I/O cost a training, and what does a batch made ahead save of it?", "seed": 2018,
@@ -279,8 +291,10 @@ pub(crate) fn lines() -> Vec<Value> {
             add("batch-size", "train", json!({"batch": batch, "prefetch": prefetch}), "train", train_cell(of, 3));
         }
     }
-    for (dataset, make_s) in [("synthetic", None), ("files", Some(0.19)), ("tfrecord", Some(0.17))] {
-        let of = Settings { compute_s: 0.05, bytes_per_image: 112_000, make_s, model: Some("resnet50"), ..usual };
+    for (dataset, make_s, bytes_per_image) in
+        [("synthetic", None, 0), ("files", Some(0.19), 112_000), ("tfrecord", Some(0.17), 113_000)]
+    {
+        let of = Settings { compute_s: 0.05, bytes_per_image, make_s, model: Some("resnet50"), ..usual };
         add("feed", "train", json!({"dataset": dataset}), "train", train_cell(of, 3));
     }
     let mut lines = vec![head(cells.len())];

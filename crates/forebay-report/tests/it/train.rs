@@ -1,0 +1,397 @@
+//! Training: what is said of it, what is drawn of it, and how two trainings are compared.
+
+use forebay_report::{NamedRun, csv, headline, json, text};
+use serde_json::{Value, json};
+
+use crate::chien::{self, THREADS, TIERS};
+use crate::mini::{self, PUBLISHED_MIX, Settings};
+use crate::{page_of, plain};
+
+fn report(runs: &[NamedRun]) -> Value {
+    serde_json::from_str(&json(runs)).unwrap()
+}
+
+fn study(lines: &[Value]) -> NamedRun {
+    plain::named_text("mini", &chien::jsonl(lines))
+}
+
+/// A figure of the first run.
+fn figure(report: &Value, id: &str) -> Value {
+    let figures = report["runs"][0]["figures"].as_array().unwrap();
+    figures.iter().find(|figure| figure["id"] == id).unwrap_or_else(|| panic!("no figure {id}")).clone()
+}
+
+fn rows(figure: &Value) -> &Vec<Value> {
+    figure["data"].as_array().unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The cell of a study's record with an id.
+fn line<'a>(lines: &'a mut [Value], id: &str) -> &'a mut Value {
+    lines.iter_mut().find(|line| line["id"] == id).unwrap_or_else(|| panic!("no cell {id}"))
+}
+
+/// Makes a cell's run longer by so many seconds of waiting.
+fn delay(cell: &mut Value, seconds: f64) {
+    let add = |run: &mut Value| {
+        for part in ["wall_s", "wait_s"] {
+            run[part] = json!(number(&run[part]) + seconds);
+        }
+    };
+    add(&mut cell["train"]);
+    cell["train"]["samples"].as_array_mut().unwrap().iter_mut().for_each(add);
+}
+
+#[test]
+fn the_published_finding_is_stated_with_whether_ours_agrees() {
+    let found = report(&[mini::run()]);
+    let verdict = &found["runs"][0]["verdict"];
+    assert_eq!(
+        verdict["headline"],
+        "With prefetch the run time is the same for every device and thread count, within 3.6 %."
+    );
+    let said = "Published: with prefetch the run time is the same for every device and thread count. Ours agrees: with prefetch \
+                the run times of 16 cells lie within 3.6 % of each other (12.5 to 12.9 s).";
+    assert_eq!(verdict["findings"][0], said);
+    assert!(figure(&found, "fig-6")["caption"].as_str().unwrap().starts_with(said));
+    let cost = "“mini-app”: Without prefetch runs take longer by 0.66 s (5.3 %; optane, 8 threads) to 9.48 s (73 %; hdd, 1 thread)";
+    assert!(verdict["findings"].to_string().contains(cost), "{}", verdict["findings"]);
+}
+
+#[test]
+fn cells_whose_run_time_is_not_the_same_are_named() {
+    let mut lines = mini::lines();
+    delay(line(&mut lines, "mini-app/prefetch=1/threads=1/tier=hdd"), 4.0);
+    delay(line(&mut lines, "mini-app/prefetch=1/threads=1/tier=lustre"), 2.0);
+    let verdict = report(&[study(&lines)])["runs"][0]["verdict"].clone();
+    let said = verdict["findings"][0].as_str().unwrap();
+    assert!(
+        said.contains("Ours differs: with prefetch the run times of 16 cells lie within 36 % of each other"),
+        "{said}"
+    );
+    let named = "more than 10 % longer than the shortest: hdd, 1 thread (16.9 s) and lustre, 1 thread (14.8 s).";
+    assert!(said.ends_with(named), "{said}");
+    assert_eq!(verdict["headline"], "Prefetch does not hide I/O everywhere: with it run times still lie 36 % apart.");
+}
+
+#[test]
+fn a_finding_is_only_called_published_where_the_study_has_a_source() {
+    let mut lines = mini::lines();
+    lines[0]["spec"]["source"] = Value::Null;
+    let findings = report(&[study(&lines)])["runs"][0]["verdict"]["findings"].clone();
+    assert!(findings[0].as_str().unwrap().starts_with("With prefetch the run times of 16 cells lie"), "{findings}");
+    assert!(!findings.to_string().contains("Published:"), "{findings}");
+}
+
+#[test]
+fn the_excess_is_the_difference_of_the_two_run_times() {
+    let lines = mini::lines();
+    let found = figure(&report(&[study(&lines)]), "fig-6");
+    assert_eq!(rows(&found).len(), TIERS.len() * THREADS.len());
+    for row in rows(&found) {
+        let wall = |prefetch: u64| {
+            let of = |cell: &&Value| {
+                cell["experiment"] == "mini-app"
+                    && cell["factors"] == json!({"prefetch": prefetch, "threads": row["threads"], "tier": row["tier"]})
+            };
+            number(&lines[1..].iter().find(of).unwrap()["train"]["wall_s"])
+        };
+        assert_eq!((number(&row["with_s"]), number(&row["without_s"])), (wall(1), wall(0)));
+        assert_eq!(number(&row["excess_s"]), wall(0) - wall(1));
+        assert_eq!(number(&row["excess_share"]), wall(0) / wall(1) - 1.0);
+    }
+}
+
+#[test]
+fn an_excess_needs_both_runs_and_says_when_one_is_missing() {
+    let mut lines = mini::lines();
+    line(&mut lines, "mini-app/prefetch=0/threads=2/tier=ssd")["error"] = json!("no space left");
+    lines.retain(|line| line["id"] != "mini-app/prefetch=0/threads=4/tier=ssd");
+    line(&mut lines, "mini-app/prefetch=1/threads=8/tier=ssd")["error"] = json!("broken");
+    let run = study(&lines);
+    let found = figure(&report(std::slice::from_ref(&run)), "fig-6");
+    assert!(found["remarks"].to_string().contains("3 cells not measured both with and without."), "{found}");
+    let ssd: Vec<&Value> = rows(&found).iter().filter(|row| row["tier"] == "ssd").collect();
+    assert_eq!((&ssd[1]["excess_s"], &ssd[1]["error"]), (&Value::Null, &json!("no space left")));
+    assert_eq!(ssd[2]["excess_s"], Value::Null);
+    assert!(page_of(&[run]).contains("failed: broken"));
+}
+
+#[test]
+fn of_several_numbers_of_batches_ahead_the_largest_is_the_bar() {
+    let mut lines = mini::lines();
+    let mut more = lines.iter().find(|line| line["id"] == "mini-app/prefetch=1/threads=8/tier=hdd").unwrap().clone();
+    more["id"] = json!("mini-app/prefetch=4/threads=8/tier=hdd");
+    more["factors"]["prefetch"] = json!(4);
+    lines.push(more);
+    let found = figure(&report(&[study(&lines)]), "fig-6");
+    assert_eq!(rows(&found).len(), 1, "one cell has four batches ahead");
+    assert!(found["caption"].as_str().unwrap().contains("Solid bars are run times with prefetch 4;"));
+}
+
+#[test]
+fn the_parts_of_the_time_are_the_records_and_sum_to_the_wall_clock() {
+    let lines = mini::lines();
+    let found = figure(&report(&[study(&lines)]), "time");
+    assert_eq!(rows(&found).len(), 8);
+    let row = &rows(&found)[0];
+    assert_eq!(row["at"], "hdd, prefetch 0, 1 thread");
+    let cell = &lines.iter().find(|line| line["id"] == "mini-app/prefetch=0/threads=1/tier=hdd").unwrap()["train"];
+    for part in ["compute_s", "wait_s", "copy_s", "other_s"] {
+        assert_eq!(row[part], cell[part], "{part}");
+    }
+    assert!((number(&row["total"]) - number(&cell["wall_s"])).abs() < 1e-9);
+    let workers = figure(&report(&[study(&lines)]), "workers");
+    assert!(number(&rows(&workers)[0]["decoding"]) > 0.0, "workers of trainings, too");
+}
+
+#[test]
+fn bars_of_times_are_lowest_first_and_keep_a_second_quantity_in_the_data() {
+    let found = figure(&report(&[mini::run()]), "fig-7");
+    let caption = found["caption"].as_str().unwrap();
+    assert!(caption.starts_with("Lowest: 12.5 s, batch 64, prefetch 1."), "{caption}");
+    assert_eq!(rows(&found).len(), 6);
+    assert!(rows(&found).iter().all(|row| number(&row["wall_s"]) > 0.0 && number(&row["images_per_s"]) > 0.0));
+}
+
+#[test]
+fn megabytes_over_time_are_rates() {
+    let lines = mini::lines();
+    let found = figure(&report(&[study(&lines)]), "fig-8");
+    let cell = &lines.iter().find(|line| line["id"] == "mini-app/prefetch=1/threads=8/tier=hdd").unwrap()["train"];
+    let ours: Vec<&Value> = rows(&found).iter().filter(|row| row["at"] == "hdd, prefetch 1, 8 threads").collect();
+    let mb = cell["reads"]["mb"].as_array().unwrap();
+    assert_eq!(ours.len(), mb.len());
+    for (i, (row, mb)) in ours.iter().zip(mb).enumerate() {
+        assert_eq!((number(&row["time_s"]), number(&row["mb_per_s"])), (i as f64 * 0.25, number(mb) / 0.25));
+    }
+    let page = page_of(&[mini::run()]);
+    let fig = &page[page.find("id=\"fig-8\"").unwrap()..];
+    let wide = fig.split("</svg>").find(|part| part.contains("class=\"wide\"")).unwrap();
+    let areas = |class: &str| wide.matches(&format!("class=\"{class}\"")).count();
+    assert_eq!((areas("ahead"), areas("outline c0l")), (4, 4), "a panel a tier");
+}
+
+#[test]
+fn sizes_have_their_mix_beside_the_published_one() {
+    let found = figure(&report(&[mini::run()]), "sizes");
+    assert_eq!(found["code"][0][1], "--bssplit=2k/1:4k/2:8k/4:16k/8:32k/13:64k/39:128k/32:256k/1");
+    assert_eq!(found["code"][1], json!(["Published:", format!("--bssplit={PUBLISHED_MIX}")]));
+    let shares: f64 = rows(&found).iter().map(|row| number(&row["share"])).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
+    let page = page_of(&[mini::run()]);
+    for mark in [
+        "data-average=\"median\" data-value=\"109000\"",
+        "data-average=\"mean\"",
+        "data-from=\"65536\" data-value=\"801\"",
+    ] {
+        assert!(page.contains(mark), "{mark}");
+    }
+}
+
+#[test]
+fn the_disk_is_shown_as_collectl_does_and_what_is_unknown_is_a_dash() {
+    let run = mini::run();
+    let found = figure(&report(std::slice::from_ref(&run)), "disk");
+    assert_eq!(rows(&found).len(), 5);
+    for row in rows(&found) {
+        assert_eq!(
+            (&row["disk"], number(&row["read_size_kib"]), &row["read_merges_per_s"]),
+            (&json!("vda"), 113.0, &Value::Null)
+        );
+        assert!(row["cell"].as_str().unwrap().starts_with("feed/dataset="), "{row}");
+    }
+    let page = page_of(&[run]);
+    assert!(
+        page.contains(">Merged</th>") && page.contains("<td class=\"r\">–</td>"),
+        "a column without values is there"
+    );
+}
+
+#[test]
+fn a_disk_that_read_nothing_is_explained() {
+    let lines = mini::lines();
+    let mut run = chien::study(&lines);
+    let mut series = mini::series(&lines[1..]);
+    let reads = series.columns.iter_mut().find(|column| column.name == "disk.vda.read_bytes_per_s").unwrap();
+    reads.values.fill(Some(0.0));
+    run.series = Some(series);
+    let record = forebay_record::AnyRecord::Study(Box::new(run));
+    let found = figure(&report(&[NamedRun { name: "mini".to_owned(), record }]), "disk");
+    let remark = found["remarks"][0].as_str().unwrap();
+    assert!(remark.starts_with("No disk read anything while these cells ran. A tier that is shaped"), "{remark}");
+}
+
+#[test]
+fn the_need_is_the_rate_times_the_size_times_the_number() {
+    let run = mini::run();
+    let found = figure(&report(std::slice::from_ref(&run)), "need");
+    let files = rows(&found).iter().find(|row| row["at"] == "files").unwrap();
+    assert_eq!(number(&files["images_per_s"]), 64.0 / 0.05);
+    assert!((number(&files["mb_per_s_8"]) - 8.0 * 1_280.0 * 0.112).abs() < 1e-9, "{files}");
+    let synthetic = rows(&found).iter().find(|row| row["at"] == "synthetic").unwrap();
+    assert_eq!(number(&synthetic["bytes_per_image"]), 112_000.0, "of the cells that read");
+    let caption = found["caption"].as_str().unwrap();
+    assert!(caption.starts_with("8 accelerators need up to 1,157 MB/s (tfrecord: "), "{caption}");
+    assert!(caption.contains("Published for 8: 1,000 to 1,300 MB/s."), "{caption}");
+    let references = &report(&[run])["runs"][0]["references"];
+    assert_eq!(references.as_array().unwrap().len(), 4, "two values beside two cells that read: {references}");
+    assert!((number(&references[0]["ours"]) - 1_146.88).abs() < 1e-6);
+}
+
+#[test]
+fn a_training_says_where_its_time_went_and_what_would_help() {
+    let record = mini::record(1.0);
+    let runs = [plain::named("train", &record)];
+    let found = report(&runs);
+    let run = &found["runs"][0];
+    assert_eq!(run["title"], "Training alexnet on photos");
+    let ids: Vec<&str> =
+        run["figures"].as_array().unwrap().iter().map(|figure| figure["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["time", "steps", "reads", "workers"]);
+    let findings = run["verdict"]["findings"].to_string();
+    for said in [
+        "300 steps of 64 took",
+        "The cost of I/O is 2.50 s (20 %)",
+        "Put the data on faster storage. It would save at most",
+        "3 would do",
+    ] {
+        assert!(findings.contains(said), "not said: {said} in {findings}");
+    }
+    let steps = figure(&found, "steps");
+    assert_eq!(rows(&steps).len(), 300);
+    for (row, step) in rows(&steps).iter().zip(record["cells"][0]["steps"].as_array().unwrap()) {
+        assert_eq!((&row["wait_s"], &row["compute_s"]), (&step["wait_s"], &step["compute_s"]));
+        assert!((number(&row["loss"]) - number(&step["loss"])).abs() < 1e-6);
+    }
+    let cell = &run["cells"][0];
+    assert_eq!(
+        (&cell["wall_s"], &cell["io_cost_s"]),
+        (&record["cells"][0]["wall_s"], &record["cells"][0]["io_cost_s"])
+    );
+    page_of(&runs);
+}
+
+#[test]
+fn a_long_training_is_thinned_out_and_says_so() {
+    let of = Settings {
+        tier: None,
+        batch: 8,
+        threads: 1,
+        prefetch: 1,
+        n_steps: 5_000,
+        compute_s: 0.01,
+        make_s: Some(0.002),
+        bytes_per_image: 1_000,
+        model: None,
+        seed: 1,
+    };
+    let mut record = mini::record(1.0);
+    record["cells"] = json!([mini::train_cell(of, 1)]);
+    let runs = [plain::named("long", &record)];
+    let steps = figure(&report(&runs), "steps");
+    assert!(rows(&steps).len() <= 600, "{}", rows(&steps).len());
+    assert!(steps["remarks"].to_string().contains("5,000 steps are more than the picture has room for"), "{steps}");
+    let sum: f64 = rows(&steps).iter().map(|row| number(&row["compute_s"]) * number(&row["n_steps"])).sum();
+    assert!((sum - number(&record["cells"][0]["compute_s"])).abs() < 0.01, "means keep the sum: {sum}");
+    assert!(page_of(&runs).len() < 500_000);
+}
+
+#[test]
+fn of_run_times_the_shorter_is_faster() {
+    let run = |name: &str, speed: f64| {
+        let mut record = mini::record(speed);
+        let of = Settings { compute_s: 0.04 / speed, make_s: Some(0.01), n_steps: 50, ..SHORT };
+        record["cells"] = json!([mini::train_cell(of, 5)]);
+        plain::named(name, &record)
+    };
+    let runs = [run("before.json", 1.0), run("after.json", 1.5)];
+    let found = report(&runs)["comparisons"][0].clone();
+    assert_eq!(
+        (&found["summary"], &found["cells"][0]["metric"]),
+        (&json!("1 cell in common: 1 faster."), &json!("wall clock, s"))
+    );
+    assert!(number(&found["cells"][0]["ratio"]) < 1.0);
+    assert!(found["method"].as_str().unwrap().contains("Ratios are of run times: below 1× is faster."), "{found}");
+    let page = page_of(&runs);
+    assert!(page.contains("Ratio of run times: after over before") && page.contains("less is faster"));
+    assert!(text(&runs).contains("below 1× is faster"), "{}", text(&runs));
+}
+
+const SHORT: Settings<'static> = Settings {
+    tier: None,
+    batch: 8,
+    threads: 1,
+    prefetch: 1,
+    n_steps: 50,
+    compute_s: 0.04,
+    make_s: Some(0.01),
+    bytes_per_image: 1_000,
+    model: Some("alexnet"),
+    seed: 4,
+};
+
+#[test]
+fn trainings_of_unlike_length_are_compared_by_their_rates() {
+    let run = |name: &str, n_steps: u64| {
+        let mut record = mini::record(1.0);
+        record["cells"] = json!([mini::train_cell(Settings { n_steps, ..SHORT }, 5)]);
+        plain::named(name, &record)
+    };
+    let found = report(&[run("a", 50), run("b", 200)])["comparisons"][0].clone();
+    assert_eq!(found["cells"][0]["metric"], "images/s");
+    assert!((number(&found["cells"][0]["ratio"]) - 1.0).abs() < 0.05, "four times as long is not slower: {found}");
+}
+
+#[test]
+fn the_csv_has_the_quantities_of_a_training_and_of_a_dataset() {
+    let lines = csv(&[mini::run()]);
+    let of = |wanted: &str| lines.lines().filter(|line| line.contains(wanted)).count();
+    let n_trained = 32 + 6 + 3;
+    for metric in [",wall_s,", ",au_epoch,", ",wait_share,"] {
+        assert_eq!(of(metric), n_trained, "{metric}");
+    }
+    assert_eq!(of(",io_cost_s,"), n_trained - 1, "synthetic batches have none");
+    assert!(lines.contains(",n_samples,2048,"), "{}", lines.lines().nth(1).unwrap());
+}
+
+#[test]
+fn trainings_of_every_shape_have_a_page() {
+    let least = r#"{"schema": "forebay-record/1", "command": "train", "cells": []}"#;
+    let mut synthetic = mini::record(1.0);
+    synthetic["cells"] = json!([mini::train_cell(Settings { make_s: None, ..SHORT }, 1)]);
+    synthetic["dataset"]["path"] = json!("");
+    let mut bare = mini::record(1.0);
+    for name in ["reads", "baseline", "io_cost_s", "feed", "au_steady", "overlap", "loss"] {
+        bare["cells"][0][name] = Value::Null;
+    }
+    bare["cells"][0]["steps"] = json!([]);
+    bare["cells"][0]["worker_time"] = json!({});
+    let mut one_step = mini::record(1.0);
+    one_step["cells"] = json!([mini::train_cell(Settings { n_steps: 1, ..SHORT }, 1)]);
+    let mut below = mini::record(1.0);
+    below["cells"][0]["io_cost_s"] = json!(-0.5);
+    let runs = [
+        plain::named_text("empty", least),
+        plain::named("synthetic", &synthetic),
+        plain::named("bare", &bare),
+        plain::named("one step", &one_step),
+        plain::named("below", &below),
+    ];
+    let says = [
+        "Nothing was measured.",
+        "on synthetic batches",
+        "No cell of this figure kept its steps.",
+        "1 step of 8 took",
+        "−0.50 s",
+    ];
+    for (run, said) in runs.iter().zip(says) {
+        let page = page_of(std::slice::from_ref(run));
+        assert!(page.contains(said), "{}: not said: {said}", run.name);
+        assert!(!headline(std::slice::from_ref(run)).is_empty());
+    }
+    page_of(&runs);
+}
