@@ -124,7 +124,7 @@ def test_a_finger_shows_the_value(opened: Open) -> None:
     assert page.locator("#tip").text_content().startswith("ssd, decode, 2 threads")
 
 
-@pytest.mark.parametrize("name", ["study", "probe", "ingest", "compared"])
+@pytest.mark.parametrize("name", ["study", "probe", "ingest", "compared", "mini", "train"])
 def test_a_phone_does_not_scroll_sideways(opened: Open, name: str) -> None:
     watched = opened(name, viewport={"width": 390, "height": 844}, device_scale_factor=2)
     assert watched.page.evaluate("document.documentElement.scrollWidth") == 390
@@ -163,7 +163,7 @@ def test_long_texts_wrap_and_what_scrolls_shows_it(
     assert "local" in shadow and "scroll" in shadow
 
 
-@pytest.mark.parametrize("name", ["study", "probe", "compared"])
+@pytest.mark.parametrize("name", ["study", "probe", "compared", "mini", "train"])
 def test_light_and_dark_are_both_legible(opened: Open, name: str) -> None:
     contrast = """selector => {
         const parse = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
@@ -185,8 +185,9 @@ def test_light_and_dark_are_both_legible(opened: Open, name: str) -> None:
         for selector in ["p", "td", "th", "figcaption", "svg.wide .tk", "svg.wide .tt", "svg.wide .name"]:
             values = page.evaluate(contrast, selector)
             assert min(values, default=21) >= 4.5, f"{selector} in {scheme}"
-        dots = page.evaluate(contrast, "svg.wide .dot")
-        assert min(dots, default=21) >= 3, f"marks in {scheme}"
+        for mark in [".dot", ".a-compute", ".a-starve"]:
+            values = page.evaluate(contrast, f"svg.wide {mark}")
+            assert min(values, default=21) >= 3, f"{mark} in {scheme}"
     assert len(backgrounds) == 2
 
 

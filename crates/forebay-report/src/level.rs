@@ -14,7 +14,7 @@ pub(crate) fn bare(factor: &str, level: &Level) -> String {
         (_, Level::Flag(true)) => "yes".to_owned(),
         (_, Level::Flag(false)) => "no".to_owned(),
         ("block", Level::Integer(bytes)) => block(*bytes),
-        ("threads" | "depth" | "batch", Level::Integer(n)) if *n >= 0 => forebay_units::group_digits(*n as u64),
+        ("threads" | "depth" | "batch" | "steps", Level::Integer(n)) if *n >= 0 => forebay_units::group_digits(*n as u64),
         (_, level) => level.to_string(),
     }
 }
@@ -23,8 +23,8 @@ pub(crate) fn bare(factor: &str, level: &Level) -> String {
 pub(crate) fn named(factor: &str, level: &Level) -> String {
     let bare = bare(factor, level);
     match (factor, level) {
-        ("threads" | "readers", Level::Integer(1)) => format!("1 {}", &factor[..factor.len() - 1]),
-        ("threads" | "readers", _) => format!("{bare} {factor}"),
+        ("threads" | "readers" | "steps", Level::Integer(1)) => format!("1 {}", &factor[..factor.len() - 1]),
+        ("threads" | "readers" | "steps", _) => format!("{bare} {factor}"),
         ("tier" | "read_only" | "storage" | "mode" | "engine" | "dataset" | "mix" | "synthetic", _) => bare,
         ("model" | "device" | "precision" | "accelerator" | "optimizer", _) => bare,
         ("block", _) => format!("{bare} blocks"),

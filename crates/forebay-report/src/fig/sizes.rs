@@ -169,6 +169,8 @@ fn averages(svg: &mut Svg, sizes: Option<&Summary>, x: &Scale, plot: Area) {
         let tip = Tip::new(texts[i].clone()).with("average", name).with("value", value);
         svg.mark(&tip, |svg| {
             svg.line(if i == 0 { "limit" } else { "ideal" }, (at, plot.top - 14.0), (at, plot.bottom));
+            // A line is too thin to be pointed at.
+            svg.rect("hit", Area { left: at - 3.0, top: plot.top - 14.0, right: at + 3.0, bottom: plot.bottom });
         });
         // The one to the left is named on its left, so that the names never meet.
         let on_left = (i == 0) == is_left && at - text_width(&texts[i], SMALL) > 60.0;

@@ -13,6 +13,7 @@ pub(crate) fn levels_of_train(cell: &TrainCell) -> Levels {
     let integer = |value: u64| Level::Integer(i64::try_from(value).unwrap_or(i64::MAX));
     let mut levels = Levels::new();
     levels.insert("batch".to_owned(), integer(cell.batch));
+    levels.insert("steps".to_owned(), integer(cell.totals.n_steps));
     if cell.synthetic {
         levels.insert("synthetic".to_owned(), Level::Flag(true));
     } else {

@@ -134,10 +134,10 @@ pub(crate) fn train_cell(of: Settings<'_>, n_repeats: u64) -> Value {
             "is_bound": true,
         }),
     };
+    let emulated = of.model.is_none().then(|| format!("emulated:{}ms", r(of.compute_s * 1e3)));
     let more = json!({
-        "model": of.model, "device": if of.model.is_some() { "cuda:0, NVIDIA H200" } else { "emulated" },
+        "model": of.model, "device": emulated.clone().unwrap_or("cuda:0, NVIDIA H200".to_owned()), "accelerator": emulated,
         "precision": of.model.map(|_| "bf16"), "n_parameters": of.model.map(|_| 57_000_000),
-        "accelerator": if of.model.is_some() { Value::Null } else { json!(format!("emulated:{}ms", of.compute_s * 1e3)) },
         "synthetic": of.make_s.is_none(), "optimizer": of.model.map(|_| "adam"), "batch": of.batch,
         "steps_per_epoch": of.n_steps, "threads": if of.make_s.is_some() { of.threads } else { 0 }, "prefetch": of.prefetch,
         "storage": "local, buffered", "tier": of.tier, "tier_kind": of.tier.map(|_| "shaped"),

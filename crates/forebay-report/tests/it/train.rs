@@ -343,6 +343,7 @@ fn trainings_of_unlike_length_are_compared_by_their_rates() {
     };
     let found = report(&[run("a", 50), run("b", 200)])["comparisons"][0].clone();
     assert_eq!(found["cells"][0]["metric"], "images/s");
+    assert_eq!(found["differences"][0], json!({"what": "steps", "before": "50", "after": "200"}));
     assert!((number(&found["cells"][0]["ratio"]) - 1.0).abs() < 0.05, "four times as long is not slower: {found}");
 }
 
