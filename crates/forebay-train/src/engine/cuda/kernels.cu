@@ -50,6 +50,22 @@ template <> __device__ __forceinline__ void store<V>(T* p, const float* f) {
 #endif
 }
 
+// W parameters of neighbouring channels; they begin at a multiple of W.
+template <int W> __device__ __forceinline__ void parameters(const float* p, float* f) {
+    if constexpr (W % 4 == 0) {
+#pragma unroll
+        for (int k = 0; k < W; k += 4) {
+            float4 v = *(const float4*)(p + k);
+            f[k] = v.x;
+            f[k + 1] = v.y;
+            f[k + 2] = v.z;
+            f[k + 3] = v.w;
+        }
+    } else {
+        f[0] = p[0];
+    }
+}
+
 #define INDEX (blockIdx.x * (u64)blockDim.x + threadIdx.x)
 #define STRIDE ((u64)gridDim.x * blockDim.x)
 
@@ -136,12 +152,12 @@ extern "C" __global__ void dropout(const T* x, T* y, u64 nv, u64 key, u32 limit,
 
 template <int W> __device__ void bias_act(T* y, const float* bias, u64 nw, u32 c, int relu) {
     for (u64 i = INDEX; i < nw; i += STRIDE) {
-        float f[W];
+        float f[W], b[W];
         load<W>(y + i * W, f);
-        u32 ch = (u32)((i * W) % c);
+        parameters<W>(bias + (u32)((i * W) % c), b);
 #pragma unroll
         for (int k = 0; k < W; k++) {
-            f[k] += bias[ch + k];
+            f[k] += b[k];
             if (relu) f[k] = fmaxf(f[k], 0.f);
         }
         store<W>(y + i * W, f);
@@ -154,43 +170,80 @@ extern "C" __global__ void bias_act_1(T* y, const float* bias, u64 nw, u32 c, in
 // one partial sum a channel; `finish_*` add these in order.
 
 template <int W> __device__ __forceinline__ void block_sum(float* sum, u32 lanes, u32 ch, u32 c, float* partial) {
-    __shared__ float shared[256 * W];
-    u32 rows = 256 / lanes, lane = threadIdx.x % lanes, row = threadIdx.x / lanes;
+    __shared__ float shared[W][256];
+    u32 me = threadIdx.x;
 #pragma unroll
-    for (int k = 0; k < W; k++) shared[(row * lanes + lane) * W + k] = sum[k];
+    for (int k = 0; k < W; k++) shared[k][me] = sum[k];
     __syncthreads();
-    for (u32 s = rows / 2; s > 0; s >>= 1) {
-        if (row < s)
+    for (u32 s = 128; s >= lanes; s >>= 1) {
+        if (me < s)
 #pragma unroll
-            for (int k = 0; k < W; k++) shared[(row * lanes + lane) * W + k] += shared[((row + s) * lanes + lane) * W + k];
+            for (int k = 0; k < W; k++) shared[k][me] += shared[k][me + s];
         __syncthreads();
     }
-    if (row == 0 && ch < c)
+    if (me < lanes && ch < c)
 #pragma unroll
-        for (int k = 0; k < W; k++) partial[ch + k] = shared[lane * W + k];
+        for (int k = 0; k < W; k++) partial[ch + k] = shared[k][me];
     __syncthreads();
 }
 
-#define ROWS_BEGIN                                                                    \
-    u32 lane = threadIdx.x % lanes, per_block = 256 / lanes;                          \
-    u32 ch = (blockIdx.x * lanes + lane) * W;                                         \
-    if (ch < c)                                                                       \
-        for (u64 r = blockIdx.y * (u64)per_block + threadIdx.x / lanes; r < rows; r += (u64)gridDim.y * per_block)
+// Rows that a thread fetches before it uses the first of them: fewer leave the memory idle.
+#define AHEAD 4
+
+// A vector as it lies in memory.
+template <int W> struct Raw {
+    T value;
+};
+template <> struct Raw<V> {
+    uint4 value;
+};
+
+// Calls `use` with the place of each of the thread's rows and what K tensors have there.
+template <int W, int K, class F>
+__device__ __forceinline__ void by_row(const T* const (&inputs)[K], u64 rows, u32 c, u32 lanes, F use) {
+    u32 ch = (blockIdx.x * lanes + threadIdx.x % lanes) * W, per_block = 256 / lanes;
+    if (ch >= c) return;
+    u64 step = (u64)gridDim.y * per_block, r = blockIdx.y * (u64)per_block + threadIdx.x / lanes;
+    for (; r < rows; r += AHEAD * step) {
+        Raw<W> raw[AHEAD][K];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (r + j * step < rows)
+#pragma unroll
+                for (int k = 0; k < K; k++) raw[j][k] = *(const Raw<W>*)(inputs[k] + (r + j * step) * c + ch);
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (r + j * step < rows) {
+                float f[K][W];
+#pragma unroll
+                for (int k = 0; k < K; k++) load<W>((const T*)&raw[j][k], f[k]);
+                use((r + j * step) * c + ch, f);
+            }
+    }
+}
+// The first channel of the thread; where it has none, that of another.
+#define CHANNEL min((blockIdx.x * lanes + threadIdx.x % lanes) * W, c - W)
 
 template <int W> __device__ void mask_sum(const T* y, T* dy, u64 rows, u32 c, u32 lanes, int relu, int wants, float* partial) {
     float sum[W] = {};
-    ROWS_BEGIN {
-        float f[W], g[W];
-        load<W>(dy + r * c + ch, g);
-        if (relu) {
-            load<W>(y + r * c + ch, f);
+    if (relu) {
+        const T* inputs[2] = {dy, y};
+        by_row<W>(inputs, rows, c, lanes, [&](u64 at, float (&f)[2][W]) {
 #pragma unroll
-            for (int k = 0; k < W; k++) g[k] = f[k] > 0.f ? g[k] : 0.f;
-            store<W>(dy + r * c + ch, g);
-        }
+            for (int k = 0; k < W; k++) {
+                f[0][k] = f[1][k] > 0.f ? f[0][k] : 0.f;
+                sum[k] += f[0][k];
+            }
+            store<W>(dy + at, f[0]);
+        });
+    } else {
+        const T* inputs[1] = {dy};
+        by_row<W>(inputs, rows, c, lanes, [&](u64, float (&f)[1][W]) {
 #pragma unroll
-        for (int k = 0; k < W; k++) sum[k] += g[k];
+            for (int k = 0; k < W; k++) sum[k] += f[0][k];
+        });
     }
+    u32 ch = (blockIdx.x * lanes + threadIdx.x % lanes) * W;
     if (wants) block_sum<W>(sum, lanes, ch, c, partial + (u64)blockIdx.y * c);
 }
 extern "C" __global__ void mask_sum_v(const T* y, T* dy, u64 rows, u32 c, u32 lanes, int relu, int wants, float* partial) {
@@ -200,42 +253,51 @@ extern "C" __global__ void mask_sum_1(const T* y, T* dy, u64 rows, u32 c, u32 la
     mask_sum<1>(y, dy, rows, c, lanes, relu, wants, partial);
 }
 
-// The sum of a channel's partial sums, by 32 channels × 8 threads a block.
-__device__ __forceinline__ float total(const float* partial, u32 parts, u32 c) {
-    __shared__ float shared[8][32];
-    u32 ch = blockIdx.x * 32 + threadIdx.x;
-    float sum = 0.f;
-    if (ch < c)
-        for (u32 p = threadIdx.y; p < parts; p += 8) sum += partial[(u64)p * c + ch];
-    shared[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    sum = 0.f;
+// N sums of a channel's partial sums, by 32 channels × 32 threads a block; each sum's parts lie behind those of the one before.
+template <int N> __device__ __forceinline__ void totals(const float* partial, u32 parts, u32 c, float* sum) {
+    __shared__ float shared[N][32][32];
+    u32 ch = blockIdx.x * 32 + threadIdx.x, row = threadIdx.y;
 #pragma unroll
-    for (int k = 0; k < 8; k++) sum += shared[k][threadIdx.x];
+    for (int n = 0; n < N; n++) sum[n] = 0.f;
+    if (ch < c)
+#pragma unroll 4
+        for (u32 p = row; p < parts; p += 32)
+#pragma unroll
+            for (int n = 0; n < N; n++) sum[n] += partial[(u64)(n * parts + p) * c + ch];
+#pragma unroll
+    for (int n = 0; n < N; n++) shared[n][row][threadIdx.x] = sum[n];
     __syncthreads();
-    return sum;
+    for (u32 s = 16; s > 0; s >>= 1) {
+        if (row < s)
+#pragma unroll
+            for (int n = 0; n < N; n++) shared[n][row][threadIdx.x] += shared[n][row + s][threadIdx.x];
+        __syncthreads();
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) sum[n] = shared[n][0][threadIdx.x];
 }
 extern "C" __global__ void finish_sum(const float* partial, u32 parts, u32 c, float* out) {
-    float sum = total(partial, parts, c);
+    float sum[1];
+    totals<1>(partial, parts, c, sum);
     u32 ch = blockIdx.x * 32 + threadIdx.x;
-    if (threadIdx.y == 0 && ch < c) out[ch] = sum;
+    if (threadIdx.y == 0 && ch < c) out[ch] = sum[0];
 }
 
 // Batch norm. Sums are taken of x minus the channel's first value, which keeps the variance exact where the mean is large.
 
 template <int W> __device__ void norm_sums(const T* x, u64 rows, u32 c, u32 lanes, float* partial) {
-    float sum[W] = {}, square[W] = {}, first[W] = {};
-    if ((blockIdx.x * lanes + threadIdx.x % lanes) * W < c) load<W>(x + (blockIdx.x * lanes + threadIdx.x % lanes) * W, first);
-    ROWS_BEGIN {
-        float f[W];
-        load<W>(x + r * c + ch, f);
+    float sum[W] = {}, square[W] = {}, first[W];
+    load<W>(x + CHANNEL, first);
+    const T* inputs[1] = {x};
+    by_row<W>(inputs, rows, c, lanes, [&](u64, float (&f)[1][W]) {
 #pragma unroll
         for (int k = 0; k < W; k++) {
-            float d = f[k] - first[k];
+            float d = f[0][k] - first[k];
             sum[k] += d;
             square[k] += d * d;
         }
-    }
+    });
+    u32 ch = (blockIdx.x * lanes + threadIdx.x % lanes) * W;
     block_sum<W>(sum, lanes, ch, c, partial + (u64)blockIdx.y * c);
     block_sum<W>(square, lanes, ch, c, partial + (u64)(gridDim.y + blockIdx.y) * c);
 }
@@ -245,12 +307,12 @@ extern "C" __global__ void norm_sums_1(const T* x, u64 rows, u32 c, u32 lanes, f
 // From the sums to mean, one over the deviation, and the running statistics.
 extern "C" __global__ void norm_finish(const T* x, const float* partial, u32 parts, u32 c, float rows, float epsilon, float momentum,
                                        float* mean, float* inverse, float* running_mean, float* running_variance) {
-    float sum = total(partial, parts, c);
-    float square = total(partial + (u64)parts * c, parts, c);
+    float sums[2];
+    totals<2>(partial, parts, c, sums);
     u32 ch = blockIdx.x * 32 + threadIdx.x;
     if (threadIdx.y != 0 || ch >= c) return;
-    float shift = sum / rows;
-    float variance = fmaxf(square / rows - shift * shift, 0.f);
+    float shift = sums[0] / rows;
+    float variance = fmaxf(sums[1] / rows - shift * shift, 0.f);
     float m = to_float(x[ch]) + shift;
     mean[ch] = m;
     inverse[ch] = 1.f / sqrtf(variance + epsilon);
@@ -266,55 +328,60 @@ extern "C" __global__ void norm_recall(u32 c, float epsilon, const float* runnin
     inverse[ch] = 1.f / sqrtf(running_variance[ch] + epsilon);
 }
 
+// What a thread needs of a batch norm's parameters: it stays with its channels, so that it reads them once.
+template <int W> struct Norm {
+    float mean[W], scale[W], bias[W];
+    __device__ __forceinline__ Norm(u32 ch, const float* means, const float* inverse, const float* weight, const float* biases) {
+        float w[W];
+        parameters<W>(means + ch, mean);
+        parameters<W>(inverse + ch, scale);
+        parameters<W>(weight + ch, w);
+        parameters<W>(biases + ch, bias);
+#pragma unroll
+        for (int k = 0; k < W; k++) scale[k] *= w[k];
+    }
+};
+
 template <int W>
-__device__ void norm_apply(const T* x, T* y, u64 nw, u32 c, const float* mean, const float* inverse, const float* weight, const float* bias,
-                           int relu) {
-    for (u64 i = INDEX; i < nw; i += STRIDE) {
-        float f[W];
-        load<W>(x + i * W, f);
-        u32 ch = (u32)((i * W) % c);
+__device__ void norm_apply(const T* x, T* y, u64 rows, u32 c, u32 lanes, const float* mean, const float* inverse,
+                           const float* weight, const float* bias, int relu) {
+    Norm<W> norm(CHANNEL, mean, inverse, weight, bias);
+    const T* inputs[1] = {x};
+    by_row<W>(inputs, rows, c, lanes, [&](u64 at, float (&f)[1][W]) {
 #pragma unroll
         for (int k = 0; k < W; k++) {
-            f[k] = (f[k] - mean[ch + k]) * (inverse[ch + k] * weight[ch + k]) + bias[ch + k];
-            if (relu) f[k] = fmaxf(f[k], 0.f);
+            f[0][k] = (f[0][k] - norm.mean[k]) * norm.scale[k] + norm.bias[k];
+            if (relu) f[0][k] = fmaxf(f[0][k], 0.f);
         }
-        store<W>(y + i * W, f);
-    }
+        store<W>(y + at, f[0]);
+    });
 }
-extern "C" __global__ void norm_apply_v(const T* x, T* y, u64 nw, u32 c, const float* mean, const float* inverse, const float* weight,
-                                        const float* bias, int relu) {
-    norm_apply<V>(x, y, nw, c, mean, inverse, weight, bias, relu);
+extern "C" __global__ void norm_apply_v(const T* x, T* y, u64 rows, u32 c, u32 lanes, const float* mean, const float* inverse,
+                                        const float* weight, const float* bias, int relu) {
+    norm_apply<V>(x, y, rows, c, lanes, mean, inverse, weight, bias, relu);
 }
-extern "C" __global__ void norm_apply_1(const T* x, T* y, u64 nw, u32 c, const float* mean, const float* inverse, const float* weight,
-                                        const float* bias, int relu) {
-    norm_apply<1>(x, y, nw, c, mean, inverse, weight, bias, relu);
+extern "C" __global__ void norm_apply_1(const T* x, T* y, u64 rows, u32 c, u32 lanes, const float* mean, const float* inverse,
+                                        const float* weight, const float* bias, int relu) {
+    norm_apply<1>(x, y, rows, c, lanes, mean, inverse, weight, bias, relu);
 }
 
 // Whether the ReLU let the value through is computed anew from x, which is read anyway, so that y is not.
 template <int W>
 __device__ void norm_back_sums(const T* x, const T* dy, u64 rows, u32 c, u32 lanes, const float* mean, const float* inverse,
                                const float* weight, const float* bias, int relu, float* partial) {
-    float sum[W] = {}, moved[W] = {}, m[W] = {}, scale[W] = {}, b[W] = {};
-    u32 mine = (blockIdx.x * lanes + threadIdx.x % lanes) * W;
-    if (mine < c)
+    float sum[W] = {}, moved[W] = {};
+    Norm<W> norm(CHANNEL, mean, inverse, weight, bias);
+    const T* inputs[2] = {x, dy};
+    by_row<W>(inputs, rows, c, lanes, [&](u64, float (&f)[2][W]) {
 #pragma unroll
         for (int k = 0; k < W; k++) {
-            m[k] = mean[mine + k];
-            scale[k] = inverse[mine + k] * weight[mine + k];
-            b[k] = bias[mine + k];
+            float d = f[0][k] - norm.mean[k], g = f[1][k];
+            if (relu && !(d * norm.scale[k] + norm.bias[k] > 0.f)) g = 0.f;
+            sum[k] += g;
+            moved[k] += g * d;
         }
-    ROWS_BEGIN {
-        float f[W], g[W];
-        load<W>(x + r * c + ch, f);
-        load<W>(dy + r * c + ch, g);
-#pragma unroll
-        for (int k = 0; k < W; k++) {
-            float d = f[k] - m[k];
-            if (relu && !(d * scale[k] + b[k] > 0.f)) g[k] = 0.f;
-            sum[k] += g[k];
-            moved[k] += g[k] * d;
-        }
-    }
+    });
+    u32 ch = (blockIdx.x * lanes + threadIdx.x % lanes) * W;
     block_sum<W>(sum, lanes, ch, c, partial + (u64)blockIdx.y * c);
     block_sum<W>(moved, lanes, ch, c, partial + (u64)(gridDim.y + blockIdx.y) * c);
 }
@@ -327,41 +394,51 @@ extern "C" __global__ void norm_back_sums_1(const T* x, const T* dy, u64 rows, u
     norm_back_sums<1>(x, dy, rows, c, lanes, mean, inverse, weight, bias, relu, partial);
 }
 extern "C" __global__ void norm_back_finish(const float* partial, u32 parts, u32 c, const float* inverse, float* d_weight, float* d_bias) {
-    float sum = total(partial, parts, c);
-    float moved = total(partial + (u64)parts * c, parts, c);
+    float sums[2];
+    totals<2>(partial, parts, c, sums);
     u32 ch = blockIdx.x * 32 + threadIdx.x;
     if (threadIdx.y != 0 || ch >= c) return;
-    d_bias[ch] = sum;
-    d_weight[ch] = moved * inverse[ch];
+    d_bias[ch] = sums[0];
+    d_weight[ch] = sums[1] * inverse[ch];
 }
 
 template <int W>
-__device__ void norm_back_apply(const T* x, const T* dy, T* dx, u64 nw, u32 c, const float* mean, const float* inverse,
-                                const float* weight, const float* bias, const float* d_weight, const float* d_bias, float share, int relu) {
-    for (u64 i = INDEX; i < nw; i += STRIDE) {
-        float f[W], g[W];
-        load<W>(x + i * W, f);
-        load<W>(dy + i * W, g);
-        u32 ch = (u32)((i * W) % c);
+__device__ void norm_back_apply(const T* x, const T* dy, T* dx, u64 rows, u32 c, u32 lanes,
+                                const float* mean, const float* inverse, const float* weight, const float* bias, const float* d_weight,
+                                const float* d_bias, float share, int relu) {
+    u32 mine = CHANNEL;
+    Norm<W> norm(mine, mean, inverse, weight, bias);
+    // What every gradient loses, and what it loses for each step that its value is away from the mean.
+    float all[W], slope[W], i[W];
+    parameters<W>(d_bias + mine, all);
+    parameters<W>(d_weight + mine, slope);
+    parameters<W>(inverse + mine, i);
+#pragma unroll
+    for (int k = 0; k < W; k++) {
+        all[k] *= share;
+        slope[k] *= share * i[k];
+    }
+    const T* inputs[2] = {x, dy};
+    by_row<W>(inputs, rows, c, lanes, [&](u64 at, float (&f)[2][W]) {
+        float g[W];
 #pragma unroll
         for (int k = 0; k < W; k++) {
-            float scale = inverse[ch + k] * weight[ch + k];
-            float d = f[k] - mean[ch + k];
-            if (relu && !(d * scale + bias[ch + k] > 0.f)) g[k] = 0.f;
-            g[k] = scale * (g[k] - (d_bias[ch + k] + d * inverse[ch + k] * d_weight[ch + k]) * share);
+            float d = f[0][k] - norm.mean[k];
+            g[k] = relu && !(d * norm.scale[k] + norm.bias[k] > 0.f) ? 0.f : f[1][k];
+            g[k] = norm.scale[k] * (g[k] - (all[k] + d * slope[k]));
         }
-        store<W>(dx + i * W, g);
-    }
+        store<W>(dx + at, g);
+    });
 }
-extern "C" __global__ void norm_back_apply_v(const T* x, const T* dy, T* dx, u64 nw, u32 c, const float* mean, const float* inverse,
-                                             const float* weight, const float* bias, const float* d_weight, const float* d_bias,
-                                             float share, int relu) {
-    norm_back_apply<V>(x, dy, dx, nw, c, mean, inverse, weight, bias, d_weight, d_bias, share, relu);
+extern "C" __global__ void norm_back_apply_v(const T* x, const T* dy, T* dx, u64 rows, u32 c, u32 lanes, const float* mean,
+                                             const float* inverse, const float* weight, const float* bias, const float* d_weight,
+                                             const float* d_bias, float share, int relu) {
+    norm_back_apply<V>(x, dy, dx, rows, c, lanes, mean, inverse, weight, bias, d_weight, d_bias, share, relu);
 }
-extern "C" __global__ void norm_back_apply_1(const T* x, const T* dy, T* dx, u64 nw, u32 c, const float* mean, const float* inverse,
-                                             const float* weight, const float* bias, const float* d_weight, const float* d_bias,
-                                             float share, int relu) {
-    norm_back_apply<1>(x, dy, dx, nw, c, mean, inverse, weight, bias, d_weight, d_bias, share, relu);
+extern "C" __global__ void norm_back_apply_1(const T* x, const T* dy, T* dx, u64 rows, u32 c, u32 lanes, const float* mean,
+                                             const float* inverse, const float* weight, const float* bias, const float* d_weight,
+                                             const float* d_bias, float share, int relu) {
+    norm_back_apply<1>(x, dy, dx, rows, c, lanes, mean, inverse, weight, bias, d_weight, d_bias, share, relu);
 }
 
 // Pooling. Backward gathers: each pixel looks at the windows it is in and takes the gradients it won, in order.

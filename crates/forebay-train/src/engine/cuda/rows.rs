@@ -5,7 +5,10 @@ use crate::engine::NormShape;
 use crate::error::Result;
 use Argument::{Count, Flag, Number, Wide};
 
-/// How a sum over rows is laid out on the device.
+/// How many multiprocessors a device is taken to have: an H100's or H200's number. Another one only costs some speed.
+const MULTIPROCESSORS: usize = 132;
+
+/// How work over rows is laid out on the device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     /// Whether vectors of channels are read at once.
@@ -16,14 +19,23 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// For sums: enough blocks to fill the device four times, each with at least eight rows a thread.
     pub(super) fn new(device: &Device, rows: usize, channels: usize) -> Self {
+        Self::of(device, rows, channels, 8, 4 * MULTIPROCESSORS)
+    }
+
+    /// For results by row: no sums have to be brought together, so there may be more blocks.
+    fn spread(device: &Device, rows: usize, channels: usize) -> Self {
+        Self::of(device, rows, channels, 4, 16 * MULTIPROCESSORS)
+    }
+
+    fn of(device: &Device, rows: usize, channels: usize, rows_a_thread: usize, n_blocks: usize) -> Self {
         let is_wide = channels.is_multiple_of(device.vector());
         let vectors = channels / if is_wide { device.vector() } else { 1 };
         let lanes = (vectors.next_power_of_two() / if vectors.is_power_of_two() { 1 } else { 2 }).clamp(1, 32);
         let across = vectors.div_ceil(lanes);
         let per_block = BLOCK as usize / lanes;
-        // Enough blocks to fill the device twice, each with at least eight rows a thread.
-        let down = rows.div_ceil(per_block * 8).clamp(1, (264usize).div_ceil(across).max(1));
+        let down = rows.div_ceil(per_block * rows_a_thread).clamp(1, n_blocks.div_ceil(across).max(1));
         Self { is_wide, lanes: lanes as u32, grid: (across as u32, down as u32) }
     }
 
@@ -46,7 +58,7 @@ fn finish_grid(channels: usize) -> (u32, u32) {
     (channels.div_ceil(32) as u32, 1)
 }
 
-const FINISH_BLOCK: (u32, u32) = (32, 8);
+const FINISH_BLOCK: (u32, u32) = (32, 32);
 
 /// Masks dy by y where `relu`, and sums its rows into `bias` where there is one.
 pub(super) fn mask_and_sum(
@@ -85,6 +97,7 @@ pub(super) fn mask_and_sum(
 pub struct Norm {
     shape: NormShape,
     layout: Layout,
+    spread: Layout,
     mean: Tensor,
     inverse: Tensor,
 }
@@ -99,7 +112,9 @@ pub(super) struct Affine {
 impl Norm {
     pub(super) fn new(device: &Device, shape: NormShape) -> Result<Self> {
         let layout = Layout::new(device, shape.rows, shape.channels);
-        Ok(Self { shape, layout, mean: device.floats(shape.channels)?, inverse: device.floats(shape.channels)? })
+        let spread = Layout::spread(device, shape.rows, shape.channels);
+        let (mean, inverse) = (device.floats(shape.channels)?, device.floats(shape.channels)?);
+        Ok(Self { shape, layout, spread, mean, inverse })
     }
 
     /// Takes the batch's statistics and moves the running ones towards them.
@@ -145,24 +160,20 @@ impl Norm {
         device.launch("norm_recall", (channels.div_ceil(BLOCK as usize) as u32, 1), &arguments)
     }
 
-    fn items(&self, device: &Device) -> usize {
-        self.shape.rows * self.shape.channels / if self.layout.is_wide { device.vector() } else { 1 }
-    }
-
     pub(super) fn apply(&self, device: &Device, x: Address, y: Address, affine: Affine, relu: bool) -> Result<()> {
-        let items = self.items(device);
         let arguments = [
             Wide(x),
             Wide(y),
-            Wide(items as u64),
+            Wide(self.shape.rows as u64),
             Count(self.shape.channels as u32),
+            Count(self.spread.lanes),
             Wide(self.mean.at()),
             Wide(self.inverse.at()),
             Wide(affine.weight),
             Wide(affine.bias),
             Flag(relu.into()),
         ];
-        device.launch(self.layout.name("norm_apply_v", "norm_apply_1"), Device::blocks(items), &arguments)
+        device.launch(self.spread.name("norm_apply_v", "norm_apply_1"), self.spread.grid, &arguments)
     }
 
     /// The gradients of scale and shift, then of the input.
@@ -189,14 +200,14 @@ impl Norm {
         let (d_weight, d_bias) = (Wide(gradient.weight), Wide(gradient.bias));
         let arguments = [Wide(partial), Count(self.layout.parts()), c, inverse, d_weight, d_bias];
         device.launch_on(&device.stream, "norm_back_finish", finish_grid(channels), FINISH_BLOCK, &arguments)?;
-        let items = self.items(device);
         let share = Number(1.0 / self.shape.rows as f32);
         let arguments = [
             Wide(x),
             Wide(dy),
             Wide(dx),
-            Wide(items as u64),
+            rows,
             c,
+            Count(self.spread.lanes),
             mean,
             inverse,
             weight,
@@ -206,6 +217,6 @@ impl Norm {
             share,
             relu,
         ];
-        device.launch(self.layout.name("norm_back_apply_v", "norm_back_apply_1"), Device::blocks(items), &arguments)
+        device.launch(self.spread.name("norm_back_apply_v", "norm_back_apply_1"), self.spread.grid, &arguments)
     }
 }
