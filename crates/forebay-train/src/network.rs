@@ -204,13 +204,16 @@ impl<E: Engine> Network<E> {
         self.reclaim()?;
         let mut input = self.staged.pop_front().ok_or(Error::Order("a step was started and no batch is staged"))?;
         self.n_steps += 1;
-        let x = self.engine.images(&input)?;
-        self.body.forward(&self.engine, x, true, self.n_steps)?;
-        let mut gradient = self.body.spare.take(&self.engine, self.batch * self.n_classes)?;
-        let logits = self.body.sequence.output();
-        self.engine.loss_forward(&mut self.loss, logits, &input, self.batch, Some(&mut gradient.1))?;
-        self.body.backward(&self.engine, x, &mut gradient.1, None, self.n_steps)?;
-        self.body.spare.give(gradient);
+        let Self { engine, body, loss, n_steps, batch, n_classes, .. } = self;
+        let x = engine.images(&input)?;
+        engine.repeat(&input, &mut || {
+            body.forward(engine, x, true, *n_steps)?;
+            let mut gradient = body.spare.take(engine, *batch * *n_classes)?;
+            engine.loss_forward(loss, body.sequence.output(), &input, *batch, Some(&mut gradient.1))?;
+            body.backward(engine, x, &mut gradient.1, None, *n_steps)?;
+            body.spare.give(gradient);
+            Ok(())
+        })?;
         self.engine.update(&mut self.body.store, &self.optimizer.rule(self.n_steps))?;
         self.engine.release(&mut input)?;
         self.free.push(input);

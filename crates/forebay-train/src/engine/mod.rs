@@ -247,6 +247,12 @@ pub trait Engine: Send + Sized + 'static {
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock>;
     /// The staged images; operations that follow wait for them.
     fn images<'a>(&self, input: &'a Self::Input) -> Result<&'a Self::Tensor>;
+    /// Calls `work`, which calls the operations of a training step on the staged batch: the same ones, on the same tensors, every time
+    /// this is called with the same place, but for `dropout`'s keys. So an engine may record them and play them back.
+    fn repeat(&self, input: &Self::Input, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _ = input;
+        work()
+    }
     /// Tells that all operations on the staged batch have been called, so that the place may be filled anew.
     fn release(&self, input: &mut Self::Input) -> Result<()>;
 

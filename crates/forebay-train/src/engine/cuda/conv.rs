@@ -1,4 +1,4 @@
-//! Convolutions by cuDNN.
+//! Convolutions by cuDNN, or as products of matrices where they are such and that is faster.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -11,13 +11,18 @@ use dnn::{
 
 use super::Precision;
 use super::device::{Address, Device, check, failed};
-use crate::engine::ConvShape;
+use super::linear;
+use crate::engine::{ConvShape, LinearShape};
 use crate::error::Result;
 
 /// How many algorithms cuDNN may propose.
 const MOST: usize = 10;
+/// How many of them run in the race: cuDNN tries each once, which is enough to tell the good from the bad but not the best.
+const RACERS: usize = 3;
+/// Runs of each in the race.
+const LAPS: usize = 5;
 
-/// A planned convolution: descriptors, and the algorithms that were fastest when tried.
+/// A planned convolution: descriptors, and what was fastest when tried.
 pub struct Conv {
     pub(super) shape: ConvShape,
     x: dnn::cudnnTensorDescriptor_t,
@@ -31,37 +36,47 @@ pub struct Conv {
 // SAFETY: descriptors are plain memory of cuDNN and may be used from any thread.
 unsafe impl Send for Conv {}
 
-/// The algorithm of each direction, its arithmetic, and the workspace it needs.
+/// How a direction is computed.
+#[derive(Debug, Clone, Copy)]
+enum Way<A> {
+    /// By an algorithm of cuDNN, with its arithmetic and the workspace it needs.
+    Dnn(A, Math, usize),
+    /// As a product of matrices, which it is where a filter looks at one pixel alone.
+    Product,
+}
+
+/// How each direction is computed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
-    forward: (ForwardAlgorithm, Math, usize),
-    weights: (WeightAlgorithm, Math, usize),
-    data: (DataAlgorithm, Math, usize),
+    forward: Way<ForwardAlgorithm>,
+    weights: Way<WeightAlgorithm>,
+    data: Way<DataAlgorithm>,
 }
 
 impl Conv {
     /// Plans a convolution; with no known choice, all algorithms are tried.
     pub(super) fn new(device: &Device, shape: ConvShape, known: Option<Choice>) -> Result<Self> {
         device.enter()?;
-        let (x, y) = (tensor(device, &shape, false)?, tensor(device, &shape, true)?);
-        let w = filter(device, &shape)?;
-        let convolution = convolution(device, &shape)?;
-        let choice = match known {
-            Some(choice) => choice,
-            None => choose(device, (x, w, convolution, y))?,
-        };
-        check!(dnn::cudnnDestroyConvolutionDescriptor(convolution))?;
+        let (x, y, w) = (tensor(device, &shape, false)?, tensor(device, &shape, true)?, filter(device, &shape)?);
         let mut convolutions = [null_mut(); 3];
-        for (descriptor, math) in convolutions.iter_mut().zip([choice.forward.1, choice.weights.1, choice.data.1]) {
-            *descriptor = self::convolution(device, &shape)?;
-            check!(dnn::cudnnSetConvolutionMathType(*descriptor, math))?;
+        for descriptor in &mut convolutions {
+            *descriptor = convolution(device, &shape)?;
         }
-        Ok(Self { shape, x, y, w, convolutions, choice })
+        let choice = Choice { forward: Way::Product, weights: Way::Product, data: Way::Product };
+        let mut conv = Self { shape, x, y, w, convolutions, choice };
+        match known {
+            Some(choice) => conv.choice = choice,
+            None => conv.race(device)?,
+        }
+        conv.set_arithmetic()?;
+        Ok(conv)
     }
 
     pub(super) fn forward(&self, device: &Device, x: Address, weight: Address, y: Address) -> Result<()> {
         device.enter()?;
-        let (algorithm, _, room) = self.choice.forward;
+        let Way::Dnn(algorithm, _, room) = self.choice.forward else {
+            return linear::forward(device, self.product(), x, weight, y);
+        };
         let scratch = device.scratch(room)?;
         check!(dnn::cudnnConvolutionForward(
             device.dnn,
@@ -82,7 +97,9 @@ impl Conv {
 
     pub(super) fn backward_weights(&self, device: &Device, x: Address, dy: Address, dw: Address) -> Result<()> {
         device.enter()?;
-        let (algorithm, _, room) = self.choice.weights;
+        let Way::Dnn(algorithm, _, room) = self.choice.weights else {
+            return linear::backward_weights(device, self.product(), x, dy, dw, false);
+        };
         let scratch = device.scratch(room)?;
         check!(dnn::cudnnConvolutionBackwardFilter(
             device.dnn,
@@ -103,7 +120,9 @@ impl Conv {
 
     pub(super) fn backward_data(&self, device: &Device, dy: Address, weight: Address, dx: Address) -> Result<()> {
         device.enter()?;
-        let (algorithm, _, room) = self.choice.data;
+        let Way::Dnn(algorithm, _, room) = self.choice.data else {
+            return linear::backward_data(device, self.product(), dy, weight, dx);
+        };
         let scratch = device.scratch(room)?;
         check!(dnn::cudnnConvolutionBackwardData(
             device.dnn,
@@ -120,6 +139,62 @@ impl Conv {
             self.x,
             at(dx)
         ))
+    }
+
+    /// The matrices of a filter that looks at one pixel alone.
+    fn product(&self) -> LinearShape {
+        let ConvShape { batch, input, output, .. } = self.shape;
+        LinearShape { batch: batch * output.pixels(), inputs: input.channels, outputs: output.channels }
+    }
+
+    fn is_product(&self) -> bool {
+        let ConvShape { kernel, stride, padding, groups, .. } = self.shape;
+        (kernel, stride, padding, groups) == (1, 1, 0, 1)
+    }
+
+    /// Gives each direction's descriptor the arithmetic of its algorithm.
+    fn set_arithmetic(&self) -> Result<()> {
+        /// The arithmetic of a way, if it is cuDNN's.
+        fn of<A>(way: &Way<A>) -> Option<Math> {
+            if let Way::Dnn(_, math, _) = way { Some(*math) } else { None }
+        }
+        let Choice { forward, weights, data } = &self.choice;
+        for (descriptor, math) in self.convolutions.into_iter().zip([of(forward), of(weights), of(data)]) {
+            if let Some(math) = math {
+                check!(dnn::cudnnSetConvolutionMathType(descriptor, math))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries what there is for each direction, and keeps what was fastest.
+    fn race(&mut self, device: &Device) -> Result<()> {
+        let candidates = Candidates::find(device, self)?;
+        let ConvShape { batch, input, output, .. } = self.shape;
+        let (x, y) = (device.tensor(batch * input.len())?, device.tensor(batch * output.len())?);
+        let w = device.tensor(output.channels * self.shape.filter_len())?;
+        let (x, y, w) = (x.at(), y.at(), w.at());
+        /// Runs the candidates of a direction and chooses.
+        macro_rules! race {
+            ($direction:ident, $run:ident, $a:expr, $b:expr, $c:expr) => {{
+                let mut best = None;
+                for way in candidates.$direction {
+                    self.choice.$direction = way;
+                    self.set_arithmetic()?;
+                    // What does not run here, for want of memory say, has lost.
+                    let Ok(time) = device.time(LAPS, || self.$run(device, $a, $b, $c)) else { continue };
+                    if best.is_none_or(|(least, _)| time < least) {
+                        best = Some((time, way));
+                    }
+                }
+                let lost = || failed("a convolution", "none of cuDNN's algorithms for this shape runs");
+                self.choice.$direction = best.ok_or_else(lost)?.1;
+            }};
+        }
+        race!(forward, forward, x, w, y);
+        race!(weights, backward_weights, x, y, w);
+        race!(data, backward_data, y, w, x);
+        Ok(())
     }
 }
 
@@ -194,57 +269,64 @@ fn convolution(device: &Device, shape: &ConvShape) -> Result<dnn::cudnnConvoluti
     Ok(descriptor)
 }
 
-type Descriptors = (
-    dnn::cudnnTensorDescriptor_t,
-    dnn::cudnnFilterDescriptor_t,
-    dnn::cudnnConvolutionDescriptor_t,
-    dnn::cudnnTensorDescriptor_t,
-);
+/// What may be fastest for each direction.
+struct Candidates {
+    forward: Vec<Way<ForwardAlgorithm>>,
+    weights: Vec<Way<WeightAlgorithm>>,
+    data: Vec<Way<DataAlgorithm>>,
+}
 
-/// Tries all algorithms of all directions on the device; cuDNN lists the fastest first.
-fn choose(device: &Device, (x, w, convolution, y): Descriptors) -> Result<Choice> {
-    let (dnn, most) = (device.dnn, MOST as i32);
-    let mut n = 0;
-    /// The first algorithm that works, of those cuDNN lists.
-    macro_rules! first {
-        ($type:ty, $what:literal, $find:path, $($descriptor:expr),*) => {{
-            // SAFETY: the structures are plain numbers, for which all bits zero is a value.
-            let mut found: [$type; MOST] = unsafe { std::mem::zeroed() };
-            check!($find(dnn, $($descriptor,)* most, &mut n, found.as_mut_ptr()))?;
-            let works = |found: &&$type| found.status as u32 == 0 && suits(device, found.mathType);
-            let best = found[..n as usize].iter().find(works).ok_or_else(|| failed($what, "cuDNN has no algorithm for this shape"))?;
-            (best.algo, best.mathType, best.memory)
-        }};
+impl Candidates {
+    /// Lets cuDNN try all its algorithms on the device; it lists the fastest first.
+    fn find(device: &Device, conv: &Conv) -> Result<Self> {
+        let (dnn, most) = (device.dnn, MOST as i32);
+        let mut n = 0;
+        /// The first algorithms that work, of those cuDNN lists.
+        macro_rules! first {
+            ($type:ty, $what:literal, $find:path, $($descriptor:expr),*) => {{
+                // SAFETY: the structures are plain numbers, for which all bits zero is a value.
+                let mut found: [$type; MOST] = unsafe { std::mem::zeroed() };
+                check!($find(dnn, $($descriptor,)* most, &mut n, found.as_mut_ptr()))?;
+                let works = |found: &&$type| found.status as u32 == 0 && suits(device, found.mathType);
+                let found = found[..n as usize].iter().filter(works).take(RACERS);
+                let ways = found.map(|found| Way::Dnn(found.algo, found.mathType, found.memory));
+                let ways: Vec<_> = ways.chain(conv.is_product().then_some(Way::Product)).collect();
+                if ways.is_empty() {
+                    return Err(failed($what, "cuDNN has no algorithm for this shape"));
+                }
+                ways
+            }};
+        }
+        Ok(Self {
+            forward: first!(
+                dnn::cudnnConvolutionFwdAlgoPerf_t,
+                "a convolution",
+                dnn::cudnnFindConvolutionForwardAlgorithm,
+                conv.x,
+                conv.w,
+                conv.convolutions[0],
+                conv.y
+            ),
+            weights: first!(
+                dnn::cudnnConvolutionBwdFilterAlgoPerf_t,
+                "a convolution's weight gradient",
+                dnn::cudnnFindConvolutionBackwardFilterAlgorithm,
+                conv.x,
+                conv.y,
+                conv.convolutions[1],
+                conv.w
+            ),
+            data: first!(
+                dnn::cudnnConvolutionBwdDataAlgoPerf_t,
+                "a convolution's input gradient",
+                dnn::cudnnFindConvolutionBackwardDataAlgorithm,
+                conv.w,
+                conv.y,
+                conv.convolutions[2],
+                conv.x
+            ),
+        })
     }
-    Ok(Choice {
-        forward: first!(
-            dnn::cudnnConvolutionFwdAlgoPerf_t,
-            "a convolution",
-            dnn::cudnnFindConvolutionForwardAlgorithm,
-            x,
-            w,
-            convolution,
-            y
-        ),
-        weights: first!(
-            dnn::cudnnConvolutionBwdFilterAlgoPerf_t,
-            "a convolution's weight gradient",
-            dnn::cudnnFindConvolutionBackwardFilterAlgorithm,
-            x,
-            y,
-            convolution,
-            w
-        ),
-        data: first!(
-            dnn::cudnnConvolutionBwdDataAlgoPerf_t,
-            "a convolution's input gradient",
-            dnn::cudnnFindConvolutionBackwardDataAlgorithm,
-            w,
-            y,
-            convolution,
-            x
-        ),
-    })
 }
 
 /// Strict f32 takes no algorithm that rounds to fewer bits.

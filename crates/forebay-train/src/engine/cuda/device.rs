@@ -1,6 +1,6 @@
 //! A CUDA device: context, streams, handles, kernels, and memory.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -96,6 +96,10 @@ pub(super) struct Device {
     functions: HashMap<&'static str, CudaFunction>,
     /// Scratch of operations, which follow each other on one stream and so can share it.
     scratch: RefCell<Option<Tensor>>,
+    /// How often the scratch has moved.
+    generation: Cell<u64>,
+    /// Whether an operation was called since this was last set that differs from step to step.
+    pub(super) drew_lots: Cell<bool>,
     _blas_workspace: Tensor,
 }
 
@@ -154,6 +158,8 @@ impl Device {
             locks,
             functions,
             scratch,
+            generation: Cell::new(0),
+            drew_lots: Cell::new(false),
             _blas_workspace: workspace,
         })
     }
@@ -198,8 +204,14 @@ impl Device {
         let mut scratch = self.scratch.borrow_mut();
         if scratch.as_ref().is_none_or(|scratch| scratch.n_bytes() < n_bytes) {
             *scratch = Some(allocate(&self.stream, n_bytes)?);
+            self.generation.set(self.generation.get() + 1);
         }
         Ok(scratch.as_ref().map_or(0, Tensor::at))
+    }
+
+    /// How often the scratch memory has moved, after which its old address must not be used.
+    pub(super) fn scratch_generation(&self) -> u64 {
+        self.generation.get()
     }
 
     pub(super) fn to_device(&self, values: &[f32], to: Address) -> Result<()> {
@@ -224,6 +236,17 @@ impl Device {
         // SAFETY: both were allocated for at least so many bytes.
         unsafe { result::memcpy_dtod_async(to, from, n_bytes, self.stream.cu_stream())? };
         Ok(())
+    }
+
+    /// Milliseconds of one of `n` runs on the main stream, after one that does not count.
+    pub(super) fn time(&self, n: usize, run: impl Fn() -> Result<()>) -> Result<f32> {
+        let event = || self.context.new_event(Some(driver::CUevent_flags::CU_EVENT_DEFAULT));
+        let (begin, end) = (event()?, event()?);
+        run()?;
+        begin.record(&self.stream)?;
+        (0..n).try_for_each(|_| run())?;
+        end.record(&self.stream)?;
+        Ok(begin.elapsed_ms(&end)? / n as f32)
     }
 
     /// Starts a kernel on the main stream.

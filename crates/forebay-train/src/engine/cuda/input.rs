@@ -3,12 +3,14 @@
 //! Pixels go through page-locked memory, which the device can fetch by itself, on a stream of their own. So a batch travels while the one
 //! before it is computed; two events keep the streams from overtaking each other.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, result};
 use rayon::prelude::*;
 
 use super::device::{Address, Argument, BLOCK, Device, Tensor};
+use super::tape::Tape;
 use crate::engine::Normalize;
 use crate::error::Result;
 use crate::lent::Lent;
@@ -30,6 +32,8 @@ pub struct Input {
     /// What the pixels under way are fetched from, where it is not `pixels`.
     lent: Option<Box<dyn Lent>>,
     copies: Arc<CudaStream>,
+    /// The step on this place's batch.
+    pub(super) tape: RefCell<Tape>,
     /// The pixels have left the host.
     left: CudaEvent,
     /// The images are ready for the main stream.
@@ -58,6 +62,7 @@ impl Input {
             normalize: None,
             lent: None,
             copies: Arc::clone(&device.copies),
+            tape: RefCell::default(),
             left: event()?,
             arrived: event()?,
             released: event()?,

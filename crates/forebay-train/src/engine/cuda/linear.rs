@@ -1,4 +1,4 @@
-//! Linear layers by cuBLAS.
+//! Linear layers, and convolutions that look at one pixel alone, by cuBLAS.
 //!
 //! cuBLAS counts by columns, so a row-major matrix is its transpose there.
 
@@ -24,16 +24,17 @@ pub(super) fn forward(device: &Device, shape: LinearShape, x: Address, weight: A
     multiply(device, (outputs, batch, inputs), (TURNED, weight, inputs), (PLAIN, x, inputs), (y, outputs, false))
 }
 
-/// dw[outputs, inputs] = dy[batch, outputs]ᵀ · x[batch, inputs], in f32.
+/// dw[outputs, inputs] = dy[batch, outputs]ᵀ · x[batch, inputs], in f32 where `is_full`, else as the activations are.
 pub(super) fn backward_weights(
     device: &Device,
     shape: LinearShape,
     x: Address,
     dy: Address,
     dw: Address,
+    is_full: bool,
 ) -> Result<()> {
     let LinearShape { batch, inputs, outputs } = shape;
-    multiply(device, (inputs, outputs, batch), (PLAIN, x, inputs), (TURNED, dy, outputs), (dw, inputs, true))
+    multiply(device, (inputs, outputs, batch), (PLAIN, x, inputs), (TURNED, dy, outputs), (dw, inputs, is_full))
 }
 
 /// dx[batch, inputs] = dy[batch, outputs] · w[outputs, inputs].

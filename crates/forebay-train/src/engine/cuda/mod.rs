@@ -13,6 +13,7 @@ mod loss;
 mod precision;
 mod rows;
 mod store;
+mod tape;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -210,6 +211,10 @@ impl Engine for Cuda {
         input.images(&self.device)
     }
 
+    fn repeat(&self, input: &Input, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        input.tape.borrow_mut().run(&self.device, work)
+    }
+
     fn release(&self, input: &mut Input) -> Result<()> {
         input.release(&self.device)
     }
@@ -290,7 +295,7 @@ impl Engine for Cuda {
         store: &mut Store,
         weight: SlotId,
     ) -> Result<()> {
-        linear::backward_weights(&self.device, *linear, x.at(), dy.at(), store.gradient(&self.device, weight))
+        linear::backward_weights(&self.device, *linear, x.at(), dy.at(), store.gradient(&self.device, weight), true)
     }
 
     fn linear_backward_data(
@@ -402,6 +407,7 @@ impl Engine for Cuda {
     }
 
     fn dropout(&self, x: &Tensor, y: &mut Tensor, len: usize, rate: f32, key: u64) -> Result<()> {
+        self.device.drew_lots.set(true);
         let after = [Wide(key), Count(keep_limit(rate) as u32), Number(1.0 / (1.0 - rate))];
         self.elementwise("dropout", len, &[Wide(x.at()), Wide(y.at())], &after)
     }
