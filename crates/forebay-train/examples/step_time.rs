@@ -1,4 +1,5 @@
-//! Times training steps: `step_time MODEL cpu:THREADS|cuda:f32|cuda:tf32|cuda:bf16 BATCH STEPS` prints one line of JSON.
+//! Times training steps: `step_time MODEL cpu:THREADS|cuda:f32|cuda:tf32|cuda:bf16 BATCH STEPS [FOLDER]…` prints one line of JSON.
+//! CUDA's libraries are taken from the folders where the system does not find them.
 //!
 //! `ms` is the time of each step, from the batch in host memory to the loss on the host: copy, compute and update, one after the
 //! other. `overlapped_ms` is the mean of as many steps more, in which each batch travels while the one before it is computed.
@@ -6,6 +7,7 @@
 //! The batch is made once; pixels lie where the device fetches them, as PyTorch's do in `bench/train/torch_step.py`.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use forebay_train::{Adam, Cpu, Cuda, Engine, Labels, Model, Network, Optimizer, Settings};
@@ -14,14 +16,17 @@ const N_CLASSES: usize = 102;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [model, device, batch, steps] = arguments.as_slice() else {
-        return Err("usage: step_time MODEL cpu:THREADS|cuda:f32|cuda:tf32|cuda:bf16 BATCH STEPS".into());
+    let [model, device, batch, steps, folders @ ..] = arguments.as_slice() else {
+        return Err("usage: step_time MODEL cpu:THREADS|cuda:f32|cuda:tf32|cuda:bf16 BATCH STEPS [FOLDER]…".into());
     };
     let model = Model::named(model, N_CLASSES)?;
     let (batch, steps) = (batch.parse()?, steps.parse()?);
     match device.split_once(':') {
         Some(("cpu", threads)) => run(Cpu::new(threads.parse()?)?, &model, batch, steps, 2),
-        Some(("cuda", precision)) => run(Cuda::new(0, precision.parse()?)?, &model, batch, steps, 20),
+        Some(("cuda", precision)) => {
+            let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
+            run(Cuda::with_folders(0, precision.parse()?, &folders)?, &model, batch, steps, 20)
+        }
         _ => Err(format!("\"{device}\" is neither cpu:THREADS nor cuda:PRECISION").into()),
     }
 }

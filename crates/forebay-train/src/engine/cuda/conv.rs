@@ -13,7 +13,7 @@ use super::Precision;
 use super::device::{Address, Device, check, failed};
 use super::linear;
 use crate::engine::{ConvShape, LinearShape};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How many algorithms cuDNN may propose.
 const MOST: usize = 10;
@@ -56,6 +56,7 @@ pub(super) struct Choice {
 impl Conv {
     /// Plans a convolution; with no known choice, all algorithms are tried.
     pub(super) fn new(device: &Device, shape: ConvShape, known: Option<Choice>) -> Result<Self> {
+        check_size(&shape)?;
         device.enter()?;
         let (x, y, w) = (tensor(device, &shape, false)?, tensor(device, &shape, true)?, filter(device, &shape)?);
         let mut convolutions = [null_mut(); 3];
@@ -233,6 +234,17 @@ fn data_type(device: &Device) -> dnn::cudnnDataType_t {
 }
 
 const NHWC: dnn::cudnnTensorFormat_t = dnn::cudnnTensorFormat_t::CUDNN_TENSOR_NHWC;
+
+/// cuDNN counts values with 31 bits.
+fn check_size(shape: &ConvShape) -> Result<()> {
+    let n = shape.batch.saturating_mul(shape.input.len().max(shape.output.len()));
+    if n <= i32::MAX as usize {
+        return Ok(());
+    }
+    let what = format!("a convolution of {} × {} to {}", shape.batch, shape.input, shape.output);
+    let why = format!("cuDNN takes at most {} values at a time; a smaller batch has fewer", i32::MAX);
+    Err(Error::Device { what, why })
+}
 
 fn tensor(device: &Device, shape: &ConvShape, output: bool) -> Result<dnn::cudnnTensorDescriptor_t> {
     let image = if output { shape.output } else { shape.input };

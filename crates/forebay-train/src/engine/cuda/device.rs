@@ -13,6 +13,8 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 
+use forebay_units::Bytes;
+
 use super::Precision;
 use super::lock::Locks;
 use crate::error::{Error, Result};
@@ -124,17 +126,29 @@ pub(super) fn failed(call: &str, why: &str) -> Error {
 
 impl From<DriverError> for Error {
     fn from(error: DriverError) -> Self {
-        Self::Device { what: "a call of the CUDA driver".to_owned(), why: error.to_string() }
+        Self::Device { what: "a call of the CUDA driver".to_owned(), why: words(&error) }
     }
+}
+
+/// What the driver says, and its name for it.
+pub(super) fn words(error: &DriverError) -> String {
+    match error.error_string() {
+        Ok(text) => format!("{} ({:?})", text.to_string_lossy(), error.0),
+        Err(_) => format!("{:?}", error.0),
+    }
+}
+
+fn not_opened(ordinal: usize, error: &DriverError) -> Error {
+    let why = match CudaContext::device_count() {
+        Ok(n) if ordinal >= n as usize => format!("the driver knows {n} of them, counted from 0"),
+        _ => words(error),
+    };
+    Error::Device { what: format!("opening CUDA device {ordinal}"), why }
 }
 
 impl Device {
     pub(super) fn open(ordinal: usize, precision: Precision) -> Result<Self> {
-        super::library::check()?;
-        let context = CudaContext::new(ordinal).map_err(|error| Error::Device {
-            what: format!("opening CUDA device {ordinal}"),
-            why: error.to_string(),
-        })?;
+        let context = CudaContext::new(ordinal).map_err(|error| not_opened(ordinal, &error))?;
         // SAFETY: all work goes to one stream, and copies wait for each other by events of our own.
         unsafe { context.disable_event_tracking() };
         let (stream, copies) = (context.new_stream()?, context.new_stream()?);
@@ -321,12 +335,20 @@ impl Argument {
 }
 
 fn allocate(stream: &Arc<CudaStream>, n_bytes: usize) -> Result<Tensor> {
-    let slice = stream.alloc_zeros::<u8>(n_bytes.max(1)).map_err(|error| Error::Device {
-        what: format!("allocating {n_bytes} bytes on the device"),
-        why: error.to_string(),
-    })?;
+    let slice = stream.alloc_zeros::<u8>(n_bytes.max(1)).map_err(|error| not_allocated(stream, n_bytes, &error))?;
     let address = slice.device_ptr(stream).0;
     Ok(Tensor { slice, address })
+}
+
+fn not_allocated(stream: &CudaStream, n_bytes: usize, error: &DriverError) -> Error {
+    let why = match stream.context().mem_get_info() {
+        Ok((free, total)) if error.0 == driver::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+            let (free, total) = (Bytes(free as u64), Bytes(total as u64));
+            format!("{free} of its {total} are free; a smaller batch needs less")
+        }
+        _ => words(error),
+    };
+    Error::Device { what: format!("allocating {} on the device", Bytes(n_bytes as u64)), why }
 }
 
 /// Compiles the kernels for this device.
@@ -341,6 +363,9 @@ fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<&
     let options = CompileOptions { options, ..CompileOptions::default() };
     let program = compile_ptx_with_opts(KERNELS, options)
         .map_err(|error| Error::Device { what: "compiling the kernels".to_owned(), why: format!("{error:?}") })?;
-    let module = context.load_module(program)?;
+    let module = context.load_module(program).map_err(|error| {
+        let what = "loading the kernels, which NVRTC compiled for a driver of its own version,".to_owned();
+        Error::Device { what, why: words(&error) }
+    })?;
     NAMES.into_iter().map(|name| Ok((name, module.load_function(name)?))).collect()
 }

@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{CudaContext, CudaStream, sys as driver};
+use forebay_units::Bytes;
 
-use super::device::Device;
+use super::device::{Device, words};
 use crate::error::{Error, Result};
 use crate::lent::HostMemory;
 
@@ -25,8 +26,8 @@ impl Locks {
         // SAFETY: by the law of `HostMemory` the range is mapped as long as the guard keeps it.
         let status = unsafe { driver::cuMemHostRegister_v2(start as *mut c_void, n_bytes, 0) };
         status.result().map_err(|error| Error::Device {
-            what: format!("locking {n_bytes} bytes of the host's memory"),
-            why: error.to_string(),
+            what: format!("locking {} of the host's memory", Bytes(n_bytes as u64)),
+            why: words(&error),
         })?;
         let range = start..start + n_bytes;
         self.ranges().push(range.clone());

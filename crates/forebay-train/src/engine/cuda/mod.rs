@@ -10,6 +10,7 @@ mod library;
 mod linear;
 mod lock;
 mod loss;
+mod pool;
 mod precision;
 mod rows;
 mod store;
@@ -17,6 +18,7 @@ mod tape;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use conv::{Choice, Conv};
@@ -24,6 +26,7 @@ use device::Argument::{Count, Flag, Number, Wide};
 use device::{Address, Argument, Device, Tensor};
 use input::Input;
 use loss::Loss;
+use pool::MaxPool;
 pub use precision::Precision;
 use rows::{Affine, Norm};
 use store::Store;
@@ -56,18 +59,21 @@ impl Cuda {
     /// # Errors
     /// A library is missing, there is no such device, or it cannot compute in this precision.
     pub fn new(ordinal: usize, precision: Precision) -> Result<Self> {
+        Self::with_folders(ordinal, precision, &[])
+    }
+
+    /// Opens a device; libraries that the system does not find are taken from these folders, as pip leaves them.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_folders(ordinal: usize, precision: Precision, folders: &[PathBuf]) -> Result<Self> {
+        library::check(folders)?;
         let device = Device::open(ordinal, precision)?;
         let name = |i| format!("forebay:copy-{i}");
         let builder = rayon::ThreadPoolBuilder::new().num_threads(COPY_THREADS).thread_name(name);
         let copiers = builder.build().map_err(|source| Error::Threads { threads: COPY_THREADS, source })?;
         Ok(Self { choices: RefCell::new(Vec::new()), copiers, device })
     }
-}
-
-/// A planned max pool with the places of the maxima.
-pub struct MaxPool {
-    shape: PoolShape,
-    winners: Tensor,
 }
 
 /// Activations to the host.
@@ -90,13 +96,6 @@ fn to_device(device: &Device, values: &[f32], to: Address) -> Result<()> {
     device.launch("cast_in", Device::blocks(values.len()), &[Wide(floats), Wide(to), Wide(values.len() as u64)])
 }
 
-fn pool_argument(shape: &PoolShape) -> Argument {
-    let PoolShape { batch, input, output, kernel, stride, padding } = *shape;
-    let sizes =
-        [batch, input.height, input.width, input.channels, output.height, output.width, kernel, stride, padding];
-    Argument::Pool(sizes.map(|size| size as u32))
-}
-
 impl Cuda {
     /// Adds a bias and applies ReLU, in place.
     fn bias_act(&self, y: &Tensor, bias: Address, rows: usize, columns: usize, relu: bool) -> Result<()> {
@@ -115,14 +114,6 @@ impl Cuda {
         let vectors = self.vectors(len);
         let arguments = [before, &[Wide(vectors as u64)], after].concat();
         self.device.launch(name, Device::blocks(vectors), &arguments)
-    }
-
-    /// Runs a pooling kernel of the width that the channels allow, one thread a vector of `pixels`.
-    fn pool(&self, names: [&'static str; 2], shape: &PoolShape, pixels: usize, arguments: &[Argument]) -> Result<()> {
-        let wide = shape.input.channels.is_multiple_of(self.device.vector());
-        let items = shape.batch * pixels * shape.input.channels / if wide { self.device.vector() } else { 1 };
-        let arguments = [arguments, &[pool_argument(shape)]].concat();
-        self.device.launch(names[usize::from(!wide)], Device::blocks(items), &arguments)
     }
 }
 
@@ -332,13 +323,11 @@ impl Engine for Cuda {
     }
 
     fn max_pool(&self, shape: PoolShape) -> Result<MaxPool> {
-        // A byte a winner.
-        Ok(MaxPool { shape, winners: self.device.floats((shape.batch * shape.output.len()).div_ceil(4))? })
+        MaxPool::new(&self.device, shape)
     }
 
     fn max_pool_forward(&self, pool: &mut MaxPool, x: &Tensor, y: &mut Tensor) -> Result<()> {
-        let arguments = [Wide(x.at()), Wide(y.at()), Wide(pool.winners.at())];
-        self.pool(["max_pool_v", "max_pool_1"], &pool.shape, pool.shape.output.pixels(), &arguments)
+        pool.forward(&self.device, x.at(), y.at())
     }
 
     fn max_pool_backward(
@@ -349,18 +338,15 @@ impl Engine for Cuda {
         dy: &Tensor,
         dx: &mut Tensor,
     ) -> Result<()> {
-        let arguments = [Wide(dy.at()), Wide(pool.winners.at()), Wide(dx.at())];
-        self.pool(["max_pool_back_v", "max_pool_back_1"], &pool.shape, pool.shape.input.pixels(), &arguments)
+        pool.backward(&self.device, dy.at(), dx.at())
     }
 
     fn average_pool_forward(&self, shape: PoolShape, x: &Tensor, y: &mut Tensor) -> Result<()> {
-        let arguments = [Wide(x.at()), Wide(y.at()), pool_argument(&shape)];
-        self.device.launch("average_pool", Device::blocks(shape.batch * shape.output.len()), &arguments)
+        pool::average_forward(&self.device, &shape, x.at(), y.at())
     }
 
     fn average_pool_backward(&self, shape: PoolShape, dy: &Tensor, dx: &mut Tensor) -> Result<()> {
-        let arguments = [Wide(dy.at()), Wide(dx.at()), pool_argument(&shape)];
-        self.device.launch("average_pool_back", Device::blocks(shape.batch * shape.input.len()), &arguments)
+        pool::average_backward(&self.device, &shape, dy.at(), dx.at())
     }
 
     fn norm(&self, shape: NormShape) -> Result<Norm> {
