@@ -195,6 +195,7 @@ impl Conv {
         race!(forward, forward, x, w, y);
         race!(weights, backward_weights, x, y, w);
         race!(data, backward_data, y, w, x);
+        device.shed_scratch();
         Ok(())
     }
 }

@@ -223,6 +223,12 @@ impl Device {
         Ok(scratch.as_ref().map_or(0, Tensor::at))
     }
 
+    /// Gives the scratch memory back, after something was tried that may have needed more than is used in the end.
+    pub(super) fn shed_scratch(&self) {
+        *self.scratch.borrow_mut() = None;
+        self.generation.set(self.generation.get() + 1);
+    }
+
     /// How often the scratch memory has moved, after which its old address must not be used.
     pub(super) fn scratch_generation(&self) -> u64 {
         self.generation.get()
