@@ -105,8 +105,8 @@ impl<E: Engine> Network<E> {
     /// # Errors
     /// The batch has the wrong size or labels, other batches are staged, or the device fails.
     pub fn step(&mut self, images: &[f32], labels: Labels<'_>) -> Result<f32> {
-        if !self.staged.is_empty() {
-            return Err(Error::Order("a whole step was asked for while another batch is staged"));
+        if !self.staged.is_empty() || self.is_running {
+            return Err(Error::Order("a whole step was asked for while another batch is staged or computed"));
         }
         self.stage(images, labels)?;
         self.start()?;
@@ -216,7 +216,8 @@ impl<E: Engine> Network<E> {
         })?;
         self.engine.update(&mut self.body.store, &self.optimizer.rule(self.n_steps))?;
         self.engine.release(&mut input)?;
-        self.free.push(input);
+        // Behind the others: the last is the one whose pixels the caller may be filling.
+        self.free.insert(0, input);
         self.is_running = true;
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The CUDA engine against the same golden files, where there is a device; and what is said where there is none.
 
-use forebay_train::{Block, Cpu, Cuda, Dropout, Error, Labels, Model, Network, Node, Precision, Settings, Shape};
+use forebay_train::{
+    Block, Cpu, Cuda, Dropout, Engine, Error, Labels, Model, Network, Node, Optimizer, Precision, Settings, Sgd, Shape,
+};
 
 use crate::golden::{assert_close, pixels};
 use crate::{layers, learning, lent, networks};
@@ -147,6 +149,28 @@ fn staging_ahead_changes_no_loss_on_cuda() {
         got.push(ahead.finish().unwrap());
     }
     assert_close("losses", &got, &want, 1e-4);
+}
+
+#[test]
+fn steps_played_back_from_a_recording_agree_with_the_cpu() {
+    if open(Precision::F32).is_some() {
+        let want = losses_of_ten_steps(Cpu::new(2).unwrap());
+        assert_close("losses", &losses_of_ten_steps(again(Precision::F32)()), &want, 1e-3);
+    }
+}
+
+/// Losses of a network that draws no lots, on batches of their own in two places, with a look at others between the steps.
+fn losses_of_ten_steps<E: Engine>(engine: E) -> Vec<f32> {
+    let model = Model::named("resnet-small", 5).unwrap();
+    let optimizer = Optimizer::Sgd(Sgd { learning_rate: 1e-2, ..Sgd::default() });
+    let mut network = Network::new(engine, &model, Settings { optimizer, places: 2, ..Settings::new(4, 1) }).unwrap();
+    let (len, labels) = (4 * model.input.len(), Labels::Index(&[1, 2, 3, 4]));
+    let images = pixels(10 * len);
+    let step = |batch| {
+        let loss = network.step(batch, labels).unwrap();
+        [loss, network.evaluate(&images[..len], labels).unwrap().loss]
+    };
+    images.chunks_exact(len).flat_map(step).collect()
 }
 
 #[test]

@@ -76,3 +76,22 @@ fn batches_are_taken_in_the_order_they_were_staged_in() {
     assert_eq!(got, want);
     assert_eq!(ahead.start().unwrap_err().to_string(), "a step was started and no batch is staged");
 }
+
+#[test]
+fn pixels_filled_before_a_step_is_started_are_those_sent_after_it() {
+    let model = Model::named("alexnet-small", 5).unwrap();
+    let new = |places| Network::new(Cpu::new(1).unwrap(), &model, Settings { places, ..Settings::new(1, 1) }).unwrap();
+    let (dark, bright) = (vec![0.1; model.input.len()], vec![0.9; model.input.len()]);
+    let mut plain = new(1);
+    let want = [plain.step(&dark, Labels::Index(&[1])).unwrap(), plain.step(&bright, Labels::Index(&[2])).unwrap()];
+    let mut ahead = new(2);
+    ahead.stage(&dark, Labels::Index(&[1])).unwrap();
+    ahead.pixels().unwrap().copy_from_slice(&bright);
+    ahead.start().unwrap();
+    let early = ahead.step(&dark, Labels::Index(&[1])).unwrap_err().to_string();
+    assert_eq!(early, "a whole step was asked for while another batch is staged or computed");
+    ahead.stage_filled(Labels::Index(&[2])).unwrap();
+    let first = ahead.finish().unwrap();
+    ahead.start().unwrap();
+    assert_eq!([first, ahead.finish().unwrap()], want);
+}
