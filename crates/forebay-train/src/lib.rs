@@ -8,6 +8,8 @@
 //!
 //! # Limits
 //! Convolutions and pools are square. A training step takes exactly the batch it was planned for; evaluation takes fewer too.
+//! Strides, margins and filters' sides are at most 1,024, a batch between two layers at most 2⁴⁰ values; what the system has no memory
+//! for is an error.
 //!
 //! # Same seed, same losses
 //! On the CPU the losses of a seed are the same to the last bit for any number of threads.

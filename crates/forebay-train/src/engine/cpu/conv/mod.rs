@@ -129,6 +129,7 @@ fn slide(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
     use crate::shape::Shape;
 
     fn numbers(n: usize, step: usize) -> Vec<f32> {
@@ -163,40 +164,63 @@ mod tests {
         out
     }
 
+    fn case(
+        batch: usize,
+        (height, width, channels): (usize, usize, usize),
+        filters: usize,
+        cut: [usize; 4],
+    ) -> ConvShape {
+        let [kernel, stride, padding, groups] = cut;
+        let along = |len: usize| (len + 2 * padding - kernel) / stride + 1;
+        let (input, output) = (Shape::new(height, width, channels), Shape::new(along(height), along(width), filters));
+        ConvShape { batch, input, output, kernel, stride, padding, groups }
+    }
+
+    fn check(kernels: Kernels, threads: &Threads, shape: ConvShape) {
+        let x = numbers(shape.batch * shape.input.len(), 37);
+        let w = numbers(shape.output.channels * shape.filter_len(), 53);
+        let dy = numbers(shape.batch * shape.output.len(), 29);
+        let mut got = [vec![f32::NAN; dy.len()], vec![f32::NAN; x.len()], vec![f32::NAN; w.len()]];
+        let mut conv = Conv::new(shape, kernels);
+        conv.forward(threads, &x, &w, None, false, &mut got[0]).unwrap();
+        conv.backward_data(threads, &dy, &w, &mut got[1]).unwrap();
+        conv.backward_weights(threads, &x, &dy, &mut got[2]).unwrap();
+        for (which, (got, want)) in got.iter().zip(plain(&shape, &x, &w, &dy)).enumerate() {
+            for (i, (got, want)) in got.iter().zip(want).enumerate() {
+                let near = (f64::from(*got) - want).abs() < 1e-3;
+                assert!(near, "{} {shape:?} {which} {i}: {got} {want}", kernels.name);
+            }
+        }
+    }
+
     #[test]
     fn every_kernel_convolves_in_every_shape() {
         let threads = Threads::new(2).unwrap();
-        let case = |(height, width, channels), filters, kernel, stride, padding, groups| {
-            let along = |len: usize| (len + 2 * padding - kernel) / stride + 1;
-            let (input, output) =
-                (Shape::new(height, width, channels), Shape::new(along(height), along(width), filters));
-            ConvShape { batch: 3, input, output, kernel, stride, padding, groups }
-        };
         let cases = [
-            case((9, 17, 5), 40, 3, 1, 1, 1),
-            case((11, 8, 6), 4, 5, 3, 2, 2),
-            case((7, 7, 3), 2, 2, 3, 0, 1),
-            case((6, 5, 512), 3, 1, 2, 0, 1),
-            case((20, 18, 1), 33, 11, 4, 2, 1),
+            case(3, (9, 17, 5), 40, [3, 1, 1, 1]),
+            case(3, (11, 8, 6), 4, [5, 3, 2, 2]),
+            case(3, (7, 7, 3), 2, [2, 3, 0, 1]),
+            case(3, (6, 5, 512), 3, [1, 2, 0, 1]),
+            case(3, (20, 18, 1), 33, [11, 4, 2, 1]),
         ];
         for (kernels, shape) in Kernels::all().into_iter().flat_map(|kernels| cases.map(|shape| (kernels, shape))) {
-            let x = numbers(3 * shape.input.len(), 37);
-            let w = numbers(shape.output.channels * shape.filter_len(), 53);
-            let dy = numbers(3 * shape.output.len(), 29);
-            let mut got = [vec![f32::NAN; dy.len()], vec![f32::NAN; x.len()], vec![f32::NAN; w.len()]];
-            let mut conv = Conv::new(shape, kernels);
-            conv.forward(&threads, &x, &w, None, false, &mut got[0]).unwrap();
-            conv.backward_data(&threads, &dy, &w, &mut got[1]).unwrap();
-            conv.backward_weights(&threads, &x, &dy, &mut got[2]).unwrap();
-            for (which, (got, want)) in got.iter().zip(plain(&shape, &x, &w, &dy)).enumerate() {
-                for (i, (got, want)) in got.iter().zip(want).enumerate() {
-                    assert!(
-                        (f64::from(*got) - want).abs() < 1e-3,
-                        "{} {shape:?} {which} {i}: {got} {want}",
-                        kernels.name
-                    );
-                }
-            }
+            check(kernels, &threads, shape);
+        }
+    }
+
+    #[test]
+    fn shapes_that_nobody_thought_of_convolve_too() {
+        let threads = Threads::new(2).unwrap();
+        let mut rng = Rng::new(7, 0);
+        let mut below = |n: usize| (rng.unit() * n as f64) as usize;
+        for _ in 0..200 {
+            let groups = 1 + below(3);
+            let (channels, filters) = (groups * (1 + below(8)), groups * (1 + below(40)));
+            let (kernel, stride, padding) = (1 + below(5), 1 + below(6), below(7));
+            let mut side = || (1 + below(12)).max(kernel.saturating_sub(2 * padding));
+            let size = (side(), side(), channels);
+            let shape = case(1 + below(4), size, filters, [kernel, stride, padding, groups]);
+            Kernels::all().into_iter().for_each(|kernels| check(kernels, &threads, shape));
         }
     }
 }
