@@ -45,6 +45,6 @@ pub use error::{Error, Result};
 pub use forebay_record::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use inspect::{InspectOptions, inspect};
 pub use make::{LIST, MARKER, Made, MakePlan, MakeSpec, Parameters, Picture, Profile, make};
-pub use manifest::{MANIFEST, Manifest, ShardEntry};
+pub use manifest::{MANIFEST, Manifest, ShardEntry, packed_classes};
 pub use pack::{PackOptions, PackPlan, Packed, Packing, Unpacked, pack, unpack};
 pub use verify::verify;

@@ -49,6 +49,11 @@ pub struct ShardEntry {
     pub crc32c: u32,
 }
 
+/// The names of the classes of a folder that was packed here; `None` where no manifest says.
+pub fn packed_classes(storage: &dyn Storage, path: &Path) -> Option<Vec<String>> {
+    Manifest::beside(storage, path)?.ok().map(|manifest| manifest.classes).filter(|classes| !classes.is_empty())
+}
+
 impl Manifest {
     /// The manifest of the folder `path`; `None` where there is none.
     pub(crate) fn beside(storage: &dyn Storage, path: &Path) -> Option<Result<Self, Fault>> {

@@ -68,11 +68,11 @@ pub enum Error {
         /// What a step needs.
         batch: usize,
     },
-    /// Too many samples failed for a single batch.
-    #[error("not one batch could be made: {n_failed} samples failed; the first: {name}: {reason}")]
+    /// Not a single batch could be made.
+    #[error("not one of {n_samples} samples could be used; the first: {name}: {reason}")]
     AllFailed {
-        /// How many failed.
-        n_failed: u64,
+        /// How many there are.
+        n_samples: u64,
         /// The first of them.
         name: String,
         /// Why.

@@ -71,7 +71,9 @@ impl Stock {
     /// Classes that a network has to tell apart.
     pub(super) fn classes(&self) -> Result<usize, Error> {
         let path = || self.path.clone();
-        match (self.source.n_classes(), self.source.packing()) {
+        // The labels of records lie within them, but whoever packed them knows how many classes there are.
+        let packed = || forebay_dataset::packed_classes(&Local::default(), &self.path).map(|names| names.len());
+        match (self.source.n_classes().or_else(packed), self.source.packing()) {
             (Some(n), _) => Ok(n),
             (None, "files" | "tensor") => Err(Error::NoLabels { path: path() }),
             (None, _) => Err(Error::ClassesUnknown { path: path() }),
@@ -88,7 +90,8 @@ impl Stock {
         self.n_learnt() / self.batch as u64
     }
 
-    fn n_learnt(&self) -> u64 {
+    /// Samples that are learnt from.
+    pub(super) fn n_learnt(&self) -> u64 {
         (self.source.n_samples() as u64).saturating_sub(self.n_held_out)
     }
 

@@ -193,7 +193,7 @@ fn what_cannot_be_trained_on_says_why() {
         std::fs::write(file, b"no photograph").unwrap();
     }
     let text = said(&emulated(path, "emulated:1ms", 1));
-    assert!(text.starts_with("not one batch could be made: "), "{text}");
+    assert!(text.starts_with("not one of 60 samples could be used; the first: "), "{text}");
 }
 
 fn walk(dir: &Path) -> Vec<PathBuf> {

@@ -135,7 +135,7 @@ impl Trial<'_> {
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
-            return Err(all_failed(stats));
+            return Err(all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt)));
         }
         let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
         let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch };
@@ -175,10 +175,10 @@ impl Trial<'_> {
     }
 }
 
-fn all_failed(stats: &Stats) -> Error {
+fn all_failed(stats: &Stats, n_samples: u64) -> Error {
     let first = stats.failures.first();
     Error::AllFailed {
-        n_failed: stats.n_failed,
+        n_samples,
         name: first.map(|failed| failed.name.clone()).unwrap_or_default(),
         reason: first.map(|failed| failed.reason()).unwrap_or_default(),
     }
