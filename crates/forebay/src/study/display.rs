@@ -136,7 +136,7 @@ fn left(at: At) -> String {
     match at.left_s {
         _ if at.n_done == at.n_cells => "all done".to_owned(),
         Some(seconds) => format!("about {} left", about(seconds)),
-        None => format!("{} cells left", at.n_cells - at.n_done),
+        None => format!("{} left", count((at.n_cells - at.n_done) as u64, "cell")),
     }
 }
 

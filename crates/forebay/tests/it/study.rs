@@ -366,7 +366,7 @@ fn built_in_studies_are_listed_shown_and_copied() {
     let list = dir.met("study list");
     assert!(list.starts_with("chien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
-        list.contains("\n  quick  82 cells, 3,072 images of ")
+        list.contains("\n  quick  82 cells, 2,816 images of ")
             && list.contains("\n  full   82 cells, 25,528 images of ")
     );
     assert!(list.contains("\nnelson-2022: An initial look at deep learning I/O performance"), "{list}");

@@ -208,7 +208,7 @@ fn the_built_in_studies_train_and_pack() {
     let dir = Dir::new();
     let shown = dir.met("study show chien-2018");
     for wanted in [
-        "dataset caltech101: caltech101 images, made: 1024 quick, 9144 full\n",
+        "dataset caltech101: caltech101 images, made: 768 quick, 9144 full\n",
         "experiment mini-app (train): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-ups\n",
         "  accelerator = emulated:90ms quick, emulated:1s full\n",
         "experiment batch-size (train): 10 cells quick, 10 full, ",
