@@ -123,15 +123,18 @@ fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
 pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
     let at = |name: &str| all.iter().find(|dataset| dataset.name == name).map(|dataset| &dataset.source);
     for dataset in all {
-        let place = format!("dataset \"{}\"", dataset.name);
+        let refused = |reason: String| Error::Plan {
+            place: format!("dataset \"{}\"", dataset.name),
+            reason,
+            hint: Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name)),
+        };
         match &dataset.source {
             DatasetSource::Path(path) if !path.exists() => {
-                let hint = Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name));
-                return Err(Error::Plan { place, reason: format!("{} is not there", path.display()), hint });
+                return Err(refused(format!("{} is not there", path.display())));
             }
             DatasetSource::Pack { packing, of } => match at(of) {
                 Some(DatasetSource::Path(path)) if path.exists() => {
-                    pack_plan(path, *packing).map_err(|error| Error::plan(place, error.to_string()))?;
+                    pack_plan(path, *packing).map_err(|error| refused(error.to_string()))?;
                 }
                 _ => {}
             },

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_bench::study::{DatasetSource, Estimate, Estimator, Making, Places, Plan, spaces};
+use forebay_record::Step;
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
 use super::{about, look_down};
@@ -38,6 +39,11 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
         "Times are estimates from the tiers' profiles and from {decode} to decode an image of 112 KB, measured now; \
          what lies between repeats comes on top, and so does the time of storage that has no profile."
     );
+    if plan.cells.iter().any(|cell| cell.work.step() == Step::Train) {
+        text.push_str(
+            "A network counts as the accelerator that is emulated in its place, or where there is none not at all.\n",
+        );
+    }
     print(&text)?;
     Ok(Outcome::Met)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::study::{DatasetSource, Estimator, Making, Places, make, spaces};
+use crate::study::{DatasetSource, Error, Estimator, Making, Places, make, spaces};
 use forebay_record::Level;
 
 /// A study that reads shards, and one cell that reads the files they are packed from.
@@ -76,6 +76,20 @@ fn shards_that_are_not_whole_are_packed_again() {
     fs::write(&shard, &whole[..whole.len() / 2]).unwrap();
     made(&plan, dir.path());
     assert_eq!(fs::read(&shard).unwrap(), whole);
+}
+
+#[test]
+fn packing_that_was_stopped_is_gone_on_with() {
+    let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(PACKED));
+    let all = Places::new(&plan, dir.path()).to_make(&plan.cells);
+    let stopped = AtomicBool::new(false);
+    make(&all[0], &|_| (), &stopped).unwrap();
+    // The first image that went into the shard stops it.
+    let stop = |_| stopped.store(true, Ordering::Relaxed);
+    let error = make(&all[1], &stop, &stopped).unwrap_err();
+    assert!(matches!(error, Error::Data { source: forebay_dataset::Error::Cancelled, .. }), "{error}");
+    assert!(!all[1].is_there());
+    made(&plan, dir.path());
 }
 
 #[test]
