@@ -125,10 +125,26 @@ pub(crate) fn notes(run: &Run<'_>) -> Vec<String> {
             count(resumed.n_done, "cell")
         ));
     }
-    for cell in &run.study.cells {
-        notes.extend(cell.notes.iter().map(|note| format!("{}: {note}", cell.id)));
-    }
+    notes.extend(of_cells(run));
     notes
+}
+
+/// What cells note, each once however many note it.
+fn of_cells(run: &Run<'_>) -> Vec<String> {
+    let mut found: Vec<(&str, &str, u64)> = Vec::new();
+    for cell in &run.study.cells {
+        for note in &cell.notes {
+            match found.iter_mut().find(|(known, ..)| known == note) {
+                Some((_, _, n)) => *n += 1,
+                None => found.push((note, &cell.id, 1)),
+            }
+        }
+    }
+    let said = found.into_iter().map(|(note, first, n)| match n {
+        1 => format!("{first}: {note}"),
+        _ => format!("{} ({first} is the first): {note}", count(n, "cell")),
+    });
+    said.collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ pub(crate) fn bare(factor: &str, level: &Level) -> String {
         (_, Level::Flag(true)) => "yes".to_owned(),
         (_, Level::Flag(false)) => "no".to_owned(),
         ("block", Level::Integer(bytes)) => block(*bytes),
-        ("threads" | "depth" | "batch" | "steps", Level::Integer(n)) if *n >= 0 => forebay_units::group_digits(*n as u64),
+        ("threads" | "depth" | "batch" | "steps", Level::Integer(n)) if *n >= 0 => {
+            forebay_units::group_digits(*n as u64)
+        }
         (_, level) => level.to_string(),
     }
 }

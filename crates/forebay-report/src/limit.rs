@@ -152,7 +152,8 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
         _ => best.1.tier.as_ref(),
     };
     let kind = tier.and_then(|tier| run.head().tiers.iter().find(|note| note.name == *tier)).map(|note| note.kind);
-    let named = tier.cloned().or_else(|| levels.get("storage").map(ToString::to_string));
+    let level = |factor: &str| levels.get(factor).map(ToString::to_string);
+    let named = tier.cloned().or_else(|| level("dataset")).or_else(|| level("storage"));
     Place {
         name: named.or_else(|| crate::environment::path(run)).unwrap_or("the storage".to_owned()),
         read_only: best.1.read_only,

@@ -22,7 +22,12 @@ pub(crate) fn quantity(value: f64) -> String {
 /// A share as percent: "0.4 %", "83 %".
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
-    if value.abs() < 9.95 { format!("{value:.1} %") } else { format!("{} %", quantity_of_whole(value.round())) }
+    if value.abs() >= 9.95 {
+        return format!("{} %", quantity_of_whole(value.round()));
+    }
+    // A share that is rounded to nothing has no sign.
+    let sign = if value <= -0.05 { "−" } else { "" };
+    format!("{sign}{:.1} %", value.abs())
 }
 
 /// A ratio: "2.28×".
@@ -121,6 +126,7 @@ mod tests {
     #[test]
     fn units_fit_the_size() {
         assert_eq!([0.004, 0.83, 1.304].map(percent), ["0.4 %", "83 %", "130 %"]);
+        assert_eq!([-0.059, -0.0001, -0.2].map(percent), ["−5.9 %", "0.0 %", "−20 %"]);
         assert_eq!([0.5, 100.0, 1_000.0, 2_500_000.0].map(tick), ["0.5", "100", "1,000", "2.5 M"]);
         assert_eq!([0.42, 48.0, 200.0, 7_260.0].map(seconds), ["0.42 s", "48.0 s", "3 min 20 s", "2 h 1 min"]);
         assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);

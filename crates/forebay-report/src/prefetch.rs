@@ -76,6 +76,15 @@ impl Ahead<'_> {
         self.spread() <= SAME
     }
 
+    /// The spread without the wait for the first batch, where that makes the run times the same: nothing can hide it, and
+    /// in a run of few steps it weighs much.
+    pub(crate) fn same_after_first(&self) -> Option<f64> {
+        let later = |(cell, wall): &(&StudyCell, f64)| Some(wall - cell.train.as_ref()?.totals.first_wait_s);
+        let later: Vec<f64> = self.cells.iter().filter_map(later).filter(|wall| *wall > 0.0).collect();
+        let (low, high) = later.iter().fold((f64::MAX, 0.0_f64), |(low, high), w| (low.min(*w), high.max(*w)));
+        Some(high / low - 1.0).filter(|spread| later.len() == self.cells.len() && *spread <= SAME)
+    }
+
     /// What the run times come to, in a sentence without its end.
     fn said(&self) -> String {
         let n = self.cells.len();
@@ -94,7 +103,10 @@ impl Ahead<'_> {
         apart.truncate(MAX_NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         let than = format!("more than {} longer than the shortest", percent(SAME).replace(".0", ""));
-        format!("{within}; {than}: {}{more}", listed(&apart))
+        let first = self.same_after_first().map(|later| {
+            format!("; without the wait for the first batch, which nothing can hide, all lie within {}", percent(later))
+        });
+        format!("{within}; {than}: {}{more}{}", listed(&apart), first.unwrap_or_default())
     }
 }
 
@@ -111,10 +123,16 @@ pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<String> {
     if groups.is_empty() {
         return None;
     }
+    let draws = |figure: &&forebay_record::FigureSpec| figure.kind == FigureKind::Excess;
     let reproduces = |figure: &forebay_record::FigureSpec| {
         figure.kind == FigureKind::Excess && figure.experiment.as_deref().is_none_or(|name| name == experiment)
     };
-    let is_published = run.spec().source.is_some() && run.spec().figures.iter().any(reproduces);
+    let is_drawn = run.spec().figures.iter().any(reproduces);
+    if !is_drawn && run.spec().figures.iter().any(|figure| draws(&figure)) {
+        // The study asks it of another experiment.
+        return None;
+    }
+    let is_published = run.spec().source.is_some() && is_drawn;
     let said: Vec<String> = groups.iter().map(Ahead::said).collect();
     let said = said.join("; ");
     if !is_published {
@@ -139,11 +157,12 @@ pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
     let said = |(cell, s, share): &(&StudyCell, f64, f64)| {
         let mut levels = cell.factors.clone();
         levels.retain(|factor, _| factor != FACTOR);
-        format!("{} s ({}; {})", quantity(*s), percent(*share), level::all(&levels))
+        let word = if *s < 0.0 { "less" } else { "more" };
+        format!("{} s {word} ({}; {})", quantity(s.abs()), percent(share.abs()), level::all(&levels))
     };
     Some(match pairs.len() {
-        1 => format!("Without prefetch the run takes longer by {}: the cost of I/O.", said(least)),
-        _ => format!("Without prefetch runs take longer by {} to {}: the cost of I/O.", said(least), said(most)),
+        1 => format!("Without prefetch the run takes {}: the cost of I/O.", said(least)),
+        _ => format!("Without prefetch runs take {} to {}: the cost of I/O.", said(least), said(most)),
     })
 }
 

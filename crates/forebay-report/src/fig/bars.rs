@@ -147,7 +147,7 @@ pub(super) fn range(metric: &Metric) -> Option<(f64, f64)> {
 fn proportion(cells: &[&StudyCell], first: &str, second: &str) -> Option<f64> {
     let ratio = |cell: &&StudyCell| {
         let (a, b) = (run::metric(cell, first)?.value, run::metric(cell, second)?.value);
-        (a > 0.0 && b > 0.0).then(|| b / a)
+        (a > 0.0).then(|| b / a)
     };
     let ratios: Vec<f64> = cells.iter().filter(|cell| cell.error.is_none()).filter_map(ratio).collect();
     let middle = forebay_units::median(&ratios)?;

@@ -63,11 +63,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     Drawn {
         data: data(&needs),
-        caption: caption(&needs, &published),
-        reading: "Images a second that one accelerator takes when it never waits, times the bytes an image takes in storage, \
-                  times the number of accelerators: all measured, and no more is read than is trained on. Both scales are \
-                  logarithmic."
-            .to_owned(),
+        reading: finding(&needs, &published)
+            + " That is the rate of one accelerator that never waits, times the bytes read for an image, times the number \
+               of accelerators: all measured. What was read ahead and not trained on counts, too, so that short runs give a \
+               little too much. Both scales are logarithmic.",
         remarks,
         legend,
         pictures: both(|canvas| draw(canvas, &shown, &published, &context.spec.title)),
@@ -113,7 +112,7 @@ fn published<'a>(context: &'a Context<'_>) -> Vec<Published<'a>> {
     of.map(|reference| (reference.value, reference.source.as_str())).collect()
 }
 
-fn caption(needs: &[Need<'_>], published: &[Published<'_>]) -> String {
+fn finding(needs: &[Need<'_>], published: &[Published<'_>]) -> String {
     let eight = |need: &&Need<'_>| need.mb_per_s(ACCELERATORS as u64);
     let most = needs.iter().max_by(|a, b| eight(a).total_cmp(&eight(b)));
     let said = most.map_or(String::new(), |need| {

@@ -139,14 +139,16 @@ fn draw(canvas: Canvas, panels: &[Panel<'_>], n_series: usize, label: &str) -> M
     let end = curves(panels).map(Curve::end_s).fold(0.0, f64::max);
     let all = panels.iter().map(|panel| highest(panel, span_s)).fold(0.0, f64::max);
     let own = own_scales(panels);
-    let height = 22.0 + panels.len() as f64 * (PANEL + TITLE) + 42.0;
+    // A single panel needs no name.
+    let title = if panels.len() > 1 { TITLE } else { 8.0 };
+    let height = 22.0 + panels.len() as f64 * (PANEL + title) + 42.0;
     let (left, right) = (50.0, canvas.width - 10.0);
     let x = Scale::between(0.0, end).over(left, right);
     let mut svg = Svg::new(canvas, height);
     svg.text("tt", Anchor::Start, (2.0, FONT), "MB read per second");
     let mut top = 22.0;
     for panel in panels {
-        let plot = Area { left, top: top + TITLE, right, bottom: top + TITLE + PANEL };
+        let plot = Area { left, top: top + title, right, bottom: top + title + PANEL };
         let y = Scale::from_zero(if own { highest(panel, span_s) } else { all }).over(plot.bottom, plot.top);
         for value in y.ticks(3) {
             svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
@@ -159,7 +161,7 @@ fn draw(canvas: Canvas, panels: &[Panel<'_>], n_series: usize, label: &str) -> M
             area(&mut svg, curve, span_s, n_series, &x, &y);
         }
         hits(&mut svg, panel, span_s, &x, plot);
-        top += TITLE + PANEL;
+        top += title + PANEL;
     }
     let plot = Area { left, top: 0.0, right, bottom: top };
     axes::bottom(&mut svg, plot, &x, if canvas.narrow { 5 } else { 10 }, "Seconds since the start", tick);

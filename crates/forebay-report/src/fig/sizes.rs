@@ -48,9 +48,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let shown = &sets[..sets.len().min(MAX_SETS)];
     Drawn {
         data: data(&sets),
-        caption: sets.iter().map(|set| summary(set, sets.len() > 1)).collect::<Vec<_>>().join(" "),
-        reading: "A bar holds the samples from its size on to twice that; above it stands their share of all samples."
-            .to_owned(),
+        reading: sets.iter().map(|set| summary(set, sets.len() > 1)).collect::<Vec<_>>().join(" ")
+            + " A bar holds the samples from its size on to twice that; above it stands their share of all samples.",
         remarks,
         code: code(&sets, &context.spec.caption),
         pictures: both(|canvas| draw(canvas, shown, &context.spec.title)),

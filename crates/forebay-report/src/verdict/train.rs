@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{StudyCell, TrainCell};
-use forebay_units::group_digits;
+use forebay_record::{StudyCell, TrainCell, TrainTotals};
+use forebay_units::{count, group_digits};
 
 use crate::level;
 use crate::need;
-use crate::number::{capital, percent, quantity, seconds};
+use crate::number::{capital, listed, percent, quantity, seconds};
 use crate::prefetch;
 use crate::run::Run;
 
@@ -56,14 +56,18 @@ fn of_one(cell: &TrainCell) -> String {
 /// What the wait is charged to most, in words.
 fn cause(cell: &TrainCell) -> &str {
     let most = cell.totals.stall_by_cause.iter().max_by(|a, b| a.1.total_cmp(b.1));
-    match most.map(|(name, _)| name.as_str()) {
-        None => "data",
-        Some("threads") => "too few threads",
-        Some("prefetch") => "the next batch, since none was made ahead",
-        Some("order") => "the order of samples",
-        Some("decode") => "decoding",
-        Some("other") => "other things",
-        Some(name) => name,
+    most.map_or("data", |(name, _)| word(name))
+}
+
+/// A cause of waiting in words.
+fn word(cause: &str) -> &str {
+    match cause {
+        "threads" => "too few threads",
+        "prefetch" => "the next batch, since none was made ahead",
+        "order" => "the order of samples",
+        "decode" => "decoding",
+        "other" => "other things",
+        name => name,
     }
 }
 
@@ -74,6 +78,11 @@ fn prefetch_headline(run: &Run<'_>, experiment: &str) -> Option<String> {
     let within = percent(widest.spread());
     Some(if widest.is_same() {
         format!("With prefetch the run time is the same for every device and thread count, within {within}.")
+    } else if let Some(later) = widest.same_after_first() {
+        let later = percent(later);
+        format!(
+            "With prefetch run times lie {within} apart; without the wait for the first batch they are the same, within {later}."
+        )
     } else {
         format!("Prefetch does not hide I/O everywhere: with it run times still lie {within} apart.")
     })
@@ -114,12 +123,14 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         .collect();
     let mut said = vec![format!(
         "{} of {} took {}, {} images/s: {}.",
-        forebay_units::count(totals.n_steps, "step"),
+        count(totals.n_steps, "step"),
         group_digits(cell.batch),
         seconds(totals.wall_s),
         quantity(cell.images_per_s),
         parts.join(", ")
     )];
+    said.push(utilisation(totals));
+    said.extend(charged(totals));
     if let (Some(cost), Some(baseline)) = (cell.io_cost_s, cell.baseline) {
         let alone = baseline.step_s * totals.n_steps as f64;
         said.push(format!(
@@ -132,14 +143,51 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.extend(lever(cell));
     said.extend(cell.feed.map(|feed| {
         format!(
-            "The accelerator takes {} images/s; {} give {}; {} would do.",
+            "The accelerator takes {} images/s; {} {}; {} would do.",
             quantity(feed.takes_images_per_s),
-            forebay_units::count(cell.threads, "thread"),
+            if cell.threads == 1 { "1 thread gives".to_owned() } else { count(cell.threads, "thread") + " give" },
             quantity(feed.gives_images_per_s),
             group_digits(feed.threads_needed)
         )
     }));
+    said.extend(learnt(cell));
     said
+}
+
+/// AU in the three ways in which it is counted.
+fn utilisation(totals: &TrainTotals) -> String {
+    let mut text = format!("AU is {} over the whole run", percent(totals.au_epoch));
+    if let Some(steady) = totals.au_steady {
+        text.push_str(&format!(", {} without the wait for the first batch", percent(steady)));
+    }
+    if let Some(dlio) = totals.au_dlio {
+        text.push_str(&format!(", {} as DLIO counts, without the first step of every epoch", percent(dlio)));
+    }
+    if let Some(overlap) = totals.overlap {
+        text.push_str(&format!("; {} of the pipeline's work was hidden behind the computing", percent(overlap)));
+    }
+    text + "."
+}
+
+/// What the wait is charged to, the most first.
+fn charged(totals: &TrainTotals) -> Option<String> {
+    let known = totals.stall_by_cause.iter().filter(|(_, s)| s.is_finite() && **s / totals.wall_s >= 0.0005);
+    let mut causes: Vec<(&str, f64)> = known.map(|(name, s)| (name.as_str(), *s)).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let causes: Vec<String> = causes.into_iter().map(|(name, s)| format!("{} {} s", word(name), quantity(s))).collect();
+    (!causes.is_empty())
+        .then(|| format!("The wait of {} s is charged to {}.", quantity(totals.wait_s), listed(&causes)))
+}
+
+/// What the network learnt by the end.
+fn learnt(cell: &TrainCell) -> Option<String> {
+    let last = cell.epochs.last()?;
+    let mut text = format!("After {} the mean loss is {:.3}", count(cell.epochs.len() as u64, "epoch"), last.loss?);
+    if let Some(validation) = last.validation {
+        let samples = count(validation.n_samples, "sample");
+        text.push_str(&format!("; of {samples} held out, {} are told right", percent(validation.accuracy)));
+    }
+    Some(text + ".")
 }
 
 /// What would help a cell most.

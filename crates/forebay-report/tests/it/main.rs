@@ -9,6 +9,7 @@ mod large;
 mod mini;
 mod page;
 mod plain;
+mod prefetch;
 mod said;
 mod train;
 

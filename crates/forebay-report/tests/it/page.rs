@@ -4,7 +4,7 @@ use forebay_report::html;
 use serde_json::{Value, json};
 
 use crate::chien::{self, THREADS, TIERS, USUAL};
-use crate::{page_of, plain};
+use crate::{mini, page_of, plain};
 
 /// The `data-…` values of the marks of a picture, one map a mark.
 fn marks(page: &str, figure: &str) -> Vec<String> {
@@ -96,6 +96,12 @@ fn nothing_of_a_record_becomes_markup() {
     record["environment"]["cpu"] = json!(evil);
     record["cells"][0]["storage"] = json!(evil);
     record["cells"][1]["worker_time"] = json!({evil: 3.0, "reading": 1.0});
+    let mut training = mini::record(1.0);
+    for name in ["model", "device", "storage", "tier", "optimizer", "accelerator"] {
+        training["cells"][0][name] = json!(evil);
+    }
+    training["cells"][0]["lever"]["advice"] = json!(evil);
+    training["cells"][0]["stall_by_cause"] = json!({evil: 1.9});
     let mut lines = chien::lines(USUAL);
     lines[0]["spec"]["title"] = json!(evil);
     lines[0]["spec"]["figure"][1]["id"] = json!(evil);
@@ -105,7 +111,15 @@ fn nothing_of_a_record_becomes_markup() {
     lines[7]["factors"]["tier"] = json!(evil);
     lines[7]["id"] = json!(evil);
     lines[8]["error"] = json!(evil);
-    let page = page_of(&[plain::named(evil, &record), plain::named_text(evil, &chien::jsonl(&lines))]);
+    let mut study = mini::lines();
+    study[1]["inspection"]["bssplit"] = json!(evil);
+    study[1]["factors"]["dataset"] = json!(evil);
+    let page = page_of(&[
+        plain::named(evil, &record),
+        plain::named(evil, &training),
+        plain::named_text(evil, &chien::jsonl(&lines)),
+        plain::named_text(evil, &chien::jsonl(&study)),
+    ]);
     assert!(!page.contains("<img") && !page.contains("onerror=alert(2)>\""), "an element of the record's");
     assert_eq!(page.matches("<script>").count(), 1, "the page's own script only");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));

@@ -1,0 +1,129 @@
+//! What a batch made ahead is worth: the published finding, whether ours agrees, and the excess without.
+
+use serde_json::{Value, json};
+
+use crate::chien::{THREADS, TIERS};
+use crate::train::{figure, number, report, rows, study};
+use crate::{mini, page_of};
+
+/// The cell of a study's record with an id.
+fn line<'a>(lines: &'a mut [Value], id: &str) -> &'a mut Value {
+    lines.iter_mut().find(|line| line["id"] == id).unwrap_or_else(|| panic!("no cell {id}"))
+}
+
+/// Makes a cell's run longer by so many seconds of waiting.
+fn delay(cell: &mut Value, seconds: f64) {
+    let add = |run: &mut Value| {
+        for part in ["wall_s", "wait_s"] {
+            run[part] = json!(number(&run[part]) + seconds);
+        }
+    };
+    add(&mut cell["train"]);
+    cell["train"]["samples"].as_array_mut().unwrap().iter_mut().for_each(add);
+}
+
+#[test]
+fn the_published_finding_is_stated_with_whether_ours_agrees() {
+    let found = report(&[mini::run()]);
+    let verdict = &found["runs"][0]["verdict"];
+    assert_eq!(
+        verdict["headline"],
+        "With prefetch the run time is the same for every device and thread count, within 3.6 %."
+    );
+    let said = "Published: with prefetch the run time is the same for every device and thread count. Ours agrees: with prefetch \
+                the run times of 16 cells lie within 3.6 % of each other (12.5 to 12.9 s).";
+    assert_eq!(verdict["findings"][0], said);
+    assert!(figure(&found, "fig-6")["caption"].as_str().unwrap().starts_with(said));
+    let cost = "“mini-app”: Without prefetch runs take 0.66 s more (5.3 %; optane, 8 threads) to 9.48 s more (73 %; hdd, 1 thread)";
+    assert!(verdict["findings"].to_string().contains(cost), "{}", verdict["findings"]);
+}
+
+#[test]
+fn cells_whose_run_time_is_not_the_same_are_named() {
+    let mut lines = mini::lines();
+    delay(line(&mut lines, "mini-app/prefetch=1/threads=1/tier=hdd"), 4.0);
+    delay(line(&mut lines, "mini-app/prefetch=1/threads=1/tier=lustre"), 2.0);
+    let verdict = report(&[study(&lines)])["runs"][0]["verdict"].clone();
+    let said = verdict["findings"][0].as_str().unwrap();
+    assert!(
+        said.contains("Ours differs: with prefetch the run times of 16 cells lie within 36 % of each other"),
+        "{said}"
+    );
+    let named = "more than 10 % longer than the shortest: hdd, 1 thread (16.9 s) and lustre, 1 thread (14.8 s).";
+    assert!(said.ends_with(named), "{said}");
+    assert_eq!(verdict["headline"], "Prefetch does not hide I/O everywhere: with it run times still lie 36 % apart.");
+}
+
+#[test]
+fn a_difference_that_is_the_first_batch_alone_is_explained() {
+    let mut lines = mini::lines();
+    let cell = line(&mut lines, "mini-app/prefetch=1/threads=1/tier=hdd");
+    delay(cell, 4.0);
+    cell["train"]["first_wait_s"] = json!(number(&cell["train"]["first_wait_s"]) + 4.0);
+    let verdict = report(&[study(&lines)])["runs"][0]["verdict"].clone();
+    let said = verdict["findings"][0].as_str().unwrap();
+    assert!(
+        said.contains("Ours differs: ") && said.contains("hdd, 1 thread (16.9 s); without the wait for the"),
+        "{said}"
+    );
+    let headline = verdict["headline"].as_str().unwrap();
+    assert!(
+        headline.starts_with("With prefetch run times lie 36 % apart; without the wait for the first batch"),
+        "{headline}"
+    );
+}
+
+#[test]
+fn a_finding_is_only_called_published_where_the_study_has_a_source() {
+    let mut lines = mini::lines();
+    lines[0]["spec"]["source"] = Value::Null;
+    let findings = report(&[study(&lines)])["runs"][0]["verdict"]["findings"].clone();
+    assert!(findings[0].as_str().unwrap().starts_with("With prefetch the run times of 16 cells lie"), "{findings}");
+    assert!(!findings.to_string().contains("Published:"), "{findings}");
+}
+
+#[test]
+fn the_excess_is_the_difference_of_the_two_run_times() {
+    let lines = mini::lines();
+    let found = figure(&report(&[study(&lines)]), "fig-6");
+    assert_eq!(rows(&found).len(), TIERS.len() * THREADS.len());
+    for row in rows(&found) {
+        let wall = |prefetch: u64| {
+            let of = |cell: &&Value| {
+                cell["experiment"] == "mini-app"
+                    && cell["factors"] == json!({"prefetch": prefetch, "threads": row["threads"], "tier": row["tier"]})
+            };
+            number(&lines[1..].iter().find(of).unwrap()["train"]["wall_s"])
+        };
+        assert_eq!((number(&row["with_s"]), number(&row["without_s"])), (wall(1), wall(0)));
+        assert_eq!(number(&row["excess_s"]), wall(0) - wall(1));
+        assert_eq!(number(&row["excess_share"]), wall(0) / wall(1) - 1.0);
+    }
+}
+
+#[test]
+fn an_excess_needs_both_runs_and_says_when_one_is_missing() {
+    let mut lines = mini::lines();
+    line(&mut lines, "mini-app/prefetch=0/threads=2/tier=ssd")["error"] = json!("no space left");
+    lines.retain(|line| line["id"] != "mini-app/prefetch=0/threads=4/tier=ssd");
+    line(&mut lines, "mini-app/prefetch=1/threads=8/tier=ssd")["error"] = json!("broken");
+    let run = study(&lines);
+    let found = figure(&report(std::slice::from_ref(&run)), "fig-6");
+    assert!(found["remarks"].to_string().contains("3 cells not measured both with and without."), "{found}");
+    let ssd: Vec<&Value> = rows(&found).iter().filter(|row| row["tier"] == "ssd").collect();
+    assert_eq!((&ssd[1]["excess_s"], &ssd[1]["error"]), (&Value::Null, &json!("no space left")));
+    assert_eq!(ssd[2]["excess_s"], Value::Null);
+    assert!(page_of(&[run]).contains("failed: broken"));
+}
+
+#[test]
+fn of_several_numbers_of_batches_ahead_the_largest_is_the_bar() {
+    let mut lines = mini::lines();
+    let mut more = lines.iter().find(|line| line["id"] == "mini-app/prefetch=1/threads=8/tier=hdd").unwrap().clone();
+    more["id"] = json!("mini-app/prefetch=4/threads=8/tier=hdd");
+    more["factors"]["prefetch"] = json!(4);
+    lines.push(more);
+    let found = figure(&report(&[study(&lines)]), "fig-6");
+    assert_eq!(rows(&found).len(), 1, "one cell has four batches ahead");
+    assert!(found["caption"].as_str().unwrap().contains("Solid bars are run times with prefetch 4;"));
+}
