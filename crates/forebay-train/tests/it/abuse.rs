@@ -147,6 +147,12 @@ fn a_batch_of_nothing_or_beyond_all_measure_is_refused() {
 }
 
 #[test]
+fn threads_beyond_all_measure_are_refused() {
+    let error = Cpu::new(usize::MAX).err().expect("so many threads were taken").to_string();
+    assert_eq!(error, "training takes at most 4096 threads");
+}
+
+#[test]
 fn sizes_beyond_all_measure_are_refused_before_anything_is_computed() {
     let image = Shape::new(8, 8, 3);
     let refused = |layer: Node| match Block::new(Cpu::new(1).unwrap(), &[layer], image, 1, 1) {

@@ -136,3 +136,67 @@ impl Corner {
         (self.y + row as isize) as usize * image.width + (self.x + column as isize) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Pixels of a sample that are under window `place`, in order.
+    fn under(shape: &PoolShape, place: usize) -> Vec<usize> {
+        let (row, column) = (place / shape.output.width * shape.stride, place % shape.output.width * shape.stride);
+        let all = (0..shape.kernel * shape.kernel).map(|k| (row + k / shape.kernel, column + k % shape.kernel));
+        let inside = all.filter_map(|(y, x)| Some((y.checked_sub(shape.padding)?, x.checked_sub(shape.padding)?)));
+        let inside = inside.filter(|(y, x)| *y < shape.input.height && *x < shape.input.width);
+        inside.map(|(y, x)| y * shape.input.width + x).collect()
+    }
+
+    /// Output and gradient of the input of both pools by their definition, the gradient of the output being the output's place.
+    fn plain(shape: &PoolShape, x: &[f32]) -> [[Vec<f32>; 2]; 2] {
+        let channels = shape.input.channels;
+        let new = || [vec![0.0; shape.batch * shape.output.len()], vec![0.0; x.len()]];
+        let (mut most, mut mean) = (new(), new());
+        for i in 0..shape.batch * shape.output.len() {
+            let (c, place) = (i % channels, i / channels % shape.output.pixels());
+            let start = i / shape.output.len() * shape.input.len();
+            let window: Vec<usize> = under(shape, place).iter().map(|pixel| start + pixel * channels + c).collect();
+            let best = window.iter().fold(window[0], |best, at| if x[*at] > x[best] { *at } else { best });
+            most[0][i] = x[best];
+            most[1][best] += i as f32;
+            let share = 1.0 / (shape.kernel * shape.kernel) as f32;
+            mean[0][i] = window.iter().map(|at| x[*at]).sum::<f32>() * share;
+            window.iter().for_each(|at| mean[1][*at] += i as f32 * share);
+        }
+        [most, mean]
+    }
+
+    #[test]
+    fn pools_of_any_shape_do_what_they_are_defined_to() {
+        let threads = Threads::new(2).unwrap();
+        let mut rng = Rng::new(11, 0);
+        let mut below = |n: usize| (rng.unit() * n as f64) as usize;
+        for _ in 0..100 {
+            let (kernel, stride, channels, batch) = (1 + below(4), 1 + below(4), 1 + below(20), 1 + below(3));
+            let padding = below(kernel / 2 + 1);
+            let input = Shape::new(kernel + below(7), kernel + below(7), channels);
+            let along = |len: usize| (len + 2 * padding - kernel) / stride + 1;
+            let output = Shape::new(along(input.height), along(input.width), channels);
+            let shape = PoolShape { batch, input, output, kernel, stride, padding };
+            // Few values, so that windows have equals.
+            let x: Vec<f32> = (0..batch * input.len()).map(|_| below(9) as f32).collect();
+            let dy: Vec<f32> = (0..batch * output.len()).map(|i| i as f32).collect();
+            let [most, mean] = plain(&shape, &x);
+            let (mut y, mut dx) = (vec![f32::NAN; dy.len()], vec![f32::NAN; x.len()]);
+            let mut pool = MaxPool::new(shape).unwrap();
+            pool.forward(&threads, &x, &mut y);
+            pool.backward(&threads, &dy, &mut dx);
+            assert_eq!([&y, &dx], [&most[0], &most[1]], "{shape:?}");
+            average_forward(&threads, shape, &x, &mut y);
+            average_backward(&threads, shape, &dy, &mut dx);
+            let near = |got: &[f32], want: &[f32]| {
+                got.iter().zip(want).all(|(got, want)| (got - want).abs() <= 1e-5 * want.abs().max(1.0))
+            };
+            assert!(near(&y, &mean[0]) && near(&dx, &mean[1]), "{shape:?}");
+        }
+    }
+}

@@ -14,6 +14,9 @@ use crate::error::{Error, Result};
 /// Values a task of an elementwise operation.
 pub(super) const CHUNK: usize = 1 << 14;
 
+/// More threads than any machine has cores: a slip of the pen.
+const MOST_THREADS: usize = 4096;
+
 pub(super) struct Threads {
     pool: ThreadPool,
 }
@@ -22,6 +25,9 @@ impl Threads {
     /// Starts `threads` threads; 0 means one for each core.
     pub(super) fn new(threads: usize) -> Result<Self> {
         let threads = if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads };
+        if threads > MOST_THREADS {
+            return Err(Error::Order("training takes at most 4096 threads"));
+        }
         let builder =
             rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("forebay:train-{i}"));
         let pool = builder.build().map_err(|source| Error::Threads { threads, source })?;
