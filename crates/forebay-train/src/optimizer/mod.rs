@@ -4,6 +4,7 @@ mod adam;
 mod sgd;
 
 pub use adam::Adam;
+pub(crate) use adam::AdamRule;
 pub use sgd::Sgd;
 
 /// A rule with its constants.
@@ -84,6 +85,6 @@ impl Optimizer {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "the variants are documented where they are made")]
 pub enum Rule {
-    Adam(adam::AdamRule),
+    Adam(AdamRule),
     Sgd(sgd::SgdRule),
 }

@@ -5,6 +5,7 @@
 use rayon::prelude::*;
 
 use super::threads::{CHUNK, Threads};
+use super::wide::widest;
 use crate::engine::{Normalize, keep_limit};
 use crate::rng::bits_at;
 
@@ -14,9 +15,27 @@ pub(super) fn at_least(floor: f32, value: f32) -> f32 {
     if floor > value { floor } else { value }
 }
 
-/// Sets dy to 0 where a ReLU gave 0.
-pub(super) fn mask(y: &[f32], dy: &mut [f32]) {
-    dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy });
+widest! {
+    /// Sets dy to 0 where a ReLU gave 0.
+    pub(super) fn mask(y: &[f32], dy: &mut [f32]) {
+        dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy });
+    }
+
+    /// Adds rows to a row.
+    fn add_rows(rows: &[f32], sum: &mut [f32]) {
+        for row in rows.chunks_exact(sum.len()) {
+            sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+    }
+
+    /// One chunk of dropout, whose first value has number `first`.
+    fn drop_values(x: &[f32], y: &mut [f32], rate: f32, key: u64, first: u64) {
+        let (limit, factor) = (keep_limit(rate), 1.0 / (1.0 - rate));
+        for (k, (y, x)) in y.iter_mut().zip(x).enumerate() {
+            let keep = bits_at(key, first + k as u64) >> 32 >= limit;
+            *y = if keep { *x * factor } else { 0.0 };
+        }
+    }
 }
 
 pub(super) fn relu_forward(threads: &Threads, x: &[f32], y: &mut [f32]) {
@@ -61,22 +80,13 @@ fn mask_and_sum(y: &[f32], dy: &mut [f32], columns: usize, relu: bool, wants_sum
     }
     let mut sum = vec![0.0; if wants_sums { columns } else { 0 }];
     if wants_sums {
-        for row in dy.chunks_exact(columns) {
-            sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-        }
+        add_rows(dy, &mut sum);
     }
     sum
 }
 
 pub(super) fn dropout(threads: &Threads, x: &[f32], y: &mut [f32], rate: f32, key: u64) {
-    let (limit, factor) = (keep_limit(rate), 1.0 / (1.0 - rate));
-    threads.pieces(y, CHUNK, |i, y| {
-        let first = i * CHUNK;
-        for (k, (y, x)) in y.iter_mut().zip(&x[first..]).enumerate() {
-            let keep = bits_at(key, (first + k) as u64) >> 32 >= limit;
-            *y = if keep { *x * factor } else { 0.0 };
-        }
-    });
+    threads.pieces(y, CHUNK, |i, y| drop_values(&x[i * CHUNK..], y, rate, key, (i * CHUNK) as u64));
 }
 
 pub(super) fn add(threads: &Threads, a: &[f32], b: &[f32], y: &mut [f32], relu: bool) {

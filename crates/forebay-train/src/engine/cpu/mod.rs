@@ -14,6 +14,7 @@ mod norm;
 mod pool;
 mod store;
 mod threads;
+mod wide;
 
 use std::borrow::Cow;
 use std::sync::Arc;

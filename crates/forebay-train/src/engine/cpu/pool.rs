@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::threads::Threads;
+use super::wide::widest;
 use crate::engine::PoolShape;
 use crate::error::Result;
 use crate::room::filled;
@@ -26,14 +27,7 @@ impl MaxPool {
         threads.run(|| {
             let images =
                 y[..shape.batch * to].par_chunks_mut(to).zip(self.winners.par_chunks_mut(to)).zip(x.par_chunks(from));
-            images.for_each(|((y, winners), x)| {
-                let mut best = vec![0u32; shape.output.channels];
-                for place in 0..shape.output.pixels() {
-                    let at = place * shape.output.channels..(place + 1) * shape.output.channels;
-                    window_max(&shape, x, place, &mut y[at.clone()], &mut best);
-                    winners[at].iter_mut().zip(&best).for_each(|(winner, best)| *winner = *best as u16);
-                }
-            });
+            images.for_each(|((y, winners), x)| largest(&shape, x, y, winners));
         });
     }
 
@@ -55,7 +49,20 @@ impl MaxPool {
     }
 }
 
+widest! {
+    /// The largest values of all windows of an image, and which places of their windows won.
+    fn largest(shape: &PoolShape, x: &[f32], y: &mut [f32], winners: &mut [u16]) {
+        let channels = shape.output.channels;
+        let mut best = vec![0u32; channels];
+        for (place, (y, winners)) in y.chunks_exact_mut(channels).zip(winners.chunks_exact_mut(channels)).enumerate() {
+            window_max(shape, x, place, y, &mut best);
+            winners.iter_mut().zip(&best).for_each(|(winner, best)| *winner = *best as u16);
+        }
+    }
+}
+
 /// The largest values of a window by channel, NaN above all, and which place of the window they are at.
+#[inline(always)]
 fn window_max(shape: &PoolShape, x: &[f32], place: usize, y: &mut [f32], best: &mut [u32]) {
     y.fill(f32::NEG_INFINITY);
     best.fill(0);

@@ -6,9 +6,10 @@ use rayon::prelude::*;
 
 use super::memory::Memory;
 use super::threads::{CHUNK, Threads};
+use super::wide::widest;
 use crate::engine::{Part, Slot, SlotId, SlotKind};
 use crate::error::Result;
-use crate::optimizer::Rule;
+use crate::optimizer::{AdamRule, Rule};
 
 /// Slots begin at multiples of a cache line.
 const ALIGN: usize = 16;
@@ -109,9 +110,7 @@ impl Store {
                 let moments = self.first.par_chunks_mut(CHUNK).zip(self.second.par_chunks_mut(CHUNK));
                 let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(moments);
                 chunks.for_each(|((values, gradients), (first, second))| {
-                    for (((v, g), m), s) in values.iter_mut().zip(gradients).zip(first).zip(second) {
-                        rule.apply(v, *g, m, s);
-                    }
+                    adam(rule, values, gradients, first, second);
                 });
             }),
             Rule::Sgd(rule) => threads.run(|| {
@@ -125,5 +124,14 @@ impl Store {
             }),
         }
         Ok(())
+    }
+}
+
+widest! {
+    /// Adam's step on one chunk.
+    fn adam(rule: &AdamRule, values: &mut [f32], gradients: &[f32], first: &mut [f32], second: &mut [f32]) {
+        for (((v, g), m), s) in values.iter_mut().zip(gradients).zip(first).zip(second) {
+            rule.apply(v, *g, m, s);
+        }
     }
 }
