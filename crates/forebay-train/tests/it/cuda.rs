@@ -1,7 +1,8 @@
 //! The CUDA engine against the same golden files, where there is a device; and what is said where there is none.
 
 use forebay_train::{
-    Block, Cpu, Cuda, Dropout, Engine, Error, Labels, Model, Network, Node, Optimizer, Precision, Settings, Sgd, Shape,
+    BatchNorm, Block, Conv, Cpu, Cuda, Dropout, Engine, Error, Labels, Linear, MaxPool, Model, Network, Node,
+    Optimizer, Precision, Relu, Residual, Settings, Sgd, Shape,
 };
 
 use crate::golden::{assert_close, pixels};
@@ -177,6 +178,39 @@ fn losses_of_ten_steps<E: Engine>(engine: E) -> Vec<f32> {
 fn lent_batches_give_the_losses_of_copied_ones_on_cuda_and_come_back() {
     if open(Precision::F32).is_some() {
         lent::check(again(Precision::F32), 1e-4);
+    }
+}
+
+#[test]
+fn every_layer_hands_nan_on_and_the_loss_shows_it_on_cuda() {
+    let relu = || Node::new("relu", Relu);
+    let layers: [(&str, Vec<Node>); 6] = [
+        ("conv", vec![Node::new("layer", Conv::new(8, 3).padding(1)), relu()]),
+        ("linear", vec![Node::new("layer", Linear::new(8)), relu()]),
+        ("relu", vec![Node::new("layer", MaxPool::new(1, 1)), relu()]),
+        ("max pool", vec![Node::new("layer", MaxPool::new(3, 2))]),
+        ("batch norm", vec![Node::new("layer", BatchNorm::new()), relu()]),
+        ("sum", vec![Node::new("layer", Residual::new(vec![Node::new("in", BatchNorm::new())], Vec::new())), relu()]),
+    ];
+    for precision in [Precision::F32, Precision::Bf16] {
+        let Some(cuda) = open(precision) else { return };
+        // Eight channels are one whole vector, three are none.
+        for (name, layers) in layers.iter() {
+            for channels in [3, 8] {
+                let shape = Shape::new(5, 5, channels);
+                let mut images = pixels(2 * shape.len());
+                images[12 * channels + 1] = f32::NAN;
+                let mut block = Block::new(again(precision)(), layers, shape, 2, 1).unwrap();
+                let y = block.forward(&images, true).unwrap();
+                assert!(y.iter().any(|v| v.is_nan()), "{name} of {channels} channels, {precision}");
+            }
+        }
+        let model = Model::named("resnet-small", 5).unwrap();
+        let mut images = pixels(2 * model.input.len());
+        images[0] = f32::NAN;
+        let mut network = Network::new(cuda, &model, Settings::new(2, 1)).unwrap();
+        assert!(network.step(&images, Labels::Index(&[1, 2])).unwrap().is_nan(), "{precision}");
+        assert_eq!(network.evaluate(&images, Labels::Index(&[0, 0])).unwrap().n_right, 0, "{precision}");
     }
 }
 

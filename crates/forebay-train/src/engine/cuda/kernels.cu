@@ -66,6 +66,10 @@ template <int W> __device__ __forceinline__ void parameters(const float* p, floa
     }
 }
 
+// ReLU and its gradient. NaN stays NaN: a run that has diverged must not look like one that learns nothing.
+__device__ __forceinline__ float positive(float f) { return f < 0.f ? 0.f : f; }
+__device__ __forceinline__ float passed(float y, float gradient) { return y <= 0.f ? 0.f : gradient; }
+
 #define INDEX (blockIdx.x * (u64)blockDim.x + threadIdx.x)
 #define STRIDE ((u64)gridDim.x * blockDim.x)
 
@@ -102,7 +106,7 @@ extern "C" __global__ void relu_forward(const T* x, T* y, u64 nv) {
         float f[V];
         load<V>(x + i * V, f);
 #pragma unroll
-        for (int k = 0; k < V; k++) f[k] = fmaxf(f[k], 0.f);
+        for (int k = 0; k < V; k++) f[k] = positive(f[k]);
         store<V>(y + i * V, f);
     }
 }
@@ -112,7 +116,7 @@ extern "C" __global__ void relu_backward(const T* y, const T* dy, T* dx, u64 nv)
         load<V>(y + i * V, f);
         load<V>(dy + i * V, g);
 #pragma unroll
-        for (int k = 0; k < V; k++) g[k] = f[k] > 0.f ? g[k] : 0.f;
+        for (int k = 0; k < V; k++) g[k] = passed(f[k], g[k]);
         store<V>(dx + i * V, g);
     }
 }
@@ -124,7 +128,7 @@ extern "C" __global__ void add(const T* a, const T* b, T* y, u64 nv, int relu) {
 #pragma unroll
         for (int k = 0; k < V; k++) {
             f[k] += g[k];
-            if (relu) f[k] = fmaxf(f[k], 0.f);
+            if (relu) f[k] = positive(f[k]);
         }
         store<V>(y + i * V, f);
     }
@@ -158,7 +162,7 @@ template <int W> __device__ void bias_act(T* y, const float* bias, u64 nw, u32 c
 #pragma unroll
         for (int k = 0; k < W; k++) {
             f[k] += b[k];
-            if (relu) f[k] = fmaxf(f[k], 0.f);
+            if (relu) f[k] = positive(f[k]);
         }
         store<W>(y + i * W, f);
     }
@@ -231,7 +235,7 @@ template <int W> __device__ void mask_sum(const T* y, T* dy, u64 rows, u32 c, u3
         by_row<W>(inputs, rows, c, lanes, [&](u64 at, float (&f)[2][W]) {
 #pragma unroll
             for (int k = 0; k < W; k++) {
-                f[0][k] = f[1][k] > 0.f ? f[0][k] : 0.f;
+                f[0][k] = passed(f[1][k], f[0][k]);
                 sum[k] += f[0][k];
             }
             store<W>(dy + at, f[0]);
@@ -312,7 +316,7 @@ extern "C" __global__ void norm_finish(const T* x, const float* partial, u32 par
     u32 ch = blockIdx.x * 32 + threadIdx.x;
     if (threadIdx.y != 0 || ch >= c) return;
     float shift = sums[0] / rows;
-    float variance = fmaxf(sums[1] / rows - shift * shift, 0.f);
+    float variance = positive(sums[1] / rows - shift * shift);
     float m = to_float(x[ch]) + shift;
     mean[ch] = m;
     inverse[ch] = 1.f / sqrtf(variance + epsilon);
@@ -351,7 +355,7 @@ __device__ void norm_apply(const T* x, T* y, u64 rows, u32 c, u32 lanes, const f
 #pragma unroll
         for (int k = 0; k < W; k++) {
             f[0][k] = (f[0][k] - norm.mean[k]) * norm.scale[k] + norm.bias[k];
-            if (relu) f[0][k] = fmaxf(f[0][k], 0.f);
+            if (relu) f[0][k] = positive(f[0][k]);
         }
         store<W>(y + at, f[0]);
     });
@@ -376,7 +380,7 @@ __device__ void norm_back_sums(const T* x, const T* dy, u64 rows, u32 c, u32 lan
 #pragma unroll
         for (int k = 0; k < W; k++) {
             float d = f[0][k] - norm.mean[k], g = f[1][k];
-            if (relu && !(d * norm.scale[k] + norm.bias[k] > 0.f)) g = 0.f;
+            if (relu) g = passed(d * norm.scale[k] + norm.bias[k], g);
             sum[k] += g;
             moved[k] += g * d;
         }
@@ -424,7 +428,7 @@ __device__ void norm_back_apply(const T* x, const T* dy, T* dx, u64 rows, u32 c,
 #pragma unroll
         for (int k = 0; k < W; k++) {
             float d = f[0][k] - norm.mean[k];
-            g[k] = relu && !(d * norm.scale[k] + norm.bias[k] > 0.f) ? 0.f : f[1][k];
+            g[k] = relu ? passed(d * norm.scale[k] + norm.bias[k], f[1][k]) : f[1][k];
             g[k] = norm.scale[k] * (g[k] - (all[k] + d * slope[k]));
         }
         store<W>(dx + at, g);
@@ -468,7 +472,7 @@ template <int W> __device__ void max_pool(const T* x, T* y, u8* winners, Pool p)
                 load<W>(x + ((image + iy) * p.w + ix) * p.c + ch, f);
 #pragma unroll
                 for (int k = 0; k < W; k++)
-                    if (!any || f[k] > best[k]) {
+                    if (!any || f[k] > best[k] || f[k] != f[k]) {
                         best[k] = f[k];
                         winner[k] = ky * p.kernel + kx;
                     }
@@ -589,11 +593,14 @@ extern "C" __global__ void loss_rows(const T* logits, const float* targets, T* g
     float loss = 0.f;
     for (u32 i = threadIdx.x; i < c; i += 256) {
         float z = to_float(logits[i]);
-        loss += targets[i] * (log - z);
+        // A class that the sample is not costs nothing, even where its output is infinitely far below.
+        if (targets[i] != 0.f) loss += targets[i] * (log - z);
         if (gradient) gradient[(u64)blockIdx.x * c + i] = from_float((weight * expf(z - log) - targets[i]) * share);
     }
     loss = block_reduce(loss, false);
-    if (threadIdx.x == 0) rows[blockIdx.x] = make_float2(loss, guess == truth ? 1.f : 0.f);
+    if (log != log) loss = log;
+    // Outputs that are no numbers tell no class.
+    if (threadIdx.x == 0) rows[blockIdx.x] = make_float2(loss, loss == loss && guess == truth ? 1.f : 0.f);
 }
 extern "C" __global__ void loss_total(const float2* rows, u32 n, float2* out) {
     float loss = 0.f, right = 0.f;
