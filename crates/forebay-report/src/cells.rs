@@ -30,7 +30,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("wait_share", "wait after 1st batch", Right),
         ("au_epoch", "AU", Right),
         ("io_cost_s", "cost of I/O", Right),
-        ("lever", "would help most", Left),
+        ("lever", "lever", Left),
         ("n_samples", "samples", Right),
         ("total_bytes", "bytes", Right),
         ("median_bytes", "median size", Right),
@@ -59,6 +59,8 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         known.into_iter().for_each(|known| data.row_of([of_any(cell), known].concat()));
     }
     data.hide_if_same("experiment");
+    // The share says as much to people.
+    data.hide("wait_s");
     data
 }
 
@@ -132,10 +134,19 @@ fn of_train(train: &TrainCell) -> Vec<(&'static str, Value)> {
         ("wait_s", Value::number(totals.wait_s, seconds)),
         ("wait_share", Value::maybe(totals.wait_share(), percent)),
         ("au_epoch", Value::number(totals.au_epoch, percent)),
-        ("io_cost_s", Value::maybe(train.io_cost_s, |s| format!("{} s", quantity(s)))),
+        ("io_cost_s", Value::maybe(train.io_cost_s, cost)),
         ("lever", Value::text(train.lever.name.clone())),
         ("failed_samples", failed(totals.failed)),
     ]
+}
+
+/// A difference of two times: below a millisecond it is nothing.
+fn cost(seconds: f64) -> String {
+    match seconds.abs() {
+        ..0.0005 => "0.000 s".to_owned(),
+        size @ ..0.9995 => format!("{}{size:.3} s", if seconds < 0.0 { "−" } else { "" }),
+        _ => format!("{} s", quantity(seconds)),
+    }
 }
 
 fn of_inspection(found: &Inspection) -> Vec<(&'static str, Value)> {

@@ -116,32 +116,39 @@ fn named((cell, wall): &(&StudyCell, f64)) -> String {
     format!("{} ({} s)", level::all(&levels), quantity(*wall))
 }
 
-/// The judgement of an experiment: what was published where the study reproduces it, and whether ours agrees.
-pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<String> {
+/// What was found of an experiment.
+pub(crate) struct Judgement {
+    /// What was published, where the study reproduces it.
+    pub(crate) published: Option<&'static str>,
+    /// Ours, and whether it agrees.
+    pub(crate) ours: String,
+}
+
+impl Judgement {
+    /// Both in a row.
+    pub(crate) fn whole(&self) -> String {
+        self.published.map_or(self.ours.clone(), |published| format!("{published} {}", self.ours))
+    }
+}
+
+const PUBLISHED: &str = "Published: with prefetch the run time is the same for every device and thread count.";
+
+/// Whether the run times with batches made ahead are the same; `None` where the study does not ask that.
+pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<Judgement> {
     let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
     let groups = groups(run, &cells);
-    if groups.is_empty() {
+    let drawn = || run.spec().figures.iter().filter(|figure| figure.kind == FigureKind::Excess);
+    let is_drawn = drawn().any(|figure| figure.experiment.as_deref().is_none_or(|name| name == experiment));
+    // Where there are figures of it, the study asks it of their experiments alone.
+    if groups.is_empty() || (!is_drawn && drawn().next().is_some()) {
         return None;
     }
-    let draws = |figure: &&forebay_record::FigureSpec| figure.kind == FigureKind::Excess;
-    let reproduces = |figure: &forebay_record::FigureSpec| {
-        figure.kind == FigureKind::Excess && figure.experiment.as_deref().is_none_or(|name| name == experiment)
-    };
-    let is_drawn = run.spec().figures.iter().any(reproduces);
-    if !is_drawn && run.spec().figures.iter().any(|figure| draws(&figure)) {
-        // The study asks it of another experiment.
-        return None;
-    }
-    let is_published = run.spec().source.is_some() && is_drawn;
-    let said: Vec<String> = groups.iter().map(Ahead::said).collect();
-    let said = said.join("; ");
-    if !is_published {
-        return Some(crate::number::capital(&said) + ".");
+    let said = groups.iter().map(Ahead::said).collect::<Vec<_>>().join("; ");
+    if !is_drawn || run.spec().source.is_none() {
+        return Some(Judgement { published: None, ours: crate::number::capital(&said) + "." });
     }
     let word = if groups.iter().all(Ahead::is_same) { "agrees" } else { "differs" };
-    Some(format!(
-        "Published: with prefetch the run time is the same for every device and thread count. Ours {word}: {said}."
-    ))
+    Some(Judgement { published: Some(PUBLISHED), ours: format!("Ours {word}: {said}.") })
 }
 
 /// What runs without batches made ahead take longer, over all pairs of an experiment's cells.

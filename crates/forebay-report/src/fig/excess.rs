@@ -60,6 +60,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         remarks.push(format!("{} not measured both with and without.", forebay_units::count(alone, "cell")));
     }
     let judged = context.spec.experiment.as_deref().and_then(|name| prefetch::judgement(context.run, name));
+    // A caption of the study's says itself what was published.
+    let has_caption = !context.spec.caption.trim().is_empty();
+    let judged = judged.map(|judged| if has_caption { judged.ours } else { judged.whole() });
     Drawn {
         data: data(&pairs),
         reading: format!(
@@ -68,7 +71,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             judged.map(|judged| judged + " ").unwrap_or_default()
         ),
         remarks,
-        legend_title: level_title(&grid),
+        legend_title: match level_title(&grid).as_str() {
+            "" => String::new(),
+            title => format!("{title}, prefetch {most}"),
+        },
         legend: legend(&grid, &classes, &most),
         pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
         ..Drawn::default()
@@ -103,10 +109,10 @@ fn slot(pair: &Pair<'_>) -> Slot {
         .with("value", with);
     let more = pair.without.zip(without).map(|(cell, wall)| {
         let text = format!(
-            "{}: {} s, {} longer ({})",
+            "{}: {} s, {} s longer ({})",
             level::all(&cell.factors),
             quantity(wall),
-            signed_seconds(wall - with),
+            quantity(wall - with),
             percent(wall / with - 1.0)
         );
         let tip = Tip::new(text)
@@ -122,21 +128,20 @@ fn slot(pair: &Pair<'_>) -> Slot {
 
 /// What is written above a bar: "+3.1".
 fn short(seconds: f64) -> String {
-    let text = if seconds.abs() >= 100.0 { format!("{:.0}", seconds.abs()) } else { format!("{:.1}", seconds.abs()) };
+    let size = seconds.abs();
+    let text = match size {
+        ..0.95 => format!("{size:.2}"),
+        ..99.5 => format!("{size:.1}"),
+        _ => format!("{size:.0}"),
+    };
     format!("{}{text}", if seconds < 0.0 { '−' } else { '+' })
-}
-
-fn signed_seconds(seconds: f64) -> String {
-    format!("{} s", quantity(seconds))
 }
 
 fn legend(grid: &Grid<'_>, classes: &[String], most: &Level) -> Vec<Key> {
     let mut keys = Vec::new();
     if grid.series.len() > 1 {
         for (place, class) in grid.series.iter().zip(classes) {
-            let name = format!("{}, prefetch {most}", place.name);
-            let name = if keys.is_empty() { name } else { place.name.clone() };
-            keys.push(Key { sample: swatch(&format!("bar {class}")), name });
+            keys.push(Key { sample: swatch(&format!("bar {class}")), name: place.name.clone() });
         }
     } else {
         let class = classes.first().map_or("s6", String::as_str);

@@ -172,6 +172,14 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         "± is half the range of the repeats over their median. A cell is cold when at most 5 % of its bytes came from memory, \
          by the block layer's count, in every repeat; the columns beside it hold the largest shares found.",
     );
+    if section.run.trains().next().is_some() {
+        page.element(
+            "p",
+            &[],
+            "Of training, AU is computing over the wall clock, the wait that of the accelerator after its first batch, the cost of \
+             I/O the time over as many steps on a batch in memory, and the lever what would help most.",
+        );
+    }
     let mut experiments: Vec<&str> = Vec::new();
     for cell in &section.run.study.cells {
         if !experiments.contains(&cell.experiment.as_str()) {

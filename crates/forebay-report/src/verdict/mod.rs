@@ -62,7 +62,8 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
         return probe::headline(run).unwrap_or("Nothing was measured that could be judged.".to_owned());
     }
     let decoding: Vec<&Place<'_>> = places.iter().filter(|place| !place.read_only).collect();
-    if decoding.is_empty() { of_reading(places) } else { of_decoding(&decoding) }
+    let said = if decoding.is_empty() { of_reading(places) } else { of_decoding(&decoding) };
+    [Some(said), train::of_prefetch(run)].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// What a dataset holds, where nothing else was measured.

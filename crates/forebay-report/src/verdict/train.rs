@@ -22,7 +22,7 @@ type Trained<'a> = (&'a StudyCell, &'a TrainCell);
 /// The answer; `None` when nothing was trained.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     let cells: Vec<Trained<'_>> = run.trains().collect();
-    if let Some(said) = prefetch::experiments(run).iter().find_map(|name| prefetch_headline(run, name)) {
+    if let Some(said) = of_prefetch(run) {
         return Some(said);
     }
     if let [(_, cell)] = cells.as_slice() {
@@ -71,8 +71,10 @@ fn word(cause: &str) -> &str {
     }
 }
 
-fn prefetch_headline(run: &Run<'_>, experiment: &str) -> Option<String> {
-    let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
+/// What batches made ahead are worth, where that was tried and the study asks it.
+pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
+    let asked = prefetch::experiments(run).into_iter().find(|name| prefetch::judgement(run, name).is_some())?;
+    let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == asked).collect();
     let groups = prefetch::groups(run, &cells);
     let widest = groups.iter().max_by(|a, b| a.spread().total_cmp(&b.spread()))?;
     let within = percent(widest.spread());
@@ -93,7 +95,7 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let experiments = prefetch::experiments(run);
     for experiment in &experiments {
-        findings.extend(prefetch::judgement(run, experiment));
+        findings.extend(prefetch::judgement(run, experiment).map(|judged| judged.whole()));
         let name = if experiments.len() > 1 { format!("“{experiment}”: ") } else { String::new() };
         findings.extend(prefetch::cost(run, experiment).map(|said| name + &said));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chien::{THREADS, TIERS};
+use crate::chien::{self, THREADS, TIERS};
 use crate::train::{figure, number, report, rows, study};
 use crate::{mini, page_of};
 
@@ -102,6 +102,15 @@ fn the_excess_is_the_difference_of_the_two_run_times() {
 }
 
 #[test]
+fn a_caption_of_the_study_is_not_said_twice() {
+    let mut lines = mini::lines();
+    lines[0]["spec"]["figure"][0]["caption"] = json!("The paper found them the same.");
+    let caption = figure(&report(&[study(&lines)]), "fig-6")["caption"].clone();
+    let said = "The paper found them the same. Ours agrees: with prefetch the run times of 16 cells";
+    assert!(caption.as_str().unwrap().starts_with(said), "{caption}");
+}
+
+#[test]
 fn an_excess_needs_both_runs_and_says_when_one_is_missing() {
     let mut lines = mini::lines();
     line(&mut lines, "mini-app/prefetch=0/threads=2/tier=ssd")["error"] = json!("no space left");
@@ -126,4 +135,17 @@ fn of_several_numbers_of_batches_ahead_the_largest_is_the_bar() {
     let found = figure(&report(&[study(&lines)]), "fig-6");
     assert_eq!(rows(&found).len(), 1, "one cell has four batches ahead");
     assert!(found["caption"].as_str().unwrap().contains("Solid bars are run times with prefetch 4;"));
+}
+
+#[test]
+fn a_study_of_ingest_and_training_answers_both() {
+    let mut lines = mini::lines();
+    let ingest = chien::lines(chien::USUAL).into_iter().find(|line| line["step"] == "ingest").unwrap();
+    lines.push(ingest);
+    let headline = report(&[study(&lines)])["runs"][0]["verdict"]["headline"].clone();
+    assert_eq!(
+        headline,
+        "Storage is the limit: the workers spend most of their time reading. With prefetch the run time is the same for every \
+         device and thread count, within 3.6 %."
+    );
 }

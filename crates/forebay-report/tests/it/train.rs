@@ -297,7 +297,7 @@ fn trainings_of_every_shape_have_a_page() {
         "on synthetic batches",
         "No cell of this figure kept its steps.",
         "1 step of 8 took",
-        "−0.50 s",
+        "−0.500 s",
     ];
     for (run, said) in runs.iter().zip(says) {
         let page = page_of(std::slice::from_ref(run));
