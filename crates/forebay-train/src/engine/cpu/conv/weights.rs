@@ -10,6 +10,7 @@ use crate::engine::ConvShape;
 use crate::engine::cpu::kernel::{Kernels, Start, Tile};
 use crate::engine::cpu::memory::Memory;
 use crate::engine::cpu::threads::{CHUNK, Threads, Woven, even, with_scratch};
+use crate::engine::cpu::wide::widest;
 use crate::error::Result;
 
 /// Tasks the work is cut into, as far as it can be.
@@ -152,29 +153,31 @@ fn pieces(shape: &ConvShape, group: usize, first: usize, width: usize) -> Vec<Pi
     pieces
 }
 
-/// Packs the pieces of every patch of an image, one row of `columns` values a place.
-fn pack(shape: &ConvShape, image: &[f32], pieces: &[Piece], columns: usize, packed: &mut [f32]) {
-    let line = shape.input.width * shape.input.channels;
-    let width = pieces.last().map_or(0, |piece| piece.to.end);
-    for (place, out) in packed.chunks_exact_mut(columns).enumerate() {
-        let (y, x) = (place / shape.output.width, place % shape.output.width);
-        let left = (x * shape.stride) as isize - shape.padding as isize;
-        let left = left * shape.input.channels as isize;
-        for piece in pieces {
-            let out = &mut out[piece.to.clone()];
-            let row = (y * shape.stride + piece.row).wrapping_sub(shape.padding);
-            if row >= shape.input.height {
-                out.fill(0.0);
-            } else {
-                copy_clipped(&image[row * line..][..line], left + piece.from as isize, out);
+widest! {
+    /// Packs the pieces of every patch of an image, one row of `columns` values a place.
+    fn pack(shape: &ConvShape, image: &[f32], pieces: &[Piece], columns: usize, packed: &mut [f32]) {
+        let line = shape.input.width * shape.input.channels;
+        let width = pieces.last().map_or(0, |piece| piece.to.end);
+        for (place, out) in packed.chunks_exact_mut(columns).enumerate() {
+            let (y, x) = (place / shape.output.width, place % shape.output.width);
+            let left = (x * shape.stride) as isize - shape.padding as isize;
+            let left = left * shape.input.channels as isize;
+            for piece in pieces {
+                let out = &mut out[piece.to.clone()];
+                let row = (y * shape.stride + piece.row).wrapping_sub(shape.padding);
+                if row >= shape.input.height {
+                    out.fill(0.0);
+                } else {
+                    copy_clipped(&image[row * line..][..line], left + piece.from as isize, out);
+                }
             }
+            out[width..].fill(0.0);
         }
-        out[width..].fill(0.0);
     }
 }
 
 /// Copies the values from `start` on; those off the row's ends are 0.
-#[inline]
+#[inline(always)]
 fn copy_clipped(row: &[f32], start: isize, out: &mut [f32]) {
     let end = start + out.len() as isize;
     if start >= 0 && end <= row.len() as isize {
