@@ -4,6 +4,7 @@
 
 mod ceilings;
 mod cli;
+mod cuda;
 mod data;
 mod home;
 mod ingest;

@@ -94,6 +94,8 @@ pub struct Plan {
     pub tier: Option<Profile>,
     /// The device that the kernel emulates below the data.
     pub kernel_tier: Option<Profile>,
+    /// Folders that CUDA's libraries may lie in, beside those the system knows.
+    pub cuda_folders: Vec<PathBuf>,
     /// What the network is judged on after every epoch.
     pub validate: Option<Validate>,
     /// Steps on a batch in memory that are measured first, to know what I/O costs; 0 measures none.

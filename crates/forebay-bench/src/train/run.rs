@@ -150,7 +150,7 @@ fn find(plan: &Plan) -> Result<Found, Error> {
         (Accelerator::Network { classes: None, .. }, Some(stock)) => stock.classes()?,
         _ => CLASSES,
     };
-    let kind = Kind::of(&plan.accelerator, classes)?;
+    let kind = Kind::of(plan, classes)?;
     let per_epoch = stock.as_ref().map(Stock::steps_per_epoch);
     let n_steps = match plan.length {
         Length::Steps(n) => n,

@@ -1,5 +1,6 @@
 //! What takes batches: a network on a device, or an accelerator that only takes time.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_pipeline::Batch;
@@ -10,7 +11,7 @@ use forebay_train::{
 use forebay_units::SystemClock;
 
 use super::feeder::Load;
-use super::plan::{Accelerator, Device};
+use super::plan::{Accelerator, Device, Plan};
 use super::run::Error;
 
 /// Mean and standard deviation of ImageNet's channels, in grey values from 0 to 255.
@@ -47,6 +48,8 @@ pub(super) struct Blueprint {
     pub(super) classes: usize,
     pub(super) device: Device,
     pub(super) optimizer: Optimizer,
+    /// Where CUDA's libraries may lie.
+    pub(super) cuda_folders: Vec<PathBuf>,
 }
 
 /// What shall be built.
@@ -58,13 +61,14 @@ pub(super) enum Kind {
 
 impl Kind {
     /// `classes` are those of the data, for a network that is not told how many.
-    pub(super) fn of(accelerator: &Accelerator, classes: usize) -> Result<Self, Error> {
-        Ok(match accelerator {
+    pub(super) fn of(plan: &Plan, classes: usize) -> Result<Self, Error> {
+        Ok(match &plan.accelerator {
             Accelerator::Emulated(emulation) => Self::Emulated(*emulation),
             Accelerator::Network { model, classes: given, device, optimizer } => {
                 let classes = given.unwrap_or(classes);
                 let model = Model::named(model, classes)?;
-                Self::Network(Blueprint { model, classes, device: *device, optimizer: *optimizer })
+                let cuda_folders = plan.cuda_folders.clone();
+                Self::Network(Blueprint { model, classes, device: *device, optimizer: *optimizer, cuda_folders })
             }
         })
     }
@@ -82,7 +86,7 @@ impl Kind {
                 Box::new(Learner::new(Network::new(Cpu::new(threads)?, &print.model, settings)?, print.classes))
             }
             Device::Cuda { ordinal, precision } => Box::new(Learner::new(
-                Network::new(Cuda::new(ordinal, precision)?, &print.model, settings)?,
+                Network::new(Cuda::with_folders(ordinal, precision, &print.cuda_folders)?, &print.model, settings)?,
                 print.classes,
             )),
         })

@@ -32,6 +32,7 @@ fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
         io: Io::Fixed(Mode::Buffered),
         tier: None,
         kernel_tier: None,
+        cuda_folders: Vec::new(),
         validate: None,
         baseline: 3,
         seed: 1,

@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
         }
         let estimator = Estimator::new(plan, &places);
         let seconds = |cell: &_| estimator.cell(cell).seconds;
-        let mut steps = Steps::new(plan, &self.data, &look_down);
+        let mut steps = Steps::new(plan, &self.data, &look_down, crate::cuda::folders());
         let mut display = Display::new();
         let mut observe = |event: forebay_bench::study::Event<'_>| {
             samples.mark(&event);

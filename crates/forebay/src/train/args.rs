@@ -152,6 +152,7 @@ impl Args {
             io: self.io,
             tier: self.tier.or_else(|| ground.shaped.clone()),
             kernel_tier: ground.kernel.clone(),
+            cuda_folders: crate::cuda::folders(),
             validate: self.validate,
             baseline: u64::from(baseline),
             seed: self.seed,

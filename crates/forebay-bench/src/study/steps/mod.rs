@@ -7,7 +7,7 @@ mod train;
 mod value;
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use forebay_record::{IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
@@ -193,12 +193,14 @@ pub struct Steps<'a> {
     look_down: LookDown<'a>,
     /// Looked for once, when a cell asks.
     gpu: OnceCell<train::Gpu>,
+    cuda_folders: Vec<PathBuf>,
 }
 
 impl<'a> Steps<'a> {
-    /// Cells of the plan; data that is made lies in `data`, and what folders stand on is found by `look_down`.
-    pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>) -> Self {
-        Self { plan, places: Places::new(plan, data), look_down, gpu: OnceCell::new() }
+    /// Cells of the plan; data that is made lies in `data`, what folders stand on is found by `look_down`, and CUDA's
+    /// libraries may lie in `cuda_folders`.
+    pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>, cuda_folders: Vec<PathBuf>) -> Self {
+        Self { plan, places: Places::new(plan, data), look_down, gpu: OnceCell::new(), cuda_folders }
     }
 }
 
@@ -222,6 +224,7 @@ impl Bench for Steps<'_> {
             kernel: stands_on.kernel,
             warmups: cell.warmups,
             repeats: cell.repeats,
+            cuda_folders: self.cuda_folders.clone(),
         };
         let mut measured = match &cell.work {
             Work::Ingest(settings) => {
@@ -231,7 +234,7 @@ impl Bench for Steps<'_> {
             Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observe, cancel),
             Work::Train(settings) => {
                 let gpu = match settings.device {
-                    Some(TrainDevice::Auto) => self.gpu.get_or_init(train::open_gpu),
+                    Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
                     _ => &Ok(()),
                 };
                 train::run(settings, data, on, gpu, observe, cancel)
@@ -254,6 +257,8 @@ pub struct Stage {
     pub warmups: usize,
     /// Rounds that are.
     pub repeats: usize,
+    /// Folders that CUDA's libraries may lie in.
+    pub cuda_folders: Vec<PathBuf>,
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What takes a cell's batches: a network on a device, or the emulated accelerator.
 
+use std::path::PathBuf;
+
 use forebay_record::Level;
 use forebay_train::{Cuda, Optimizer, Precision};
 
@@ -44,8 +46,8 @@ impl TrainDevice {
 pub(in crate::study::steps) type Gpu = Result<(), String>;
 
 /// Opens the first GPU and closes it again.
-pub(in crate::study::steps) fn open_gpu() -> Gpu {
-    Cuda::new(0, Precision::F32).map(drop).map_err(|error| error.to_string())
+pub(in crate::study::steps) fn open_gpu(folders: &[PathBuf]) -> Gpu {
+    Cuda::with_folders(0, Precision::F32, folders).map(drop).map_err(|error| error.to_string())
 }
 
 /// What an accelerator and its settings say against each other.

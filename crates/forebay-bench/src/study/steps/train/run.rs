@@ -57,6 +57,7 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
         io: if is_synthetic { Io::Fixed(forebay_storage::Mode::Buffered) } else { settings.io },
         tier: on.shaped.filter(|_| !is_synthetic),
         kernel_tier: on.kernel.filter(|_| !is_synthetic),
+        cuda_folders: on.cuda_folders,
         validate: None,
         // Synthetic batches are their own baseline.
         baseline: if is_synthetic { 0 } else { settings.baseline },

@@ -22,7 +22,13 @@ fn refused(with: &[(&str, Level)]) -> String {
 fn planned(with: &[(&str, Level)], gpu: Gpu) -> (Plan, Option<String>) {
     let settings = settings(with);
     settings.check().unwrap();
-    let on = Stage { shaped: Some(forebay_storage::Profile::hdd()), kernel: None, warmups: 1, repeats: 2 };
+    let on = Stage {
+        shaped: Some(forebay_storage::Profile::hdd()),
+        kernel: None,
+        warmups: 1,
+        repeats: 2,
+        cuda_folders: Vec::new(),
+    };
     run::plan(&settings, (!settings.synthetic).then(|| "set".into()), on, &gpu)
 }
 
