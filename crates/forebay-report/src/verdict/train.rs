@@ -19,9 +19,14 @@ const HARDLY: f64 = 0.05;
 /// A train cell with the cell it is of.
 type Trained<'a> = (&'a StudyCell, &'a TrainCell);
 
+/// Cells that took some time: of others nothing can be said.
+fn trained<'a>(run: &'a Run<'a>) -> Vec<Trained<'a>> {
+    run.trains().filter(|(_, cell)| cell.totals.wall_s > 0.0 && cell.totals.wall_s.is_finite()).collect()
+}
+
 /// The answer; `None` when nothing was trained.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
-    let cells: Vec<Trained<'_>> = run.trains().collect();
+    let cells = trained(run);
     if let Some(said) = of_prefetch(run) {
         return Some(said);
     }
@@ -99,7 +104,7 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
         let name = if experiments.len() > 1 { format!("“{experiment}”: ") } else { String::new() };
         findings.extend(prefetch::cost(run, experiment).map(|said| name + &said));
     }
-    let cells: Vec<Trained<'_>> = run.trains().collect();
+    let cells = trained(run);
     if cells.len() <= MAX_CELLS {
         cells.iter().for_each(|(_, cell)| findings.extend(of_cell(cell)));
     } else {
@@ -135,10 +140,11 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.extend(charged(totals));
     if let (Some(cost), Some(baseline)) = (cell.io_cost_s, cell.baseline) {
         let alone = baseline.step_s * totals.n_steps as f64;
+        let share = Some(cost / alone).filter(|share| share.is_finite());
         said.push(format!(
-            "The cost of I/O is {} s ({}): as many steps on a batch in memory would take {} s.",
+            "The cost of I/O is {} s{}: as many steps on a batch in memory would take {} s.",
             quantity(cost),
-            percent(cost / alone),
+            share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
             quantity(alone)
         ));
     }
@@ -225,7 +231,7 @@ fn levers(cells: &[Trained<'_>]) -> Option<String> {
 /// What real data costs beside batches made once in memory, where both were trained on.
 fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
     let best = |wanted: bool| {
-        let rates = cells.iter().filter(|(_, cell)| cell.synthetic == wanted && cell.images_per_s.is_finite());
+        let rates = cells.iter().filter(|(_, cell)| cell.synthetic == wanted && cell.images_per_s > 0.0);
         rates.max_by(|a, b| a.1.images_per_s.total_cmp(&b.1.images_per_s))
     };
     let (memory, real) = (best(true)?, best(false)?);

@@ -285,8 +285,19 @@ fn trainings_of_every_shape_have_a_page() {
     one_step["cells"] = json!([mini::train_cell(Settings { n_steps: 1, ..SHORT }, 1)]);
     let mut below = mini::record(1.0);
     below["cells"][0]["io_cost_s"] = json!(-0.5);
+    let mut zero = mini::record(1.0);
+    let numbers = zero["cells"][0].as_object_mut().unwrap();
+    numbers.values_mut().filter(|value| value.is_number()).for_each(|value| *value = json!(0));
+    for part in ["baseline", "feed", "reads", "lever"] {
+        let parts = zero["cells"][0][part].as_object_mut().unwrap();
+        parts.values_mut().filter(|value| value.is_number()).for_each(|value| *value = json!(0));
+    }
+    zero["cells"][0]["samples"] = json!([zero["cells"][0].clone()]);
+    let steps = zero["cells"][0]["steps"].as_array_mut().unwrap();
+    steps.iter_mut().for_each(|step| step["compute_s"] = json!(0.0));
     let runs = [
         plain::named_text("empty", least),
+        plain::named("zero", &zero),
         plain::named("synthetic", &synthetic),
         plain::named("bare", &bare),
         plain::named("one step", &one_step),
@@ -294,6 +305,7 @@ fn trainings_of_every_shape_have_a_page() {
     ];
     let says = [
         "Nothing was measured.",
+        "Training alexnet on photos",
         "on synthetic batches",
         "No cell of this figure kept its steps.",
         "1 step of 8 took",
@@ -305,4 +317,22 @@ fn trainings_of_every_shape_have_a_page() {
         assert!(!headline(std::slice::from_ref(run)).is_empty());
     }
     page_of(&runs);
+}
+
+#[test]
+fn every_figure_of_training_has_axes_a_caption_and_its_data() {
+    let page = page_of(&[mini::run(), plain::named("train", &mini::record(1.0))]);
+    let figures: Vec<&str> =
+        page.split("<figure ").skip(1).map(|part| part.split("</figure>").next().unwrap()).collect();
+    assert_eq!(figures.len(), 9 + 4);
+    for figure in figures {
+        assert!(figure.contains("<figcaption>") && figure.contains("<table"), "{figure}");
+        if figure.contains("data-kind=\"disk\"") {
+            continue;
+        }
+        for picture in ["wide", "narrow"] {
+            assert_eq!(figure.matches(&format!("<svg class=\"{picture}\"")).count(), 1);
+        }
+        assert!(figure.matches("class=\"tt").count() >= 4, "both pictures name their axes: {figure}");
+    }
 }
