@@ -96,6 +96,7 @@ fn an_accelerator_that_never_waits_costs_no_io() {
     adds_up(&cell);
     assert!(cell.synthetic && cell.baseline.is_none() && cell.feed.is_none() && cell.totals.cache.is_none());
     assert!(cell.totals.compute_s >= 0.025, "five steps of 5 ms, measured");
+    assert!(cell.totals.wait_s < 0.005, "the batch was there before the clock started: {}", cell.totals.wait_s);
     assert_eq!((cell.lever.name.as_str(), cell.threads), ("none", 0));
 }
 

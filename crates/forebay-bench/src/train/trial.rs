@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_pipeline::{Stats, Threads};
 use forebay_record::{Baseline, Reads, TrainTotals, Validation};
+use forebay_train::PageLock;
 use forebay_units::Clock;
 
 use super::drive::{Driven, Orders, drive};
@@ -50,6 +51,15 @@ pub(super) struct Trained {
     pub(super) device: String,
     /// What a reader must know.
     pub(super) note: Option<String>,
+}
+
+/// Batches about to come.
+struct Opened {
+    feeder: Feeder,
+    lock: Result<Option<PageLock>, Error>,
+    laps: Laps,
+    /// Processor time when they started.
+    cpu_s: f64,
 }
 
 impl Trial<'_> {
@@ -110,18 +120,9 @@ impl Trial<'_> {
         let mut taker = self.build()?;
         let files = self.stock.as_ref().map(|stock| stock.source.files()).unwrap_or_default();
         let before = cold::prepare(files, self.plan.cache == Cache::Cold)?;
-        observe(Event::Started { what: what.to_owned(), n_steps: self.n_steps });
-        let (laps, cpu) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
-        let mut feeder = match &self.stock {
-            None => self.in_memory(self.n_steps),
-            Some(stock) => {
-                let pipeline = stock.training(threads, self.n_steps);
-                // Lent batches come back when they have left the host: one more than can be on the way.
-                let pipeline = pipeline.prefetch(self.plan.prefetch).hold(self.places() + 1);
-                Feeder::Pipeline(Box::new(pipeline.iter()?))
-            }
-        };
-        let lock = taker.lock_pages(feeder.memory());
+        let Opened { mut feeder, lock, laps, cpu_s: cpu } = self.open(taker.as_ref(), threads, || {
+            observe(Event::Started { what: what.to_owned(), n_steps: self.n_steps })
+        })?;
         let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
         let watcher = feeder.meter().map(Watcher::start).transpose()?;
         let mut validations = Vec::new();
@@ -143,6 +144,23 @@ impl Trial<'_> {
         let work = around.stats.as_ref().map(|stats| Work::of(&stats.worker_time)).unwrap_or_default();
         let device = taker.device();
         Ok(Trained { driven, totals, work, stats: around.stats, validations, reads, device, note })
+    }
+
+    /// Where batches come from, and the stopwatch: a batch in memory is made before it starts, a pipeline is started on it.
+    fn open(&self, taker: &dyn Taker, threads: Threads, tell: impl FnOnce()) -> Result<Opened, Error> {
+        let Some(stock) = &self.stock else {
+            let feeder = self.in_memory(self.n_steps);
+            let lock = taker.lock_pages(feeder.memory());
+            tell();
+            return Ok(Opened { feeder, lock, laps: Laps::start(Arc::clone(&self.clock)), cpu_s: cpu_seconds() });
+        };
+        tell();
+        let (laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
+        // Lent batches come back when they have left the host: one more than can be on the way.
+        let pipeline = stock.training(threads, self.n_steps).prefetch(self.plan.prefetch).hold(self.places() + 1);
+        let feeder = Feeder::Pipeline(Box::new(pipeline.iter()?));
+        let lock = taker.lock_pages(feeder.memory());
+        Ok(Opened { feeder, lock, laps, cpu_s })
     }
 
     /// Judges the network at the end of an epoch.
