@@ -53,6 +53,7 @@ pub struct Network<E: Engine> {
     pub(crate) body: Body<E>,
     pub(crate) optimizer: Optimizer,
     pub(crate) n_steps: u64,
+    pub(crate) seed: u64,
     loss: E::Loss,
     normalize: Normalize,
     image: Shape,
@@ -88,6 +89,7 @@ impl<E: Engine> Network<E> {
             body,
             optimizer,
             n_steps: 0,
+            seed,
             loss,
             normalize,
             image,
@@ -233,6 +235,14 @@ impl<E: Engine> Network<E> {
         let judgement = self.engine.judgement(&self.loss)?;
         self.reclaim()?;
         Ok(judgement.loss)
+    }
+
+    /// An error where a batch is on its way or a step under way.
+    pub(crate) fn check_idle(&self) -> Result<()> {
+        match self.is_running || !self.staged.is_empty() {
+            true => Err(Error::Order("a batch is staged or a step not finished")),
+            false => Ok(()),
+        }
     }
 
     /// Whether the step that was started is done, so that [`finish`](Self::finish) would not wait.

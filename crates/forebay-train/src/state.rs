@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use crate::engine::{Engine, Part, SlotId};
 use crate::error::{Error, Result};
+use crate::init::Init;
+use crate::layer::SlotName;
 use crate::network::Network;
 
 /// A tensor with its name.
@@ -76,6 +78,24 @@ impl<E: Engine> Network<E> {
             self.engine.write(&mut self.body.store, place.slot, place.part, &entry.values)?;
         }
         self.n_steps = state.n_steps;
+        Ok(())
+    }
+
+    /// Goes back to the weights that its seed drew, with no step made. As a new network, without the time that planning takes.
+    ///
+    /// # Errors
+    /// A batch is staged or a step not finished. Or the device fails.
+    pub fn reset(&mut self) -> Result<()> {
+        self.check_idle()?;
+        for Place { slot, part, .. } in self.places() {
+            let SlotName { shape, init, fan, .. } = &self.body.names[slot.0];
+            let len = shape.iter().product();
+            // A moment begins with nothing.
+            let init = if part == Part::Value { *init } else { Init::Constant(0.0) };
+            let values = init.values(len, *fan, self.seed, slot.0 as u64)?;
+            self.engine.write(&mut self.body.store, slot, part, &values)?;
+        }
+        self.n_steps = 0;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::{Describe, Layer, Node, Sequence, Site};
 use crate::engine::{Engine, Slot, SlotId, SlotKind};
 use crate::error::{Error, Result};
+use crate::init::{Fan, Init};
 use crate::shape::Shape;
 
 /// Most values of a batch between two layers, or of a parameter: above any memory, and below where sizes with frames overflow.
@@ -14,6 +15,9 @@ pub(crate) struct SlotName {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) is_statistic: bool,
+    /// How its first values are drawn.
+    pub(crate) init: Init,
+    pub(crate) fan: Fan,
 }
 
 /// Collects slots while it plans layers.
@@ -65,6 +69,8 @@ impl<'a, E: Engine> Builder<'a, E> {
                 name,
                 shape: parameter.shape,
                 is_statistic: parameter.kind == SlotKind::Statistic,
+                init: parameter.init,
+                fan: parameter.fan,
             });
             ids.push(SlotId(id));
         }

@@ -29,6 +29,26 @@ fn a_loaded_network_makes_the_same_steps() {
 }
 
 #[test]
+fn a_network_that_is_reset_makes_the_steps_of_a_new_one() {
+    let images = pixels(3 * Model::named("alexnet-small", 4).unwrap().input.len());
+    for (name, optimizer) in [("alexnet-small", "adam"), ("alexnet-small", "sgd"), ("resnet-small", "adamw")] {
+        let model = Model::named(name, 4).unwrap();
+        let (images, labels) = (&images[..3 * model.input.len()], Labels::Index(&[0, 1, 2]));
+        let mut used = network(&model, optimizer, 7);
+        let losses: Vec<f32> = (0..3).map(|_| used.step(images, labels).unwrap()).collect();
+        used.reset().unwrap();
+        assert_eq!(used.n_steps(), 0);
+        assert_eq!(used.state().unwrap(), network(&model, optimizer, 7).state().unwrap());
+        let again: Vec<f32> = (0..3).map(|_| used.step(images, labels).unwrap()).collect();
+        assert_eq!(losses, again, "{name} {optimizer}");
+    }
+    let model = Model::named("resnet-small", 4).unwrap();
+    let mut staged = network(&model, "adam", 7);
+    staged.stage(&images[..3 * model.input.len()], Labels::Index(&[0, 1, 2])).unwrap();
+    assert!(staged.reset().unwrap_err().to_string().contains("a batch is staged"));
+}
+
+#[test]
 fn the_state_names_parameters_statistics_and_moments_with_their_shapes() {
     let network = network(&Model::named("resnet-small", 4).unwrap(), "adam", 1);
     let state = network.state().unwrap();
