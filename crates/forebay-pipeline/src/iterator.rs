@@ -15,6 +15,7 @@ use crate::exec::dispatch::{ClaimSize, Dispatch};
 use crate::exec::fetch::{Fetcher, ShardMemory};
 use crate::exec::pool::Pool;
 use crate::exec::ring::{Ring, SlotState};
+use crate::exec::roster::{Roster, Scheduled};
 use crate::exec::tuner::{Tuner, Tuning};
 use crate::exec::worker::{Exchange, Shared};
 use crate::source::Packing;
@@ -51,6 +52,8 @@ pub struct Stats {
     pub worker_time: Times,
     /// Where it went while the consumer waited: what the stall is charged to.
     pub stall_time: Times,
+    /// What the scheduler counted for all threads; `None` where the kernel does not tell.
+    pub scheduled: Option<Scheduled>,
     /// How many threads there are.
     pub n_threads: usize,
     /// What the tuner chose, if it was asked.
@@ -139,6 +142,7 @@ impl Batches {
             deterministic: mapped.deterministic,
             claim_size: ClaimSize { samples: claim_samples(&source), sharers: pool.claiming },
             made: made.clone(),
+            roster: Roster::default(),
             exchange: Exchange::new(pool.claiming, pool.claiming + 2 * pool.decoders),
             source: source.clone(),
         });
@@ -197,6 +201,7 @@ impl Batches {
         stats.other_ns = stats.wall_ns - stats.wait_ns;
         stats.bytes_read = self.bytes_read();
         stats.worker_time = self.worker_time(now);
+        stats.scheduled = self.shared.roster.scheduled();
         stats.tuning = self.tuner.as_ref().map(|tuner| tuner.tuning().clone());
         stats.cache_failure = self.caches.iter().find_map(|cache| cache.failure());
         stats

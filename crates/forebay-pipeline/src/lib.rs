@@ -49,6 +49,7 @@ pub use batch::{Batch, BatchMemory};
 pub use dataset::{Batched, Dataset, Mapped, Threads};
 pub use error::{Error, FailedSample, SampleError};
 pub use exec::activity::{Activity, Stopwatch, Times};
+pub use exec::roster::Scheduled;
 pub use exec::tuner::Tuning;
 pub use iterator::{Batches, Meter, Stats};
 pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels};

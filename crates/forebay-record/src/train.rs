@@ -20,6 +20,9 @@ pub struct TrainStep {
     pub compute_s: f64,
     /// Training stood still for a checkpoint.
     pub checkpoint_s: f64,
+    /// None of these, validation left out.
+    #[serde(default)]
+    pub other_s: f64,
     /// The batch's loss; `None` when nothing was computed, or when it was not a number.
     pub loss: Option<f32>,
 }
@@ -62,11 +65,15 @@ pub struct TrainTotals {
     pub au_dlio: Option<f64>,
     /// The share of the pipeline's work that was done while the accelerator did not wait; `None` without a pipeline.
     pub overlap: Option<f64>,
-    /// The wait by what it is charged to: `storage`, `decode`, `threads` (too few), `prefetch` (none), `order`, `other`.
-    /// The values sum to the wait.
+    /// The wait by what it is charged to: `storage`, `decode` (with what reading costs the processor), `threads` (too few),
+    /// `prefetch` (none), `order`, `other`. The values sum to the wait.
     pub stall_by_cause: BTreeMap<String, f64>,
     /// What the workers did, in seconds by activity, summed over them.
     pub worker_time: BTreeMap<String, f64>,
+    /// Of their opening and reading, what they were blocked for; the rest was a matter of processors. `None` where the kernel
+    /// does not tell.
+    #[serde(default)]
+    pub blocked_s: Option<f64>,
     /// What they did while the accelerator waited.
     pub stall_time: BTreeMap<String, f64>,
     /// The last step's loss.
@@ -108,6 +115,9 @@ pub struct Baseline {
     pub n_steps: u64,
     /// Median time of a step, in seconds.
     pub step_s: f64,
+    /// Whether it is the mean of the run's own computing instead: an emulated step takes no longer for having waited.
+    #[serde(default)]
+    pub is_mean: bool,
 }
 
 /// What would help most.
@@ -133,8 +143,8 @@ pub struct Feed {
     pub takes_images_per_s: f64,
     /// Images a second that these threads give when they never rest, by the work a sample cost them.
     pub gives_images_per_s: f64,
-    /// Threads that would give what is taken, each as fast as these.
-    pub threads_needed: u64,
+    /// Threads that would give what is taken, each as fast as these; `None` where storage is the limit, which threads share.
+    pub threads_needed: Option<u64>,
 }
 
 /// Megabytes moved from storage by time since the start.

@@ -156,14 +156,13 @@ fn io_cost(cell: &TrainCell) -> String {
         return "The cost of I/O: –".to_owned();
     };
     let without = baseline.step_s * cell.totals.n_steps as f64;
-    format!(
-        "The cost of I/O: {}, {} over the {} of as many steps on a batch in memory ({} a step, median of {})",
-        seconds(cost),
-        percent(cost / without),
-        seconds(without),
-        format_seconds(baseline.step_s),
-        baseline.n_steps
-    )
+    let each = format_seconds(baseline.step_s);
+    let of_what = match baseline.is_mean {
+        true => format!("the same steps without a wait ({each} a step on average)"),
+        false => format!("as many steps on a batch in memory ({each} a step, median of {})", baseline.n_steps),
+    };
+    let (cost, share, without) = (seconds(cost), percent(cost / without), seconds(without));
+    format!("The cost of I/O: {cost}, {share} over the {without} of {of_what}")
 }
 
 fn lever(lever: &Lever) -> String {
@@ -186,12 +185,20 @@ fn lever(lever: &Lever) -> String {
 fn fed(feed: &Feed, threads: u64) -> String {
     let verb = if threads == 1 { "gives" } else { "give" };
     format!(
-        "The accelerator takes {} images/s; {} {verb} {}; {} would do",
+        "The accelerator takes {} images/s; {} {verb} {}; {}",
         rate(feed.takes_images_per_s),
         count(threads, "thread"),
         rate(feed.gives_images_per_s),
-        count(feed.threads_needed, "thread")
+        needed(feed)
     )
+}
+
+/// How many threads would give what is taken.
+pub(crate) fn needed(feed: &Feed) -> String {
+    match feed.threads_needed {
+        Some(threads) => format!("{} would do", count(threads, "thread")),
+        None => "the storage is the limit, whatever the number of threads".to_owned(),
+    }
 }
 
 /// What the wait is charged to, longest first; `None` without a wait.

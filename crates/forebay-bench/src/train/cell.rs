@@ -6,6 +6,7 @@ use forebay_storage::Profile;
 use forebay_units::Summary;
 
 use super::drive::Step;
+use super::laps::Part;
 use super::lever::Situation;
 use super::plan::{Input, Plan};
 use super::run::Error;
@@ -36,8 +37,9 @@ pub(super) fn cell(
     let typical = runs.into_iter().min_by(|a, b| distance(a, wall.median).total_cmp(&distance(b, wall.median)));
     let Some(run) = typical else { return Ok(None) };
     let plan = trial.plan;
-    let (tier, baseline) = (tier_of(plan), settled.baseline);
+    let (tier, baseline) = (tier_of(plan), settled.baseline.or_else(|| own_baseline(trial, &run)));
     let step_s = baseline.map(|baseline| baseline.step_s).or_else(|| totals::step_s(&run.driven.steps));
+    let feed = step_s.and_then(|step_s| feed(trial, &run, step_s));
     warn(trial, &run, notes);
     Ok(Some(TrainCell {
         model: trial.kind.model(),
@@ -63,8 +65,8 @@ pub(super) fn cell(
         images_per_s: rate.median,
         spread: if walls.len() > 1 { wall.relative_spread() } else { None },
         io_cost_s: baseline.map(|baseline| cost_of_io(&run.totals, baseline)),
-        lever: situation(trial, &run).lever(),
-        feed: step_s.and_then(|step_s| feed(trial, &run, step_s)),
+        lever: situation(trial, &run, feed).lever(),
+        feed,
         epochs: epochs(&run, trial.steps_per_epoch),
         steps: totals::steps(&run.driven.steps),
         failures: run.stats.as_ref().map(supply::failures).unwrap_or_default(),
@@ -73,6 +75,14 @@ pub(super) fn cell(
         baseline,
         samples,
     }))
+}
+
+/// Of an emulated accelerator, whose steps take no longer for having waited: those of the run itself.
+fn own_baseline(trial: &Trial<'_>, run: &Trained) -> Option<Baseline> {
+    let wanted = trial.plan.baseline > 0 && trial.stock.is_some() && trial.kind.emulation().is_some();
+    let n_steps = run.totals.n_steps;
+    let whole: f64 = run.driven.steps.iter().map(|step| step.parts.seconds(Part::Compute)).sum();
+    (wanted && n_steps > 0).then(|| Baseline { n_steps, step_s: whole / n_steps as f64, is_mean: true })
 }
 
 fn distance(run: &Trained, wall_s: f64) -> f64 {
@@ -90,12 +100,14 @@ fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
     run.wall_s - run.validate_s - run.n_steps as f64 * baseline.step_s
 }
 
-fn situation(trial: &Trial<'_>, run: &Trained) -> Situation {
+fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation {
     Situation {
-        wall_s: run.totals.wall_s - run.totals.validate_s,
-        wait_s: run.totals.wait_s,
-        causes: run.driven.charges.causes,
+        wall_s: run.totals.wall_s,
+        causes: run.driven.charges.later,
         work: run.work,
+        prefetch: trial.plan.prefetch + trial.plan.device_prefetch,
+        keeps_up: feed.is_some_and(|feed| feed.gives_images_per_s > feed.takes_images_per_s),
+        shares_cores: trial.kind.shares_cores(),
         threads: trial.threads.max(1),
         cores: supply::cores(),
         reads: trial.stock.is_some(),
@@ -110,7 +122,10 @@ fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
     }
     let takes = trial.plan.batch as f64 / step_s;
     let gives = trial.threads as f64 * images / busy_s;
-    let threads_needed = (takes * busy_s / images).ceil() as u64;
+    let needed = (takes * busy_s / images).ceil() as u64;
+    // Threads share the storage: where it is most of their work, more of them do not get more of it.
+    let is_storage = run.work.storage / 1e9 > 0.5 * busy_s && needed > trial.threads as u64;
+    let threads_needed = (!is_storage).then_some(needed);
     Some(Feed { takes_images_per_s: takes, gives_images_per_s: gives, threads_needed })
 }
 
@@ -130,7 +145,7 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
 
 /// Notes what a reader must know of the run.
 fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
-    notes.extend(run.note.clone());
+    notes.extend(run.notes.clone());
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(
             "from step {} on the loss is not a number: the network diverged; a smaller learning rate may help",

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use forebay_pipeline::Times;
+
 use super::feeder::{Feeder, Load};
 use super::laps::{Laps, Part, Parts};
 use super::run::{Error, Event};
 use super::stall::Charges;
-use super::taker::Taker;
+use super::taker::{Finished, Taker};
 
 /// How long the host rests between two looks for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);
@@ -41,8 +43,16 @@ pub(super) struct Orders<'a> {
     pub(super) cancel: &'a AtomicBool,
 }
 
-/// Called at the end of every step with the number of steps made, on an account of its own; what it gives is told.
-pub(super) type AfterStep<'a> = dyn FnMut(u64, &mut dyn Taker) -> Result<Option<Event>, Error> + 'a;
+/// What came of looking at a network between two steps.
+pub(super) enum Judged {
+    /// It was not the time for it.
+    Not,
+    /// It was looked at, and this may be told.
+    Validated(Option<Event>),
+}
+
+/// Called at the end of every step with the number of steps made; a validation is on an account of its own.
+pub(super) type AfterStep<'a> = dyn FnMut(u64, &mut dyn Taker) -> Result<Judged, Error> + 'a;
 
 /// A loop under way.
 struct Drive<'a> {
@@ -66,7 +76,10 @@ pub(super) fn drive(
     observe: &mut dyn FnMut(Event),
     after_step: &mut AfterStep<'_>,
 ) -> Result<Driven, Error> {
-    let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns: 0, charges: orders.charges };
+    // Starting the pipeline is part of the first wait.
+    let (first_wait_ns, mut charges) = (started.total().ns(Part::Wait), orders.charges);
+    charges.add(first_wait_ns, 0, &Times::default(), true);
+    let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns, charges };
     let mut drive = Drive { taker, feeder, orders, laps: started, staged: VecDeque::new(), is_dry: false, driven };
     drive.run(observe, after_step)?;
     drive.laps.lap(Part::Other);
@@ -81,7 +94,7 @@ impl Drive<'_> {
             if self.staged.is_empty() && !self.fetch()? {
                 break;
             }
-            let step = self.step()?;
+            let Some(step) = self.step()? else { break };
             let so_far = self.feeder.bytes_read();
             observe(Event::Step {
                 step: self.driven.steps.len() as u64,
@@ -92,26 +105,25 @@ impl Drive<'_> {
             });
             told = so_far;
             self.laps.lap(Part::Other);
-            let judged = after_step(self.driven.steps.len() as u64, self.taker)?;
-            self.laps.lap(if judged.is_some() { Part::Validate } else { Part::Other });
-            judged.into_iter().for_each(&mut *observe);
+            if let Judged::Validated(event) = after_step(self.driven.steps.len() as u64, self.taker)? {
+                self.laps.lap(Part::Validate);
+                event.into_iter().for_each(&mut *observe);
+            }
         }
         Ok(())
     }
 
     /// Waits for a batch and for its way to the device; `false` when there is none.
     fn fetch(&mut self) -> Result<bool, Error> {
-        // The first wait begins with the pipeline.
-        if !self.driven.steps.is_empty() {
-            self.laps.lap(Part::Other);
-        }
+        self.laps.lap(Part::Other);
         let before = self.feeder.stall();
         let load = self.feeder.next(self.orders.cancel);
         let waited = self.laps.lap(Part::Wait);
         let stall = self.feeder.stall().since(&before);
         let hidden = if self.orders.no_prefetch { self.last_compute_ns() } else { 0 };
-        self.driven.charges.add(waited, hidden, &stall);
-        if self.driven.steps.is_empty() {
+        let is_first = self.driven.steps.is_empty();
+        self.driven.charges.add(waited, hidden, &stall, is_first);
+        if is_first {
             self.driven.first_wait_ns += waited;
         }
         let Some(load) = load.transpose()? else { return Ok(false) };
@@ -126,15 +138,17 @@ impl Drive<'_> {
         self.taker.stage(load)
     }
 
-    fn step(&mut self) -> Result<Step, Error> {
+    /// Makes a step; `None` when it was broken off.
+    fn step(&mut self) -> Result<Option<Step>, Error> {
         let images = self.staged.pop_front().expect("a step follows a batch");
         self.taker.start()?;
         self.send_ahead()?;
-        let loss = self.taker.finish()?;
+        let finished = self.taker.finish(self.orders.cancel)?;
         self.laps.lap(Part::Compute);
+        let Finished::Done(loss) = finished else { return Ok(None) };
         let step = Step { parts: self.laps.end_step(), loss, images };
         self.driven.steps.push(step);
-        Ok(step)
+        Ok(Some(step))
     }
 
     /// While the device computes, sends it the batches that follow, as they become ready.

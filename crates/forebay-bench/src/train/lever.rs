@@ -1,7 +1,8 @@
 //! What would help most, and by how much.
 //!
-//! The pipeline's own time is the workers' work over their number. Taking a kind of work away, or spreading it over more
-//! cores, shortens the pipeline by so much; the run becomes shorter by that, but never by more than the accelerator waited.
+//! The wait for the first batch is left out: nothing can hide it. Of the waits after it, the largest cause is acted on. The
+//! pipeline's own time is the workers' work over their number; taking a kind of work away, or spreading it over more cores,
+//! shortens the run by so much, but never by more than the accelerator waited.
 
 use forebay_record::Lever;
 
@@ -13,57 +14,75 @@ const WORTH: f64 = 0.01;
 /// What a lever is chosen from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Situation {
-    /// The run's wall clock, validation left out, in seconds.
+    /// The run's wall clock in seconds.
     pub(super) wall_s: f64,
-    pub(super) wait_s: f64,
+    /// The waits after the first batch.
     pub(super) causes: Causes,
     /// What the workers did in the whole run.
     pub(super) work: Work,
     pub(super) threads: usize,
     pub(super) cores: usize,
+    pub(super) prefetch: usize,
+    /// Whether the threads give more than is taken: waits then come from steps and batches that take longer than others.
+    pub(super) keeps_up: bool,
+    /// Whether the network is computed on the same cores.
+    pub(super) shares_cores: bool,
     /// Whether batches were read at all.
     pub(super) reads: bool,
 }
 
 impl Situation {
-    /// The lever that saves most. A flag of the command line comes before other hardware where it saves half as much.
+    /// The lever against the largest cause; of equal ones, the one that is a mere flag.
     pub(super) fn lever(&self) -> Lever {
-        let best = |levers: Vec<Lever>| levers.into_iter().max_by(|a, b| a.saves_s.total_cmp(&b.saves_s));
-        let (bounds, predictions): (Vec<_>, Vec<_>) = self.candidates().into_iter().partition(|lever| lever.is_bound);
-        let chosen = match (best(predictions), best(bounds)) {
-            (Some(here), Some(elsewhere)) if 2.0 * here.saves_s < elsewhere.saves_s => Some(elsewhere),
-            (here, elsewhere) => here.or(elsewhere),
-        };
-        chosen.filter(|lever| lever.saves_s >= WORTH * self.wall_s).unwrap_or_else(|| self.none())
+        let waits: f64 = self.causes.by_name().values().sum();
+        if waits < WORTH * self.wall_s {
+            return self.none();
+        }
+        if self.keeps_up && self.prefetch > 0 {
+            let advice = format!(
+                "--prefetch {}: more batches ahead, since the threads give enough on the whole",
+                2 * self.prefetch
+            );
+            return self.make("prefetch", &advice, waits, true);
+        }
+        let mut largest = (0.0, self.none());
+        for (cause, lever) in self.candidates() {
+            if cause > largest.0 {
+                largest = (cause, lever);
+            }
+        }
+        largest.1
     }
 
-    fn candidates(&self) -> Vec<Lever> {
+    fn candidates(&self) -> [(f64, Lever); 5] {
         let Self { causes, work, threads, cores, .. } = self;
+        let waits: f64 = causes.by_name().values().sum();
         // What prefetch would hide is not saved a second time.
-        let rest = self.wait_s - causes.prefetch;
+        let rest = waits - causes.prefetch;
         let of_pipeline = |ns: f64| (ns / 1e9 / *threads as f64).min(rest);
-        let unused = 1.0 - threads.min(cores).to_owned() as f64 / *cores as f64;
-        let bounds = [
-            ("storage", work.storage, "faster storage, or fewer and larger files (forebay data pack)"),
-            ("decode", work.decode, "more or faster cores, smaller images, or shards decoded beforehand"),
-        ];
-        let mut levers = vec![
-            self.make(
-                "prefetch",
-                "--prefetch 1: make the next batch while this one is computed",
+        let unused = 1.0 - (*threads).min(*cores) as f64 / *cores as f64;
+        let more_threads = format!("--threads {cores}: use all cores");
+        let deeper = format!(
+            "--prefetch {}: more batches ahead, so that a slow sample holds up fewer others",
+            self.prefetch + 1
+        );
+        let elsewhere = "faster storage, or fewer and larger files (forebay data pack)";
+        let processors = "more or faster cores, smaller images, or shards decoded beforehand";
+        [
+            (
                 causes.prefetch,
-                false,
+                self.make(
+                    "prefetch",
+                    "--prefetch 1: make the next batch while this one is computed",
+                    causes.prefetch,
+                    false,
+                ),
             ),
-            self.make(
-                "threads",
-                &format!("--threads {cores}: use all cores"),
-                of_pipeline(work.decode * unused),
-                false,
-            ),
-            self.make("order", "more prefetch, so that a slow sample holds up fewer others", causes.order, true),
-        ];
-        levers.extend(bounds.map(|(name, ns, advice)| self.make(name, advice, of_pipeline(ns), true)));
-        levers
+            (causes.threads, self.make("threads", &more_threads, of_pipeline(work.decode * unused), self.shares_cores)),
+            (causes.order, self.make("order", &deeper, causes.order, true)),
+            (causes.storage, self.make("storage", elsewhere, of_pipeline(work.storage), true)),
+            (causes.decode, self.make("decode", processors, of_pipeline(work.decode), true)),
+        ]
     }
 
     fn make(&self, name: &str, advice: &str, saves_s: f64, is_bound: bool) -> Lever {
@@ -71,7 +90,10 @@ impl Situation {
     }
 
     fn none(&self) -> Lever {
-        let advice = if self.reads { "the accelerator is the limit: it hardly waits" } else { "nothing was read" };
+        let advice = match self.reads {
+            true => "the accelerator is the limit: after its first batch it hardly waits",
+            false => "nothing was read",
+        };
         self.make("none", advice, 0.0, false)
     }
 }
@@ -84,12 +106,21 @@ mod tests {
     fn situation(causes: Causes, reading_s: f64, decoding_s: f64, threads: usize) -> Situation {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let times = [(Activity::Reading, ns(reading_s)), (Activity::Decoding, ns(decoding_s))].into_iter().collect();
-        let wait_s = causes.by_name().values().sum();
-        Situation { wall_s: 100.0, wait_s, causes, work: Work::of(&times), threads, cores: 8, reads: true }
+        Situation {
+            wall_s: 100.0,
+            causes,
+            work: Work::of(&times),
+            threads,
+            cores: 8,
+            prefetch: 1,
+            keeps_up: false,
+            shares_cores: false,
+            reads: true,
+        }
     }
 
     #[test]
-    fn the_lever_that_saves_most_is_chosen() {
+    fn the_largest_cause_is_acted_on() {
         let causes = Causes { prefetch: 30.0, storage: 10.0, ..Causes::default() };
         let lever = situation(causes, 40.0, 0.0, 1).lever();
         assert_eq!((lever.name.as_str(), lever.saves_s, lever.wall_s, lever.is_bound), ("prefetch", 30.0, 70.0, false));
@@ -108,6 +139,9 @@ mod tests {
         // Two threads decode for 40 s each; eight would for 10.
         let lever = situation(causes, 0.0, 80.0, 2).lever();
         assert_eq!((lever.name.as_str(), lever.saves_s, lever.is_bound), ("threads", 30.0, false));
+        let shared = Situation { shares_cores: true, ..situation(causes, 0.0, 80.0, 2) };
+        assert!(shared.lever().is_bound, "threads on the network's cores slow it down");
+        let causes = Causes { decode: 40.0, ..Causes::default() };
         assert_eq!(situation(causes, 0.0, 80.0, 8).lever().name, "decode", "all cores decode already");
     }
 
@@ -115,6 +149,15 @@ mod tests {
     fn where_nothing_waits_there_is_no_lever() {
         let causes = Causes { decode: 0.5, ..Causes::default() };
         let lever = situation(causes, 1.0, 90.0, 8).lever();
-        assert_eq!((lever.name.as_str(), lever.saves_s), ("none", 0.0));
+        assert_eq!((lever.name.as_str(), lever.saves_s, lever.wall_s), ("none", 0.0, 100.0));
+    }
+
+    #[test]
+    fn threads_that_give_enough_need_more_batches_ahead_and_no_others() {
+        let causes = Causes { decode: 6.0, ..Causes::default() };
+        let uneven = Situation { keeps_up: true, ..situation(causes, 1.0, 50.0, 1) };
+        let lever = uneven.lever();
+        assert_eq!((lever.name.as_str(), lever.saves_s, lever.is_bound), ("prefetch", 6.0, true));
+        assert!(lever.advice.starts_with("--prefetch 2"));
     }
 }

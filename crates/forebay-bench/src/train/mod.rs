@@ -18,6 +18,7 @@ mod taker;
 mod tests;
 mod totals;
 mod trial;
+mod validate;
 
 pub use plan::{Accelerator, Device, Input, Length, Plan, Validate};
 pub use run::{Error, Event, Preview, preview, run};

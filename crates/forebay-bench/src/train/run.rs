@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_pipeline::{Threads, Tuning};
+use forebay_pipeline::Tuning;
 use forebay_record::{DatasetNote, Environment, Record, TrainCell, Validation};
 use forebay_train::Model;
 use forebay_units::{Clock, SystemClock};
@@ -13,10 +13,12 @@ use super::cell::{Settled, cell};
 use super::plan::{Accelerator, Input, Length, Plan, Validate};
 use super::stock::Stock;
 use super::taker::{EMULATED_IMAGE, Kind};
-use super::trial::{Trained, Trial};
+use super::trial::{Machine, Trained, Trial};
 use crate::ingest::{Cache, ThreadCount};
 use crate::{cold, supply};
 
+/// As many classes as anybody has told apart, and more.
+pub(super) const MOST_CLASSES: usize = 1_000_000;
 /// Classes of batches in memory, where nobody says: those of the paper's data.
 const CLASSES: usize = 102;
 
@@ -47,6 +49,14 @@ pub enum Error {
     ClassesUnknown {
         /// The data.
         path: PathBuf,
+    },
+    /// The largest label is more likely a slip than a class.
+    #[error("{}: its largest label is {}: more than {MOST_CLASSES} classes are not told apart", path.display(), classes - 1)]
+    TooManyClasses {
+        /// The data.
+        path: PathBuf,
+        /// One more than the largest label.
+        classes: usize,
     },
     /// A sample's label is no class of the network.
     #[error("{name}: its label is {label}, which is none of the network's classes (0 to {})", classes - 1)]
@@ -198,9 +208,10 @@ pub fn run(
     let judges = judges(plan, &kind)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
-    let baseline = trial.baseline(observe, cancel)?;
+    let mut machine = trial.build(observe)?;
+    let baseline = trial.baseline(&mut machine, observe, cancel)?;
     let (tuning, auto) = settle_threads(&mut trial, observe, cancel)?;
-    let (trained, interrupted) = repeats(&trial, observe, cancel)?;
+    let (trained, interrupted) = repeats(&trial, &mut machine, observe, cancel)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
     record.cells.extend(cell(&settled, trained, &mut record.notes)?);
     if interrupted {
@@ -243,6 +254,7 @@ fn settle_threads(
 /// All runs of the plan, those that are not kept left out; and whether they were cut short.
 fn repeats(
     trial: &Trial<'_>,
+    machine: &mut Machine,
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<(Vec<Trained>, bool), Error> {
@@ -257,7 +269,7 @@ fn repeats(
             Some(_) if plan.repeats == 1 => "training".to_owned(),
             Some(n) => format!("repeat {} of {}", n + 1, plan.repeats),
         };
-        let trained = trial.repeat(&what, Threads::Fixed(trial.threads), observe, cancel)?;
+        let trained = trial.repeat(&what, machine, observe, cancel)?;
         let interrupted = cancel.load(Ordering::Relaxed);
         // Of several runs, one that was cut short is not like the others; a single one is all there is.
         let is_kept = round >= plan.warmups && !(interrupted && plan.repeats > 1) && !trained.driven.steps.is_empty();

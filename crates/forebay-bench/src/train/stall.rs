@@ -3,10 +3,13 @@
 //! Without prefetch, the part of a wait that fits behind the computation before it is charged to the missing prefetch:
 //! that much would have been hidden. The rest is charged by what the workers did meanwhile. Of the decoding, the part that
 //! cores without a worker could have taken over is charged to too few threads.
+//!
+//! A thread that reads is not always blocked: it copies from memory, or waits for a core. What the scheduler counted for the
+//! threads says how much of their reading was neither; only that is the storage's.
 
 use std::collections::BTreeMap;
 
-use forebay_pipeline::{Activity, Times};
+use forebay_pipeline::{Activity, Scheduled, Times};
 
 /// Seconds of waiting by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -52,6 +55,24 @@ impl Work {
         }
     }
 
+    /// Seconds that threads were blocked while they opened and read: what they neither ran nor waited for a core.
+    pub(super) fn blocked_s(&self, scheduled: Scheduled) -> f64 {
+        let on_processors = (scheduled.running_ns + scheduled.waiting_ns) as f64;
+        (self.storage + self.decode - on_processors).clamp(0.0, self.storage) / 1e9
+    }
+
+    /// The same with only so many seconds of opening and reading charged to the storage.
+    #[must_use]
+    pub(super) fn with_blocked(self, blocked_s: f64) -> Self {
+        let moved = self.storage - blocked_s * 1e9;
+        Self { storage: self.storage - moved, decode: self.decode + moved, ..self }
+    }
+
+    /// The share of what was done with the storage in mind for which threads were blocked.
+    pub(super) fn blocked_share(&self, blocked_s: f64) -> f64 {
+        if self.storage > 0.0 { blocked_s * 1e9 / self.storage } else { 1.0 }
+    }
+
     /// Reading and decoding, in seconds.
     pub(super) fn busy_s(&self) -> f64 {
         (self.storage + self.decode) / 1e9
@@ -62,10 +83,13 @@ impl Work {
     }
 }
 
-/// What all waits of a run are charged to.
+/// What the waits of a run are charged to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Charges {
-    pub(super) causes: Causes,
+    /// All of them.
+    pub(super) all: Causes,
+    /// Those after the first batch, which nothing can hide.
+    pub(super) later: Causes,
     /// The share of the cores that have no worker.
     unused: f64,
 }
@@ -73,26 +97,52 @@ pub(super) struct Charges {
 impl Charges {
     pub(super) fn new(threads: usize, cores: usize) -> Self {
         let unused = 1.0 - threads.min(cores) as f64 / cores as f64;
-        Self { causes: Causes::default(), unused }
+        Self { all: Causes::default(), later: Causes::default(), unused }
     }
 
     /// Charges a wait, of which `hidden_ns` would not have been there with prefetch, by what the workers did meanwhile.
-    pub(super) fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times) {
-        let causes = &mut self.causes;
+    pub(super) fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, is_first: bool) {
+        let unused = self.unused;
+        self.all.add(wait_ns, hidden_ns, stall, unused);
+        if !is_first {
+            self.later.add(wait_ns, hidden_ns, stall, unused);
+        }
+    }
+
+    /// Of what is charged to the storage, only this share was spent blocked; the rest was a matter of processors.
+    #[must_use]
+    pub(super) fn with_blocked(self, share: f64) -> Self {
+        let unused = self.unused;
+        Self { all: self.all.with_blocked(share, unused), later: self.later.with_blocked(share, unused), unused }
+    }
+}
+
+impl Causes {
+    fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, unused: f64) {
         let hidden = hidden_ns.min(wait_ns);
-        causes.prefetch += hidden as f64 / 1e9;
+        self.prefetch += hidden as f64 / 1e9;
         let rest = (wait_ns - hidden) as f64 / 1e9;
         let work = Work::of(stall);
         if work.total() == 0.0 {
             // Threads that are being started, or that the data's end has sent home.
-            causes.other += rest;
+            self.other += rest;
             return;
         }
         let part = |ns: f64| rest * ns / work.total();
-        causes.storage += part(work.storage);
-        causes.decode += part(work.decode) * (1.0 - self.unused);
-        causes.threads += part(work.decode) * self.unused;
-        causes.order += part(work.order);
+        self.storage += part(work.storage);
+        self.decode += part(work.decode) * (1.0 - unused);
+        self.threads += part(work.decode) * unused;
+        self.order += part(work.order);
+    }
+
+    fn with_blocked(self, share: f64, unused: f64) -> Self {
+        let moved = self.storage * (1.0 - share);
+        Self {
+            storage: self.storage * share,
+            decode: self.decode + moved * (1.0 - unused),
+            threads: self.threads + moved * unused,
+            ..self
+        }
     }
 }
 
@@ -111,27 +161,42 @@ mod tests {
     #[test]
     fn a_wait_is_charged_by_what_the_workers_did_and_in_full() {
         let mut charges = Charges::new(2, 2);
-        charges.add(1_000_000_000, 0, &times(&[(Activity::Reading, 300), (Activity::Decoding, 100)]));
-        assert_eq!((charges.causes.storage, charges.causes.decode), (0.75, 0.25));
-        charges.add(2_000_000_000, 0, &times(&[(Activity::WaitingForSlot, 5), (Activity::Idle, 50)]));
-        assert_eq!(charges.causes.order, 2.0);
-        charges.add(500_000_000, 0, &times(&[(Activity::Idle, 50)]));
-        assert_eq!((charges.causes.other, sum(&charges.causes)), (0.5, 3.5));
+        charges.add(1_000_000_000, 0, &times(&[(Activity::Reading, 300), (Activity::Decoding, 100)]), true);
+        assert_eq!((charges.all.storage, charges.all.decode), (0.75, 0.25));
+        assert_eq!(charges.later, Causes::default(), "the first wait is apart");
+        charges.add(2_000_000_000, 0, &times(&[(Activity::WaitingForSlot, 5), (Activity::Idle, 50)]), false);
+        assert_eq!((charges.all.order, charges.later.order), (2.0, 2.0));
+        charges.add(500_000_000, 0, &times(&[(Activity::Idle, 50)]), false);
+        assert_eq!((charges.all.other, sum(&charges.all), sum(&charges.later)), (0.5, 3.5, 2.5));
     }
 
     #[test]
     fn what_prefetch_would_have_hidden_is_charged_to_its_absence() {
         let mut charges = Charges::new(1, 1);
-        charges.add(3_000_000_000, 2_000_000_000, &times(&[(Activity::Opening, 9)]));
-        charges.add(1_000_000_000, 2_000_000_000, &times(&[(Activity::Opening, 9)]));
-        assert_eq!((charges.causes.prefetch, charges.causes.storage, sum(&charges.causes)), (3.0, 1.0, 4.0));
+        charges.add(3_000_000_000, 2_000_000_000, &times(&[(Activity::Opening, 9)]), false);
+        charges.add(1_000_000_000, 2_000_000_000, &times(&[(Activity::Opening, 9)]), false);
+        assert_eq!((charges.all.prefetch, charges.all.storage, sum(&charges.all)), (3.0, 1.0, 4.0));
     }
 
     #[test]
     fn decoding_that_idle_cores_could_do_is_charged_to_too_few_threads() {
         let mut charges = Charges::new(2, 8);
-        charges.add(4_000_000_000, 0, &times(&[(Activity::Decoding, 1)]));
-        assert_eq!((charges.causes.decode, charges.causes.threads), (1.0, 3.0));
+        charges.add(4_000_000_000, 0, &times(&[(Activity::Decoding, 1)]), false);
+        assert_eq!((charges.all.decode, charges.all.threads), (1.0, 3.0));
         assert_eq!(Charges::new(16, 8).unused, 0.0, "more threads than cores are not too few");
+    }
+
+    #[test]
+    fn a_thread_that_reads_and_is_not_blocked_waits_for_no_storage() {
+        let work = Work::of(&times(&[(Activity::Reading, 6_000_000_000), (Activity::Decoding, 2_000_000_000)]));
+        // Of eight seconds, five were spent on or waiting for a core.
+        let blocked = work.blocked_s(Scheduled { running_ns: 3_000_000_000, waiting_ns: 2_000_000_000 });
+        assert_eq!((blocked, work.blocked_share(blocked)), (3.0, 0.5));
+        let work = work.with_blocked(blocked);
+        assert_eq!((work.storage, work.decode), (3e9, 5e9));
+        let mut charges = Charges::new(1, 2);
+        charges.add(8_000_000_000, 0, &times(&[(Activity::Reading, 6), (Activity::Decoding, 2)]), false);
+        let causes = charges.with_blocked(0.5).all;
+        assert_eq!((causes.storage, causes.decode, causes.threads), (3.0, 2.5, 2.5));
     }
 }

@@ -10,7 +10,7 @@ use forebay_storage::Local;
 use forebay_train::Shape;
 
 use super::plan::{Input, Plan, Validate};
-use super::run::Error;
+use super::run::{Error, MOST_CLASSES};
 use crate::supply;
 
 /// Samples held out are chosen by a seed of their own, so that they stay the same when weights and order change.
@@ -74,6 +74,7 @@ impl Stock {
         // The labels of records lie within them, but whoever packed them knows how many classes there are.
         let packed = || forebay_dataset::packed_classes(&Local::default(), &self.path).map(|names| names.len());
         match (self.source.n_classes().or_else(packed), self.source.packing()) {
+            (Some(classes), _) if classes > MOST_CLASSES => Err(Error::TooManyClasses { path: path(), classes }),
             (Some(n), _) => Ok(n),
             (None, "files" | "tensor") => Err(Error::NoLabels { path: path() }),
             (None, _) => Err(Error::ClassesUnknown { path: path() }),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use forebay_pipeline::Batch;
 use forebay_train::{
@@ -33,12 +34,23 @@ pub(super) trait Taker {
     fn start(&mut self) -> Result<(), Error>;
     /// Whether the step under way is done.
     fn is_done(&mut self) -> Result<bool, Error>;
-    /// Waits for the step under way: its loss.
-    fn finish(&mut self) -> Result<Option<f32>, Error>;
+    /// Waits for the step under way, as far as it cannot be broken off when `cancel` is set.
+    fn finish(&mut self, cancel: &AtomicBool) -> Result<Finished, Error>;
+    /// Goes back to the first weights, or times.
+    fn reset(&mut self) -> Result<(), Error>;
     /// Judges samples that nothing is learnt from; `None` where nothing is learnt at all.
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
     /// Lets the device fetch batches from this memory by itself; `None` where there is nothing to gain.
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<Option<PageLock>, Error>;
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Finished {
+    /// With this loss, if there is one.
+    Done(Option<f32>),
+    /// It was broken off.
+    Stopped,
 }
 
 /// How a network is built.
@@ -97,6 +109,11 @@ impl Kind {
             Self::Network(blueprint) => Some(blueprint),
             Self::Emulated(_) => None,
         }
+    }
+
+    /// Whether it is computed on the cores that make the samples.
+    pub(super) fn shares_cores(&self) -> bool {
+        self.blueprint().is_some_and(|print| matches!(print.device, Device::Cpu { .. }))
     }
 
     /// In words.
@@ -192,8 +209,12 @@ impl<E: Engine> Taker for Learner<E> {
         self.network.is_done().map_err(Error::from)
     }
 
-    fn finish(&mut self) -> Result<Option<f32>, Error> {
-        Ok(Some(self.network.finish()?))
+    fn finish(&mut self, _cancel: &AtomicBool) -> Result<Finished, Error> {
+        Ok(Finished::Done(Some(self.network.finish()?)))
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        self.network.reset().map_err(Error::from)
     }
 
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error> {
@@ -208,13 +229,14 @@ impl<E: Engine> Taker for Learner<E> {
 
 struct Emulated {
     emulation: Emulation,
+    seed: u64,
     accelerator: EmulatedAccelerator,
 }
 
 impl Emulated {
     fn new(emulation: Emulation, seed: u64) -> Self {
         let clock = Arc::new(SystemClock::default());
-        Self { emulation, accelerator: EmulatedAccelerator::new(emulation, seed, clock) }
+        Self { emulation, seed, accelerator: EmulatedAccelerator::new(emulation, seed, clock) }
     }
 }
 
@@ -241,9 +263,16 @@ impl Taker for Emulated {
         Ok(true)
     }
 
-    fn finish(&mut self) -> Result<Option<f32>, Error> {
-        self.accelerator.step();
-        Ok(None)
+    fn finish(&mut self, cancel: &AtomicBool) -> Result<Finished, Error> {
+        Ok(match self.accelerator.step_unless(cancel) {
+            Some(_) => Finished::Done(None),
+            None => Finished::Stopped,
+        })
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        *self = Self::new(self.emulation, self.seed);
+        Ok(())
     }
 
     fn evaluate(&mut self, _batch: &Batch) -> Result<Option<Judgement>, Error> {

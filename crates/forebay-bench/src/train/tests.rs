@@ -163,6 +163,52 @@ fn a_run_that_is_stopped_keeps_its_steps() {
 }
 
 #[test]
+fn a_step_that_only_takes_time_is_broken_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan { baseline: 0, ..emulated(data(dir.path()), "emulated:1h", 1) };
+    let (stop, begin) = (AtomicBool::new(false), std::time::Instant::now());
+    let record = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            stop.store(true, Ordering::Relaxed);
+        });
+        run(&plan, Environment::default(), Vec::new(), &mut |_| {}, &stop).unwrap()
+    });
+    assert!(begin.elapsed().as_secs() < 60, "not after the hour");
+    assert!(record.cells.is_empty() && record.notes.iter().any(|note| note.contains("before the first step")));
+}
+
+#[test]
+fn the_cost_of_io_is_what_the_run_takes_longer_than_its_own_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = emulated(data(dir.path()), "emulated:gamma(0.5,8ms)", 3);
+    let cell = cell_of(&plan);
+    let (totals, baseline) = (&cell.totals, cell.baseline.unwrap());
+    assert!(baseline.is_mean && baseline.n_steps == totals.n_steps);
+    let over = totals.wait_s + totals.copy_s + totals.other_s;
+    assert!((cell.io_cost_s.unwrap() - over).abs() < 1e-6, "{:?} and {over}", cell.io_cost_s);
+}
+
+#[test]
+fn validation_data_that_fails_is_told_and_takes_no_time_of_the_training() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let other = dir.path().join("other");
+    std::fs::create_dir_all(other.join("a")).unwrap();
+    std::fs::copy(&walk(&path)[0], other.join("a/good.jpg")).unwrap();
+    std::fs::write(other.join("a/bad.jpg"), b"no photograph").unwrap();
+    let plan = Plan { validate: Some(Validate::Data(other.clone())), baseline: 0, ..learning(path, 1) };
+    let record = run_it(&plan).unwrap();
+    assert!(record.notes[0].starts_with("validation: 1 of 2 samples failed and were left out; the first: "));
+    assert!(record.cells[0].totals.validate_s > 0.0);
+    std::fs::write(other.join("a/good.jpg"), b"no photograph either").unwrap();
+    let record = run_it(&plan).unwrap();
+    assert!(record.notes[0].starts_with("validation: not one of 2 samples could be used; "), "{:?}", record.notes);
+    assert!(record.cells[0].totals.validate_s > 0.0 && record.cells[0].epochs[0].validation.is_none());
+    adds_up(&record.cells[0]);
+}
+
+#[test]
 fn steps_go_on_over_the_end_of_the_data_and_past_what_fails() {
     let dir = tempfile::tempdir().unwrap();
     let path = data(dir.path());

@@ -42,8 +42,9 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         au_steady: (steady_s > 0.0).then(|| seconds(Part::Compute) / steady_s),
         au_dlio: au_dlio(steps, around.steps_per_epoch),
         overlap: (busy_s > 0.0).then(|| 1.0 - Work::of(&stats.stall_time).busy_s() / busy_s),
-        stall_by_cause: driven.charges.causes.by_name(),
+        stall_by_cause: driven.charges.all.by_name(),
         worker_time: named(around, &stats.worker_time),
+        blocked_s: None,
         stall_time: named(around, &stats.stall_time),
         loss: steps.last().and_then(|step| step.loss).filter(|loss| loss.is_finite()),
         cache: around.evidence.as_ref().map(CacheEvidence::state),
@@ -74,6 +75,7 @@ pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
         copy_s: step.parts.seconds(Part::Copy),
         compute_s: step.parts.seconds(Part::Compute),
         checkpoint_s: 0.0,
+        other_s: step.parts.seconds(Part::Other),
         loss: step.loss.filter(|loss| loss.is_finite()),
     };
     steps.iter().map(step).collect()

@@ -8,10 +8,10 @@ use forebay_record::{Baseline, Reads, TrainTotals, Validation};
 use forebay_train::PageLock;
 use forebay_units::Clock;
 
-use super::drive::{Driven, Orders, drive};
+use super::drive::{Driven, Judged, Orders, drive};
 use super::feeder::{Feeder, MadeBatch};
-use super::laps::Laps;
-use super::plan::{Plan, Validate};
+use super::laps::{Laps, Part};
+use super::plan::Plan;
 use super::reads::Watcher;
 use super::run::{Error, Event};
 use super::stall::{Charges, Work};
@@ -50,7 +50,23 @@ pub(super) struct Trained {
     pub(super) reads: Option<Reads>,
     pub(super) device: String,
     /// What a reader must know.
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What takes the batches, and whether it has taken any.
+pub(super) struct Machine {
+    taker: Box<dyn Taker>,
+    is_used: bool,
+}
+
+impl Machine {
+    /// As it was built.
+    fn fresh(&mut self) -> Result<&mut dyn Taker, Error> {
+        if std::mem::replace(&mut self.is_used, true) {
+            self.taker.reset()?;
+        }
+        Ok(self.taker.as_mut())
+    }
 }
 
 /// Batches about to come.
@@ -83,54 +99,59 @@ impl Trial<'_> {
         }
     }
 
-    /// The accelerator on a batch in memory, before any data is touched.
+    /// The network on a batch in memory, before any data is touched. An emulated step takes no longer for having waited, so
+    /// that the run's own steps tell.
     pub(super) fn baseline(
         &self,
+        machine: &mut Machine,
         observe: &mut dyn FnMut(Event),
         cancel: &AtomicBool,
     ) -> Result<Option<Baseline>, Error> {
         let wanted = self.plan.baseline;
-        if wanted == 0 || self.stock.is_none() {
+        if wanted == 0 || self.stock.is_none() || self.kind.emulation().is_some() {
             return Ok(None);
         }
         observe(Event::Preparing { what: format!("{wanted} steps on a batch in memory") });
         let n_steps = wanted + WARM_UP;
-        let (mut taker, mut feeder) = (self.build()?, self.in_memory(n_steps));
+        let (taker, mut feeder) = (machine.fresh()?, self.in_memory(n_steps));
         let _lock = taker.lock_pages(feeder.memory()).ok().flatten();
         let laps = Laps::start(Arc::clone(&self.clock));
         let orders = self.orders(n_steps, cancel);
-        let driven = drive(taker.as_mut(), &mut feeder, laps, orders, &mut |_| {}, &mut |_, _| Ok(None))?;
+        let driven = drive(taker, &mut feeder, laps, orders, &mut |_| {}, &mut |_, _| Ok(Judged::Not))?;
         let counted = driven.steps.get(WARM_UP as usize..).unwrap_or_default();
-        Ok(totals::step_s(counted).map(|step_s| Baseline { n_steps: counted.len() as u64, step_s }))
+        let baseline = |step_s| Baseline { n_steps: counted.len() as u64, step_s, is_mean: false };
+        Ok(totals::step_s(counted).map(baseline))
     }
 
-    fn build(&self) -> Result<Box<dyn Taker>, Error> {
-        self.kind.build(self.plan.batch, self.places(), self.plan.seed)
+    /// What takes the batches, planned once for all runs.
+    pub(super) fn build(&self, observe: &mut dyn FnMut(Event)) -> Result<Machine, Error> {
+        observe(Event::Preparing { what: format!("building {}", self.kind.name()) });
+        Ok(Machine { taker: self.kind.build(self.plan.batch, self.places(), self.plan.seed)?, is_used: false })
     }
 
     /// One run from fresh weights.
     pub(super) fn repeat(
         &self,
         what: &str,
-        threads: Threads,
+        machine: &mut Machine,
         observe: &mut dyn FnMut(Event),
         cancel: &AtomicBool,
     ) -> Result<Trained, Error> {
-        observe(Event::Preparing { what: format!("{what}: building {}", self.kind.name()) });
-        let mut taker = self.build()?;
+        let taker = machine.fresh()?;
         let files = self.stock.as_ref().map(|stock| stock.source.files()).unwrap_or_default();
         let before = cold::prepare(files, self.plan.cache == Cache::Cold)?;
-        let Opened { mut feeder, lock, laps, cpu_s: cpu } = self.open(taker.as_ref(), threads, || {
-            observe(Event::Started { what: what.to_owned(), n_steps: self.n_steps })
-        })?;
+        let Opened { mut feeder, lock, laps, cpu_s: cpu } =
+            self.open(taker, || observe(Event::Started { what: what.to_owned(), n_steps: self.n_steps }))?;
         let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
         let watcher = feeder.meter().map(Watcher::start).transpose()?;
-        let mut validations = Vec::new();
+        let (mut validations, mut faults) = (Vec::new(), Vec::new());
         let orders = self.orders(self.n_steps, cancel);
-        let driven = drive(taker.as_mut(), &mut feeder, laps, orders, observe, &mut |step, taker| {
-            let Some(validation) = self.validate(step, taker, cancel)? else { return Ok(None) };
-            validations.push(validation);
-            Ok(Some(Event::Validated { epoch: validations.len() as u64, validation }))
+        let driven = drive(taker, &mut feeder, laps, orders, observe, &mut |step, taker| {
+            let Some(examined) = self.validate(step, taker, cancel)? else { return Ok(Judged::Not) };
+            faults.extend(examined.fault);
+            validations.extend(examined.validation);
+            let epoch = validations.len() as u64;
+            Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
         })?;
         // The ledgers are read before the clock, so that no worker accounts for more than the wall clock.
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
@@ -140,14 +161,14 @@ impl Trial<'_> {
         }
         let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
         let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch };
-        let totals = totals::totals(&driven, &around);
-        let work = around.stats.as_ref().map(|stats| Work::of(&stats.worker_time)).unwrap_or_default();
-        let device = taker.device();
-        Ok(Trained { driven, totals, work, stats: around.stats, validations, reads, device, note })
+        let (driven, work, blocked_s) = charged(driven, around.stats.as_ref());
+        let totals = TrainTotals { blocked_s, ..totals::totals(&driven, &around) };
+        let (device, notes) = (taker.device(), note.into_iter().chain(faults.into_iter().next()).collect());
+        Ok(Trained { driven, totals, work, stats: around.stats, validations, reads, device, notes })
     }
 
     /// Where batches come from, and the stopwatch: a batch in memory is made before it starts, a pipeline is started on it.
-    fn open(&self, taker: &dyn Taker, threads: Threads, tell: impl FnOnce()) -> Result<Opened, Error> {
+    fn open(&self, taker: &dyn Taker, tell: impl FnOnce()) -> Result<Opened, Error> {
         let Some(stock) = &self.stock else {
             let feeder = self.in_memory(self.n_steps);
             let lock = taker.lock_pages(feeder.memory());
@@ -155,42 +176,29 @@ impl Trial<'_> {
             return Ok(Opened { feeder, lock, laps: Laps::start(Arc::clone(&self.clock)), cpu_s: cpu_seconds() });
         };
         tell();
-        let (laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
+        let (mut laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
         // Lent batches come back when they have left the host: one more than can be on the way.
-        let pipeline = stock.training(threads, self.n_steps).prefetch(self.plan.prefetch).hold(self.places() + 1);
+        let pipeline = stock
+            .training(Threads::Fixed(self.threads), self.n_steps)
+            .prefetch(self.plan.prefetch)
+            .hold(self.places() + 1);
         let feeder = Feeder::Pipeline(Box::new(pipeline.iter()?));
+        laps.lap(Part::Wait);
+        // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
         let lock = taker.lock_pages(feeder.memory());
+        laps.lap(Part::Other);
         Ok(Opened { feeder, lock, laps, cpu_s })
     }
+}
 
-    /// Judges the network at the end of an epoch.
-    fn validate(&self, step: u64, taker: &mut dyn Taker, cancel: &AtomicBool) -> Result<Option<Validation>, Error> {
-        let stock = match (&self.plan.validate, &self.judges) {
-            (Some(Validate::Share(_)), _) => self.stock.as_ref(),
-            (_, judges) => judges.as_ref(),
-        };
-        let Some(stock) = stock.filter(|_| step.is_multiple_of(self.steps_per_epoch)) else { return Ok(None) };
-        let begin_ns = self.clock.now_ns();
-        let mut batches = stock.judged(self.threads, self.plan.batch).iter()?;
-        let (mut n_samples, mut n_right, mut loss) = (0_u64, 0_u64, 0.0_f64);
-        while let Some(batch) = batches.next_unless(cancel) {
-            let batch = batch?;
-            if let Some(judgement) = taker.evaluate(&batch)? {
-                n_samples += batch.len() as u64;
-                n_right += judgement.n_right as u64;
-                loss += f64::from(judgement.loss) * batch.len() as f64;
-            }
-        }
-        if n_samples == 0 || cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        Ok(Some(Validation {
-            n_samples,
-            loss: Some((loss / n_samples as f64) as f32).filter(|loss| loss.is_finite()),
-            accuracy: n_right as f64 / n_samples as f64,
-            seconds: (self.clock.now_ns() - begin_ns) as f64 / 1e9,
-        }))
-    }
+/// Only what threads were blocked for is charged to the storage, where the scheduler tells.
+fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work, Option<f64>) {
+    let Some(stats) = stats else { return (driven, Work::default(), None) };
+    let work = Work::of(&stats.worker_time);
+    let Some(scheduled) = stats.scheduled else { return (driven, work, None) };
+    let blocked_s = work.blocked_s(scheduled);
+    let charges = driven.charges.with_blocked(work.blocked_share(blocked_s));
+    (Driven { charges, ..driven }, work.with_blocked(blocked_s), Some(blocked_s))
 }
 
 fn all_failed(stats: &Stats, n_samples: u64) -> Error {

@@ -5,5 +5,6 @@ pub(crate) mod dispatch;
 pub(crate) mod fetch;
 pub(crate) mod pool;
 pub(crate) mod ring;
+pub(crate) mod roster;
 pub(crate) mod tuner;
 pub(crate) mod worker;

@@ -11,6 +11,7 @@ use forebay_units::Clock;
 use super::activity::{Activity, Ledger, Stopwatch};
 use super::dispatch::{Claim, ClaimSize, Dispatch};
 use super::fetch::{Fetcher, Parcel};
+use super::roster::Roster;
 use crate::error::SampleError;
 use crate::map::{Map, MapWorker, Sample};
 use crate::source::Source;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     /// Samples after `map`.
     pub(crate) made: Option<Arc<Cache>>,
     pub(crate) exchange: Exchange,
+    pub(crate) roster: Roster,
 }
 
 impl Shared {
@@ -115,6 +117,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// One thread that does it all.
 pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
+    let _entry = shared.roster.enter();
     let mut watch = shared.watch(number);
     let mut worker = shared.map.worker();
     let mut parcel = Parcel::default();
@@ -163,6 +166,7 @@ impl Pace {
 
 /// A thread that only reads.
 pub(crate) fn run_reader(shared: &Shared, number: usize, ledger: usize, mut fetcher: Fetcher) {
+    let _entry = shared.roster.enter();
     let mut watch = shared.watch(ledger);
     loop {
         watch.enter(Activity::WaitingForDecoder);
@@ -179,6 +183,7 @@ pub(crate) fn run_reader(shared: &Shared, number: usize, ledger: usize, mut fetc
 
 /// A thread that only decodes.
 pub(crate) fn run_decoder(shared: &Shared, ledger: usize) {
+    let _entry = shared.roster.enter();
     let mut watch = shared.watch(ledger);
     let mut worker = shared.map.worker();
     let mut scratch = Buffer::default();

@@ -142,7 +142,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         let alone = baseline.step_s * totals.n_steps as f64;
         let share = Some(cost / alone).filter(|share| share.is_finite());
         said.push(format!(
-            "The cost of I/O is {} s{}: as many steps on a batch in memory would take {} s.",
+            "The cost of I/O is {} s{}: as many steps that never wait would take {} s.",
             quantity(cost),
             share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
             quantity(alone)
@@ -151,11 +151,11 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.extend(lever(cell));
     said.extend(cell.feed.map(|feed| {
         format!(
-            "The accelerator takes {} images/s; {} {}; {} would do.",
+            "The accelerator takes {} images/s; {} {}; {}.",
             quantity(feed.takes_images_per_s),
             if cell.threads == 1 { "1 thread gives".to_owned() } else { count(cell.threads, "thread") + " give" },
             quantity(feed.gives_images_per_s),
-            group_digits(feed.threads_needed)
+            crate::train::needed(&feed)
         )
     }));
     said.extend(learnt(cell));

@@ -167,7 +167,7 @@ fn a_training_says_where_its_time_went_and_what_would_help() {
         "The wait of 1.99 s is charged to storage 1.99 s.",
         "The cost of I/O is 2.50 s (20 %)",
         "Put the data on faster storage. It would save at most",
-        "3 would do",
+        "3 threads would do",
     ] {
         assert!(findings.contains(said), "not said: {said} in {findings}");
     }

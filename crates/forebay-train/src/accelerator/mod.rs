@@ -7,6 +7,7 @@ mod law;
 mod parse;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_units::Clock;
@@ -14,6 +15,9 @@ use forebay_units::Clock;
 pub use law::Law;
 
 use crate::rng::Rng;
+
+/// How often a step that may be stopped looks whether it is.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
 /// What the thread does while the accelerator "computes".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,11 +67,29 @@ impl EmulatedAccelerator {
     pub fn step(&mut self) -> EmulatedStep {
         let drawn = self.emulation.law.draw(&mut self.rng);
         let begin = self.clock.now_ns();
-        let deadline = begin + drawn.as_nanos() as u64;
-        match self.emulation.manner {
-            Manner::Sleeping => self.clock.sleep_until_ns(deadline),
-            Manner::Busy => self.clock.spin_until_ns(deadline),
-        }
+        self.pass_until(begin + drawn.as_nanos() as u64);
         EmulatedStep { drawn, taken: Duration::from_nanos(self.clock.now_ns() - begin) }
+    }
+
+    /// The same, unless `stop` is set before or meanwhile: then there was no step.
+    pub fn step_unless(&mut self, stop: &AtomicBool) -> Option<EmulatedStep> {
+        let drawn = self.emulation.law.draw(&mut self.rng);
+        let begin = self.clock.now_ns();
+        let deadline = begin + drawn.as_nanos() as u64;
+        while self.clock.now_ns() < deadline {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            // Nobody wakes a sleeper when the flag is set.
+            self.pass_until(deadline.min(self.clock.now_ns() + LOOK_FOR_STOP.as_nanos() as u64));
+        }
+        Some(EmulatedStep { drawn, taken: Duration::from_nanos(self.clock.now_ns() - begin) })
+    }
+
+    fn pass_until(&self, deadline_ns: u64) {
+        match self.emulation.manner {
+            Manner::Sleeping => self.clock.sleep_until_ns(deadline_ns),
+            Manner::Busy => self.clock.spin_until_ns(deadline_ns),
+        }
     }
 }

@@ -1,0 +1,67 @@
+//! Judging a network at the end of an epoch.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_pipeline::Stats;
+use forebay_record::Validation;
+
+use super::plan::Validate;
+use super::run::Error;
+use super::taker::Taker;
+use super::trial::Trial;
+
+/// What came of judging it.
+pub(super) struct Examined {
+    /// `None` when it was broken off, or no sample could be used.
+    pub(super) validation: Option<Validation>,
+    /// What was wrong with the samples.
+    pub(super) fault: Option<String>,
+}
+
+impl Trial<'_> {
+    /// Judges the network after a step, if an epoch ends with it.
+    pub(super) fn validate(
+        &self,
+        step: u64,
+        taker: &mut dyn Taker,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Examined>, Error> {
+        let stock = match (&self.plan.validate, &self.judges) {
+            (Some(Validate::Share(_)), _) => self.stock.as_ref(),
+            (_, judges) => judges.as_ref(),
+        };
+        let Some(stock) = stock.filter(|_| step.is_multiple_of(self.steps_per_epoch)) else { return Ok(None) };
+        let begin_ns = self.clock.now_ns();
+        let mut batches = stock.judged(self.threads, self.plan.batch).iter()?;
+        let (mut n_samples, mut n_right, mut loss) = (0_u64, 0_u64, 0.0_f64);
+        while let Some(batch) = batches.next_unless(cancel) {
+            let batch = batch?;
+            if let Some(judgement) = taker.evaluate(&batch)? {
+                n_samples += batch.len() as u64;
+                n_right += judgement.n_right as u64;
+                loss += f64::from(judgement.loss) * batch.len() as f64;
+            }
+        }
+        let is_whole = n_samples > 0 && !cancel.load(Ordering::Relaxed);
+        let validation = is_whole.then(|| Validation {
+            n_samples,
+            loss: Some((loss / n_samples as f64) as f32).filter(|loss| loss.is_finite()),
+            accuracy: n_right as f64 / n_samples as f64,
+            seconds: (self.clock.now_ns() - begin_ns) as f64 / 1e9,
+        });
+        Ok(Some(Examined { validation, fault: fault(&batches.stats(), n_samples) }))
+    }
+}
+
+/// What to say of samples that failed.
+fn fault(stats: &Stats, n_samples: u64) -> Option<String> {
+    let first = stats.failures.first()?;
+    let (name, reason, n_failed) = (&first.name, first.reason(), stats.n_failed);
+    let of_all = n_failed + n_samples;
+    Some(match n_samples {
+        0 => format!("validation: not one of {of_all} samples could be used; the first: {name}: {reason}"),
+        _ => {
+            format!("validation: {n_failed} of {of_all} samples failed and were left out; the first: {name}: {reason}")
+        }
+    })
+}

@@ -1,0 +1,121 @@
+//! The threads of an iterator as the kernel's scheduler sees them.
+//!
+//! A ledger tells what a thread did and for how long by the wall clock. Where there are more threads than cores, part of that is
+//! waiting for a core; the scheduler knows how much.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// What the scheduler counted for all threads of an iterator, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scheduled {
+    /// On a core.
+    pub running_ns: u64,
+    /// Ready to run, and waiting for a core.
+    pub waiting_ns: u64,
+}
+
+/// Who is there, and the sums of those who have left.
+#[derive(Debug, Default)]
+pub(crate) struct Roster(Mutex<Register>);
+
+#[derive(Debug, Default)]
+struct Register {
+    threads: Vec<libc::pid_t>,
+    left: Scheduled,
+    /// A thread was there of which the kernel did not tell.
+    incomplete: bool,
+}
+
+/// A thread's entry; it is written off when dropped.
+pub(crate) struct Entry<'a> {
+    roster: &'a Roster,
+    thread: libc::pid_t,
+}
+
+impl Roster {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Register> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+
+    /// Enters the calling thread, which from now on leaves the consumer its core when it is woken.
+    pub(crate) fn enter(&self) -> Entry<'_> {
+        yield_when_woken();
+        // SAFETY: the call takes nothing and cannot fail.
+        let thread = unsafe { libc::gettid() };
+        self.lock().threads.push(thread);
+        Entry { roster: self, thread }
+    }
+
+    /// The sums of all threads so far; `None` where the kernel does not tell.
+    pub(crate) fn scheduled(&self) -> Option<Scheduled> {
+        let register = self.lock();
+        let mut sum = register.left;
+        for thread in &register.threads {
+            add(&mut sum, of_thread(*thread)?);
+        }
+        (!register.incomplete).then_some(sum)
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let own = of_thread(self.thread);
+        let mut register = self.roster.lock();
+        register.threads.retain(|thread| *thread != self.thread);
+        match own {
+            Some(own) => add(&mut register.left, own),
+            None => register.incomplete = true,
+        }
+    }
+}
+
+fn add(sum: &mut Scheduled, other: Scheduled) {
+    sum.running_ns += other.running_ns;
+    sum.waiting_ns += other.waiting_ns;
+}
+
+fn of_thread(thread: libc::pid_t) -> Option<Scheduled> {
+    let path = PathBuf::from(format!("/proc/self/task/{thread}/schedstat"));
+    parse(&std::fs::read_to_string(path).ok()?)
+}
+
+fn parse(text: &str) -> Option<Scheduled> {
+    let mut words = text.split_whitespace().map(str::parse);
+    let (running_ns, waiting_ns) = (words.next()?.ok()?, words.next()?.ok()?);
+    Some(Scheduled { running_ns, waiting_ns })
+}
+
+/// A batch thread does not take the core of the one that wakes it: the consumer, which has the accelerator to feed, goes on.
+fn yield_when_woken() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters are valid. Where it is refused, threads are scheduled as they were.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_scheduler_is_read() {
+        assert_eq!(parse("120 34 5\n"), Some(Scheduled { running_ns: 120, waiting_ns: 34 }));
+        assert_eq!(parse("120\n"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn threads_that_have_left_still_count() {
+        let roster = Roster::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _entry = roster.enter();
+                let mut x = 1_u64;
+                (0..20_000_000).for_each(|_| x = std::hint::black_box(x.wrapping_mul(3)));
+            });
+        });
+        let Some(scheduled) = roster.scheduled() else { return };
+        assert!(scheduled.running_ns > 1_000_000, "{scheduled:?}");
+        assert!(roster.lock().threads.is_empty());
+    }
+}
