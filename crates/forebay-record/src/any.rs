@@ -38,3 +38,18 @@ impl AnyRecord {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_with_other_fields_may_come_from_another_version() {
+        let text = r#"{"schema": "forebay-record/1", "command": "train", "cells": [{"model": null}]}"#;
+        let error = AnyRecord::from_text(text).unwrap_err();
+        assert!(matches!(error, Error::Fields(_)), "{error:?}");
+        assert!(error.to_string().ends_with("it may come from another version"), "{error}");
+        let torn = AnyRecord::from_text(&text[..text.len() - 2]).unwrap_err();
+        assert!(matches!(torn, Error::Json(_)), "{torn:?}");
+    }
+}

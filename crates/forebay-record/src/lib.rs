@@ -55,6 +55,9 @@ pub enum Error {
     /// It is not the JSON of such a record.
     #[error("not a record")]
     Json(#[from] serde_json::Error),
+    /// It is JSON and a record, but not with the fields that we read.
+    #[error("this record has other fields than this version reads; it may come from another version")]
+    Fields(#[source] serde_json::Error),
     /// It is a record of a version we do not know.
     #[error("this record has the schema \"{found}\"; this version reads \"{SCHEMA}\"")]
     Schema {
@@ -173,6 +176,7 @@ impl<C: Cell> Record<C> {
         if head.command != C::COMMAND {
             return Err(Error::Command { found: head.command, expected: C::COMMAND });
         }
-        Ok(serde_json::from_str(text)?)
+        serde_json::from_str(text)
+            .map_err(|error| if error.is_data() { Error::Fields(error) } else { Error::Json(error) })
     }
 }

@@ -67,14 +67,17 @@ pub struct TrainTotals {
     pub overlap: Option<f64>,
     /// The wait by what it is charged to: `storage`, `decode` (with what reading costs the processor), `threads` (too few),
     /// `prefetch` (none), `order`, `other`. The values sum to the wait.
+    #[serde(default)]
     pub stall_by_cause: BTreeMap<String, f64>,
     /// What the workers did, in seconds by activity, summed over them.
+    #[serde(default)]
     pub worker_time: BTreeMap<String, f64>,
     /// Of their opening and reading, what they were blocked for; the rest was a matter of processors. `None` where the kernel
     /// does not tell.
     #[serde(default)]
     pub blocked_s: Option<f64>,
     /// What they did while the accelerator waited.
+    #[serde(default)]
     pub stall_time: BTreeMap<String, f64>,
     /// The last step's loss.
     pub loss: Option<f32>,
@@ -121,9 +124,10 @@ pub struct Baseline {
 }
 
 /// What would help most.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Lever {
-    /// `prefetch`, `threads`, `storage`, `decode`, `order`, or `none` when the accelerator is the limit.
+    /// `prefetch`, `threads`, `storage`, `decode`, `order`, or `none` when the accelerator is the limit; empty
+    /// where the record does not say.
     pub name: String,
     /// What to do, in words.
     pub advice: String,
@@ -253,6 +257,7 @@ pub struct TrainCell {
     #[serde(default)]
     pub io_cost_s: Option<f64>,
     /// What would help most.
+    #[serde(default)]
     pub lever: Lever,
     /// What is taken beside what is given; `None` for synthetic batches.
     #[serde(default)]
@@ -261,6 +266,7 @@ pub struct TrainCell {
     #[serde(default)]
     pub epochs: Vec<Epoch>,
     /// The steps of the run whose totals these are.
+    #[serde(default)]
     pub steps: Vec<TrainStep>,
     /// What was read when in that run.
     #[serde(default)]
@@ -269,6 +275,7 @@ pub struct TrainCell {
     #[serde(default)]
     pub failures: Vec<Failure>,
     /// The totals of all runs, warm-ups left out.
+    #[serde(default)]
     pub samples: Vec<TrainTotals>,
 }
 

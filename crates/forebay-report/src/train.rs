@@ -169,6 +169,9 @@ fn lever(lever: &Lever) -> String {
     if lever.name == "none" {
         return format!("What would help most: nothing here; {}", lever.advice);
     }
+    if lever.name.is_empty() {
+        return "What would help most: –".to_owned();
+    }
     // Both are without the validation, which no lever shortens.
     let now = lever.wall_s + lever.saves_s;
     let (saves, becomes) = if lever.is_bound { ("saves at most", "not below") } else { ("saves", "to") };

@@ -157,7 +157,8 @@ fn head_of(line: &str) -> Result<StudyHead, Error> {
 
 /// What is wrong in a line, without the count of lines that began with it.
 fn within_line(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", " at column ")
+    let said = error.to_string().replace(" at line 1 column ", " at column ");
+    if error.is_data() { said + "; it may come from another version" } else { said }
 }
 
 #[cfg(test)]
@@ -251,6 +252,7 @@ mod tests {
         let said = StudyRun::from_jsonl(&text).unwrap_err().to_string();
         let wanted = format!("line 2 of the record, at byte {offset}, is damaged: missing field `elapsed_s`");
         assert!(said.starts_with(&wanted) && !said.contains("line 1"), "{said}");
+        assert!(said.ends_with("; it may come from another version"), "{said}");
     }
 
     #[test]
