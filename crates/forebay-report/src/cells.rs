@@ -7,7 +7,7 @@ use crate::data::{Data, Value};
 use crate::level;
 use crate::number::{self, microseconds, percent, quantity, seconds};
 use crate::order::Order;
-use crate::run::{Run, levels_of_probe};
+use crate::run::{self, Run, levels_of_probe};
 use crate::table::Align::{Left, Right};
 
 /// The table of an experiment's cells, or of all.
@@ -48,7 +48,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         let known: Vec<Vec<(&str, Value)>> = match cell {
             _ if cell.error.is_some() => Vec::new(),
             StudyCell { ingest: Some(ingest), .. } => vec![of_ingest(cell, ingest)],
-            StudyCell { train: Some(train), .. } => vec![of_train(train)],
+            StudyCell { train: Some(train), .. } => vec![of_train(cell, train)],
             StudyCell { inspection: Some(found), .. } => vec![of_inspection(found)],
             _ => cell.probe.iter().map(|probe| of_probe(cell, probe)).collect(),
         };
@@ -119,22 +119,24 @@ fn of_ingest(cell: &StudyCell, ingest: &IngestCell) -> Vec<(&'static str, Value)
     ]
 }
 
-fn of_train(train: &TrainCell) -> Vec<(&'static str, Value)> {
+/// Every quantity is the median of the runs.
+fn of_train(cell: &StudyCell, train: &TrainCell) -> Vec<(&'static str, Value)> {
     let [from_memory, before] = evidence(train.samples.iter().map(|run| &run.evidence));
     let totals = &train.totals;
+    let median = |name: &str, show: fn(f64) -> String| Value::maybe(run::metric(cell, name).map(|of| of.value), show);
     vec![
-        ("wall_s", Value::number(totals.wall_s, seconds)),
-        ("images_per_s", Value::number(train.images_per_s, quantity)),
-        ("mb_per_s", if totals.bytes > 0 { Value::number(totals.mb_per_s(), quantity) } else { Value::Unknown }),
+        ("wall_s", median("wall_s", seconds)),
+        ("images_per_s", median("images_per_s", quantity)),
+        ("mb_per_s", if totals.bytes > 0 { median("mb_per_s", quantity) } else { Value::Unknown }),
         ("spread", spread(train.spread)),
         ("repeats", Value::count(train.samples.len() as u64)),
         ("cache", Value::text(totals.cache.map(cache).unwrap_or_default())),
         ("from_memory", from_memory),
         ("resident_before", before),
-        ("wait_s", Value::number(totals.wait_s, seconds)),
-        ("wait_share", Value::maybe(totals.wait_share(), percent)),
-        ("au_epoch", Value::number(totals.au_epoch, percent)),
-        ("io_cost_s", Value::maybe(train.io_cost_s, cost)),
+        ("wait_s", median("wait_s", seconds)),
+        ("wait_share", median("wait_share", percent)),
+        ("au_epoch", median("au_epoch", percent)),
+        ("io_cost_s", median("io_cost_s", cost)),
         ("lever", Value::text(train.lever.name.clone())),
         ("failed_samples", failed(totals.failed)),
     ]

@@ -95,27 +95,31 @@ fn of_ingest(cell: &IngestCell, name: &str) -> Option<Metric> {
     }
 }
 
+/// The median of the runs, each quantity for itself; of a record that kept no runs, the totals it has.
 fn of_train(cell: &TrainCell, name: &str) -> Option<Metric> {
-    let of = |value: fn(&TrainTotals) -> Option<f64>| {
-        let repeats = cell.samples.iter().filter_map(value).collect();
-        value(&cell.totals).map(|value| Metric { value, repeats })
+    let of = |value: &dyn Fn(&TrainTotals) -> Option<f64>| {
+        let repeats: Vec<f64> = cell.samples.iter().filter_map(value).collect();
+        let value = forebay_units::median(&repeats).or_else(|| value(&cell.totals))?;
+        Some(Metric { value, repeats })
     };
     match name {
-        "images_per_s" => {
-            let repeats = cell.samples.iter().map(TrainTotals::images_per_s).collect();
-            Some(Metric { value: cell.images_per_s, repeats })
-        }
-        "io_cost_s" => cell.io_cost_s.map(|value| Metric { value, repeats: Vec::new() }),
-        "mb_per_s" => of(|run| Some(run.mb_per_s())),
-        "wall_s" => of(|run| Some(run.wall_s)),
-        "wait_s" => of(|run| Some(run.wait_s)),
-        "compute_s" => of(|run| Some(run.compute_s)),
-        "copy_s" => of(|run| Some(run.copy_s)),
-        "wait_share" => of(TrainTotals::wait_share),
-        "au_epoch" => of(|run| Some(run.au_epoch)),
-        "au_steady" => of(|run| run.au_steady),
-        "au_dlio" => of(|run| run.au_dlio),
-        "overlap" => of(|run| run.overlap),
+        "images_per_s" => of(&|run| Some(run.images_per_s())),
+        "io_cost_s" => match (cell.io_cost_s, cell.baseline) {
+            (Some(_), Some(baseline)) if cell.samples.len() > 1 => {
+                of(&|run| Some(run.wall_s - run.validate_s - baseline.step_s * run.n_steps as f64))
+            }
+            (cost, _) => cost.map(|value| Metric { value, repeats: Vec::new() }),
+        },
+        "mb_per_s" => of(&|run| Some(run.mb_per_s())),
+        "wall_s" => of(&|run| Some(run.wall_s)),
+        "wait_s" => of(&|run| Some(run.wait_s)),
+        "compute_s" => of(&|run| Some(run.compute_s)),
+        "copy_s" => of(&|run| Some(run.copy_s)),
+        "wait_share" => of(&TrainTotals::wait_share),
+        "au_epoch" => of(&|run| Some(run.au_epoch)),
+        "au_steady" => of(&|run| run.au_steady),
+        "au_dlio" => of(&|run| run.au_dlio),
+        "overlap" => of(&|run| run.overlap),
         _ => None,
     }
 }
@@ -134,4 +138,43 @@ fn of_probe(cells: &[ProbeCell], name: &str) -> Option<Metric> {
     let best = of_mode.max_by(|a, b| value_of(a).total_cmp(&value_of(b)))?;
     let repeats = best.samples.iter().map(|repeat| if by_requests { repeat.iops() } else { repeat.mb_per_s() });
     Some(Metric { value: value_of(best), repeats: repeats.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_even_number_of_runs_every_quantity_is_the_median() {
+        let run = |wall_s: f64, wait_s: f64| {
+            serde_json::json!({
+                "n_steps": 10, "images": 100, "failed": 0, "bytes": 1_000_000, "wall_s": wall_s, "wait_s": wait_s,
+                "copy_s": 0.0, "compute_s": wall_s - wait_s, "checkpoint_s": 0.0, "other_s": 0.0, "first_wait_s": 0.0,
+                "cpu_s": 1.0, "au_epoch": 0.5, "au_steady": null, "au_dlio": null, "overlap": null, "loss": null,
+                "cache": null,
+            })
+        };
+        let mut train = run(2.0, 1.0);
+        train.as_object_mut().unwrap().extend([
+            ("model".to_owned(), serde_json::Value::Null),
+            ("device".to_owned(), "emulated:60ms".into()),
+            ("batch".to_owned(), 10.into()),
+            ("steps_per_epoch".to_owned(), 10.into()),
+            ("threads".to_owned(), 1.into()),
+            ("prefetch".to_owned(), 0.into()),
+            ("images_per_s".to_owned(), 50.into()),
+            ("baseline".to_owned(), serde_json::json!({"n_steps": 5, "step_s": 0.1})),
+            ("io_cost_s".to_owned(), 1.0.into()),
+            ("samples".to_owned(), serde_json::json!([run(2.0, 1.0), run(4.0, 1.5)])),
+        ]);
+        let cell = serde_json::json!({
+            "id": "a", "experiment": "a", "step": "train", "factors": {}, "started_at": "", "elapsed_s": 1.0, "train": train,
+        });
+        let cell: StudyCell = serde_json::from_value(cell).expect("maps, lists and the lever may be missing");
+        let value = |name: &str| cell.metric(name).unwrap().value;
+        assert_eq!(["wall_s", "wait_s", "compute_s", "io_cost_s"].map(value), [3.0, 1.25, 1.75, 2.0]);
+        assert_eq!(cell.metric("io_cost_s").unwrap().repeats, [1.0, 3.0]);
+        assert_eq!(value("images_per_s"), (50.0 + 25.0) / 2.0);
+        assert_eq!(cell.train.unwrap().lever.name, "", "not known, which is not none");
+    }
 }
