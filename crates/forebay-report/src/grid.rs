@@ -137,6 +137,8 @@ struct Factors<'a> {
     series: Option<&'a str>,
     /// Factors beside them that vary.
     others: Vec<&'a str>,
+    /// The experiment whose order of levels counts; all where the figure names none.
+    experiment: Option<&'a str>,
     order: Order<'a>,
 }
 
@@ -146,7 +148,7 @@ impl<'a> Factors<'a> {
         let x = spec.x.as_deref().or_else(|| varying.first().copied());
         let series = spec.series.as_deref();
         let others = varying.into_iter().filter(|factor| Some(*factor) != x && Some(*factor) != series).collect();
-        Self { x, series, others, order: Order::of(run) }
+        Self { x, series, others, experiment: spec.experiment.as_deref(), order: Order::of(run) }
     }
 
     fn x_key(&self, cell: &StudyCell) -> Key {
@@ -171,7 +173,8 @@ impl<'a> Factors<'a> {
             [(_, level)] => level::number(level),
             _ => None,
         };
-        let order = levels.iter().map(|(factor, level)| (self.order.rank(factor, level), (*level).clone())).collect();
+        let rank = |factor: &str, level: &Level| self.order.rank(self.experiment, factor, level);
+        let order = levels.iter().map(|(factor, level)| (rank(factor, level), (*level).clone())).collect();
         Key { order, place: Place { name, number } }
     }
 
