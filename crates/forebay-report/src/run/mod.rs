@@ -3,6 +3,7 @@
 //! An ingest record is a study of one experiment over threads; a probe record is one over engines, blocks and depths; a
 //! train record one over whatever its runs differ in. What reports and compares then knows one kind of run only.
 
+mod dataset;
 mod single;
 mod train;
 
@@ -39,7 +40,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(crate) fn of(named: &'a NamedRun) -> Self {
         let study = match &named.record {
-            AnyRecord::Study(study) => Cow::Borrowed(study.as_ref()),
+            AnyRecord::Study(study) => dataset::named(study),
             AnyRecord::Ingest(record) => Cow::Owned(single::of_ingest(record)),
             AnyRecord::Probe(record) => Cow::Owned(single::of_probe(record)),
             AnyRecord::Train(record) => Cow::Owned(train::of_train(record)),
