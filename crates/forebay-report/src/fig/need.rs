@@ -9,7 +9,7 @@ use crate::level;
 use crate::markup::Markup;
 use crate::metric;
 use crate::need::{ACCELERATORS, METRIC, bytes_per_image, takes_images_per_s};
-use crate::number::{bytes, given, quantity, tick};
+use crate::number::{bytes, given, listed, quantity, tick};
 use crate::palette::{self, N_HUES};
 use crate::svg::{Area, Canvas, Svg, Tip};
 use crate::table::Align::{Left, Right};
@@ -20,14 +20,19 @@ use super::{Context, Drawn, Key, axes, both};
 /// Numbers of accelerators.
 const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
+/// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
+const SAME: f64 = 0.04;
+/// How far such a line is drawn to the right of the one before.
+const ASIDE: f64 = 9.0;
+
 /// What one accelerator needs.
 struct Need<'a> {
     cell: &'a StudyCell,
     name: String,
     images_per_s: f64,
     bytes: f64,
-    /// Whether the size was taken from another cell, since this one read nothing.
-    borrowed: bool,
+    /// The cell whose size was taken, since this one read nothing.
+    lender: Option<&'a StudyCell>,
 }
 
 impl Need<'_> {
@@ -51,9 +56,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if keep.len() < needs.len() {
         remarks.push(format!("Of {} cells, {} are drawn; the data below has all.", needs.len(), keep.len()));
     }
-    if needs.iter().any(|need| need.borrowed) {
-        remarks.push("Cells that read nothing are set beside the size of an image in the others.".to_owned());
-    }
+    remarks.extend(needs.iter().filter_map(|need| borrowed(&needs, need)));
+    remarks.extend(side_by_side(&needs, &keep));
     let shown: Vec<&Need<'_>> = keep.iter().map(|i| &needs[*i]).collect();
     let names: Vec<Line> = shown.iter().map(|need| Line { name: need.name.clone(), points: Vec::new() }).collect();
     let mut legend = if shown.len() > 1 { lines::legend(&names) } else { Vec::new() };
@@ -75,6 +79,33 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
+/// Whose size of an image a cell that read nothing is set beside.
+fn borrowed(needs: &[Need<'_>], need: &Need<'_>) -> Option<String> {
+    let lender = need.lender?;
+    let of = needs.iter().find(|other| std::ptr::eq(other.cell, lender)).map_or(lender.id.as_str(), |of| &of.name);
+    let size = bytes(need.bytes.round() as u64);
+    Some(format!("{} read nothing: its images are taken to be as large as those of {of}, {size}.", need.name))
+}
+
+/// Whether two lines cannot be told apart; on these scales they run in parallel.
+fn is_same(a: &Need<'_>, b: &Need<'_>) -> bool {
+    (a.mb_per_s(1) / b.mb_per_s(1)).ln().abs() < SAME
+}
+
+/// How many of the lines before it a line lies on.
+fn n_below(shown: &[&Need<'_>], i: usize) -> usize {
+    shown[..i].iter().filter(|other| is_same(other, shown[i])).count()
+}
+
+/// Lines that would hide one another, which are drawn apart.
+fn side_by_side(needs: &[Need<'_>], keep: &[usize]) -> Option<String> {
+    let shown: Vec<&Need<'_>> = keep.iter().map(|i| &needs[*i]).collect();
+    let hidden = |need: &&&Need<'_>| shown.iter().filter(|other| is_same(other, need)).count() > 1;
+    let names: Vec<&str> = shown.iter().filter(hidden).map(|need| need.name.as_str()).collect();
+    let said = || format!("These lie on one another and are drawn a little apart: {}.", listed(&names));
+    (!names.is_empty()).then(said)
+}
+
 fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
     let cells = context.cells();
     let trained: Vec<(&StudyCell, &TrainCell)> = cells
@@ -83,7 +114,8 @@ fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
         .filter_map(|cell| Some((cell, cell.train.as_deref()?)))
         .collect();
     // What was read ahead and not trained on counts in the bytes: the least of all is nearest to an image's size.
-    let least = trained.iter().filter_map(|(_, cell)| bytes_per_image(cell)).fold(f64::MAX, f64::min);
+    let sizes = trained.iter().filter_map(|(of, cell)| Some((*of, bytes_per_image(cell)?)));
+    let least = sizes.min_by(|a, b| a.1.total_cmp(&b.1));
     let differs = |factor: &String| trained.iter().any(|(cell, _)| cell.level(factor) != trained[0].0.level(factor));
     let need = |(cell, train): &(&'a StudyCell, &'a TrainCell)| {
         let own = bytes_per_image(train);
@@ -95,8 +127,8 @@ fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
             cell,
             name: level::all(&levels),
             images_per_s: takes_images_per_s(train)?,
-            bytes: own.or(Some(least).filter(|least| *least < f64::MAX))?,
-            borrowed: own.is_none(),
+            bytes: own.or(least.map(|(_, size)| size))?,
+            lender: if own.is_none() { least.map(|(of, _)| of) } else { None },
         })
     };
     trained.iter().filter_map(need).collect()
@@ -147,18 +179,19 @@ fn draw(canvas: Canvas, shown: &[&Need<'_>], published: &[Published<'_>], label:
     let mut svg = Svg::new(canvas, height);
     axes::left(&mut svg, plot, &y, 6, "Disk throughput in MB per second", tick);
     axes::groups(&mut svg, plot, &COUNTS.map(|n| n.to_string()), "Accelerators");
-    let line = |need: &&Need<'_>| {
+    let line = |(place, need): (usize, &&Need<'_>)| {
+        let aside = n_below(shown, place) as f64 * ASIDE;
         let point = |(i, n): (usize, u64)| {
             let value = need.mb_per_s(n);
             let tip = Tip::new(format!("{}: {n} accelerators, {} MB/s", need.name, quantity(value)))
                 .with("cell", &need.cell.id)
                 .with("x", n)
                 .with("value", value);
-            Point { x: x(i), y: y.at(value), range: None, cut: (false, false), tip: Some(tip) }
+            Point { x: x(i) + aside, y: y.at(value), range: None, cut: (false, false), tip: Some(tip) }
         };
         Line { name: need.name.clone(), points: COUNTS.into_iter().enumerate().map(point).collect() }
     };
-    let shown_lines: Vec<Line> = shown.iter().map(line).collect();
+    let shown_lines: Vec<Line> = shown.iter().enumerate().map(line).collect();
     lines::draw(&mut svg, canvas, plot, &shown_lines);
     let eight = COUNTS.iter().position(|n| *n as f64 == ACCELERATORS).unwrap_or(0);
     for (value, source) in published {
