@@ -76,12 +76,22 @@ pub(crate) fn bytes(bytes: u64) -> String {
 /// Seconds as people say them: "0.42 s", "48 s", "3 min 20 s".
 pub(crate) fn seconds(seconds: f64) -> String {
     if seconds < 120.0 {
-        return format!("{} s", quantity(seconds));
+        return brief_seconds(seconds);
     }
     let whole = seconds.round() as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
         (0, minutes, rest) => format!("{minutes} min {rest} s"),
         (hours, minutes, _) => format!("{} h {minutes} min", group_digits(hours)),
+    }
+}
+
+/// Seconds in a sentence: "0.42 s", "200 s"; less than a millisecond is told in smaller units: "0.1 ms", "12.0 µs".
+pub(crate) fn brief_seconds(seconds: f64) -> String {
+    let (size, sign) = (seconds.abs(), if seconds < 0.0 { "−" } else { "" });
+    match size {
+        0.000_995.. | 0.0 => format!("{} s", quantity(seconds)),
+        0.000_05.. => format!("{sign}{:.1} ms", size * 1e3),
+        _ => format!("{sign}{} µs", quantity(size * 1e6)),
     }
 }
 
@@ -129,6 +139,11 @@ mod tests {
         assert_eq!([-0.059, -0.0001, -0.2].map(percent), ["−5.9 %", "0.0 %", "−20 %"]);
         assert_eq!([0.5, 100.0, 1_000.0, 2_500_000.0].map(tick), ["0.5", "100", "1,000", "2.5 M"]);
         assert_eq!([0.42, 48.0, 200.0, 7_260.0].map(seconds), ["0.42 s", "48.0 s", "3 min 20 s", "2 h 1 min"]);
+        assert_eq!(
+            [0.42, 1.2e-4, -1.2e-4, 1.2e-5, 0.0].map(seconds),
+            ["0.42 s", "0.1 ms", "−0.1 ms", "12.0 µs", "0.00 s"]
+        );
+        assert_eq!(brief_seconds(200.0), "200 s");
         assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);
     }
 

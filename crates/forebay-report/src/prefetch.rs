@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use forebay_record::{FigureKind, Level, StudyCell};
 
 use crate::level;
-use crate::number::{listed, percent, quantity};
+use crate::number::{brief_seconds, listed, percent, quantity};
 use crate::order::Order;
 use crate::run::{self, Run};
 
@@ -23,13 +23,35 @@ const MAX_NAMED: usize = 3;
 
 /// Cells of training that differ in what prefetching should hide, all with batches made ahead.
 pub(crate) struct Ahead<'a> {
+    /// "with prefetch", as much of it as they have.
+    pub(crate) with: String,
     /// The cells with their run times, the shortest first.
     cells: Vec<(&'a StudyCell, f64)>,
 }
 
-/// How many batches were made ahead.
+/// How many batches were made ahead, by the factor or by what the training says.
 pub(crate) fn depth(cell: &StudyCell) -> Option<f64> {
-    cell.level(FACTOR).and_then(level::number)
+    let setting = || cell.train.as_ref().filter(|train| !train.synthetic).map(|train| train.prefetch as f64);
+    match cell.level(FACTOR) {
+        Some(level) => level::number(level),
+        None => setting(),
+    }
+}
+
+/// The fewest batches made ahead, if any were: what runs without are set beside.
+pub(crate) fn base(cells: &[&StudyCell]) -> Option<f64> {
+    let ahead = cells.iter().filter(|cell| cell.train.is_some()).filter_map(|cell| depth(cell));
+    ahead.filter(|depth| *depth > 0.0).min_by(f64::total_cmp)
+}
+
+/// "with prefetch", and how much of it where cells had more.
+fn with(cells: &[&StudyCell]) -> String {
+    let base = base(cells);
+    let has_more = cells.iter().filter_map(|cell| depth(cell)).any(|depth| base.is_some_and(|base| depth > base));
+    match base.filter(|_| has_more) {
+        Some(base) => format!("with prefetch {base}"),
+        None => "with prefetch".to_owned(),
+    }
 }
 
 /// The run time of a cell that was measured.
@@ -48,19 +70,22 @@ pub(crate) fn without<'a>(cells: &[&'a StudyCell], with: &StudyCell) -> Option<&
     cells.iter().filter(alike).find(|cell| depth(cell) == Some(0.0)).copied()
 }
 
-/// The groups of an experiment's cells whose run times should be the same, of two cells and more.
+/// The groups of an experiment's cells whose run times should be the same, of two cells and more; all have the fewest
+/// batches made ahead that there are.
 pub(crate) fn groups<'a>(run: &Run<'_>, cells: &[&'a StudyCell]) -> Vec<Ahead<'a>> {
     let mut groups: BTreeMap<String, Vec<(&StudyCell, f64)>> = BTreeMap::new();
     let order = Order::of(run);
     let mut sorted = cells.to_vec();
     sorted.sort_by(|a, b| order.compare(a, b));
-    for cell in sorted.into_iter().filter(|cell| depth(cell).is_some_and(|depth| depth > 0.0)) {
+    let base = base(cells);
+    for cell in sorted.into_iter().filter(|cell| base.is_some() && depth(cell) == base) {
         let Some(wall) = wall_s(cell) else { continue };
         let others = cell.factors.iter().filter(|(factor, _)| !HIDDEN.contains(&factor.as_str()));
         let key: String = others.map(|(factor, level)| format!("{factor}={level}/")).collect();
         groups.entry(key).or_default().push((cell, wall));
     }
-    let mut found: Vec<Ahead<'_>> = groups.into_values().map(|cells| Ahead { cells }).collect();
+    let with = with(cells);
+    let mut found: Vec<Ahead<'_>> = groups.into_values().map(|cells| Ahead { with: with.clone(), cells }).collect();
     found.retain(|group| group.cells.len() > 1);
     found.iter_mut().for_each(|group| group.cells.sort_by(|a, b| a.1.total_cmp(&b.1)));
     found
@@ -70,6 +95,15 @@ impl Ahead<'_> {
     /// The longest run time over the shortest, less 1.
     pub(crate) fn spread(&self) -> f64 {
         self.cells[self.cells.len() - 1].1 / self.cells[0].1 - 1.0
+    }
+
+    /// What the cells differ in, in words: "device and thread count".
+    pub(crate) fn differ_in(&self) -> String {
+        let varies =
+            |factor: &str| self.cells.iter().any(|(cell, _)| cell.level(factor) != self.cells[0].0.level(factor));
+        let words = [("tier", "device"), ("threads", "thread count")];
+        let named: Vec<&str> = words.into_iter().filter(|(factor, _)| varies(factor)).map(|(_, word)| word).collect();
+        listed(&named)
     }
 
     pub(crate) fn is_same(&self) -> bool {
@@ -91,7 +125,8 @@ impl Ahead<'_> {
         let (shortest, longest) = (self.cells[0].1, self.cells[n - 1].1);
         let range = format!("{} to {} s", quantity(shortest), quantity(longest));
         let within = format!(
-            "with prefetch the run times of {n} cells lie within {} of each other ({range})",
+            "{} the run times of {n} cells lie within {} of each other ({range})",
+            self.with,
             percent(self.spread())
         );
         if self.is_same() {
@@ -113,7 +148,7 @@ impl Ahead<'_> {
 fn named((cell, wall): &(&StudyCell, f64)) -> String {
     let mut levels = cell.factors.clone();
     levels.retain(|factor, _| factor != FACTOR);
-    format!("{} ({} s)", level::all(&levels), quantity(*wall))
+    format!("{} ({})", level::all(&levels), brief_seconds(*wall))
 }
 
 /// What was found of an experiment.
@@ -154,7 +189,8 @@ pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<Judgement> {
 /// What runs without batches made ahead take longer, over all pairs of an experiment's cells.
 pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
     let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
-    let pairs = cells.iter().filter(|cell| depth(cell).is_some_and(|depth| depth > 0.0)).filter_map(|with| {
+    let base = base(&cells)?;
+    let pairs = cells.iter().filter(|cell| depth(cell) == Some(base)).filter_map(|with| {
         let (a, b) = (wall_s(with)?, wall_s(without(&cells, with)?)?);
         Some((*with, b - a, b / a - 1.0))
     });
@@ -165,11 +201,15 @@ pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
         let mut levels = cell.factors.clone();
         levels.retain(|factor, _| factor != FACTOR);
         let word = if *s < 0.0 { "less" } else { "more" };
-        format!("{} s {word} ({}; {})", quantity(s.abs()), percent(share.abs()), level::all(&levels))
+        format!("{} {word} ({}; {})", brief_seconds(s.abs()), percent(share.abs()), level::all(&levels))
+    };
+    let than = match with(&cells).as_str() {
+        "with prefetch" => String::new(),
+        with => format!(" than {with}"),
     };
     Some(match pairs.len() {
-        1 => format!("Without prefetch the run takes {}: the cost of I/O.", said(least)),
-        _ => format!("Without prefetch runs take {} to {}: the cost of I/O.", said(least), said(most)),
+        1 => format!("Without prefetch the run takes {}{than}: the cost of I/O.", said(least)),
+        _ => format!("Without prefetch runs take {} to {}{than}: the cost of I/O.", said(least), said(most)),
     })
 }
 

@@ -1,11 +1,11 @@
 //! Run times of training with batches made ahead, and on top of each what the run without takes longer.
 
-use forebay_record::{Level, StudyCell};
+use forebay_record::StudyCell;
 
 use crate::data::{Data, Value};
 use crate::grid::Grid;
 use crate::level;
-use crate::number::{percent, quantity, tick};
+use crate::number::{brief_seconds, listed, percent, quantity, tick};
 use crate::prefetch;
 use crate::svg::{Area, Tip};
 use crate::table::Align::{Left, Right};
@@ -35,11 +35,17 @@ impl Pair<'_> {
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     let cells = context.cells();
-    let Some(most) = most_ahead(&cells) else {
+    if cells.iter().all(|cell| cell.train.is_none()) {
+        return Drawn::nothing("No cell of this figure was trained.");
+    }
+    let Some(base) = prefetch::base(&cells) else {
         return Drawn::nothing("No train cell of this figure was run with batches made ahead.");
     };
     let mut spec = context.spec.clone();
-    spec.at.insert(prefetch::FACTOR.to_owned(), most.clone());
+    // Where it is no factor, all cells have the same.
+    let level =
+        cells.iter().filter(|cell| prefetch::depth(cell) == Some(base)).find_map(|cell| cell.level(prefetch::FACTOR));
+    spec.at.extend(level.map(|level| (prefetch::FACTOR.to_owned(), level.clone())));
     let grid = Grid::of(context.run, &spec);
     let classes = classes(&grid);
     let groups = Groups {
@@ -56,9 +62,13 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         grid.cells.iter().map(|with| Pair { with, without: prefetch::without(&cells, with) }).collect();
     let mut remarks = grid.remarks.clone();
     let alone = pairs.iter().filter(|pair| pair.excess().is_none()).count() as u64;
-    if alone > 0 {
+    let has_excess = pairs.iter().any(|pair| pair.excess().is_some());
+    if !has_excess {
+        remarks.push("No train cell of this figure was run without batches made ahead beside one with.".to_owned());
+    } else if alone > 0 {
         remarks.push(format!("{} not measured both with and without.", forebay_units::count(alone, "cell")));
     }
+    remarks.extend(not_drawn(&cells, base));
     let judged = context.spec.experiment.as_deref().and_then(|name| prefetch::judgement(context.run, name));
     // A caption of the study's says itself what was published.
     let has_caption = !context.spec.caption.trim().is_empty();
@@ -66,27 +76,36 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&pairs),
         reading: format!(
-            "{}Solid bars are run times with prefetch {most}; hatched is what the run without prefetch takes longer, \
-             which is also written above.",
-            judged.map(|judged| judged + " ").unwrap_or_default()
+            "{}{}",
+            judged.map(|judged| judged + " ").unwrap_or_default(),
+            if has_excess {
+                format!(
+                    "Solid bars are run times with prefetch {base}; hatched is what the run without prefetch takes longer, which \
+                     is also written above."
+                )
+            } else {
+                format!("Bars are run times with prefetch {base}.")
+            }
         ),
         remarks,
         legend_title: match level_title(&grid).as_str() {
             "" => String::new(),
-            title => format!("{title}, prefetch {most}"),
+            title => format!("{title}, prefetch {base}"),
         },
-        legend: legend(&grid, &classes, &most),
+        legend: legend(&grid, &classes, base, has_excess),
         pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
         ..Drawn::default()
     }
 }
 
-/// The largest number of batches made ahead.
-fn most_ahead(cells: &[&StudyCell]) -> Option<Level> {
-    let trained = cells.iter().filter(|cell| cell.train.is_some());
-    let ahead = trained.filter_map(|cell| Some((prefetch::depth(cell)?, cell.level(prefetch::FACTOR)?)));
-    let most = ahead.filter(|(depth, _)| *depth > 0.0).max_by(|a, b| a.0.total_cmp(&b.0));
-    most.map(|(_, level)| level.clone())
+/// Cells with more batches made ahead than those that are drawn.
+fn not_drawn(cells: &[&StudyCell], base: f64) -> Option<String> {
+    let mut more: Vec<f64> = cells.iter().filter_map(|cell| prefetch::depth(cell)).filter(|of| *of > base).collect();
+    more.sort_by(f64::total_cmp);
+    more.dedup();
+    let more: Vec<String> = more.into_iter().map(|depth| depth.to_string()).collect();
+    let said = || format!("Runs with prefetch {} are not drawn here; the table of cells has them.", listed(&more));
+    (!more.is_empty()).then(said)
 }
 
 fn slots(grid: &Grid<'_>, cells: &[&StudyCell]) -> Vec<Vec<Slot>> {
@@ -103,16 +122,16 @@ fn slot(pair: &Pair<'_>) -> Slot {
         return Slot::Failed(Tip::new(format!("{place}: failed: {error}")).with("failed", "yes"));
     }
     let (Some(with), without) = pair.seconds() else { return Slot::Nothing };
-    let tip = Tip::new(format!("{place}: {} s", quantity(with)))
+    let tip = Tip::new(format!("{place}: {}", brief_seconds(with)))
         .with("cell", &pair.with.id)
         .with("metric", "wall_s")
         .with("value", with);
     let more = pair.without.zip(without).map(|(cell, wall)| {
         let text = format!(
-            "{}: {} s, {} s longer ({})",
+            "{}: {}, {} longer ({})",
             level::all(&cell.factors),
-            quantity(wall),
-            quantity(wall - with),
+            brief_seconds(wall),
+            brief_seconds(wall - with),
             percent(wall / with - 1.0)
         );
         let tip = Tip::new(text)
@@ -137,7 +156,7 @@ fn short(seconds: f64) -> String {
     format!("{}{text}", if seconds < 0.0 { '−' } else { '+' })
 }
 
-fn legend(grid: &Grid<'_>, classes: &[String], most: &Level) -> Vec<Key> {
+fn legend(grid: &Grid<'_>, classes: &[String], base: f64, has_excess: bool) -> Vec<Key> {
     let mut keys = Vec::new();
     if grid.series.len() > 1 {
         for (place, class) in grid.series.iter().zip(classes) {
@@ -145,10 +164,12 @@ fn legend(grid: &Grid<'_>, classes: &[String], most: &Level) -> Vec<Key> {
         }
     } else {
         let class = classes.first().map_or("s6", String::as_str);
-        keys.push(Key { sample: swatch(&format!("bar {class}")), name: format!("prefetch {most}") });
+        keys.push(Key { sample: swatch(&format!("bar {class}")), name: format!("prefetch {base}") });
     }
-    let area = Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 };
-    keys.push(Key { sample: super::sample(|svg| hatched(svg, area)), name: "longer without prefetch".to_owned() });
+    if has_excess {
+        let area = Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 };
+        keys.push(Key { sample: super::sample(|svg| hatched(svg, area)), name: "longer without prefetch".to_owned() });
+    }
     keys
 }
 

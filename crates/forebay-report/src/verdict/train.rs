@@ -7,9 +7,9 @@ use forebay_units::{count, group_digits};
 
 use crate::level;
 use crate::need;
-use crate::number::{capital, listed, percent, quantity, seconds};
+use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
-use crate::run::Run;
+use crate::run::{self, Run};
 
 /// Cells that are spoken of one by one.
 const MAX_CELLS: usize = 2;
@@ -83,15 +83,17 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     let groups = prefetch::groups(run, &cells);
     let widest = groups.iter().max_by(|a, b| a.spread().total_cmp(&b.spread()))?;
     let within = percent(widest.spread());
+    let with = capital(&widest.with);
+    let it = if widest.with == "with prefetch" { "with it" } else { &widest.with };
     Some(if widest.is_same() {
-        format!("With prefetch the run time is the same for every device and thread count, within {within}.")
+        format!("{with} the run time is the same for every {}, within {within}.", widest.differ_in())
     } else if let Some(later) = widest.same_after_first() {
         let later = percent(later);
         format!(
-            "With prefetch run times lie {within} apart; without the wait for the first batch they are the same, within {later}."
+            "{with} run times lie {within} apart; without the wait for the first batch they are the same, within {later}."
         )
     } else {
-        format!("Prefetch does not hide I/O everywhere: with it run times still lie {within} apart.")
+        format!("Prefetch does not hide I/O everywhere: {it} run times still lie {within} apart.")
     })
 }
 
@@ -106,12 +108,24 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     }
     let cells = trained(run);
     if cells.len() <= MAX_CELLS {
-        cells.iter().for_each(|(_, cell)| findings.extend(of_cell(cell)));
+        for (of, cell) in &cells {
+            let name = name_of(run, of);
+            findings.extend(of_cell(cell).into_iter().map(|said| name.clone() + &said));
+        }
     } else {
         findings.extend(levers(&cells));
     }
     findings.extend(synthetic(run, &cells));
     findings
+}
+
+/// The cell that a sentence is about, where there are others.
+fn name_of(run: &Run<'_>, cell: &StudyCell) -> String {
+    match run.study.cells.len() {
+        1 => String::new(),
+        _ if cell.factors.is_empty() => format!("“{}”: ", cell.experiment),
+        _ => format!("{}: ", level::all(&cell.factors)),
+    }
 }
 
 fn of_cell(cell: &TrainCell) -> Vec<String> {
@@ -126,7 +140,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(_, part)| *part / totals.wall_s >= 0.0005)
-        .map(|(word, part)| format!("{word} {} s", quantity(part)))
+        .map(|(word, part)| format!("{word} {}", brief_seconds(part)))
         .collect();
     let mut said = vec![format!(
         "{} of {} took {}, {} images/s: {}.",
@@ -142,10 +156,10 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         let alone = baseline.step_s * totals.n_steps as f64;
         let share = Some(cost / alone).filter(|share| share.is_finite());
         said.push(format!(
-            "The cost of I/O is {} s{}: as many steps that never wait would take {} s.",
-            quantity(cost),
+            "The cost of I/O is {}{}: as many steps that never wait would take {}.",
+            brief_seconds(cost),
             share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
-            quantity(alone)
+            brief_seconds(alone)
         ));
     }
     said.extend(lever(cell));
@@ -182,9 +196,10 @@ fn charged(totals: &TrainTotals) -> Option<String> {
     let known = totals.stall_by_cause.iter().filter(|(_, s)| s.is_finite() && **s / totals.wall_s >= 0.0005);
     let mut causes: Vec<(&str, f64)> = known.map(|(name, s)| (name.as_str(), *s)).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let causes: Vec<String> = causes.into_iter().map(|(name, s)| format!("{} {} s", word(name), quantity(s))).collect();
+    let causes: Vec<String> =
+        causes.into_iter().map(|(name, s)| format!("{} {}", word(name), brief_seconds(s))).collect();
     (!causes.is_empty())
-        .then(|| format!("The wait of {} s is charged to {}.", quantity(totals.wait_s), listed(&causes)))
+        .then(|| format!("The wait of {} is charged to {}.", brief_seconds(totals.wait_s), listed(&causes)))
 }
 
 /// What the network learnt by the end.
@@ -207,22 +222,29 @@ fn lever(cell: &TrainCell) -> Option<String> {
     let advice = capital(lever.advice.trim_end_matches('.'));
     let most = if lever.is_bound { "at most " } else { "about " };
     Some(format!(
-        "What would help most: {advice}. It would save {most}{} s of {} s.",
-        quantity(lever.saves_s),
-        quantity(cell.totals.wall_s)
+        "What would help most: {advice}. It would save {most}{} of {}.",
+        brief_seconds(lever.saves_s),
+        brief_seconds(cell.totals.wall_s)
     ))
 }
 
 /// What would help most cells that wait.
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
-    let waiting = cells.iter().filter(|(_, cell)| cell.totals.wait_s / cell.totals.wall_s >= HARDLY);
+    // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
+    let share = |cell: &StudyCell| run::metric(cell, "wait_share").map_or(0.0, |metric| metric.value);
+    let waiting = cells.iter().filter(|(of, _)| share(of) >= HARDLY);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     waiting.for_each(|(_, cell)| *counts.entry(cell.lever.name.as_str()).or_default() += 1);
     let all: usize = counts.values().sum();
     let (name, n) = counts.into_iter().max_by_key(|(_, n)| *n)?;
-    let name = if name == "none" { "nothing that was looked at" } else { name };
+    let name = match name {
+        "none" => "nothing that was looked at",
+        "" => "not known",
+        name => name,
+    };
     Some(format!(
-        "In {all} of {} cells the accelerator waited {} of the time or more; what would help most of them is: {name} ({n} of {all}).",
+        "In {all} of {} cells the accelerator waited {} or more of the time after the first batch; what would help most of them \
+         is: {name} ({n} of {all}).",
         cells.len(),
         percent(HARDLY)
     ))

@@ -125,16 +125,68 @@ fn an_excess_needs_both_runs_and_says_when_one_is_missing() {
     assert!(page_of(&[run]).contains("failed: broken"));
 }
 
+/// The study with another number of batches ahead beside that of some cells.
+fn with_more(lines: &[Value], more: u64) -> Vec<Value> {
+    let mut all = lines.to_vec();
+    for cell in lines.iter().filter(|line| line["experiment"] == "mini-app" && line["factors"]["prefetch"] == 1) {
+        let mut cell = cell.clone();
+        cell["id"] = json!(cell["id"].as_str().unwrap().replace("prefetch=1", &format!("prefetch={more}")));
+        cell["factors"]["prefetch"] = json!(more);
+        all.push(cell);
+    }
+    all
+}
+
 #[test]
-fn of_several_numbers_of_batches_ahead_the_largest_is_the_bar() {
+fn of_several_numbers_of_batches_ahead_the_smallest_is_the_bar_and_what_is_said() {
+    let mut lines = with_more(&mini::lines(), 4);
+    delay(line(&mut lines, "mini-app/prefetch=1/threads=1/tier=hdd"), 4.0);
+    delay(line(&mut lines, "mini-app/prefetch=4/threads=1/tier=hdd"), 5.0);
+    let found = report(&[study(&lines)]);
+    let fig = figure(&found, "fig-6");
+    assert_eq!(rows(&fig).len(), TIERS.len() * THREADS.len());
+    assert!(fig["caption"].as_str().unwrap().contains("Solid bars are run times with prefetch 1;"), "{fig}");
+    assert!(fig["remarks"].to_string().contains("Runs with prefetch 4 are not drawn here"), "{}", fig["remarks"]);
+    let verdict = &found["runs"][0]["verdict"];
+    let said = verdict["findings"][0].as_str().unwrap();
+    assert!(said.contains("Ours differs: with prefetch 1 the run times of 16 cells lie within 36 %"), "{said}");
+    assert!(said.ends_with("longer than the shortest: hdd, 1 thread (16.9 s)."), "{said}");
+    assert!(verdict["findings"].to_string().contains(" than with prefetch 1: the cost of I/O."), "{verdict}");
+}
+
+#[test]
+fn the_headline_names_the_factors_that_vary() {
     let mut lines = mini::lines();
-    let mut more = lines.iter().find(|line| line["id"] == "mini-app/prefetch=1/threads=8/tier=hdd").unwrap().clone();
-    more["id"] = json!("mini-app/prefetch=4/threads=8/tier=hdd");
-    more["factors"]["prefetch"] = json!(4);
-    lines.push(more);
+    lines.retain(|line| line["experiment"] != "mini-app" || line["factors"]["threads"] == 8);
+    for cell in lines.iter_mut().filter(|line| line["experiment"] == "mini-app") {
+        cell["factors"].as_object_mut().unwrap().remove("threads");
+    }
+    let headline = report(&[study(&lines)])["runs"][0]["verdict"]["headline"].clone();
+    let said = headline.as_str().unwrap();
+    assert!(said.starts_with("With prefetch the run time is the same for every device, within"), "{said}");
+}
+
+#[test]
+fn without_runs_without_prefetch_there_is_no_excess_and_nothing_is_hatched() {
+    let mut lines = with_more(&mini::lines(), 2);
+    lines.retain(|line| line["experiment"] != "mini-app" || line["factors"]["prefetch"] != 0);
+    let missing = "No train cell of this figure was run without batches made ahead beside one with.";
+    let run = study(&lines);
+    let found = figure(&report(std::slice::from_ref(&run)), "fig-6");
+    assert!(found["remarks"].to_string().contains(missing), "{}", found["remarks"]);
+    let caption = found["caption"].as_str().unwrap();
+    assert!(caption.ends_with("Bars are run times with prefetch 1.") && !caption.contains("atched"), "{caption}");
+    let page = page_of(&[run]);
+    let fig = &page[page.find("<figure id=\"fig-6\"").unwrap()..];
+    assert!(!fig[..fig.find("</figure>").unwrap()].contains("longer without prefetch"));
+    // As a setting, prefetch is no factor of the cells.
+    lines.retain(|line| line["factors"]["prefetch"] != 2);
+    for cell in lines.iter_mut().filter(|line| line["experiment"] == "mini-app") {
+        cell["factors"].as_object_mut().unwrap().remove("prefetch");
+    }
     let found = figure(&report(&[study(&lines)]), "fig-6");
-    assert_eq!(rows(&found).len(), 1, "one cell has four batches ahead");
-    assert!(found["caption"].as_str().unwrap().contains("Solid bars are run times with prefetch 4;"));
+    assert_eq!(rows(&found).len(), TIERS.len() * THREADS.len());
+    assert_eq!(found["remarks"], json!([missing]));
 }
 
 #[test]
