@@ -16,6 +16,9 @@ use super::{Context, Drawn, axes, both};
 /// Datasets that are drawn.
 const MAX_SETS: usize = 4;
 const PANEL: f64 = 190.0;
+/// Why the shares of the mix are not those above the bars.
+const MIX: &str = " The mix for fio takes the power of two nearest to a sample's size, up or down, so that its shares are not \
+                   those of the bars.";
 
 /// A dataset with its name among several.
 struct Set<'a> {
@@ -46,10 +49,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         remarks.push(format!("{} empty and not drawn.", count(empty, "sample")));
     }
     let shown = &sets[..sets.len().min(MAX_SETS)];
+    let has_mix = sets.iter().any(|set| set.found.bssplit.is_some());
     Drawn {
         data: data(&sets),
         reading: sets.iter().map(|set| summary(set, sets.len() > 1)).collect::<Vec<_>>().join(" ")
-            + " A bar holds the samples from its size on to twice that; above it stands their share of all samples.",
+            + " A bar holds the samples from its size on to twice that; above it stands their share of all samples."
+            + if has_mix { MIX } else { "" },
         remarks,
         code: code(&sets, &context.spec.caption),
         pictures: both(|canvas| draw(canvas, shown, &context.spec.title)),

@@ -5,10 +5,14 @@ use forebay_units::{count, group_digits};
 
 use crate::limit::Place;
 use crate::number::{listed, percent};
+use crate::order::Order;
 use crate::run::Run;
 
 /// Repeats that vary by more than this are worth a word.
 const WIDE_SPREAD: f64 = 0.10;
+
+/// Emulated accelerators that are named one by one.
+const MAX_ACCELERATORS: usize = 8;
 
 /// Everything that a reader has to know, the weightiest first.
 pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
@@ -98,15 +102,26 @@ fn emulated(run: &Run<'_>) -> Option<String> {
 
 /// An accelerator that only takes its time.
 fn accelerator(run: &Run<'_>) -> Option<String> {
-    let mut named: Vec<&str> = run.trains().filter_map(|(_, cell)| cell.accelerator.as_deref()).collect();
-    named.sort_unstable();
-    named.dedup();
+    let mut cells: Vec<_> = run.trains().collect();
+    let order = Order::of(run);
+    cells.sort_by(|a, b| order.compare(a.0, b.0));
+    let mut named: Vec<String> = Vec::new();
+    for name in cells.iter().filter_map(|(_, cell)| cell.accelerator.as_ref()) {
+        if !named.contains(name) {
+            named.push(name.clone());
+        }
+    }
+    let more = named.len().saturating_sub(MAX_ACCELERATORS);
+    if more > 0 {
+        named.truncate(MAX_ACCELERATORS);
+        named.push(format!("{more} more"));
+    }
     let trained = run.trains().filter(|(_, cell)| cell.accelerator.is_none()).count();
     let which = if trained > 0 { "In some cells no" } else { "No" };
     (!named.is_empty()).then(|| {
         format!(
             "{which} network was trained: an accelerator was emulated that takes its time for every step ({}).",
-            listed(&named[..named.len().min(4)])
+            listed(&named)
         )
     })
 }

@@ -259,7 +259,11 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
             text.push_str(&format!("; {} {word}", n(wanted)));
         }
     }
-    Some(text + ".")
+    let beside = match published.len() {
+        n if n == rows.len() => String::new(),
+        n => format!(" The table has {n} rows for them: one for every cell that a value is set beside."),
+    };
+    Some(text + "." + &beside)
 }
 
 fn apart(row: &Published<'_>) -> String {

@@ -12,6 +12,7 @@ mod plain;
 mod prefetch;
 mod said;
 mod train;
+mod trained;
 
 use forebay_report::NamedRun;
 
