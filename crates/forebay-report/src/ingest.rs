@@ -171,24 +171,50 @@ fn failures(cells: &[IngestCell]) -> String {
     cell.map(|cell| failed(cell.failed_samples, &cell.failures)).unwrap_or_default()
 }
 
-/// How many samples failed, and the first of them; nothing when none did.
+/// How many samples failed, and the first of them; nothing when none did. One that failed in several passes is named once.
 pub(crate) fn failed(n_failed: u64, failures: &[Failure]) -> String {
     if n_failed == 0 {
         return String::new();
     }
-    let mut out = format!("{} failed and {} left out:\n", count(n_failed, "sample"), was(n_failed));
-    for failure in failures.iter().take(SHOWN_FAILURES) {
-        let _ = writeln!(out, "  {}: {}", failure.name, failure.reason);
+    let samples = by_sample(failures);
+    let mut out = failed_heading(n_failed, failures.len() as u64, samples.len() as u64);
+    for (failure, n) in samples.iter().take(SHOWN_FAILURES) {
+        let often = if *n > 1 { format!(" ({n} times)") } else { String::new() };
+        let _ = writeln!(out, "  {}{often}: {}", failure.name, failure.reason);
     }
-    let more = n_failed.saturating_sub(SHOWN_FAILURES as u64);
+    // Those that the record does not name may be the same samples again.
+    let unnamed = n_failed.saturating_sub(failures.len() as u64);
+    let more = samples.len().saturating_sub(SHOWN_FAILURES) as u64 + unnamed;
     if more > 0 {
         let _ = writeln!(out, "  … and {} more; the record has up to 100 of them", group_digits(more));
     }
     out
 }
 
-fn was(n: u64) -> &'static str {
-    if n == 1 { "was" } else { "were" }
+/// The samples that failed in the order in which they first did, and how often each did.
+fn by_sample(failures: &[Failure]) -> Vec<(&Failure, u64)> {
+    let mut samples: Vec<(&Failure, u64)> = Vec::new();
+    for failure in failures {
+        match samples.iter_mut().find(|(known, _)| known.name == failure.name) {
+            Some((_, n)) => *n += 1,
+            None => samples.push((failure, 1)),
+        }
+    }
+    samples
+}
+
+fn failed_heading(n_failed: u64, n_named: u64, n_samples: u64) -> String {
+    let (samples, was) = (count(n_samples, "sample"), if n_samples == 1 { "was" } else { "were" });
+    if n_samples == n_named {
+        let was = if n_failed == 1 { "was" } else { "were" };
+        return format!("{} failed and {was} left out:\n", count(n_failed, "sample"));
+    }
+    let in_all = count(n_failed, "time");
+    match n_samples {
+        _ if n_named < n_failed => format!("samples failed {in_all} and were left out:\n"),
+        1 => format!("{samples} failed {in_all} and {was} left out:\n"),
+        _ => format!("{samples} failed, {in_all} in all, and {was} left out:\n"),
+    }
 }
 
 #[cfg(test)]
@@ -267,5 +293,18 @@ mod tests {
         let text = failures(&[bad]);
         assert!(text.starts_with("7 samples failed and were left out:\n  0.jpg: empty\n"), "{text}");
         assert!(text.ends_with("… and 2 more; the record has up to 100 of them\n"), "{text}");
+    }
+
+    #[test]
+    fn a_sample_that_failed_in_several_passes_is_named_once() {
+        let failure = |name: &str| Failure { name: name.to_owned(), reason: "empty".to_owned() };
+        let wanted = "1 sample failed 2 times and was left out:\n  a.jpg (2 times): empty\n";
+        assert_eq!(failed(2, &[failure("a.jpg"), failure("a.jpg")]), wanted);
+        let three = [failure("a.jpg"), failure("b.jpg"), failure("a.jpg")];
+        let wanted = "2 samples failed, 3 times in all, and were left out:\n  a.jpg (2 times): empty\n  b.jpg: empty\n";
+        assert_eq!(failed(3, &three), wanted);
+        let text = failed(200, &three);
+        assert!(text.starts_with("samples failed 200 times and were left out:\n  a.jpg (2 times): "), "{text}");
+        assert!(text.ends_with("  … and 197 more; the record has up to 100 of them\n"), "{text}");
     }
 }
