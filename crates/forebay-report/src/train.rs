@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
-use forebay_record::{DatasetNote, Epoch, Feed, Lever, Record, TrainCell, TrainTotals};
+use forebay_record::{CacheState, DatasetNote, Epoch, Feed, Lever, Record, TierKind, TrainCell, TrainTotals};
 use forebay_units::{count, format_seconds, group_digits};
 
 use crate::ingest::{cache, emulated, failed, rate};
 use crate::number::{quantity, seconds};
 use crate::table::{Align, Table};
+
+/// A wait that is shown as 0.001 s at least.
+const SHORTEST_WAIT_S: f64 = 0.001;
 
 /// The record as text: a heading, tables, sentences, notes.
 pub fn train(record: &Record<TrainCell>) -> String {
@@ -66,7 +69,7 @@ fn account(cell: &TrainCell) -> String {
     if let Some(tier) = &cell.tier {
         let _ = writeln!(out, "{}", emulated(tier, cell.tier_kind));
     }
-    for table in [stall(totals), epochs(&cell.epochs)].into_iter().flatten() {
+    for table in [stall(cell), epochs(&cell.epochs)].into_iter().flatten() {
         let _ = write!(out, "\n{}", table.render());
     }
     out.push_str(&failed(totals.failed, &cell.failures));
@@ -87,7 +90,7 @@ fn heading(cell: &TrainCell) -> String {
     words
         .push([Some(&cell.device), precision].into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", "));
     if let Some(optimizer) = &cell.optimizer {
-        let rate = cell.learning_rate.map_or("–".to_owned(), |rate| rate.to_string());
+        let rate = cell.learning_rate.map_or("–".to_owned(), short);
         let classes = match cell.classes {
             Some(1) => "1 class".to_owned(),
             n => format!("{} classes", n.map_or("–".to_owned(), group_digits)),
@@ -101,6 +104,11 @@ fn heading(cell: &TrainCell) -> String {
         words.push(format!("the run nearest to the median of {} (± {spread})", cell.samples.len()));
     }
     words.join("; ")
+}
+
+/// A rate in as few signs as it takes: "0.0001", "1e-38".
+fn short(rate: f64) -> String {
+    if (1e-5..1e6).contains(&rate) { rate.to_string() } else { format!("{rate:e}") }
 }
 
 fn feeding(cell: &TrainCell) -> String {
@@ -148,7 +156,13 @@ fn rates(cell: &TrainCell) -> String {
     if cell.synthetic {
         return format!("{images} images/s");
     }
-    format!("{images} images/s; {} MB/s (10^6 bytes moved from storage)", quantity(cell.totals.mb_per_s()))
+    // What a tier gives that is emulated in this process comes at its pace, wherever the bytes lie.
+    let is_shaped = cell.tier.is_some() && cell.tier_kind != Some(TierKind::Kernel);
+    let read = match cell.totals.cache {
+        Some(CacheState::Warm) if !is_shaped => "10^6 bytes read from memory: the cache was warm",
+        _ => "10^6 bytes moved from storage",
+    };
+    format!("{images} images/s; {} MB/s ({read})", quantity(cell.totals.mb_per_s()))
 }
 
 fn io_cost(cell: &TrainCell) -> String {
@@ -204,8 +218,12 @@ pub(crate) fn needed(feed: &Feed) -> String {
     }
 }
 
-/// What the wait is charged to, longest first; `None` without a wait.
-fn stall(totals: &TrainTotals) -> Option<Table> {
+/// What the wait is charged to, longest first; `None` without a wait worth the name, which a batch in memory has not.
+fn stall(cell: &TrainCell) -> Option<Table> {
+    let totals = &cell.totals;
+    if cell.synthetic || totals.wait_s < SHORTEST_WAIT_S {
+        return None;
+    }
     let mut causes: Vec<(&String, f64)> = totals.stall_by_cause.iter().map(|(name, value)| (name, *value)).collect();
     causes.retain(|(_, value)| *value > 0.0);
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -137,3 +137,35 @@ fn a_run_without_a_step_says_so() {
     let wanted = "photos: 9,144 samples\nnothing was measured\nnote: interrupted before the first step\n";
     assert_eq!(train(&record), wanted);
 }
+
+#[test]
+fn a_wait_for_a_batch_in_memory_or_of_no_time_has_no_causes() {
+    let (mut synthetic, mut short, mut long) = (cell(), cell(), cell());
+    synthetic.synthetic = true;
+    short.totals.wait_s = 0.000_9;
+    long.totals.wait_s = 0.001;
+    for (cell, is_shown) in [(synthetic, false), (short, false), (long, true)] {
+        assert_eq!(train(&record(cell)).contains("waited for"), is_shown);
+    }
+}
+
+#[test]
+fn a_rate_has_few_signs() {
+    for (rate, wanted) in [(1e-38, "1e-38"), (3e38, "3e38"), (0.01, "0.01"), (2.0, "2"), (2.5e-6, "2.5e-6")] {
+        let mut cell = cell();
+        cell.learning_rate = Some(rate);
+        let text = train(&record(cell));
+        assert!(text.contains(&format!("; adam at {wanted}, 101 classes")), "{text}");
+    }
+}
+
+#[test]
+fn bytes_of_a_warm_run_come_from_memory() {
+    let mut cell = cell();
+    cell.totals.cache = Some(forebay_record::CacheState::Warm);
+    let text = train(&record(cell.clone()));
+    assert!(text.contains(" 40.0 MB/s (10^6 bytes read from memory: the cache was warm)\n"), "{text}");
+    cell.tier = Some("hdd".to_owned());
+    let text = train(&record(cell));
+    assert!(text.contains(" 40.0 MB/s (10^6 bytes moved from storage)\n"), "the tier is emulated: {text}");
+}

@@ -120,7 +120,7 @@ fn the_text_says_where_the_time_went_and_a_report_says_the_same() {
         "\ntime ",
         "\n  wait for data ",
         "\nwhole run ",
-        " MB/s (10^6 bytes moved from storage)\nThe cost of I/O: ",
+        " MB/s (10^6 bytes read from memory: the cache was warm)\nThe cost of I/O: ",
         " on a batch in memory (",
         ", median of 2)\nOverlap: ",
         "\nWhat would help most: ",
