@@ -48,6 +48,15 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if panels.is_empty() {
         return Drawn::nothing("The series has neither disks, nor the process, nor the processor.");
     }
+    if series.time_s.len() < 2 {
+        return Drawn {
+            data: data(series, &panels),
+            ..Drawn::nothing(format!(
+                "The run was shorter than a tick of {}: there is no course to draw.",
+                interval(series)
+            ))
+        };
+    }
     let late = (0..series.time_s.len()).filter(|row| series.is_late(*row)).count();
     let mut remarks = Vec::new();
     if late > 0 {
@@ -66,13 +75,18 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         data: data(series, &panels),
         caption: caption(series, &panels),
         reading: format!(
-            "One point a tick of {} s; the strip on top says which cell was being measured.",
-            tick((series.interval_s * 1e3).round() / 1e3)
+            "One point a tick of {}; the strip on top says which cell was being measured.",
+            interval(series)
         ),
         remarks,
         pictures: both(|canvas| draw::draw(canvas, series, &panels, &context.spec.title)),
         ..Drawn::default()
     }
+}
+
+/// The time between two ticks.
+fn interval(series: &Series) -> String {
+    format!("{} s", tick((series.interval_s * 1e3).round() / 1e3))
 }
 
 fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Panel<'a>> {
@@ -208,6 +222,23 @@ mod tests {
         assert!(points.len() <= 320);
         let highest = points.iter().filter_map(|point| point.ranges[0]).map(|(_, high)| high).fold(0.0, f64::max);
         assert_eq!(highest, 9.0);
+    }
+
+    #[test]
+    fn a_run_within_a_tick_has_numbers_and_no_picture() {
+        let drawn = |n: usize| {
+            let mut record = forebay_record::Record::<forebay_record::IngestCell>::new(vec![], Default::default());
+            record.series = Some(series(n));
+            let record = forebay_record::AnyRecord::Ingest(record);
+            let named = crate::NamedRun { name: "run".to_owned(), record };
+            let run = crate::run::Run::of(&named);
+            let spec = serde_json::json!({"id": "trace", "title": "Trace", "kind": "trace"});
+            make(&Context { run: &run, spec: &serde_json::from_value(spec).unwrap(), published: &[] })
+        };
+        let within = drawn(1);
+        assert_eq!(within.remarks, ["The run was shorter than a tick of 1 s: there is no course to draw."]);
+        assert!(within.pictures.is_empty() && within.data.len() == 1);
+        assert!(!drawn(2).pictures.is_empty());
     }
 
     #[test]
