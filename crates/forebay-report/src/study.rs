@@ -103,7 +103,8 @@ fn of_comparison(comparison: &Comparison<'_>) -> String {
     let _ = writeln!(out, "\n{}", comparison.summary());
     if !comparison.pairs.is_empty() {
         let _ = write!(out, "\n{}", comparison.table().to_terminal_rows(MAX_CELLS));
-        let _ = writeln!(out, "\n{}", comparison.method());
+        let ratio = format!("A ratio is {} over {}.", comparison.name, comparison.base);
+        let _ = writeln!(out, "\n{}", format!("{ratio} {}", comparison.method()).trim_end());
     }
     out
 }

@@ -337,10 +337,17 @@ impl Comparison<'_> {
         )
     }
 
+    fn is_all(&self, metric: &str) -> bool {
+        self.pairs.iter().all(|pair| pair.metric == metric)
+    }
+
     /// Every pair.
     pub(crate) fn table(&self) -> Data {
         let is_mean = self.pairs.iter().any(|pair| pair.interval.is_some());
-        let head = |name: &str| if is_mean { format!("{name}, geometric mean") } else { name.to_owned() };
+        // A quantity that all have in common needs no column, but a unit.
+        let quantity_of_all = self.pairs.first().map(|pair| pair.metric).filter(|first| self.is_all(first));
+        let unit = quantity_of_all.map(|name| format!(", {}", metric::name(name))).unwrap_or_default();
+        let head = |name: &str| if is_mean { format!("{name}{unit}, geometric mean") } else { format!("{name}{unit}") };
         let mut data = Data::new(&[
             ("experiment", "experiment", Left),
             ("at", "cell", Left),

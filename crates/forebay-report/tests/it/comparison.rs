@@ -66,6 +66,15 @@ fn one_repeat_cannot_tell() {
 }
 
 #[test]
+fn the_values_of_a_comparison_have_a_unit_and_its_ratio_a_meaning_also_where_nothing_was_repeated() {
+    let before = plain::ingest(Plan { repeats: 1, ..USUAL });
+    let after = plain::ingest(Plan { repeats: 1, speed: 3.0, ..USUAL });
+    let said = text(&[plain::named("before.json", &before), plain::named("after.json", &after)]);
+    assert!(said.contains("  before, images/s  after, images/s  ratio  "), "{said}");
+    assert!(said.ends_with("\n\nA ratio is after over before.\n"), "{said}");
+}
+
+#[test]
 fn many_comparisons_are_corrected_for_chance() {
     // One of 32 equal cells differs by a little more than its own interval allows: alone it would count.
     let shift = |lines: &mut Vec<Value>| {
