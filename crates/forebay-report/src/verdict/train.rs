@@ -49,13 +49,25 @@ fn of_one(cell: &TrainCell) -> String {
     let totals = &cell.totals;
     let au = percent(totals.au_epoch);
     if totals.wait_s / totals.wall_s < HARDLY {
-        return format!("The accelerator is the limit: it computed {au} of the time.");
+        return format!("The accelerator is the limit: it computed {au} of the time{}.", rest(totals));
     }
     format!(
         "The accelerator waited {} of the time for data, mostly for {}; it computed {au}.",
         percent(totals.wait_s / totals.wall_s),
         cause(cell)
     )
+}
+
+/// What else took a share of the time that AU is of, where it is one to speak of: "; copying took 19 %".
+fn rest(totals: &TrainTotals) -> String {
+    let working_s = totals.wall_s - totals.validate_s;
+    let parts = [
+        ("copying took", totals.copy_s),
+        ("checkpoints took", totals.checkpoint_s),
+        ("what lies between the steps took", totals.other_s),
+    ];
+    let much = parts.into_iter().filter(|(_, part)| *part / working_s > HARDLY);
+    much.map(|(words, part)| format!("; {words} {}", percent(part / working_s))).collect()
 }
 
 /// What the wait is charged to most, in words.

@@ -1,6 +1,6 @@
 //! What is said must not be more than what was found: noise, intervals that were cut, one device's best beside another's.
 
-use forebay_report::{json, text};
+use forebay_report::{headline, json, text};
 use serde_json::{Value, json};
 
 use crate::chien::{self, Plan, USUAL};
@@ -40,7 +40,7 @@ fn a_ratio_is_that_of_the_two_values_beside_it() {
     assert!((number("before") - (6_156.0_f64 * 6_100.0 * 9_000.0).cbrt()).abs() < 1e-6, "{cell}");
     let method = found["method"].as_str().unwrap();
     assert!(method.contains("geometric mean of the repeats; a cell's own table shows medians"), "{method}");
-    assert!(text(&runs).contains("before, geometric mean"), "{}", text(&runs));
+    assert!(text(&runs).contains("before, images/s, geometric mean"), "{}", text(&runs));
 }
 
 #[test]
@@ -161,4 +161,19 @@ fn levels_that_are_no_scale_stand_side_by_side() {
     let leads = figure.matches("class=\"lead\"").count();
     assert_eq!(leads, 1, "hdd's, and none from the single point of ssd across the picture");
     assert!(figure.contains("Speed-up over 1 reader<"), "{figure}");
+}
+
+#[test]
+fn what_takes_the_rest_of_an_accelerators_time_is_said_where_it_is_much() {
+    let mut record: Value = serde_json::from_str(include_str!("../fixtures/train.json")).unwrap();
+    let mut said = |copy_s: f64| {
+        let cell = &mut record["cells"][0];
+        (cell["wall_s"], cell["validate_s"], cell["wait_s"]) = (json!(110.0), json!(10.0), json!(2.0));
+        (cell["compute_s"], cell["copy_s"], cell["other_s"]) = (json!(98.0 - copy_s), json!(copy_s), json!(0.0));
+        cell["au_epoch"] = json!((98.0 - copy_s) / 100.0);
+        headline(&[plain::named("run.json", &record)])
+    };
+    let wanted = "The accelerator is the limit: it computed 79 % of the time; copying took 19 %.";
+    assert_eq!(said(19.0), wanted);
+    assert_eq!(said(4.0), "The accelerator is the limit: it computed 94 % of the time.");
 }
