@@ -12,6 +12,7 @@
 //! ```
 
 use std::fmt;
+use std::path::Path;
 
 /// A line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,42 @@ fn parse_line(line: &str) -> Option<Entry<'_>> {
     Some(Entry { path: line, label: None })
 }
 
+/// A line whose last word stands where a label should, and is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Misread<'a> {
+    /// Which line, counted from 1.
+    pub line: usize,
+    /// The last word.
+    pub word: &'a str,
+    /// What the line is read as.
+    pub entry: Entry<'a>,
+}
+
+/// The lines of a list that name a file and then, in place of its class, a word or a number that is no class.
+///
+/// A path may hold spaces, so it takes a name with an ending before the last word, and none in it: `cat.jpg tabby`.
+pub fn misread(text: &str) -> impl Iterator<Item = Misread<'_>> {
+    text.lines().enumerate().filter_map(|(i, line)| misread_line(i + 1, line))
+}
+
+fn misread_line(line: usize, text: &str) -> Option<Misread<'_>> {
+    let entry = parse_line(text)?;
+    let (path, word) = text.trim().rsplit_once([' ', '\t'])?;
+    let has_ending = |path: &str| Path::new(path).extension().is_some_and(|ending| (1..=5).contains(&ending.len()));
+    let is_misread = match entry.label {
+        Some(label) => u32::try_from(label).is_err(),
+        None => has_ending(path.trim_end()) && (!has_ending(word) || word.parse::<f64>().is_ok()),
+    };
+    is_misread.then_some(Misread { line, word, entry })
+}
+
+impl fmt::Display for Misread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, word, .. } = self;
+        write!(f, "the last word of line {line}, \"{word}\", is not a class number: those are whole and count from 0")
+    }
+}
+
 impl fmt::Display for Entry<'_> {
     /// The line without its end. It reads back as it was, unless the path begins with `#`, has white space at an end or
     /// a line's end within, or has no label and ends as if it had one.
@@ -63,6 +100,15 @@ mod tests {
         assert_eq!(parse_line("a/b.jpg   -1\r"), entry("a/b.jpg", Some(-1)));
         assert_eq!(parse_line("a/b.jpg"), entry("a/b.jpg", None));
         assert_eq!(parse_line("7"), entry("7", None));
+    }
+
+    #[test]
+    fn a_word_in_place_of_a_label_is_found_and_a_path_with_spaces_is_not_taken_for_one() {
+        let text = "a.jpg 3\n# b.jpg cat\nb.jpg cat\nc.jpg\t-1\nd.jpg 99999999999\ne.jpg 1.5\nmy photo 2.jpg\nmy photos/b\nA sentence. No\n";
+        let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word)).collect();
+        assert_eq!(found, [(3, "cat"), (4, "-1"), (5, "99999999999"), (6, "1.5")]);
+        let wanted = "the last word of line 3, \"cat\", is not a class number: those are whole and count from 0";
+        assert_eq!(misread(text).next().unwrap().to_string(), wanted);
     }
 
     #[test]
