@@ -27,7 +27,20 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
     if files.is_empty() {
         return Err(Error::Empty { what: format!("the list {}", path.display()) });
     }
+    let is_labelled = places.iter().any(|place| place.label != NO_LABEL);
+    if let Some(misread) = list::misread(text).find(|misread| is_fault(misread, is_labelled, storage.as_ref(), base)) {
+        return Err(Error::Source { what: format!("{}: {misread}", path.display()), source: None });
+    }
     Ok(Source::new(storage, Index::new(Packing::Files, files, places)))
+}
+
+/// Whether a word is no label and no part of a path either. Beside labels it is that sample which fails, and -1 is a way to
+/// say that there is no label.
+fn is_fault(misread: &list::Misread<'_>, is_labelled: bool, storage: &dyn Storage, base: &Path) -> bool {
+    match misread.entry.label {
+        Some(label) => label > 0,
+        None => !is_labelled && storage.open(&base.join(misread.entry.path)).is_err(),
+    }
 }
 
 #[cfg(test)]
@@ -49,5 +62,19 @@ mod tests {
         found.dedup();
         assert_eq!(found.len(), lists.len());
         assert_eq!(fingerprint("# the same\nab\t0\n\nc 1"), fingerprint(lists[0]));
+    }
+
+    #[test]
+    fn a_word_in_place_of_a_label_is_named_unless_a_file_has_that_name() {
+        let memory = Memory::default();
+        memory.insert("list", b"a.jpg\nb.jpg cat\n".to_vec());
+        let error = index(Arc::new(memory.clone()), Path::new("list")).err().unwrap().to_string();
+        assert!(error.starts_with("list: the last word of line 2, \"cat\", is not a class number"), "{error}");
+        memory.insert("large", b"a.jpg 0\nb.jpg 99999999999\n".to_vec());
+        let error = index(Arc::new(memory.clone()), Path::new("large")).err().unwrap().to_string();
+        assert!(error.starts_with("large: the last word of line 2, \"99999999999\", is not a class number"), "{error}");
+        memory.insert("b.jpg cat", b"an image".to_vec());
+        let source = index(Arc::new(memory), Path::new("list")).unwrap();
+        assert_eq!(source.files()[1], Path::new("b.jpg cat"));
     }
 }
