@@ -115,6 +115,14 @@ pub(crate) fn describe_output(spec: ImageSpec) -> String {
     format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
 }
 
+/// What is said before the first sample that failed, where all did.
+pub(crate) fn none_usable(n_samples: u64) -> String {
+    match n_samples {
+        1 => "the only sample could not be used".to_owned(),
+        n => format!("not one of {n} samples could be used; the first"),
+    }
+}
+
 /// Cores of this machine.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -36,7 +36,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Not a single sample could be made.
-    #[error("not one of {n_failed} samples could be used; the first: {name}: {reason}")]
+    #[error("{}: {name}: {reason}", crate::supply::none_usable(*n_failed))]
     AllFailed {
         /// How many failed.
         n_failed: u64,

@@ -69,7 +69,12 @@ pub enum Error {
         classes: usize,
     },
     /// There is not a single whole batch.
-    #[error("{}: {n_samples} samples are less than one batch of {batch}", path.display())]
+    #[error(
+        "{}: {} {} less than one batch of {batch}",
+        path.display(),
+        forebay_units::count(*n_samples, "sample"),
+        if *n_samples == 1 { "is" } else { "are" }
+    )]
     TooFewSamples {
         /// The data.
         path: PathBuf,
@@ -79,7 +84,7 @@ pub enum Error {
         batch: usize,
     },
     /// Not a single batch could be made.
-    #[error("not one of {n_samples} samples could be used; the first: {name}: {reason}")]
+    #[error("{}: {name}: {reason}", crate::supply::none_usable(*n_samples))]
     AllFailed {
         /// How many there are.
         n_samples: u64,
