@@ -20,8 +20,13 @@ pub(super) struct Display {
 
 impl Display {
     pub(super) fn new() -> Self {
-        let style = ProgressStyle::with_template("{msg}").expect("the template is one of ours");
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+        Self::on(ProgressDrawTarget::stderr())
+    }
+
+    /// A message is cut to the terminal's width: one that wraps would leave rows behind.
+    fn on(target: ProgressDrawTarget) -> Self {
+        let style = ProgressStyle::with_template("{wide_msg}").expect("the template is one of ours");
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
         Self { bar, n_steps: 0, images: 0, since: Instant::now(), judging_s: 0.0 }
     }
 
@@ -70,7 +75,67 @@ fn hands(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::TermLike;
+
     use super::*;
+
+    /// A terminal of so many columns, and what was written to it.
+    #[derive(Debug, Clone)]
+    struct Narrow(u16, Arc<Mutex<Vec<String>>>);
+
+    impl TermLike for Narrow {
+        fn width(&self) -> u16 {
+            self.0
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.1.lock().unwrap().push(text.to_owned());
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_line_is_cut_to_the_width_of_the_terminal() {
+        let terminal = Narrow(30, Arc::default());
+        let mut display = Display::on(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+        display.show(Event::Started { what: "training".to_owned(), n_steps: 100_000 });
+        display.show(Event::Step { step: 37_000, images: 64, loss: Some(4.5), wait_share: 0.5, bytes: 0 });
+        display.bar.tick();
+        let written = terminal.1.lock().unwrap();
+        assert!(written.iter().any(|text| text.starts_with("step 37,000/100,000")), "{written:?}");
+        assert!(written.iter().all(|text| text.chars().count() <= 30), "{written:?}");
+    }
 
     #[test]
     fn the_line_says_step_loss_rate_wait_and_what_is_left() {
