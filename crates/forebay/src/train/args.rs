@@ -14,16 +14,16 @@ use forebay_storage::Profile;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 
 use crate::tier::Ground;
-use crate::values::{parse_io, parse_positive, parse_threads};
+use crate::values::{parse_io, parse_threads};
 
 /// Steps of a run on a batch in memory, which has no end of its own.
 const SYNTHETIC_STEPS: u64 = 100;
 
 /// The flags of `forebay train`.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("input").required(true).args(["data", "synthetic"])))]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
-    #[arg(required_unless_present = "synthetic", conflicts_with = "synthetic")]
     pub(super) data: Option<PathBuf>,
 
     /// Train on one batch made once, in memory, instead of data: the upper bound
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     optimizer: String,
 
     /// How far a step goes; 0.0001 by default, and 0.01 with sgd
-    #[arg(long, value_name = "X", value_parser = parse_positive)]
+    #[arg(long, value_name = "X", value_parser = parse_rate)]
     lr: Option<f64>,
 
     /// Classes to tell apart; by default as many as the data has, and 102 for a batch in memory
@@ -238,6 +238,15 @@ fn parse_validate(text: &str) -> Result<Validate, String> {
         Err(_) => Ok(Validate::Data(PathBuf::from(text))),
         Ok(share) if share > 0.0 && share < 1.0 => Ok(Validate::Share(share)),
         Ok(_) => Err("give a share above 0 and below 1, or a path".to_owned()),
+    }
+}
+
+/// A number that is neither nothing nor infinite in the arithmetic of networks.
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate as f32 > 0.0 && (rate as f32).is_finite() => Ok(rate),
+        Ok(rate) if rate > 0.0 => Err("give a number that an f32 can hold, from 1e-45 to 3.4e38".to_owned()),
+        _ => Err("give a number above 0".to_owned()),
     }
 }
 

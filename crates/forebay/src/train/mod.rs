@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
-use forebay_bench::train::{Accelerator, Event, Length, Plan};
+use forebay_bench::train::{Accelerator, Device, Event, Length, Plan};
 use forebay_observe::{Options, Sampler};
 use forebay_record::TrainCell;
+use forebay_train::Cuda;
 use forebay_units::{count, group_digits};
 
 pub(crate) use args::Args;
@@ -69,9 +70,18 @@ fn check_validation(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Opens a GPU, so that one that is not there is found as the run would find it.
+fn check_device(plan: &Plan) -> Result<(), forebay_bench::train::Error> {
+    if let Accelerator::Network { device: Device::Cuda { ordinal, precision }, .. } = plan.accelerator {
+        Cuda::with_folders(ordinal, precision, &plan.cuda_folders)?;
+    }
+    Ok(())
+}
+
 fn preview(plan: &Plan) -> Result<Outcome> {
     check_validation(plan)?;
     let preview = forebay_bench::train::preview(plan)?;
+    check_device(plan)?;
     let data = &preview.dataset;
     let of_what = match data.path.as_str() {
         "" => "one batch in memory".to_owned(),
