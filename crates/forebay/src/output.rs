@@ -56,9 +56,28 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
     match error.downcast_ref() {
         Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),
-        Some(Train::NoLabels { .. }) => Some("--accelerator emulated:224ms takes a network's time instead".to_owned()),
+        Some(Train::Label { label: 0.., .. }) => {
+            Some("--classes N, one more than the largest label, or leave it out".to_owned())
+        }
+        Some(Train::NoLabels { path }) => Some(
+            misread_label(path)
+                .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),
+        ),
+        _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
         _ => error.downcast_ref::<forebay_storage::tier::Error>()?.hint(),
     }
+}
+
+/// What a list has in place of its first label, where that is what is wrong.
+fn misread_label(list: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(list).ok()?;
+    forebay_format::list::misread(&text).next().map(|misread| misread.to_string())
+}
+
+/// Whether what stopped the run is the end of a file or its content.
+fn is_damaged(error: &anyhow::Error) -> bool {
+    use forebay_format::Error::{Checksum, Truncated};
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Truncated { .. } | Checksum { .. })))
 }
 
 fn is_stopped(error: &anyhow::Error) -> bool {

@@ -80,6 +80,10 @@ fn optimiser_and_learning_rate_change_the_steps_after_the_first() {
     assert_eq!(rate, 0.1);
     assert!(adam[0] == sgd[0] && adam[0] == faster[0], "the first loss comes before the first change");
     assert!(adam[1..] != sgd[1..] && adam[1..] != faster[1..], "{adam:?} {sgd:?} {faster:?}");
+    for rate in ["1e39", "1e300", "1e-46"] {
+        let said = dir.refused(&format!("train {SMALL} --lr {rate}"));
+        assert!(said.contains("give a number that an f32 can hold, from 1e-45 to 3.4e38"), "{said}");
+    }
 }
 
 #[test]
@@ -88,7 +92,9 @@ fn classes_may_be_more_than_the_data_has_and_not_fewer() {
     assert_eq!(cell_of(&dir, &format!("{SMALL} --steps 1"))["classes"], 22, "the largest label is 21");
     assert_eq!(cell_of(&dir, &format!("{SMALL} --steps 1 --classes 40"))["classes"], 40);
     let said = dir.refused(&format!("train {SMALL} --steps 9 --classes 3"));
-    assert!(said.ends_with(", which is none of the network's classes (0 to 2)\n"), "{said}");
+    let wanted = ", which is none of the network's classes (0 to 2)\n\
+                  hint: --classes N, one more than the largest label, or leave it out\n";
+    assert!(said.ends_with(wanted), "{said}");
 }
 
 #[test]
@@ -162,4 +168,19 @@ fn what_a_device_cannot_do_is_refused() {
     assert!(said.contains("cannot be used with"), "{said}");
     let said = dir.refused("train --synthetic --tier hdd");
     assert!(said.contains("cannot be used with"), "{said}");
+}
+
+#[test]
+fn a_dry_run_opens_the_gpu_that_the_run_would_use() {
+    let dir = Dir::new();
+    let flags = "train --synthetic --model resnet-small --batch 2 --steps 1 --device cuda:1023";
+    let said = dir.refused(flags);
+    assert!(said.starts_with("forebay: "), "{said}");
+    assert_eq!(dir.refused(&format!("{flags} --dry-run")), said);
+}
+
+#[test]
+fn without_data_the_batch_in_memory_is_named_as_the_other_choice() {
+    let said = Dir::new().refused("train");
+    assert!(said.contains("required arguments were not provided:\n  <DATA|--synthetic>\n"), "{said}");
 }

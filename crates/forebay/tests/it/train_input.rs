@@ -49,6 +49,40 @@ fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_ac
 }
 
 #[test]
+fn a_word_in_place_of_a_class_number_is_named() {
+    let dir = Dir::with_set();
+    let list = |label: &str| dir.images("set").keys().map(|name| format!("set/{name} {label}\n")).collect::<String>();
+    let wanted = |word: &str| {
+        format!("the last word of line 1, \"{word}\", is not a class number: those are whole and count from 0\n")
+    };
+    dir.write("list", list("cat"));
+    let said = format!("forebay: list: {}", wanted("cat"));
+    assert_eq!(dir.refused("train list --model resnet-small --batch 4"), said);
+    assert_eq!(dir.refused("ingest list"), said);
+    dir.write("list", list("-1"));
+    let said = dir.refused("train list --model resnet-small --batch 4");
+    let no_labels =
+        "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n";
+    assert_eq!(said, format!("{no_labels}hint: {}", wanted("-1")));
+    dir.write("list", list("99999999999"));
+    let said = format!("forebay: list: {}", wanted("99999999999"));
+    assert_eq!(dir.refused("train list --model resnet-small --batch 4"), said);
+}
+
+#[test]
+fn a_shard_that_is_cut_off_is_refused_with_what_to_do() {
+    let dir = Dir::with_set();
+    dir.met("data pack set tensors --to tensor --size 32");
+    let shard = dir.names("tensors").into_iter().find(|name| name != "manifest.json").unwrap();
+    dir.edit(&format!("tensors/{shard}"), |bytes| bytes.truncate(bytes.len() / 2));
+    let said = dir.refused("train tensors --model resnet-small --batch 4");
+    assert!(said.contains(": truncated: "), "{said}");
+    assert!(said.ends_with("\nhint: `forebay data verify` names every damaged shard; pack those again\n"), "{said}");
+    let found = dir.missed("data verify tensors");
+    assert!(found.stdout.contains(&shard), "{}", found.stdout);
+}
+
+#[test]
 fn images_without_folders_of_their_own_are_a_single_class_and_the_record_says_so() {
     let dir = Dir::with_set();
     for (i, bytes) in dir.images("set").into_values().take(8).enumerate() {
@@ -80,6 +114,14 @@ fn less_than_a_batch_is_refused() {
     assert_eq!(dir.refused("train set"), wanted);
     assert_eq!(dir.refused("train set --accelerator emulated:1ms"), wanted);
     assert_eq!(dir.refused("train set --dry-run"), wanted);
+    let (name, bytes) = dir.images("set").pop_first().unwrap();
+    dir.write("one/0.jpg", bytes);
+    assert_eq!(dir.refused("train one"), "forebay: one: 1 sample is less than one batch of 64\n", "{name}");
+    dir.write("one/0.jpg", "no image at all");
+    let said = dir.refused("train one --accelerator emulated:1ms --batch 1 --baseline 0");
+    assert!(said.starts_with("forebay: the only sample could not be used: one/0.jpg: "), "{said}");
+    let said = dir.refused("ingest one");
+    assert!(said.starts_with("forebay: the only sample could not be used: one/0.jpg: "), "{said}");
 }
 
 #[test]
