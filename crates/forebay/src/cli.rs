@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
 ///
-/// Exit status: 0 ran and met what was asked, 1 ran and did not (bad files, a missed threshold), 2 could not run.
+/// Exit status: 0 ran and met what was asked, 1 ran and did not (bad files found by `data verify` or left out by
+/// `data pack`, a missed threshold, an interrupted run), 2 could not run. A measurement names samples that fail, and goes on.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, max_term_width = 110)]
 pub(crate) struct Cli {
