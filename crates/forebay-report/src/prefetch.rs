@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{FigureKind, Level, StudyCell};
+use forebay_record::{FigureKind, Level, StudyCell, TrainTotals};
 
 use crate::level;
 use crate::number::{brief_seconds, listed, percent, quantity};
@@ -113,7 +113,12 @@ impl Ahead<'_> {
     /// The spread without the wait for the first batch, where that makes the run times the same: nothing can hide it, and
     /// in a run of few steps it weighs much.
     pub(crate) fn same_after_first(&self) -> Option<f64> {
-        let later = |(cell, wall): &(&StudyCell, f64)| Some(wall - cell.train.as_ref()?.totals.first_wait_s);
+        let later = |(cell, _): &(&StudyCell, f64)| {
+            let train = cell.train.as_ref()?;
+            let of = |run: &TrainTotals| run.wall_s - run.first_wait_s;
+            let runs: Vec<f64> = train.samples.iter().map(of).collect();
+            Some(forebay_units::median(&runs).unwrap_or_else(|| of(&train.totals)))
+        };
         let later: Vec<f64> = self.cells.iter().filter_map(later).filter(|wall| *wall > 0.0).collect();
         let (low, high) = later.iter().fold((f64::MAX, 0.0_f64), |(low, high), w| (low.min(*w), high.max(*w)));
         Some(high / low - 1.0).filter(|spread| later.len() == self.cells.len() && *spread <= SAME)

@@ -33,7 +33,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     if let [(_, cell)] = cells.as_slice() {
         return Some(of_one(cell));
     }
-    let au = |(_, cell): &&Trained<'_>| cell.totals.au_epoch;
+    let au = |(of, _): &&Trained<'_>| run::metric(of, "au_epoch").map_or(0.0, |metric| metric.value);
     let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
     Some(format!(
@@ -159,7 +159,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         count(totals.n_steps, "step"),
         group_digits(cell.batch),
         seconds(totals.wall_s),
-        quantity(cell.images_per_s),
+        quantity(totals.images_per_s()),
         parts.join(", ")
     )];
     said.push(utilisation(totals));
