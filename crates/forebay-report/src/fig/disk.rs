@@ -72,11 +72,11 @@ fn reading(run: &Run<'_>, series: &Series) -> String {
     let every = tick((series.interval_s * 1e3).round() / 1e3);
     let of = if run.is_study() { "Of every cell" } else { "Of the run" };
     format!(
-        "{of} the {ROWS} ticks in a row, of {every} s each, in which the disk that read most meanwhile read most; fewer where it \
-         did not last as long. Reads as collectl writes them: KBytes, merges and requests a second, KBytes a request, \
-         milliseconds a read waited, requests under way while there were any, milliseconds of service (a legacy: it takes the \
-         disk for one that does one thing at a time). The last two are – where the kernel counted the disk as busy for so little \
-         of the tick that they cannot be right. Times are UTC, of a tick's end."
+        "{of} the {ROWS} ticks in a row, of {every} s each, in which the disk that read most meanwhile read most; fewer where the \
+         cell was shorter. Reads as collectl writes them: KBytes, merges and requests a second, KBytes a request, milliseconds a \
+         read waited, requests under way while there were any, milliseconds of service (a legacy: it takes the disk for one that \
+         does one thing at a time). The last two are – where the kernel counted the disk as busy for so little of the tick that \
+         they cannot be relied on. Times are UTC, of a tick's end."
     )
 }
 

@@ -22,7 +22,7 @@ const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
 const SAME: f64 = 0.04;
-/// How far such a line is drawn to the right of the one before.
+/// How far such a line is drawn to the right of the one before, where there is room.
 const ASIDE: f64 = 9.0;
 
 /// What one accelerator needs.
@@ -180,7 +180,7 @@ fn draw(canvas: Canvas, shown: &[&Need<'_>], published: &[Published<'_>], label:
     axes::left(&mut svg, plot, &y, 6, "Disk throughput in MB per second", tick);
     axes::groups(&mut svg, plot, &COUNTS.map(|n| n.to_string()), "Accelerators");
     let line = |(place, need): (usize, &&Need<'_>)| {
-        let aside = n_below(shown, place) as f64 * ASIDE;
+        let aside = n_below(shown, place) as f64 * ASIDE.min((x(1) - x(0)) / 2.0 / shown.len() as f64);
         let point = |(i, n): (usize, u64)| {
             let value = need.mb_per_s(n);
             let tip = Tip::new(format!("{}: {n} accelerators, {} MB/s", need.name, quantity(value)))
