@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_word_in_place_of_a_label_is_found_and_a_path_with_spaces_is_not_taken_for_one() {
-        let text = "a.jpg 3\n# b.jpg cat\nb.jpg cat\nc.jpg\t-1\nd.jpg 99999999999\ne.jpg 1.5\nmy photo 2.jpg\nmy photos/b\nA sentence. No\n";
+        let text = "a.jpg 3\n# b.jpg cat\nb.jpg cat\nc.jpg\t-1\nd.jpg 99999999999\ne.jpg 1.5\n\
+                    my photo 2.jpg\nmy photos/b\nA sentence. No\n";
         let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word)).collect();
         assert_eq!(found, [(3, "cat"), (4, "-1"), (5, "99999999999"), (6, "1.5")]);
         let wanted = "the last word of line 3, \"cat\", is not a class number: those are whole and count from 0";
