@@ -7,6 +7,7 @@
 mod cell;
 mod run;
 mod spec;
+mod written;
 
 pub use cell::{Metric, StudyCell};
 pub use run::{StudyHead, StudyLine, StudyResumed, StudyRun, TierNote};

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::written::Written;
+
 /// Settings or factors by name.
 pub type Levels = BTreeMap<String, Level>;
 
@@ -206,41 +208,27 @@ pub enum Design {
 
 /// One experiment over some factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Written")]
 pub struct ExperimentSpec {
     /// Its name.
     pub name: String,
     /// What it does.
     pub run: Step,
     /// The dataset it reads.
-    #[serde(default)]
     pub dataset: Option<String>,
     /// Which combinations are cells.
-    #[serde(default)]
     pub design: Design,
-    /// Measurements of a cell that are kept.
-    #[serde(default = "five")]
+    /// Measurements of a cell that are kept; five when the file does not say, and one look at a dataset.
     pub repeats: Scaled<u64>,
-    /// Measurements before them that are not.
-    #[serde(default = "one")]
+    /// Measurements before them that are not; one when the file does not say, and none before a look at a dataset.
     pub warmups: Scaled<u64>,
     /// What is varied.
-    #[serde(default)]
     pub factors: BTreeMap<String, Scaled<Vec<Level>>>,
     /// What is not.
-    #[serde(default)]
     pub settings: BTreeMap<String, Scaled<Level>>,
     /// Settings of some cells only; a later rule wins.
-    #[serde(default, rename = "rule")]
+    #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
-}
-
-fn five() -> Scaled<u64> {
-    Scaled::Both(5)
-}
-
-fn one() -> Scaled<u64> {
-    Scaled::Both(1)
 }
 
 /// Settings of the cells that have certain levels.

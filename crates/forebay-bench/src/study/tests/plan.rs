@@ -293,12 +293,18 @@ fn a_dataset_is_inspected_once() {
         let text = "[[experiment]]\nname = \"look\"\nrun = \"inspect\"\ndataset = \"set\"\n";
         Plan::new(parse(&format!("{SMALL}{text}{rounds}")).unwrap(), Scale::Quick)
     };
-    let said = inspect("").unwrap_err().to_string();
     let wanted = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";
-    assert_eq!(said, format!("experiment \"look\", repeats: {wanted}"));
-    let plan = inspect("repeats = 1\nwarmups = 0").unwrap();
-    let cell = plan.cells.last().unwrap();
-    assert_eq!((cell.id.as_str(), cell.work.dataset()), ("look", Some("set")));
+    for rounds in ["repeats = 5", "warmups = 1", "repeats = 5\nwarmups = 1"] {
+        let said = inspect(rounds).unwrap_err().to_string();
+        assert_eq!(said, format!("experiment \"look\", repeats: {wanted}"), "{rounds}");
+    }
+    for rounds in ["", "repeats = 1\nwarmups = 0"] {
+        let plan = inspect(rounds).unwrap();
+        let cell = plan.cells.last().unwrap();
+        assert_eq!((cell.id.as_str(), cell.work.dataset()), ("look", Some("set")));
+        assert_eq!((cell.repeats, cell.warmups), (1, 0), "{rounds}");
+        assert_eq!((plan.cells[0].repeats, plan.cells[0].warmups), (5, 1), "other steps measure more");
+    }
 }
 
 #[test]
