@@ -123,11 +123,7 @@ fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
 pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
     let at = |name: &str| all.iter().find(|dataset| dataset.name == name).map(|dataset| &dataset.source);
     for dataset in all {
-        let refused = |reason: String| Error::Plan {
-            place: format!("dataset \"{}\"", dataset.name),
-            reason,
-            hint: Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name)),
-        };
+        let refused = |reason: String| refused(dataset, reason);
         match &dataset.source {
             DatasetSource::Path(path) if !path.exists() => {
                 return Err(refused(format!("{} is not there", path.display())));
@@ -142,6 +138,12 @@ pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A dataset that cannot be used as it is.
+pub(super) fn refused(dataset: &DatasetPlan, reason: String) -> Error {
+    let hint = Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name));
+    Error::Plan { place: format!("dataset \"{}\"", dataset.name), reason, hint }
 }
 
 /// How the files at a path are packed.

@@ -7,6 +7,7 @@ mod check;
 mod cores;
 mod data;
 mod dataset;
+mod enough;
 mod error;
 mod estimate;
 mod folder;

@@ -16,7 +16,7 @@ use super::nearest::{did_you_mean, suggest};
 use super::order::permutation;
 use super::places::LookDown;
 use super::steps::Work;
-use super::{check, cores};
+use super::{check, cores, enough};
 
 /// A study that can be run.
 #[derive(Debug, Clone)]
@@ -152,6 +152,9 @@ impl Plan {
         }
         work.check().map_err(|reason| Error::plan(format!("cell {id}"), reason))?;
         self.check_places(&id, &work)?;
+        if let Some(n_samples) = work.dataset().and_then(|name| enough::n_made(self, name)) {
+            enough::for_cell(&id, &work, n_samples)?;
+        }
         let rounds = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         Ok(CellPlan {
             id,
@@ -232,7 +235,7 @@ impl Plan {
         }
     }
 
-    /// Looks whether the data is there that is not made, and the folders that stand for tiers: data made on a mount point
+    /// Looks whether the data is there that is not made, and enough of it, and the folders that stand for tiers: data made on a mount point
     /// that is not mounted would lie on another device.
     ///
     /// # Errors
@@ -247,7 +250,8 @@ impl Plan {
                 _ => {}
             }
         }
-        dataset::check_there(&self.datasets)
+        dataset::check_there(&self.datasets)?;
+        enough::check_there(self)
     }
 
     /// What stands behind each tier, for the record.

@@ -327,5 +327,55 @@ fn data_and_folders_that_are_not_made_must_be_there() {
     assert_eq!(error.to_string(), format!("dataset \"set\": {} is not there", set.display()));
     assert_eq!(error.hint().unwrap(), "--dataset set=PATH uses data elsewhere");
     std::fs::create_dir(&set).unwrap();
+    let error = plan.check_folders().unwrap_err();
+    assert!(error.to_string().starts_with("dataset \"set\": "), "a folder with nothing in it: {error}");
+    assert_eq!(error.hint().unwrap(), "--dataset set=PATH uses data elsewhere");
+    std::fs::write(set.join("1.jpg"), "x").unwrap();
     plan.check_folders().unwrap();
+}
+
+/// A study that trains on a dataset in batches of four.
+fn training(dataset: &str) -> Plan {
+    let text = format!(
+        "name = \"t\"\ntitle = \"t\"\n{dataset}\n[[experiment]]\nname = \"train\"\nrun = \"train\"\n\
+         dataset = \"set\"\n[experiment.settings]\nbatch = 4\naccelerator = \"emulated:1ms\"\n"
+    );
+    Plan::new(parse(&text).unwrap(), Scale::Quick).unwrap()
+}
+
+#[test]
+fn data_that_is_there_and_has_no_whole_batch_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = format!("path = \"{}\"", dir.path().display());
+    let plans = [
+        training(&format!("[[dataset]]\nname = \"set\"\n{set}")),
+        training(&format!(
+            "[[dataset]]\nname = \"files\"\n{set}\n[[dataset]]\nname = \"set\"\npack = \"tar\"\nof = \"files\""
+        )),
+    ];
+    (0..3).for_each(|i| std::fs::write(dir.path().join(format!("{i}.jpg")), "x").unwrap());
+    for plan in &plans {
+        let said = plan.check_folders().unwrap_err().to_string();
+        assert_eq!(said, "cell train: dataset \"set\" has 3 samples, less than one batch of 4");
+    }
+    std::fs::write(dir.path().join("3.jpg"), "x").unwrap();
+    plans.iter().for_each(|plan| plan.check_folders().unwrap());
+}
+
+#[test]
+fn made_data_that_has_no_whole_batch_is_refused_with_the_plan() {
+    let plan = |made: &str, setting: &str| {
+        let text = format!(
+            "name = \"t\"\ntitle = \"t\"\n[[dataset]]\nname = \"files\"\nmake = \"caltech101\"\ncount = 24\n\
+             [[dataset]]\nname = \"shards\"\npack = \"tfrecord\"\nof = \"files\"\n[[experiment]]\nname = \"train\"\n\
+             run = \"train\"\ndataset = \"{made}\"\n[experiment.settings]\naccelerator = \"emulated:1ms\"\n{setting}\n"
+        );
+        Plan::new(parse(&text).unwrap(), Scale::Quick)
+    };
+    for made in ["files", "shards"] {
+        let said = plan(made, "batch = 25").unwrap_err().to_string();
+        assert_eq!(said, format!("cell train: dataset \"{made}\" has 24 samples, less than one batch of 25"));
+        assert_eq!(plan(made, "batch = 24").unwrap().cells.len(), 1);
+    }
+    assert_eq!(plan("files", "batch = 25\nsynthetic = true\nsteps = 1").unwrap().cells.len(), 1, "it reads nothing");
 }

@@ -1,0 +1,72 @@
+//! Whether there is enough data for the cells, as soon as its size is known: that of made data when the plan is laid out,
+//! that of data that is there when a run begins.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_pipeline::Source;
+use forebay_storage::Local;
+use forebay_units::count;
+
+use super::dataset::{self, DatasetPlan, DatasetSource, pack_plan};
+use super::error::{Error, Result};
+use super::plan::{CellPlan, Plan};
+use super::steps::Work;
+
+/// Refuses a cell that trains on fewer samples than a batch has.
+pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
+    match work {
+        Work::Train(settings) if !settings.synthetic && n_samples < settings.batch => {
+            let name = settings.dataset.as_deref().unwrap_or_default();
+            let (has, batch) = (count(n_samples, "sample"), settings.batch);
+            let reason = format!("dataset \"{name}\" has {has}, less than one batch of {batch}");
+            Err(Error::plan(format!("cell {id}"), reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many samples a dataset will have; `None` when it is there, or packed from one that is.
+pub(super) fn n_made(plan: &Plan, name: &str) -> Option<u64> {
+    match &plan.dataset(name)?.source {
+        DatasetSource::Make(made) => Some(made.count()),
+        DatasetSource::Pack { of, .. } => n_made(plan, of),
+        DatasetSource::Path(_) => None,
+    }
+}
+
+/// Looks at the data that is there: pipelines that read it must find samples, and enough of them.
+pub(super) fn check_there(plan: &Plan) -> Result<()> {
+    for dataset in &plan.datasets {
+        let is_read = |cell: &&CellPlan| {
+            matches!(cell.work, Work::Ingest(_) | Work::Train(_)) && cell.work.dataset() == Some(&dataset.name)
+        };
+        let cells: Vec<&CellPlan> = plan.cells.iter().filter(is_read).collect();
+        if cells.is_empty() {
+            continue;
+        }
+        if let Some(n_samples) = n_there(plan, dataset)? {
+            cells.iter().try_for_each(|cell| for_cell(&cell.id, &cell.work, n_samples))?;
+        }
+    }
+    Ok(())
+}
+
+/// How many samples a dataset has that is there, or is packed from one; `None` when it is made.
+fn n_there(plan: &Plan, dataset: &DatasetPlan) -> Result<Option<u64>> {
+    let of_path = |path: &Path| {
+        let source = Source::discover(Arc::new(Local::default()), path);
+        source.map(|source| source.n_samples() as u64).map_err(|error| dataset::refused(dataset, error.to_string()))
+    };
+    match &dataset.source {
+        DatasetSource::Path(path) => of_path(path).map(Some),
+        DatasetSource::Pack { packing, of } => match plan.dataset(of).map(|origin| &origin.source) {
+            Some(DatasetSource::Path(path)) => match pack_plan(path, *packing) {
+                Ok(packed) => Ok(Some(packed.n_files())),
+                Err(error) => Err(dataset::refused(dataset, error.to_string())),
+            },
+            _ => Ok(None),
+        },
+        DatasetSource::Make(_) => Ok(None),
+    }
+}
