@@ -98,13 +98,22 @@ struct Elsewhere {
 }
 
 /// "hdd=/mnt/hdd".
-fn parse_elsewhere(text: &str) -> Result<Elsewhere, String> {
+fn parse_tier(text: &str) -> Result<Elsewhere, String> {
+    parse_elsewhere(text, "NAME=DIR")
+}
+
+/// "images=/mnt/images", or a list or a shard there.
+fn parse_dataset(text: &str) -> Result<Elsewhere, String> {
+    parse_elsewhere(text, "NAME=PATH")
+}
+
+fn parse_elsewhere(text: &str, wanted: &str) -> Result<Elsewhere, String> {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => {
             let path = std::path::absolute(path).map_err(|error| error.to_string())?;
             Ok(Elsewhere { name: name.to_owned(), path })
         }
-        _ => Err("give NAME=DIR".to_owned()),
+        _ => Err(format!("give {wanted}")),
     }
 }
 

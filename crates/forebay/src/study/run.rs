@@ -11,7 +11,7 @@ use forebay_units::{Bytes, count};
 
 use super::display::Display;
 use super::samples::Samples;
-use super::{Elsewhere, Scale, dry_run, explained, found, look_down, parse_elsewhere, put_elsewhere, report};
+use super::{Elsewhere, Scale, dry_run, explained, found, look_down, parse_dataset, parse_tier, put_elsewhere, report};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
@@ -43,11 +43,11 @@ pub(crate) struct Args {
     data: Option<PathBuf>,
 
     /// Use a folder on a real device for a tier, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=DIR", value_parser = parse_elsewhere)]
+    #[arg(long, value_name = "NAME=DIR", value_parser = parse_tier)]
     tier: Vec<Elsewhere>,
 
     /// Use this data for a dataset, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=PATH", value_parser = parse_elsewhere)]
+    #[arg(long, value_name = "NAME=PATH", value_parser = parse_dataset)]
     dataset: Vec<Elsewhere>,
 
     /// Say what would be run, made and read, and how long that may take; write nothing

@@ -280,6 +280,15 @@ fn data_that_is_not_there_is_refused_before_anything_is_run() {
         assert_eq!(said, format!("forebay: tiny.toml: dataset \"set\": /gone/set is not there\n{hint}\n"));
     }
     assert_eq!(dir.names(""), ["tiny.toml"], "nothing was begun");
+    std::fs::create_dir(dir.path("none")).unwrap();
+    for line in ["--out out", "--dry-run"] {
+        let said = dir.refused(&format!("study run tiny.toml --dataset set=none {line}"));
+        assert!(said.starts_with("forebay: tiny.toml: dataset \"set\": "), "a folder with nothing in it: {said}");
+        assert!(said.contains("/none"), "{said}");
+    }
+    assert!(!dir.path("out").exists(), "nothing was begun");
+    let said = dir.refused("study run tiny.toml --dataset set");
+    assert!(said.contains("--dataset <NAME=PATH>") && said.contains("give NAME=PATH"), "{said}");
 }
 
 #[test]
