@@ -105,14 +105,16 @@ fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> St
         Design::OneAtATime => "one factor at a time",
     };
     let mut text = format!(
-        "\nexperiment {} ({}): {} cells quick, {} full, {design}; {} repeats after {} warm-ups\n",
+        "\nexperiment {} ({}): {} quick, {} full, {design}; {}\n",
         experiment.name,
         experiment.run.name(),
-        n(quick),
+        count(n(quick) as u64, "cell"),
         n(full),
-        experiment.repeats.at(Scale::Full),
-        experiment.warmups.at(Scale::Full)
+        rounds(experiment)
     );
+    if let Some(dataset) = &experiment.dataset {
+        let _ = writeln!(text, "  dataset = {dataset}");
+    }
     let list = |levels: &[Level]| levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for (name, levels) in &experiment.factors {
         let (few, all) = (list(levels.at(Scale::Quick)), list(levels.at(Scale::Full)));
@@ -125,6 +127,15 @@ fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> St
         let _ = writeln!(text, "  {name} = {value}");
     }
     text
+}
+
+/// "5 repeats after 1 warm-up", or that of each scale.
+fn rounds(experiment: &ExperimentSpec) -> String {
+    let [few, all] = [Scale::Quick, Scale::Full].map(|scale| {
+        let repeats = count(*experiment.repeats.at(scale), "repeat");
+        format!("{repeats} after {}", count(*experiment.warmups.at(scale), "warm-up"))
+    });
+    if few == all { all } else { format!("{few} quick, {all} full") }
 }
 
 fn references(spec: &StudySpec) -> String {

@@ -384,7 +384,7 @@ fn built_in_studies_are_listed_shown_and_copied() {
         "Chien",
         "dataset imagenet: imagenet images, made: 2048 quick, 16384 full\n",
         "tier lustre: shaped in this process, lustre: 1.97 GB/s read, ",
-        "experiment ingest (ingest): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-ups\n",
+        "experiment ingest (ingest): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-up\n  dataset = imagenet\n",
         "  threads: 1, 2, 4, 8\n",
         "  batches = 16 quick, 256 full\n",
         "  table-1 tier=optane read_mb_per_s: 1603.06 (Table I, Blackdog, Intel Optane, max read; ours within 10 %)\n",

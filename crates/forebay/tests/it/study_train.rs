@@ -209,7 +209,8 @@ fn the_built_in_studies_train_and_pack() {
     let shown = dir.met("study show chien-2018");
     for wanted in [
         "dataset caltech101: caltech101 images, made: 768 quick, 9144 full\n",
-        "experiment mini-app (train): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-ups\n",
+        "experiment mini-app (train): 32 cells quick, 32 full, all combinations; \
+         1 repeat after 0 warm-ups quick, 5 repeats after 1 warm-up full\n  dataset = caltech101\n",
         "  accelerator = emulated:90ms quick, emulated:1s full\n",
         "experiment batch-size (train): 10 cells quick, 10 full, ",
         "experiment reads (train): 4 cells quick, 4 full, ",
@@ -219,7 +220,7 @@ fn the_built_in_studies_train_and_pack() {
     let shown = dir.met("study show nelson-2022");
     for wanted in [
         "dataset tfrecord: imagenet, packed as tfrecord\n",
-        "experiment images (inspect): 1 cells quick, 1 full, ",
+        "experiment images (inspect): 1 cell quick, 1 full, all combinations; 1 repeat after 0 warm-ups\n",
         "  threads: 1..cores*2\n",
         "  train  need_mb_per_s: 1300 (Conclusion 2, eight V100 in fp16, at most; not judged)\n",
     ] {
