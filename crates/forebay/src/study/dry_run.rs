@@ -4,12 +4,17 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use forebay_bench::study::{DatasetSource, Estimate, Estimator, Making, Places, Plan, spaces};
+use forebay_bench::study::{
+    CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, ProbeKind, Work, spaces,
+};
 use forebay_record::Step;
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
 use super::{about, look_down};
 use crate::output::{Outcome, print, remark};
+
+/// What is said of an experiment of which nothing is known before it is run.
+const NOT_KNOWN: &str = "reads and time not known";
 
 pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     let places = Places::new(plan, data);
@@ -24,9 +29,13 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     let rows = experiments(plan, &estimator);
     let total = sum(rows.iter().map(|row| row.1));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    for (name, estimate) in rows.iter().chain([&("together".to_owned(), total)]) {
-        let _ = writeln!(text, "{name:<width$}  {}", describe(estimate));
+    let unknown = probes_without_sum(plan);
+    for ((name, estimate), experiment) in rows.iter().zip(&plan.spec.experiments) {
+        let is_open = unknown.contains(&experiment.name.as_str()) && *estimate == Estimate::default();
+        let what = if is_open { NOT_KNOWN.to_owned() } else { describe(estimate) };
+        let _ = writeln!(text, "{name:<width$}  {what}");
     }
+    let _ = writeln!(text, "{:<width$}  {}{}", "together", describe(&total), without(&unknown));
     text.push('\n');
     text.push_str(&data_lines(plan, &places, &estimator));
     for tier in plan.tier_notes(&look_down) {
@@ -46,6 +55,23 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     }
     print(&text)?;
     Ok(Outcome::Met)
+}
+
+/// The experiments that probe otherwise than from end to end: for how long, the probe finds out as it goes.
+fn probes_without_sum(plan: &Plan) -> Vec<&str> {
+    let is_open = |cell: &CellPlan| match &cell.work {
+        Work::Probe(settings) => settings.modes != [ProbeKind::Sequential],
+        _ => false,
+    };
+    let has_open = |name: &str| plan.cells.iter().any(|cell| cell.experiment == name && is_open(cell));
+    plan.spec.experiments.iter().map(|experiment| experiment.name.as_str()).filter(|name| has_open(name)).collect()
+}
+
+fn without(unknown: &[&str]) -> String {
+    match unknown {
+        [] => String::new(),
+        names => format!(", without the random and file probes of {}, whose reads are not known", names.join(", ")),
+    }
 }
 
 /// A row an experiment: its name with the cells and rounds, and the sum over its cells.

@@ -232,6 +232,10 @@ fn the_built_in_studies_train_and_pack() {
             assert!(preview.contains(" (train): ") && preview.contains("together "), "{preview}");
             let last = preview.lines().last().unwrap();
             assert!(last.starts_with("A network counts as the accelerator that is emulated in its place"), "{last}");
+            let sum = preview.lines().find(|line| line.starts_with("together ")).unwrap();
+            let without = ", without the random and file probes of storage, whose reads are not known";
+            assert_eq!(sum.ends_with(without), study == "nelson-2022", "{sum}");
+            assert_eq!(preview.contains("  reads and time not known\n"), study == "nelson-2022", "{preview}");
         }
     }
 }
