@@ -1,5 +1,7 @@
 //! Where and how a run was made: what one needs to repeat it, and to know before comparing it.
 
+use std::path::Path;
+
 use forebay_record::{AnyRecord, DatasetNote, Scale};
 use forebay_units::{count, group_digits};
 
@@ -21,7 +23,7 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("kernel", environment.kernel.clone().unwrap_or_default()),
         ("file system of the data", environment.data_file_system.clone().unwrap_or_default()),
         ("data", dataset(run).unwrap_or_default()),
-        ("made data lies in", head.data.clone().unwrap_or_default()),
+        ("made data lies in", head.data.as_deref().map(place_of).unwrap_or_default()),
         ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
         ("forebay", environment.version.clone()),
     ];
@@ -40,6 +42,11 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
     }
     facts.retain(|(_, fact)| !fact.is_empty());
     facts
+}
+
+/// Where a run's data was made: a path of its own, or one that goes where the run's folder goes.
+fn place_of(data: &str) -> String {
+    if Path::new(data).is_relative() { format!("{data} in the run's folder") } else { data.to_owned() }
 }
 
 /// Where the data of a single command lies.
@@ -157,5 +164,16 @@ mod tests {
         assert_eq!(quoted("my photos"), "'my photos'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_of;
+
+    #[test]
+    fn data_that_goes_with_its_run_is_not_shown_as_a_path_of_its_own() {
+        assert_eq!(place_of("data"), "data in the run's folder");
+        assert_eq!(place_of("/mnt/data"), "/mnt/data");
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use forebay_record::{Environment, StudyHead, StudyLine, StudyRun};
 use forebay_storage::{Local, Storage};
@@ -124,6 +124,27 @@ impl Folder {
 /// The machine that the run in a folder was begun on; `None` when there is none, or it cannot be read.
 pub fn begun_on(path: &Path) -> Option<Environment> {
     serde_json::from_slice(&fs::read(path.join(ENVIRONMENT)).ok()?).ok()
+}
+
+/// The place of a run's data as its record keeps it: what lies in the run's folder goes where the folder goes.
+pub fn data_to_keep(run: &Path, data: &Path) -> PathBuf {
+    match data.strip_prefix(run) {
+        Ok(inside) if inside.as_os_str().is_empty() => PathBuf::from("."),
+        Ok(inside) if inside.components().all(|part| matches!(part, Component::Normal(_))) => inside.to_owned(),
+        _ => data.to_owned(),
+    }
+}
+
+/// Where the data of the run in a folder lies, and where it lay when that is what the record says and holds no longer.
+///
+/// Earlier versions kept the whole path also of data in the run's folder, which may be a copy, or have been moved.
+pub fn data_of(run: &Path, head: &StudyHead) -> (PathBuf, Option<PathBuf>) {
+    let own = run.join(DATA);
+    let Some(kept) = head.data.as_ref().map(Path::new) else { return (own, None) };
+    let kept = run.join(kept);
+    let was_given = head.command_line.iter().any(|word| word == "--data" || word.starts_with("--data="));
+    let was_inside = !was_given || (kept.ends_with(DATA) && (own.is_dir() || !kept.exists()));
+    if was_inside && !kept.starts_with(run) { (own, Some(kept)) } else { (kept, None) }
 }
 
 /// The names in a folder; none when it is not there.

@@ -27,7 +27,7 @@ pub use data::make;
 pub use dataset::{DatasetPlan, DatasetSource};
 pub use error::{Error, Result};
 pub use estimate::{Estimate, Estimator};
-pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, begun_on};
+pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, begun_on, data_of, data_to_keep};
 pub use load::{Found, built_in, find, parse};
 pub use places::{Ground, LookDown, Making, Places, ToMake};
 pub use plan::{CellPlan, Plan, Served, TierPlan};

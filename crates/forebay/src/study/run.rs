@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use forebay_bench::study::{
-    DATA, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps, begun_on, make, spaces,
+    DATA, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps, begun_on, data_of,
+    data_to_keep, make, spaces,
 };
 use forebay_record::{Environment, StudyHead, StudySpec};
 use forebay_units::{Bytes, count};
@@ -108,10 +109,10 @@ impl<'a> Run<'a> {
         let environment = |data: &Path| forebay_bench::describe_environment(there(data), env!("CARGO_PKG_VERSION"));
         let started = environment(Path::new(".")).started_at;
         let out = out_of(args, plan, &started.replace(['-', ':'], ""));
-        let own = std::path::absolute(out.join(DATA)).unwrap_or_else(|_| out.join(DATA));
-        let given = args.data.as_ref().map(|data| std::path::absolute(data).unwrap_or_else(|_| data.clone()));
-        let data = given.clone().unwrap_or_else(|| own.clone());
-        let head = head_of(plan, environment(&data), &data);
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let (home, given) = (absolute(&out), args.data.as_ref().map(absolute));
+        let data = given.clone().unwrap_or_else(|| home.join(DATA));
+        let head = head_of(plan, environment(&data), &data_to_keep(&home, &data));
         if !args.resume {
             let rest = Rest::whole(plan);
             spaces(&Places::new(plan, &data), rest.cells_of(plan).collect::<Vec<_>>())
@@ -121,9 +122,13 @@ impl<'a> Run<'a> {
             return Ok(Self { args, plan, out, data, folder, rest });
         }
         let (mut folder, run) = Folder::resume(&out, &head)?;
-        let data = given.unwrap_or_else(|| run.head.data.as_ref().map_or(own, PathBuf::from));
+        let (data, lay) = given.map_or_else(|| data_of(&home, &run.head), |given| (given, None));
         let rest = Rest::after(plan, &run, args.retry_failed);
         if !rest.cells.is_empty() && !folder.is_new() {
+            if let Some(lay) = lay {
+                let (lay, data) = (lay.display(), data.display());
+                remark(&format!("forebay: the run was begun in another folder: its data is in {data}, not in {lay}"));
+            }
             folder.append(&rest.resumed(environment(&data)))?;
         }
         Ok(Self { args, plan, out, data, folder, rest })

@@ -191,3 +191,54 @@ fn a_disk_that_fills_up_stops_the_study_and_room_lets_it_go_on() {
     assert_eq!(sorted(ids(&all)), IDS);
     assert_eq!(ids(&all).into_iter().collect::<BTreeSet<_>>().len(), 4, "none twice");
 }
+
+/// Copies a run with one cell of its record, and with data that must be made again.
+fn copied_half(dir: &Dir, from: &str, to: &str) {
+    assert!(
+        std::process::Command::new("cp").arg("-r").arg(dir.path(from)).arg(dir.path(to)).status().unwrap().success()
+    );
+    for run in [from, to] {
+        std::fs::remove_dir_all(dir.path(format!("{run}/data/caltech101-12-seed0"))).unwrap();
+    }
+    dir.edit(&format!("{to}/record.jsonl"), |bytes| {
+        let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(1).unwrap().0;
+        bytes.truncate(end + 1);
+    });
+}
+
+#[test]
+fn a_copied_run_goes_on_with_its_own_data_and_leaves_the_old_place_alone() {
+    let dir = with_tiny();
+    assert_eq!(dir.run(RUN).code, Some(0));
+    assert_eq!(lines(&dir, "out")[0]["data"], "data", "it goes where the folder goes");
+    copied_half(&dir, "out", "copy");
+    let before = dir.tree("out");
+    let done = dir.run("study run tiny.toml --out copy --resume");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!done.stderr.contains("another folder"), "{}", done.stderr);
+    assert_eq!(sorted(ids(&cells(&dir, "copy"))), IDS);
+    assert_eq!(dir.images("copy/data/caltech101-12-seed0").len(), 12);
+    assert_eq!(dir.tree("out"), before);
+}
+
+#[test]
+fn a_moved_run_of_an_earlier_version_goes_on_in_its_folder_and_says_so() {
+    let dir = with_tiny();
+    assert_eq!(dir.run(RUN).code, Some(0));
+    copied_half(&dir, "out", "moved");
+    std::fs::remove_dir_all(dir.path("out")).unwrap();
+    let (old, new) = (dir.path("out/data"), dir.path("moved/data"));
+    let whole = format!("\"data\":\"{}\"", old.display());
+    dir.edit("moved/record.jsonl", |bytes| {
+        let text = String::from_utf8(std::mem::take(bytes)).unwrap();
+        assert!(text.contains("\"data\":\"data\""), "{text}");
+        *bytes = text.replacen("\"data\":\"data\"", &whole, 1).into_bytes();
+    });
+    let done = dir.run("study run tiny.toml --out moved --resume");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let (old, new) = (old.display(), new.display());
+    let said = format!("forebay: the run was begun in another folder: its data is in {new}, not in {old}\n");
+    assert!(done.stderr.starts_with(&said), "{}", done.stderr);
+    assert_eq!(dir.images("moved/data/caltech101-12-seed0").len(), 12);
+    assert!(!dir.path("out").exists(), "nothing is made in the old place");
+}

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::study::Error;
+use crate::study::{Error, data_of, data_to_keep};
 use forebay_record::StudyLine;
 
 /// A whole record of the small study, one cell failed.
@@ -138,4 +138,45 @@ fn a_line_that_cannot_be_kept_stops_the_run_with_a_hint() {
     let error = folder.append(&StudyLine::Head(Box::new(run.head))).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot append to {}", record.display()));
     assert_eq!(error.hint().unwrap(), "make room, and go on with --resume");
+}
+
+#[test]
+fn data_in_the_folder_of_a_run_goes_where_the_folder_goes() {
+    let run = Path::new("/runs/a");
+    for (data, kept) in [
+        ("/runs/a/data", "data"),
+        ("/runs/a/deep/er", "deep/er"),
+        ("/runs/a", "."),
+        ("/runs/shared", "/runs/shared"),
+        ("/runs/a/../shared", "/runs/a/../shared"),
+    ] {
+        assert_eq!(data_to_keep(run, Path::new(data)), Path::new(kept), "{data}");
+        let head = StudyHead { data: Some(kept.to_owned()), ..head_of(&plan_of(SMALL)) };
+        let given = StudyHead { command_line: vec!["--data=x".to_owned()], ..head };
+        let there = if kept.starts_with('/') { Path::new(data).to_owned() } else { Path::new("/b").join(kept) };
+        assert_eq!(data_of(Path::new("/b"), &given).0, there, "{data}");
+    }
+}
+
+#[test]
+fn an_older_record_with_a_whole_path_means_the_folder_it_lies_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    fs::create_dir_all(old.join("data")).unwrap();
+    fs::create_dir(&new).unwrap();
+    let kept = |data: &Path, words: &[&str]| StudyHead {
+        data: Some(data.display().to_string()),
+        command_line: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..head_of(&plan_of(SMALL))
+    };
+    let own = kept(&old.join("data"), &["forebay", "study", "run", "s"]);
+    assert_eq!(data_of(&old, &own), (old.join("data"), None), "where it was begun");
+    assert_eq!(data_of(&new, &own), (new.join("data"), Some(old.join("data"))), "a copy");
+    // What was asked for elsewhere stays there, as long as it cannot be the run's own.
+    let given = kept(&old.join("data"), &["forebay", "--data", "old/data"]);
+    assert_eq!(data_of(&new, &given), (old.join("data"), None));
+    fs::create_dir(new.join("data")).unwrap();
+    assert_eq!(data_of(&new, &given), (new.join("data"), Some(old.join("data"))));
+    let shared = kept(&old, &["forebay", "--data", "old"]);
+    assert_eq!(data_of(&new, &shared), (old.clone(), None));
 }
