@@ -165,11 +165,6 @@ mod tests {
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::place_of;
 
     #[test]
     fn data_that_goes_with_its_run_is_not_shown_as_a_path_of_its_own() {
