@@ -354,7 +354,7 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
     ids_failed.sort_unstable();
     assert_eq!(ids_failed, ["read/dataset=late/threads=1", "read/dataset=late/threads=2"]);
     let error = first.iter().find_map(|cell| cell["error"].as_str()).unwrap();
-    assert!(error.starts_with("not one of ") && error.contains("1.jpg: "), "{error}");
+    assert!(error.starts_with("the only sample could not be used: ") && error.contains("1.jpg: "), "{error}");
     let kept = dir.missed("study run tiny.toml --out out --resume");
     assert!(kept.stdout.contains("\ntiny (quick): 4 of 4 cells done, 2 failed; "), "failed is done: {}", kept.stdout);
     assert_eq!(cells(&dir, "out"), first);
