@@ -94,7 +94,7 @@ fn a_train_cell_has_what_training_measured() {
         assert_eq!(train["tier"].is_null(), is_synthetic, "{cell}");
         if !is_synthetic {
             assert_eq!((&train["threads"], &train["prefetch"]), (&2.into(), &cell["factors"]["prefetch"]));
-            assert!(train["bytes"].as_u64().unwrap() > 0 && train["baseline"]["n_steps"] == 2, "{cell}");
+            assert!(train["bytes"].as_u64().unwrap() > 0 && train["baseline"]["n_steps"] == 5, "{cell}");
         }
     }
 }
