@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-record", &["units"]),
     ("forebay-observe", &["units", "record"]),
     ("forebay-train", &["units"]),
+    ("forebay-checkpoint", &["units", "storage"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record"]),
     ("forebay-bench", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),

@@ -1,0 +1,7 @@
+//! How state becomes durable: formats, commit protocol, tiers, drain, retention, restore.
+//!
+//! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings.
+
+mod tensor;
+
+pub use tensor::{Dtype, Header, Snapshot, Tensor};

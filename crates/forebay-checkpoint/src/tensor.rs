@@ -1,0 +1,92 @@
+//! What a checkpoint holds: named tensors, and a few strings.
+
+use std::collections::BTreeMap;
+
+/// The type of a tensor's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Dtype {
+    Bool,
+    U8,
+    I8,
+    U16,
+    I16,
+    F16,
+    Bf16,
+    U32,
+    I32,
+    F32,
+    U64,
+    I64,
+    F64,
+}
+
+impl Dtype {
+    /// Bytes a value.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// A tensor's name, type and shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Its name, unique in a checkpoint.
+    pub name: String,
+    /// The type of its values.
+    pub dtype: Dtype,
+    /// Its dimensions; none for a single value.
+    pub shape: Vec<u64>,
+}
+
+impl Header {
+    /// Bytes of its values; `None` when no machine could hold them.
+    pub fn n_bytes(&self) -> Option<u64> {
+        self.shape.iter().try_fold(self.dtype.size() as u64, |bytes, n| bytes.checked_mul(*n))
+    }
+}
+
+/// A tensor whose values are somewhere in memory, little-endian, the last dimension fastest.
+#[derive(Debug, Clone, Copy)]
+pub struct Tensor<'a> {
+    /// What it is.
+    pub header: &'a Header,
+    /// Its values.
+    pub bytes: &'a [u8],
+}
+
+/// The state of a program at one moment, lent to be saved.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot<'a> {
+    /// Its tensors, in the order in which they are written.
+    pub tensors: Vec<Tensor<'a>>,
+    /// What is no tensor: the step, the state of the input pipeline, seeds.
+    pub notes: BTreeMap<String, String>,
+}
+
+impl Snapshot<'_> {
+    /// Bytes of all values.
+    pub fn n_bytes(&self) -> u64 {
+        self.tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_that_no_machine_could_hold_has_no_size() {
+        let header = |shape: &[u64]| Header { name: "w".to_owned(), dtype: Dtype::F32, shape: shape.to_vec() };
+        assert_eq!(header(&[]).n_bytes(), Some(4));
+        assert_eq!(header(&[3, 5]).n_bytes(), Some(60));
+        assert_eq!(header(&[3, 0, 5]).n_bytes(), Some(0));
+        assert_eq!(header(&[u64::MAX, 2]).n_bytes(), None);
+    }
+}
