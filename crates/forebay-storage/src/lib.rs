@@ -49,7 +49,7 @@ pub use faulty::{Effect, Fault, Faulty};
 pub use local::{Capabilities, Choice, Local, Mode, Support, choose_mode};
 pub use memory::Memory;
 pub use null::Null;
-pub use shaped::{Profile, Shaped};
+pub use shaped::{Device, Profile, Shaped};
 
 /// A file or object that `list` found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

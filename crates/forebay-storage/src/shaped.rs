@@ -35,7 +35,8 @@ struct Schedule {
     in_flight: usize,
 }
 
-struct Device {
+/// The device itself: books requests in the order of their arrival, for whoever does the work.
+pub struct Device {
     profile: Profile,
     clock: Arc<dyn Clock>,
     schedule: Mutex<Schedule>,
@@ -55,7 +56,8 @@ struct Place {
 }
 
 impl Device {
-    fn new(profile: Profile, clock: Arc<dyn Clock>) -> Self {
+    /// An idle device.
+    pub fn new(profile: Profile, clock: Arc<dyn Clock>) -> Self {
         let schedule = Schedule {
             servers_free_ns: vec![0; profile.servers.max(1)],
             last_end: vec![(u64::MAX, 0); profile.servers.max(1)],
@@ -70,9 +72,48 @@ impl Device {
         self.schedule.lock().expect("no holder of this lock panics")
     }
 
+    /// What it imitates.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Performs a read of `path` from `offset` on, which says how many bytes there were, and returns when the device
+    /// would have.
+    ///
+    /// # Errors
+    /// Those of `run`, at once.
+    pub fn read<E>(
+        &self,
+        path: &Path,
+        offset: u64,
+        run: impl FnOnce() -> std::result::Result<usize, E>,
+    ) -> std::result::Result<usize, E> {
+        let place = Place { object: identity(path), offset };
+        self.serve(Direction::Read, || run().map(|n| (n, place, n as u64)))
+    }
+
+    /// Performs a write of `bytes` bytes to `path` from `offset` on, and returns when the device would have.
+    ///
+    /// # Errors
+    /// Those of `run`, at once.
+    pub fn write<E>(
+        &self,
+        path: &Path,
+        offset: u64,
+        bytes: u64,
+        run: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let place = Place { object: identity(path), offset };
+        self.serve(Direction::Write, || run().map(|()| ((), place, bytes)))
+    }
+
     /// Performs `run` and returns when the device would have. `bytes` and `place` are known before a write and after a
     /// read of a whole object, so the request is booked at its arrival time once `run` is done.
-    fn serve<T>(&self, direction: Direction, run: impl FnOnce() -> Result<(T, Place, u64)>) -> Result<T> {
+    fn serve<T, E>(
+        &self,
+        direction: Direction,
+        run: impl FnOnce() -> std::result::Result<(T, Place, u64), E>,
+    ) -> std::result::Result<T, E> {
         sharpen_sleep();
         let arrival = self.clock.now_ns();
         self.lock().in_flight += 1;
