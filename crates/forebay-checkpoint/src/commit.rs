@@ -1,0 +1,141 @@
+//! The commit protocol: after [`commit`] returned, the checkpoint survives a power cut; before, it is not there at all.
+//!
+//! 1. a folder with a name that is no checkpoint's;
+//! 2. each file: its space allocated, its chunks written, several in flight, the crc32c of each taken on the way; synced;
+//! 3. the manifest with all lengths and checksums; synced;
+//! 4. the folder synced, so that its files' names are safe;
+//! 5. the folder renamed, the tier's folder synced. Only now is it durable.
+//!
+//! A sync that fails has lost the file, and saying it again would say that all is well. So everything is written anew
+//! under another name, a few times at most.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::fs::PAGE;
+use crate::manifest::{FileSum, MANIFEST, is_name};
+use crate::source::Source;
+use crate::tier::{STAGING, TRASH, Tier};
+use crate::{Error, FilePlan, Manifest, Name, Piece, Result, Snapshot, parallel};
+
+/// How often a checkpoint is written anew after a failed sync.
+const TIMES_ANEW: usize = 2;
+
+/// What makes the files of a checkpoint durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// A sync of each file: right where others write to the same file system.
+    #[default]
+    EachFile,
+    /// One sync of the whole file system: right where it serves checkpoints alone.
+    FileSystem,
+}
+
+/// How files are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writing {
+    pub(crate) chunk_bytes: usize,
+    pub(crate) durability: Durability,
+}
+
+/// Writes a checkpoint and makes it durable.
+pub(crate) fn commit(
+    tier: &Tier,
+    name: Name,
+    metric: Option<f64>,
+    source: &dyn Source,
+    writing: Writing,
+) -> Result<Manifest> {
+    let mut n_lost = 0;
+    loop {
+        match write_and_publish(tier, name, metric, source, writing) {
+            Err(error) if error.is_failed_sync() && n_lost < TIMES_ANEW => n_lost += 1,
+            other => return other,
+        }
+    }
+}
+
+fn write_and_publish(
+    tier: &Tier,
+    name: Name,
+    metric: Option<f64>,
+    source: &dyn Source,
+    writing: Writing,
+) -> Result<Manifest> {
+    let staging = tier.spare_path(STAGING, name)?;
+    let mut manifest = Manifest { step: name.step, metric, chunk_bytes: writing.chunk_bytes as u64, files: Vec::new() };
+    let published = write(tier, &staging, &mut manifest, source, writing).and_then(|()| publish(tier, &staging, name));
+    if published.is_err() {
+        // What cannot be removed now is removed at the next opening; the error to tell is the first one.
+        let _ = tier.clear(&staging);
+    }
+    published.map(|()| manifest)
+}
+
+fn write(tier: &Tier, dir: &Path, manifest: &mut Manifest, source: &dyn Source, writing: Writing) -> Result<()> {
+    tier.fs.make_dir(dir)?;
+    for (index, (name, len)) in source.files().into_iter().enumerate() {
+        let file = tier.fs.create(&dir.join(&name))?;
+        file.allocate(len)?;
+        let n_chunks = len.div_ceil(writing.chunk_bytes as u64) as usize;
+        let crcs: Vec<AtomicU32> = (0..n_chunks).map(|_| AtomicU32::new(0)).collect();
+        let scratch_bytes = writing.chunk_bytes.min((len as usize).next_multiple_of(PAGE));
+        parallel::for_each(tier.fs.in_flight(), scratch_bytes, 0..n_chunks, |chunk, scratch| {
+            let offset = (chunk * writing.chunk_bytes) as u64;
+            let bytes = source.bytes(index, offset, writing.chunk_bytes.min((len - offset) as usize), scratch)?;
+            crcs[chunk].store(crc32c::crc32c(bytes), Ordering::Relaxed);
+            file.write_at(offset, bytes)
+        })?;
+        if writing.durability == Durability::EachFile {
+            file.sync()?;
+        }
+        manifest.files.push(FileSum { name, len, crcs: crcs.into_iter().map(AtomicU32::into_inner).collect() });
+    }
+    let file = tier.fs.create(&dir.join(MANIFEST))?;
+    file.write_at(0, &manifest.encode())?;
+    match writing.durability {
+        Durability::EachFile => {
+            file.sync()?;
+            tier.fs.sync_dir(dir)
+        }
+        Durability::FileSystem => tier.fs.sync_all(dir),
+    }
+}
+
+fn publish(tier: &Tier, staging: &Path, name: Name) -> Result<()> {
+    let path = tier.path_of(name);
+    tier.fs.rename(staging, &path)?;
+    tier.fs.sync_dir(&tier.dir).inspect_err(|_| {
+        // It may or may not be found after a power cut, so nobody shall count on it. Its files stay until the names are
+        // known to be durable again: removed now, they could be missing under a name that came back.
+        if let Ok(trash) = tier.spare_path(TRASH, name) {
+            let _ = tier.fs.rename(&path, &trash);
+        }
+    })
+}
+
+/// Whether these files can be a checkpoint of this state.
+pub(crate) fn check(plans: &[FilePlan], snapshot: &Snapshot<'_>) -> Result<()> {
+    let refuse = |what: String| Err(Error::Plan { what });
+    for (k, plan) in plans.iter().enumerate() {
+        if !is_name(&plan.name) {
+            return refuse(format!("no file of a checkpoint can be called \"{}\"", plan.name));
+        }
+        if plans[..k].iter().any(|other| other.name == plan.name) {
+            return refuse(format!("two files are called \"{}\"", plan.name));
+        }
+        let holds: u64 = plan.pieces.iter().map(Piece::n_bytes).sum();
+        if plan.len != holds {
+            return refuse(format!("\"{}\" has {} bytes, and its pieces {holds}", plan.name, plan.len));
+        }
+        let within = |index: usize, end: u64| snapshot.tensors.get(index).is_some_and(|t| end <= t.bytes.len() as u64);
+        for piece in &plan.pieces {
+            if let Piece::Tensor { index, range } = piece
+                && (range.start > range.end || !within(*index, range.end))
+            {
+                return refuse(format!("\"{}\" wants bytes {range:?} of tensor {index}, which has none", plan.name));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! What can be wrong with a checkpoint that lies somewhere, each by its name.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::Name;
+
+/// Why a checkpoint does not verify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// There is no manifest: it was never finished, or is half deleted.
+    NoManifest,
+    /// The manifest is not whole.
+    Manifest {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Something else lies under the manifest's name.
+    Foreign,
+    /// The manifest is of another step than the folder's name says: it was moved there.
+    OtherStep {
+        /// The step it was saved at.
+        found: u64,
+    },
+    /// A file is not there.
+    Missing {
+        /// Which one.
+        file: String,
+    },
+    /// A file is shorter or longer than it was.
+    Length {
+        /// Which one.
+        file: String,
+        /// Its length when it was written.
+        expected: u64,
+        /// Its length now.
+        found: u64,
+    },
+    /// A chunk holds zeros where data was.
+    Zeroed {
+        /// In which file.
+        file: String,
+        /// Where the chunk starts.
+        offset: u64,
+    },
+    /// A chunk begins with data and goes on with zeros: it was never written to its end.
+    Torn {
+        /// In which file.
+        file: String,
+        /// Where the zeros start.
+        offset: u64,
+    },
+    /// A chunk holds something else than was written.
+    Changed {
+        /// In which file.
+        file: String,
+        /// Where the chunk starts.
+        offset: u64,
+        /// The checksum of what was written.
+        expected: u32,
+        /// The checksum of what is there.
+        found: u32,
+    },
+    /// It could not be read.
+    Unreadable {
+        /// What the system said.
+        what: String,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoManifest => write!(f, "it has no manifest: never finished, or half deleted"),
+            Self::Manifest { what } => write!(f, "its manifest is damaged: {what}"),
+            Self::Foreign => write!(f, "its manifest was not written by forebay"),
+            Self::OtherStep { found } => write!(f, "it is the checkpoint of step {found} under another name"),
+            Self::Missing { file } => write!(f, "{file} is missing"),
+            Self::Length { file, expected, found } if found < expected => {
+                write!(f, "{file} is truncated: {found} of {expected} bytes")
+            }
+            Self::Length { file, expected, found } => write!(f, "{file} has {found} bytes instead of {expected}"),
+            Self::Zeroed { file, offset } => write!(f, "{file} holds zeros from {offset} on"),
+            Self::Torn { file, offset } => write!(f, "{file} is torn at {offset}"),
+            Self::Changed { file, offset, expected, found } => {
+                write!(f, "{file} at {offset}: checksum {found:08x} instead of {expected:08x}")
+            }
+            Self::Unreadable { what } => write!(f, "it cannot be read: {what}"),
+        }
+    }
+}
+
+/// A checkpoint, or a whole tier, that was passed over in looking for a good one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The tier's folder.
+    pub tier: PathBuf,
+    /// Which checkpoint; none when the tier itself could not be read.
+    pub name: Option<Name>,
+    /// What is wrong with it.
+    pub damage: Damage,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{}: {}", self.tier.join(name.to_string()).display(), self.damage),
+            None => write!(f, "{}: {}", self.tier.display(), self.damage),
+        }
+    }
+}
+
+/// What the content of a chunk says about why its checksum does not match.
+pub(crate) fn of_chunk(file: &str, offset: u64, bytes: &[u8], expected: u32, found: u32) -> Damage {
+    const SECTOR: usize = 512;
+    let data = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let sectors = data.div_ceil(SECTOR) * SECTOR;
+    let file = file.to_owned();
+    if data == 0 {
+        Damage::Zeroed { file, offset }
+    } else if sectors < bytes.len() {
+        Damage::Torn { file, offset: offset + sectors as u64 }
+    } else {
+        Damage::Changed { file, offset, expected, found }
+    }
+}

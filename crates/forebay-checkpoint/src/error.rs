@@ -1,0 +1,198 @@
+//! What can go wrong with a checkpoint, as outcomes that a caller may treat differently.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{Damage, PassedOver};
+
+/// The result of an operation on checkpoints.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What was being done to a file or folder when it went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Operation {
+    Create,
+    Open,
+    Allocate,
+    Write,
+    Read,
+    Sync,
+    SyncFolder,
+    SyncFileSystem,
+    Rename,
+    Remove,
+    MakeFolder,
+    RemoveFolder,
+    List,
+    Space,
+    Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "creating",
+            Self::Open => "opening",
+            Self::Allocate => "allocating space for",
+            Self::Write => "writing",
+            Self::Read => "reading",
+            Self::Sync => "making durable the file",
+            Self::SyncFolder => "making durable the names in",
+            Self::SyncFileSystem => "making durable the file system of",
+            Self::Rename => "renaming",
+            Self::Remove => "removing",
+            Self::MakeFolder => "making the folder",
+            Self::RemoveFolder => "removing the folder",
+            Self::List => "listing",
+            Self::Space => "asking for the free space of",
+            Self::Lock => "locking",
+        })
+    }
+}
+
+/// A failed operation on checkpoints.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is nothing by that name.
+    #[error("{operation} {}: no such file or folder", path.display())]
+    NotFound {
+        /// What was being done.
+        operation: Operation,
+        /// To what.
+        path: PathBuf,
+    },
+    /// No space is left.
+    #[error("{operation} {}: no space left on the device", path.display())]
+    Full {
+        /// What was being done.
+        operation: Operation,
+        /// To what.
+        path: PathBuf,
+    },
+    /// Anything else the system reported.
+    #[error("{operation} {}", path.display())]
+    Io {
+        /// What was being done.
+        operation: Operation,
+        /// To what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// Another process works on this folder.
+    #[error("{} is in use by {holder}", path.display())]
+    Locked {
+        /// The tier's folder.
+        path: PathBuf,
+        /// Who holds it: process and host.
+        holder: String,
+    },
+    /// The tier has no room for another checkpoint, and nothing on it may go.
+    #[error("no room for {wanted} more bytes in {}: {free} are free, and no checkpoint there may be removed", path.display())]
+    NoRoom {
+        /// The tier's folder.
+        path: PathBuf,
+        /// Bytes the checkpoint takes, with what is to stay free.
+        wanted: u64,
+        /// Bytes there are.
+        free: u64,
+    },
+    /// What lies there is not the checkpoint that was written.
+    #[error("{} is damaged: {damage}", path.display())]
+    Damaged {
+        /// The checkpoint's folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// Two tiers hold different checkpoints of one name.
+    #[error("{} is not the checkpoint of that name on the nearer tier, and it is intact", path.display())]
+    Conflict {
+        /// The farther tier's copy.
+        path: PathBuf,
+    },
+    /// The files to be written cannot be a checkpoint.
+    #[error("a checkpoint cannot hold this: {what}")]
+    Plan {
+        /// Why not.
+        what: String,
+    },
+    /// The state does not fit into the staging pool.
+    #[error("a state of {wanted} bytes does not fit into a staging pool of {pool} bytes")]
+    Pool {
+        /// Bytes of the state's files.
+        wanted: u64,
+        /// Bytes the pool may take.
+        pool: u64,
+    },
+    /// Memory for the staging pool could not be had.
+    #[error("getting {wanted} bytes of memory")]
+    Memory {
+        /// How much was asked for.
+        wanted: u64,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// No checkpoint verifies.
+    #[error("no good checkpoint in {places}{}", in_lines(passed_over))]
+    NothingGood {
+        /// Where it was looked for.
+        places: String,
+        /// What was wrong with each one found.
+        passed_over: Vec<PassedOver>,
+    },
+    /// Work behind the caller's back failed earlier.
+    #[error("a checkpoint of step {step} that was being {what} failed")]
+    Background {
+        /// Which one.
+        step: u64,
+        /// What was being done.
+        what: &'static str,
+        /// Why it failed.
+        #[source]
+        source: Box<Error>,
+    },
+    /// The store was being closed.
+    #[error("stopped before the checkpoint was finished")]
+    Stopped,
+}
+
+impl Error {
+    /// Sorts a system error into its outcome.
+    pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { operation, path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { operation, path },
+            _ => Self::Io { operation, path, source: Arc::new(source) },
+        }
+    }
+
+    /// Whether a sync failed: what was written before it is lost, whatever a second sync would say.
+    pub(crate) fn is_failed_sync(&self) -> bool {
+        use Operation::{Sync, SyncFileSystem, SyncFolder};
+        matches!(self, Self::Io { operation: Sync | SyncFolder | SyncFileSystem, .. })
+    }
+}
+
+fn in_lines(passed_over: &[PassedOver]) -> String {
+    passed_over.iter().map(|one| format!("\n  {one}")).collect()
+}
+
+/// Adds the operation and the path to a system error.
+pub(crate) trait Context<T> {
+    fn context(self, operation: Operation, path: &Path) -> Result<T>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, operation: Operation, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::from_io(operation, path, source))
+    }
+}

@@ -1,0 +1,261 @@
+//! A file system that counts its operations and goes wrong at the k-th: the power fails, an operation fails, space runs
+//! out, a device vanishes. It can also leave out the syncs of one place in the protocol, to show that they are needed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::{File, Fs, Guard, Reading};
+use crate::manifest::MANIFEST;
+use crate::tier::{STAGING, TRASH};
+use crate::{Error, Operation, Result};
+
+/// What goes wrong; operations are counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cut {
+    /// Nothing.
+    Never,
+    /// This operation and all after it do not happen.
+    Off(u64),
+    /// This one operation fails with an I/O error. A sync that failed may be repeated, and then lies.
+    Fail(u64),
+    /// From this operation on, nothing that takes space finds any.
+    Full(u64),
+    /// From this operation on, nothing below this folder can be reached.
+    Gone(u64, PathBuf),
+}
+
+/// A place in the protocol where something is synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Site {
+    /// Each file with state.
+    Data,
+    /// The manifest.
+    Manifest,
+    /// The folder that the checkpoint is made in.
+    Staging,
+    /// The tier's folder, after the checkpoint got its name.
+    Commit,
+    /// The tier's folder, after a checkpoint lost its name and before its files go.
+    Trash,
+    /// The tier's folder, when it is opened and before what is seen there is believed.
+    Open,
+}
+
+impl Site {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Data, Self::Manifest, Self::Staging, Self::Commit, Self::Trash, Self::Open];
+}
+
+#[derive(Debug)]
+struct Script {
+    cut: Cut,
+    left_out: Option<Site>,
+    n_operations: AtomicU64,
+    /// The cut has happened.
+    done: AtomicBool,
+    /// What a name in this folder was last changed to, since its last sync.
+    renamed: Mutex<BTreeMap<PathBuf, String>>,
+}
+
+/// A file system with something wrong.
+#[derive(Clone)]
+pub struct FaultyFs {
+    inner: Arc<dyn Fs>,
+    script: Arc<Script>,
+}
+
+impl FaultyFs {
+    /// Goes wrong as `cut` says.
+    pub fn new(inner: Arc<dyn Fs>, cut: Cut) -> Self {
+        Self::scripted(inner, cut, None)
+    }
+
+    /// As [`new`](Self::new), and leaves out the syncs of one place.
+    pub fn without(inner: Arc<dyn Fs>, cut: Cut, left_out: Site) -> Self {
+        Self::scripted(inner, cut, Some(left_out))
+    }
+
+    fn scripted(inner: Arc<dyn Fs>, cut: Cut, left_out: Option<Site>) -> Self {
+        let (n_operations, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { inner, script: Arc::new(Script { cut, left_out, n_operations, done, renamed: Mutex::default() }) }
+    }
+
+    /// Operations asked for so far.
+    pub fn n_operations(&self) -> u64 {
+        self.script.n_operations.load(Ordering::SeqCst)
+    }
+
+    /// Whether the cut has happened.
+    pub fn has_cut(&self) -> bool {
+        self.script.done.load(Ordering::SeqCst)
+    }
+
+    fn file(&self, path: &Path, inner: Box<dyn File>) -> Box<dyn File> {
+        Box::new(FaultyFile {
+            path: path.to_owned(),
+            inner,
+            script: Arc::clone(&self.script),
+            lost: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Script {
+    /// Counts an operation, and says whether it goes wrong.
+    fn enter(&self, operation: Operation, path: &Path) -> Result<()> {
+        let k = self.n_operations.fetch_add(1, Ordering::SeqCst);
+        let failed = match &self.cut {
+            Cut::Never => None,
+            Cut::Off(at) => (k >= *at).then_some(libc::EIO),
+            Cut::Fail(at) => (k == *at).then_some(libc::EIO),
+            Cut::Full(at) => (k >= *at && takes_space(operation)).then_some(libc::ENOSPC),
+            Cut::Gone(at, below) => (k >= *at && path.starts_with(below)).then_some(libc::ENODEV),
+        };
+        match failed {
+            None => Ok(()),
+            Some(errno) => {
+                self.done.store(true, Ordering::SeqCst);
+                Err(Error::from_io(operation, path, io::Error::from_raw_os_error(errno)))
+            }
+        }
+    }
+
+    fn leaves_out(&self, site: Site) -> bool {
+        self.left_out == Some(site)
+    }
+
+    /// Which place of the protocol syncs this folder now.
+    fn site_of_folder(&self, dir: &Path) -> Site {
+        let renamed = self.renamed.lock().expect("no holder of this lock panics").remove(dir);
+        match renamed {
+            _ if last_name(dir).starts_with(STAGING) => Site::Staging,
+            Some(to) if to.starts_with(TRASH) => Site::Trash,
+            Some(_) => Site::Commit,
+            None => Site::Open,
+        }
+    }
+}
+
+fn takes_space(operation: Operation) -> bool {
+    matches!(operation, Operation::Create | Operation::Allocate | Operation::Write | Operation::MakeFolder)
+}
+
+fn last_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+impl Fs for FaultyFs {
+    fn description(&self) -> String {
+        format!("{} with {:?}", self.inner.description(), self.script.cut)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn File>> {
+        self.script.enter(Operation::Create, path)?;
+        Ok(self.file(path, self.inner.create(path)?))
+    }
+
+    fn open(&self, path: &Path, reading: Reading) -> Result<Box<dyn File>> {
+        self.script.enter(Operation::Open, path)?;
+        Ok(self.file(path, self.inner.open(path, reading)?))
+    }
+
+    fn make_dir(&self, path: &Path) -> Result<()> {
+        self.script.enter(Operation::MakeFolder, path)?;
+        self.inner.make_dir(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.script.enter(Operation::RemoveFolder, path)?;
+        self.inner.remove_dir(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.script.enter(Operation::List, dir)?;
+        self.inner.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.script.enter(Operation::Rename, from)?;
+        self.inner.rename(from, to)?;
+        let folder = to.parent().unwrap_or(Path::new("/")).to_owned();
+        self.script.renamed.lock().expect("no holder of this lock panics").insert(folder, last_name(to));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.script.enter(Operation::Remove, path)?;
+        self.inner.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let site = self.script.site_of_folder(dir);
+        self.script.enter(Operation::SyncFolder, dir)?;
+        if self.script.leaves_out(site) {
+            return Ok(());
+        }
+        self.inner.sync_dir(dir)
+    }
+
+    fn sync_all(&self, dir: &Path) -> Result<()> {
+        self.script.enter(Operation::SyncFileSystem, dir)?;
+        self.inner.sync_all(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>> {
+        self.inner.lock(path, holder)
+    }
+}
+
+struct FaultyFile {
+    path: PathBuf,
+    inner: Box<dyn File>,
+    script: Arc<Script>,
+    /// A sync of it failed: the kernel took its pages for written, and says from now on that all is well.
+    lost: AtomicBool,
+}
+
+impl File for FaultyFile {
+    fn allocate(&self, len: u64) -> Result<()> {
+        self.script.enter(Operation::Allocate, &self.path)?;
+        self.inner.allocate(len)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.script.enter(Operation::Write, &self.path)?;
+        self.inner.write_at(offset, bytes)
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.script.enter(Operation::Read, &self.path)?;
+        self.inner.read_at(offset, into)
+    }
+
+    fn n_bytes(&self) -> Result<u64> {
+        self.inner.n_bytes()
+    }
+
+    fn sync(&self) -> Result<()> {
+        if let Err(error) = self.script.enter(Operation::Sync, &self.path) {
+            self.lost.store(true, Ordering::SeqCst);
+            return Err(error);
+        }
+        let site = if last_name(&self.path) == MANIFEST { Site::Manifest } else { Site::Data };
+        if self.lost.load(Ordering::SeqCst) || self.script.leaves_out(site) {
+            return Ok(());
+        }
+        self.inner.sync()
+    }
+}

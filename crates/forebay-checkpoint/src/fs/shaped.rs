@@ -1,0 +1,137 @@
+//! A file system as slow as another device: what a tier costs where the kernel's throttling cannot be had.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_storage::{Device, Profile};
+use forebay_units::{Clock, SystemClock};
+
+use super::{File, Fs, Guard, Reading};
+use crate::Result;
+
+/// A file system whose reads and writes take the time that the profile's device would need.
+#[derive(Clone)]
+pub struct ShapedFs {
+    inner: Arc<dyn Fs>,
+    device: Arc<Device>,
+}
+
+impl ShapedFs {
+    /// Shapes `inner` after the profile, by the system's clock.
+    pub fn new(inner: Arc<dyn Fs>, profile: Profile) -> Self {
+        Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
+    }
+
+    /// Shapes by another clock.
+    pub fn with_clock(inner: Arc<dyn Fs>, profile: Profile, clock: Arc<dyn Clock>) -> Self {
+        Self { inner, device: Arc::new(Device::new(profile, clock)) }
+    }
+
+    fn shape(&self, path: &Path, inner: Box<dyn File>) -> Box<dyn File> {
+        Box::new(ShapedFile { path: path.to_owned(), inner, device: Arc::clone(&self.device) })
+    }
+}
+
+impl Fs for ShapedFs {
+    fn description(&self) -> String {
+        format!("{} (shaped in process) over {}", self.device.profile().name, self.inner.description())
+    }
+
+    /// One: a stream that goes on where it ended is what a disk is good at, and several would take turns.
+    fn in_flight(&self) -> usize {
+        1
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn File>> {
+        Ok(self.shape(path, self.inner.create(path)?))
+    }
+
+    fn open(&self, path: &Path, reading: Reading) -> Result<Box<dyn File>> {
+        Ok(self.shape(path, self.inner.open(path, reading)?))
+    }
+
+    fn make_dir(&self, path: &Path) -> Result<()> {
+        self.inner.make_dir(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.inner.remove_dir(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn sync_all(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_all(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>> {
+        self.inner.lock(path, holder)
+    }
+}
+
+struct ShapedFile {
+    path: PathBuf,
+    inner: Box<dyn File>,
+    device: Arc<Device>,
+}
+
+impl File for ShapedFile {
+    fn allocate(&self, len: u64) -> Result<()> {
+        self.inner.allocate(len)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.device.write(&self.path, offset, bytes.len() as u64, || self.inner.write_at(offset, bytes))
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.device.read(&self.path, offset, || self.inner.read_at(offset, into))
+    }
+
+    fn n_bytes(&self) -> Result<u64> {
+        self.inner.n_bytes()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_units::ManualClock;
+
+    use super::*;
+    use crate::ModelFs;
+
+    #[test]
+    fn writing_takes_the_time_of_the_device_it_imitates() {
+        let clock = Arc::new(ManualClock::default());
+        let model = Arc::new(ModelFs::with_dirs(&["t"]));
+        let fs = ShapedFs::with_clock(model, Profile::hdd(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let file = fs.create(Path::new("/t/f")).unwrap();
+        for k in 0..8 {
+            file.write_at(k << 20, &[1; 1 << 20]).unwrap();
+        }
+        let expected_s = 0.008 + 8.0 * f64::from(1 << 20) / 133e6;
+        assert!((clock.now_ns() as f64 / 1e9 - expected_s).abs() < 1e-6, "{} ns", clock.now_ns());
+    }
+}

@@ -1,0 +1,209 @@
+//! The manifest: which files a checkpoint has, how long they are, and the crc32c of each of their chunks.
+//!
+//! It is text, so that a person can read it, and lies in the checkpoint's own folder, so that a copy of the folder is a
+//! checkpoint too. Its last line is the crc32c of all lines before: a manifest is whole, or it is none.
+//!
+//! ```text
+//! forebay checkpoint 1
+//! step 120
+//! metric 0.25
+//! chunk 4194304
+//! file 623000000 model.safetensors
+//! 1a2b3c4d 5e6f7a8b …
+//! crc32c 9c8d7e6f
+//! ```
+
+use std::fmt::Write;
+
+use crate::Damage;
+
+/// The manifest's name in a checkpoint's folder.
+pub(crate) const MANIFEST: &str = "manifest.forebay";
+
+const TITLE: &str = "forebay checkpoint 1";
+/// Checksums on one line.
+const PER_LINE: usize = 8;
+
+/// What a file held when it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSum {
+    /// Its name in the checkpoint's folder.
+    pub name: String,
+    /// Its length in bytes.
+    pub len: u64,
+    /// The crc32c of each chunk, in order; the last chunk may be shorter.
+    pub crcs: Vec<u32>,
+}
+
+/// What a checkpoint held when it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// The step of training after which it was saved.
+    pub step: u64,
+    /// How good the model was, by the caller's measure.
+    pub metric: Option<f64>,
+    /// Bytes a chunk, a multiple of 4096.
+    pub chunk_bytes: u64,
+    /// Its files.
+    pub files: Vec<FileSum>,
+}
+
+impl Manifest {
+    /// Bytes of all files.
+    pub fn n_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.len).sum()
+    }
+
+    /// The manifest as it is written.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut text = format!("{TITLE}\nstep {}\n", self.step);
+        let mut line = |args: std::fmt::Arguments<'_>| text.write_fmt(args).expect("a string takes all text");
+        if let Some(metric) = self.metric {
+            line(format_args!("metric {metric:?}\n"));
+        }
+        line(format_args!("chunk {}\n", self.chunk_bytes));
+        for file in &self.files {
+            line(format_args!("file {} {}\n", file.len, file.name));
+            for crcs in file.crcs.chunks(PER_LINE) {
+                let words: Vec<String> = crcs.iter().map(|crc| format!("{crc:08x}")).collect();
+                line(format_args!("{}\n", words.join(" ")));
+            }
+        }
+        let crc = crc32c::crc32c(text.as_bytes());
+        text.push_str(&format!("crc32c {crc:08x}\n"));
+        text.into_bytes()
+    }
+
+    /// Reads a manifest.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
+        if bytes.is_empty() {
+            return Err(Damage::Manifest { what: "it is empty".to_owned() });
+        }
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Err(Damage::Manifest { what: "it holds zeros only".to_owned() });
+        }
+        let text = str::from_utf8(bytes).map_err(|_| Damage::Foreign)?;
+        if !text.starts_with(TITLE) {
+            return Err(Damage::Foreign);
+        }
+        let whole =
+            check_crc(text).ok_or_else(|| Damage::Manifest { what: "its own checksum does not match".to_owned() })?;
+        let mut lines = Lines { lines: whole.lines().skip(1).peekable() };
+        lines.manifest().ok_or_else(|| Damage::Manifest { what: "a line of it makes no sense".to_owned() })
+    }
+}
+
+/// The lines before the last, when the last is their checksum.
+fn check_crc(text: &str) -> Option<&str> {
+    let start = text.strip_suffix('\n')?.rfind('\n')? + 1;
+    let (before, last) = text.split_at(start);
+    let expected = format!("crc32c {:08x}\n", crc32c::crc32c(before.as_bytes()));
+    (last == expected).then_some(before)
+}
+
+struct Lines<'a> {
+    lines: std::iter::Peekable<std::iter::Skip<std::str::Lines<'a>>>,
+}
+
+impl<'a> Lines<'a> {
+    /// What follows the word on the next line, when it starts with it.
+    fn after(&mut self, word: &str) -> Option<&'a str> {
+        let rest = self.lines.peek()?.strip_prefix(word)?.strip_prefix(' ')?;
+        self.lines.next();
+        Some(rest)
+    }
+
+    fn manifest(&mut self) -> Option<Manifest> {
+        let step = self.after("step")?.parse().ok()?;
+        let metric = match self.after("metric") {
+            Some(text) => Some(text.parse().ok()?),
+            None => None,
+        };
+        let chunk_bytes: u64 = self.after("chunk")?.parse().ok()?;
+        if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(4096) {
+            return None;
+        }
+        let mut files = Vec::new();
+        while self.lines.peek().is_some() {
+            files.push(self.file(chunk_bytes)?);
+        }
+        Some(Manifest { step, metric, chunk_bytes, files })
+    }
+
+    fn file(&mut self, chunk_bytes: u64) -> Option<FileSum> {
+        let (len, name) = self.after("file")?.split_once(' ')?;
+        let len: u64 = len.parse().ok()?;
+        if !is_name(name) {
+            return None;
+        }
+        let mut crcs = Vec::new();
+        // The lines there are bound the loop, whatever length the file claims.
+        while (crcs.len() as u64) < len.div_ceil(chunk_bytes) {
+            for word in self.lines.next()?.split(' ') {
+                crcs.push(u32::from_str_radix(word, 16).ok()?);
+            }
+        }
+        (crcs.len() as u64 == len.div_ceil(chunk_bytes)).then(|| FileSum { name: name.to_owned(), len, crcs })
+    }
+}
+
+/// Whether a file of a checkpoint may have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| !c.is_control() && c != '/';
+    !name.is_empty() && name.len() <= 255 && !name.starts_with('.') && name != MANIFEST && name.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn example() -> Manifest {
+        let file = |name: &str, len: u64| FileSum {
+            name: name.to_owned(),
+            len,
+            crcs: (0..len.div_ceil(4096) as u32).collect(),
+        };
+        let files = vec![file("a b.safetensors", 100_000), file("empty", 0), file("one", 1)];
+        Manifest { step: 120, metric: Some(0.1), chunk_bytes: 4096, files }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        assert_eq!(Manifest::decode(&example().encode()), Ok(example()));
+        let plain = Manifest { metric: None, files: Vec::new(), ..example() };
+        assert_eq!(Manifest::decode(&plain.encode()), Ok(plain));
+    }
+
+    #[test]
+    fn a_manifest_cut_anywhere_or_with_any_bit_flipped_is_none() {
+        let bytes = example().encode();
+        for len in 0..bytes.len() {
+            assert!(Manifest::decode(&bytes[..len]).is_err(), "cut at {len}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Manifest::decode(&flipped).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn what_we_did_not_write_is_foreign() {
+        assert_eq!(Manifest::decode(b"hello"), Err(Damage::Foreign));
+        assert_eq!(Manifest::decode(&[0; 64]), Err(Damage::Manifest { what: "it holds zeros only".to_owned() }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_with_a_right_checksum_makes_it_panic(body in "[a-z0-9 \n.]{0,120}") {
+            let mut text = format!("{TITLE}\n{body}\n");
+            let crc = crc32c::crc32c(text.as_bytes());
+            text.push_str(&format!("crc32c {crc:08x}\n"));
+            if let Ok(manifest) = Manifest::decode(text.as_bytes()) {
+                prop_assert!(manifest.chunk_bytes > 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Page-aligned memory in huge pages where they can be had, faulted in before it is needed.
+//!
+//! The first touch of fresh 4 KiB pages runs at 2 GB/s, slower than the disk; of huge pages at 8 GB/s; of pages that
+//! were touched before, copying runs at memory speed. So a pool is made once, and touched when it is made.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::fs::PAGE;
+use crate::{Error, Result};
+
+/// Memory of its own, all of it readable and writable.
+#[derive(Debug)]
+pub struct Region {
+    memory: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the region owns its memory, and only `&mut self` methods write to it.
+unsafe impl Send for Region {}
+// SAFETY: as above; `&self` methods only read.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Zeroed memory for `len` bytes, rounded up to whole pages.
+    ///
+    /// # Errors
+    /// When the system has not that much.
+    pub fn new(len: usize) -> Result<Self> {
+        let len = len.next_multiple_of(PAGE);
+        if len == 0 {
+            return Ok(Self { memory: NonNull::dangling(), len });
+        }
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
+        if memory == libc::MAP_FAILED {
+            let source = Arc::new(io::Error::last_os_error());
+            return Err(Error::Memory { wanted: len as u64, source });
+        }
+        // SAFETY: the mapping was just made with this length. Where there are no huge pages, small ones serve.
+        unsafe { libc::madvise(memory, len, libc::MADV_HUGEPAGE) };
+        let memory = NonNull::new(memory.cast()).expect("a mapping is never at address 0");
+        Ok(Self { memory, len })
+    }
+
+    /// Touches all of it, so that nobody has to wait for a page later.
+    pub fn fault_in(&mut self) {
+        for page in self.chunks_mut(PAGE) {
+            // A volatile write is one that the compiler may not leave out.
+            // SAFETY: a valid, exclusively borrowed byte.
+            unsafe { std::ptr::write_volatile(&mut page[0], 0) };
+        }
+    }
+}
+
+impl Deref for Region {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping has this length, is zeroed or written, and lives as long as `self`; for length 0 the
+        // pointer is dangling but not null.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Region {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: the mapping was made with this address and length, and nothing refers to it any more.
+            unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_whole_pages_and_keeps_what_is_written() {
+        let mut region = Region::new(5000).unwrap();
+        assert_eq!((region.len(), region.as_ptr() as usize % PAGE), (2 * PAGE, 0));
+        region[4999] = 7;
+        assert_eq!(region[4999], 7);
+        assert!(Region::new(0).unwrap().is_empty());
+        assert!(matches!(Region::new(usize::MAX / 2), Err(Error::Memory { .. })));
+    }
+}

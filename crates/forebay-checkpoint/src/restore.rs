@@ -1,0 +1,112 @@
+//! Finding the newest checkpoint that is good, wherever it is.
+//!
+//! Newest first, and of one checkpoint the nearest copy first. Nothing is returned that did not verify as it was read;
+//! what was wrong with each one passed over is part of the answer. No lock is taken: a checkpoint that is removed
+//! meanwhile is one more that is passed over.
+
+use std::collections::BTreeMap;
+
+use crate::region::Region;
+use crate::tier::Tier;
+use crate::{Damage, Error, Manifest, Name, PassedOver, Result, verify};
+
+/// A checkpoint's file in memory, verified.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its name in the checkpoint's folder.
+    pub name: String,
+    memory: Region,
+    len: usize,
+}
+
+impl Loaded {
+    /// What it holds.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
+}
+
+/// A checkpoint that was found and verified.
+#[derive(Debug)]
+pub struct Restored {
+    /// Which one.
+    pub name: Name,
+    /// The index of the tier it was read from.
+    pub tier: usize,
+    /// What it held when it was written, which it still does.
+    pub manifest: Manifest,
+    /// Its files.
+    pub files: Vec<Loaded>,
+    /// Newer or nearer ones that are not good.
+    pub passed_over: Vec<PassedOver>,
+}
+
+impl Restored {
+    /// The content of a file, by its name.
+    pub fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.iter().find(|file| file.name == name).map(Loaded::bytes)
+    }
+}
+
+/// How often everything is looked at anew because it changed meanwhile.
+const TIMES_ANEW: usize = 8;
+
+/// Reads the newest checkpoint that verifies from the nearest tier that has it.
+///
+/// # Errors
+/// [`Error::NothingGood`] with what was found instead.
+pub fn restore(tiers: &[Tier]) -> Result<Restored> {
+    let mut n_anew = 0;
+    loop {
+        let mut unlisted = Vec::new();
+        let found = list(tiers, &mut unlisted);
+        match restore_of(tiers, &found, unlisted) {
+            Ok(restored) if restored.passed_over.is_empty() => return Ok(restored),
+            // One that was passed over may have been moved to a farther tier after the tiers were listed.
+            _ if n_anew < TIMES_ANEW && list(tiers, &mut Vec::new()) != found => n_anew += 1,
+            other => return other,
+        }
+    }
+}
+
+fn restore_of(
+    tiers: &[Tier],
+    found: &BTreeMap<Name, Vec<usize>>,
+    mut passed_over: Vec<PassedOver>,
+) -> Result<Restored> {
+    for (name, places) in found.iter().rev() {
+        for tier in places {
+            match verify::load(&tiers[*tier], *name) {
+                Ok((manifest, regions)) => {
+                    let files = loaded(&manifest, regions);
+                    return Ok(Restored { name: *name, tier: *tier, files, manifest, passed_over });
+                }
+                Err(damage) => {
+                    passed_over.push(PassedOver { tier: tiers[*tier].dir.clone(), name: Some(*name), damage });
+                }
+            }
+        }
+    }
+    let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
+    Err(Error::NothingGood { places: places.join(", "), passed_over })
+}
+
+fn loaded(manifest: &Manifest, regions: Vec<Region>) -> Vec<Loaded> {
+    let files = manifest.files.iter().zip(regions);
+    files.map(|(sum, memory)| Loaded { name: sum.name.clone(), memory, len: sum.len as usize }).collect()
+}
+
+/// All finished checkpoints with the tiers that have them, nearest first. A tier that cannot be read is passed over.
+pub fn list(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name, Vec<usize>> {
+    let mut found: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+    for (index, tier) in tiers.iter().enumerate() {
+        match tier.names() {
+            Ok(names) => names.into_iter().for_each(|name| found.entry(name).or_default().push(index)),
+            Err(error) => {
+                let damage = Damage::Unreadable { what: error.to_string() };
+                passed_over.push(PassedOver { tier: tier.dir.clone(), name: None, damage });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,124 @@
+//! Where the bytes of a checkpoint come from when it is written: the program's own memory, a copy of it, another tier.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::fs::{File, PAGE, Reading};
+use crate::parallel::Pace;
+use crate::region::Region;
+use crate::tier::Tier;
+use crate::{Damage, Error, FilePlan, Manifest, Result, Snapshot, damage};
+
+/// Files of known names and lengths, whose bytes can be had in any order.
+pub(crate) trait Source: Sync {
+    /// Names and lengths.
+    fn files(&self) -> Vec<(String, u64)>;
+
+    /// The `len` bytes of a file from `offset` on, in page-aligned memory: its own, or `scratch`, which is longer.
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]>;
+}
+
+/// The program's state, as a format wants it in files.
+pub(crate) struct Planned<'a> {
+    pub(crate) plans: &'a [FilePlan],
+    pub(crate) snapshot: &'a Snapshot<'a>,
+}
+
+impl Source for Planned<'_> {
+    fn files(&self) -> Vec<(String, u64)> {
+        self.plans.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
+    }
+
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
+        let filled = self.plans[file].fill(self.snapshot, offset, &mut scratch[..len]);
+        debug_assert_eq!(filled, len, "a plan's length is the sum of its pieces");
+        Ok(&scratch[..len])
+    }
+}
+
+/// Files laid out in memory, each from a page's start on.
+pub(crate) struct Staged {
+    files: Vec<(String, u64, usize)>,
+    memory: Region,
+}
+
+impl Staged {
+    /// Bytes of memory that these files take.
+    pub(crate) fn n_bytes(plans: &[FilePlan]) -> u64 {
+        plans.iter().map(|plan| plan.len.next_multiple_of(PAGE as u64)).sum()
+    }
+
+    /// Copies the state into the memory, on as many threads as there are cores to gain from.
+    pub(crate) fn copy(plans: &[FilePlan], snapshot: &Snapshot<'_>, mut memory: Region, chunk: usize) -> Result<Self> {
+        let mut files = Vec::new();
+        let mut jobs = Vec::new();
+        let (mut start, mut rest) = (0, &mut memory[..]);
+        for plan in plans {
+            let span = (plan.len as usize).next_multiple_of(PAGE);
+            files.push((plan.name.clone(), plan.len, start));
+            let (mine, others) = std::mem::take(&mut rest).split_at_mut(span);
+            jobs.extend(mine.chunks_mut(chunk).enumerate().map(|(k, into)| (plan, (k * chunk) as u64, into)));
+            (start, rest) = (start + span, others);
+        }
+        let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+        crate::parallel::for_each(n_threads, 0, jobs.into_iter(), |(plan, offset, into), _| {
+            plan.fill(snapshot, offset, into);
+            Ok(())
+        })?;
+        Ok(Self { files, memory })
+    }
+
+    /// The memory, for the next state.
+    pub(crate) fn into_memory(self) -> Region {
+        self.memory
+    }
+}
+
+impl Source for Staged {
+    fn files(&self) -> Vec<(String, u64)> {
+        self.files.iter().map(|(name, len, _)| (name.clone(), *len)).collect()
+    }
+
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, _: &'a mut [u8]) -> Result<&'a [u8]> {
+        let start = self.files[file].2 + offset as usize;
+        Ok(&self.memory[start..start + len])
+    }
+}
+
+/// A checkpoint on another tier, verified while it is read.
+pub(crate) struct Copied<'a> {
+    dir: &'a Path,
+    manifest: Arc<Manifest>,
+    files: Vec<Box<dyn File>>,
+    pace: &'a Pace<'a>,
+}
+
+impl<'a> Copied<'a> {
+    pub(crate) fn open(tier: &Tier, dir: &'a Path, manifest: Arc<Manifest>, pace: &'a Pace<'a>) -> Result<Self> {
+        let files = manifest.files.iter().map(|sum| tier.fs.open(&dir.join(&sum.name), Reading::Direct));
+        Ok(Self { files: files.collect::<Result<_>>()?, dir, manifest, pace })
+    }
+}
+
+impl Source for Copied<'_> {
+    fn files(&self) -> Vec<(String, u64)> {
+        self.manifest.files.iter().map(|sum| (sum.name.clone(), sum.len)).collect()
+    }
+
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
+        self.pace.before(len)?;
+        let into = &mut scratch[..len.next_multiple_of(PAGE)];
+        let found = self.files[file].read_at(offset, into)?;
+        let sum = &self.manifest.files[file];
+        let damaged = |damage| Error::Damaged { path: self.dir.to_owned(), damage };
+        if found < len {
+            let (expected, found) = (sum.len, offset + found as u64);
+            return Err(damaged(Damage::Length { file: sum.name.clone(), expected, found }));
+        }
+        let (expected, found) = (sum.crcs[(offset / self.manifest.chunk_bytes) as usize], crc32c::crc32c(&into[..len]));
+        if expected != found {
+            return Err(damaged(damage::of_chunk(&sum.name, offset, &into[..len], expected, found)));
+        }
+        Ok(&scratch[..len])
+    }
+}

@@ -1,0 +1,82 @@
+//! What a caller holds of a save that goes on behind its back.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::state::Stage;
+use crate::{Error, Name, Result};
+
+/// How safe a checkpoint is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Copied: the caller may change its state. It survives nothing.
+    Staged,
+    /// It survives a power cut, on the tier it was first written to.
+    DurableFast,
+    /// It survives a power cut, on the last tier, and was read back there.
+    DurableSlow,
+}
+
+/// What became of a save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is as safe as was asked for.
+    Reached,
+    /// It was not made, because those before it were not finished.
+    Skipped,
+    /// A newer one took its place on the way.
+    Superseded,
+}
+
+/// A save.
+#[derive(Debug)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    name: Name,
+}
+
+impl Handle {
+    pub(super) fn new(shared: &Arc<Shared>, name: Name) -> Self {
+        shared.lock().stages.insert(name, Stage::Begun);
+        Self { shared: Arc::clone(shared), name }
+    }
+
+    /// The checkpoint's name.
+    pub fn name(&self) -> Name {
+        self.name
+    }
+
+    /// Blocks until the checkpoint is that safe, or will never be.
+    ///
+    /// # Errors
+    /// What went wrong with it; [`Error::Stopped`] when the store was closed before.
+    pub fn wait(&self, level: Level) -> Result<Fate> {
+        let mut state = self.shared.lock();
+        loop {
+            match state.stages.get(&self.name) {
+                Some(Stage::DurableSlow) => return Ok(Fate::Reached),
+                Some(Stage::DurableFast) if level <= Level::DurableFast => return Ok(Fate::Reached),
+                Some(Stage::Staged) if level <= Level::Staged => return Ok(Fate::Reached),
+                Some(Stage::Skipped) => return Ok(Fate::Skipped),
+                Some(Stage::Superseded { was_durable: true }) if level <= Level::DurableFast => {
+                    return Ok(Fate::Reached);
+                }
+                Some(Stage::Superseded { .. }) => return Ok(Fate::Superseded),
+                Some(Stage::Failed(error)) => return Err(error.clone()),
+                _ if state.is_closed => return Err(Error::Stopped),
+                _ => {}
+            }
+            match &state.drain_error {
+                // Whoever waits for the drain is told; it is tried again after the next save.
+                Some(error) if level == Level::DurableSlow && !state.drain_wanted => return Err(error.clone()),
+                _ => state = self.shared.wait(state),
+            }
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.lock().stages.remove(&self.name);
+    }
+}

@@ -1,0 +1,364 @@
+//! Checkpoints over tiers, nearest first: saved, drained, kept, removed.
+//!
+//! A save is written to one tier by the commit protocol; everything else happens behind the caller's back. What goes
+//! wrong there is told by the next call and by [`Store::close`], once.
+
+mod drain;
+mod handle;
+mod room;
+mod staging;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+pub use handle::{Fate, Handle, Level};
+pub use state::Counts;
+
+use crate::commit::{self, Durability, Writing};
+use crate::fs::{Guard, PAGE};
+use crate::manifest::Manifest;
+use crate::source::{Planned, Source};
+use crate::tier::Tier;
+use crate::{Error, FilePlan, Name, Restored, Result, Snapshot};
+use state::{Entry, Health, Stage, State};
+
+/// When `save` returns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// When the checkpoint is durable on the last tier.
+    #[default]
+    Direct,
+    /// When it is durable on the first tier; it is drained to the others behind the caller's back.
+    Burst,
+    /// When the state is copied; it is written to the first tier and drained behind the caller's back.
+    Async,
+}
+
+/// What happens to a save when those before it are not finished and it finds no room: no memory of the pool, no space on
+/// the first tier that draining has not freed yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenBehind {
+    /// It waits.
+    #[default]
+    Wait,
+    /// It is not made.
+    Skip,
+    /// It takes the place of an older one that is not yet being written or drained; it waits when there is none.
+    Coalesce,
+}
+
+/// How a store works.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// When `save` returns.
+    pub mode: Mode,
+    /// What a save does that finds no room.
+    pub when_behind: WhenBehind,
+    /// Bytes a chunk: one write, one checksum. Whole pages.
+    pub chunk_bytes: usize,
+    /// Bytes of memory that states may be copied into, in [`Mode::Async`].
+    pub pool_bytes: u64,
+    /// The most that the drain reads and writes, bytes a second.
+    pub drain_bytes_per_s: Option<u64>,
+    /// What makes files durable.
+    pub durability: Durability,
+    /// Whether the drain goes on by itself, or only when [`Store::drain`] is called.
+    pub drains_behind: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            when_behind: WhenBehind::default(),
+            chunk_bytes: 4 << 20,
+            pool_bytes: 1 << 40,
+            drain_bytes_per_s: None,
+            durability: Durability::default(),
+            drains_behind: true,
+        }
+    }
+}
+
+/// What the store's threads share.
+pub(crate) struct Shared {
+    tiers: Vec<Tier>,
+    options: Options,
+    state: Mutex<State>,
+    change: Condvar,
+    stop_saving: AtomicBool,
+    stop_draining: AtomicBool,
+    /// Held by whoever drains.
+    draining: Mutex<()>,
+    /// Held by whoever decides about removing a checkpoint and removes it.
+    removing: Mutex<()>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+
+    /// Waits for any change.
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.change.wait(state).expect("no holder of this lock panics")
+    }
+
+    /// Waits until something changed since `seen`.
+    fn wait_for_change(&self, seen: u64) {
+        let mut state = self.lock();
+        while state.n_changes == seen {
+            state = self.wait(state);
+        }
+    }
+
+    fn changed(&self) {
+        self.lock().n_changes += 1;
+        self.change.notify_all();
+    }
+
+    /// Keeps an error for the next call.
+    fn report(&self, error: Error) {
+        if !matches!(error, Error::Stopped) {
+            self.lock().errors.push_back(error);
+        }
+        self.changed();
+    }
+
+    fn put_with_room(
+        &self,
+        tier: usize,
+        name: Name,
+        metric: Option<f64>,
+        source: &dyn Source,
+        bytes: u64,
+    ) -> Result<()> {
+        let writing = Writing { chunk_bytes: self.options.chunk_bytes, durability: self.options.durability };
+        let manifest: Manifest = commit::commit(&self.tiers[tier], name, metric, source, writing)?;
+        let is_last = tier + 1 == self.tiers.len();
+        let mut state = self.lock();
+        state.tiers[tier].insert(name, Entry { bytes: manifest.n_bytes(), metric, health: Health::Good });
+        state.counts.saved += 1;
+        state.last_bytes = bytes;
+        state.set_stage(name, if is_last { Stage::DurableSlow } else { Stage::DurableFast });
+        state.drain_wanted = true;
+        drop(state);
+        self.changed();
+        // The checkpoint is durable, so what goes wrong with others is told by the next call.
+        if is_last && let Err(error) = self.prune(tier) {
+            self.report(error);
+        }
+        Ok(())
+    }
+}
+
+/// What was left when a store was closed.
+#[derive(Debug)]
+#[must_use]
+pub struct Closed {
+    /// What it did.
+    pub counts: Counts,
+    /// Checkpoints that a farther tier still lacks; the next opening drains them.
+    pub n_undrained: usize,
+    /// What went wrong behind the caller's back and was not told yet.
+    pub errors: Vec<Error>,
+}
+
+/// Checkpoints over tiers. One process at a time has a store on a folder.
+#[derive(Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+    threads: Vec<(Thread, JoinHandle<()>)>,
+    /// One save at a time.
+    saving: Mutex<()>,
+    _locks: Vec<Box<dyn Guard>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Save,
+    Drain,
+}
+
+impl Store {
+    /// Opens the tiers, nearest first: locks them, makes durable what is seen there, removes what was never finished,
+    /// and starts to drain what an earlier run left.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] with its holder when another process has one of them; what the system says when a tier cannot
+    /// be read or written.
+    ///
+    /// # Panics
+    /// When there is no tier, or a chunk is not whole pages.
+    pub fn open(tiers: Vec<Tier>, options: Options) -> Result<Self> {
+        assert!(!tiers.is_empty(), "a store has at least one tier");
+        let is_whole_pages = options.chunk_bytes > 0 && options.chunk_bytes.is_multiple_of(PAGE);
+        assert!(is_whole_pages, "a chunk is whole pages");
+        let mut locks = Vec::new();
+        for tier in &tiers {
+            tier.make()?;
+            locks.push(tier.fs.lock(&tier.lock_path(), &holder())?);
+            tier.settle()?;
+        }
+        let state = State { drain_wanted: true, ..State::survey(&tiers)? };
+        let shared = Arc::new(Shared {
+            tiers,
+            options,
+            state: Mutex::new(state),
+            change: Condvar::new(),
+            stop_saving: AtomicBool::new(false),
+            stop_draining: AtomicBool::new(false),
+            draining: Mutex::new(()),
+            removing: Mutex::new(()),
+        });
+        let mut store = Self { shared, threads: Vec::new(), saving: Mutex::new(()), _locks: locks };
+        store.start()?;
+        Ok(store)
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let (options, n_tiers) = (&self.shared.options, self.shared.tiers.len());
+        if options.mode == Mode::Async {
+            let shared = Arc::clone(&self.shared);
+            self.threads.push((Thread::Save, spawn("forebay:save", move || shared.write_behind())?));
+        }
+        if self.shared.options.drains_behind && n_tiers > 1 {
+            let shared = Arc::clone(&self.shared);
+            self.threads.push((Thread::Drain, spawn("forebay:drain", move || shared.drain_behind())?));
+        }
+        Ok(())
+    }
+
+    /// Saves a state as these files. `metric` is what [`Keep::best`](crate::Keep) goes by.
+    ///
+    /// # Errors
+    /// What went wrong with this save, or behind the caller's back before it: this save is then not made, and can be
+    /// asked for again.
+    pub fn save(&self, step: u64, metric: Option<f64>, snapshot: &Snapshot<'_>, plans: &[FilePlan]) -> Result<Handle> {
+        commit::check(plans, snapshot)?;
+        let _turn = self.saving.lock().expect("no holder of this lock panics");
+        let shared = &self.shared;
+        if let Some(error) = shared.lock().errors.pop_front() {
+            return Err(error);
+        }
+        let name = shared.lock().take_name(step);
+        let handle = Handle::new(shared, name);
+        let source = Planned { plans, snapshot };
+        match shared.options.mode {
+            Mode::Direct => shared.put(shared.tiers.len() - 1, name, metric, &source)?,
+            Mode::Burst => shared.put(0, name, metric, &source)?,
+            Mode::Async => shared.stage(&handle, metric, snapshot, plans)?,
+        }
+        Ok(handle)
+    }
+
+    /// Gets the memory for a state of these files now, so that the first save does not have to.
+    ///
+    /// # Errors
+    /// When there is not that much.
+    pub fn prepare(&self, plans: &[FilePlan]) -> Result<()> {
+        if let Some(memory) = self.shared.take_memory(crate::source::Staged::n_bytes(plans))? {
+            self.shared.lock().pool.push(memory);
+        }
+        Ok(())
+    }
+
+    /// Drains in the caller's own time until farther tiers lack nothing they want, and prunes; returns how many copies
+    /// were made.
+    ///
+    /// # Errors
+    /// What went wrong; the rest stays to be drained.
+    pub fn drain(&self) -> Result<usize> {
+        self.shared.drain_all()
+    }
+
+    /// Removes from each tier what its rules do not keep and what may go.
+    ///
+    /// # Errors
+    /// What went wrong; what was not removed is still whole.
+    pub fn prune(&self) -> Result<()> {
+        (0..self.shared.tiers.len()).try_for_each(|tier| self.shared.prune(tier))
+    }
+
+    /// Reads the newest checkpoint that verifies from the nearest tier that has it.
+    ///
+    /// # Errors
+    /// [`Error::NothingGood`] with what was found instead.
+    pub fn restore(&self) -> Result<Restored> {
+        crate::restore(&self.shared.tiers)
+    }
+
+    /// What it did so far.
+    pub fn counts(&self) -> Counts {
+        self.shared.lock().counts
+    }
+
+    /// The tiers.
+    pub fn tiers(&self) -> &[Tier] {
+        &self.shared.tiers
+    }
+
+    /// Finishes the saves that were begun, on the first tier, and stops. What is not drained stays for the next opening.
+    pub fn close(mut self) -> Closed {
+        self.stop();
+        let mut state = self.shared.lock();
+        let lacking = |to: usize| {
+            let here = state.sound(to);
+            state.wanted(&self.shared.tiers, to).iter().filter(|name| !here.contains_key(name)).count()
+        };
+        let n_undrained = (1..self.shared.tiers.len()).map(lacking).sum();
+        Closed { counts: state.counts, n_undrained, errors: state.errors.drain(..).collect() }
+    }
+
+    fn stop(&mut self) {
+        // The drain goes on until all is written: it may be what makes the room.
+        for (thread, stop) in [(Thread::Save, &self.shared.stop_saving), (Thread::Drain, &self.shared.stop_draining)] {
+            stop.store(true, Ordering::Relaxed);
+            self.shared.changed();
+            for (_, handle) in self.threads.extract_if(.., |(which, _)| *which == thread) {
+                handle.join().expect("no thread of the store panics");
+            }
+        }
+        self.shared.lock().is_closed = true;
+        self.shared.changed();
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(|source| Error::Memory { wanted: 0, source: Arc::new(source) })
+}
+
+/// Bytes that files of these lengths and their manifest take on a disk.
+fn bytes_on_disk(lens: impl Iterator<Item = u64>, chunk_bytes: u64) -> u64 {
+    const LINES: u64 = 4096;
+    let (page, crc) = (PAGE as u64, 9);
+    lens.map(|len| len.next_multiple_of(page) + (len.div_ceil(chunk_bytes) * crc)).sum::<u64>().next_multiple_of(page)
+        + LINES
+}
+
+/// This process, for whoever finds a tier locked.
+fn holder() -> String {
+    let mut name = [0_u8; 256];
+    // SAFETY: the buffer is valid for its length less one, so that a NUL stays at its end.
+    let rc = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+    let host = if rc == 0 { String::from_utf8_lossy(&name[..len]).into_owned() } else { "an unknown host".to_owned() };
+    format!("process {} on {host}", std::process::id())
+}

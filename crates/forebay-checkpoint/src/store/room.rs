@@ -1,0 +1,218 @@
+//! Room for the next checkpoint: what may be removed from a tier, and when.
+//!
+//! A tier gives up a checkpoint only when that loses nothing: the next tier has a copy of it that was read back and is
+//! the same, or nobody wants it any more and a newer one is known to be good. What is known is what this store itself
+//! wrote or read; a checkpoint found at opening is read before anything is removed on its account.
+
+use std::sync::atomic::Ordering;
+
+use super::state::Health;
+use super::{Shared, WhenBehind};
+use crate::parallel::Pace;
+use crate::verify::{read_manifest, verify_paced};
+use crate::{Damage, Error, Name, Result};
+
+/// Whether a save can go ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Made,
+    Skip,
+}
+
+impl Shared {
+    /// Makes room on a tier for a checkpoint that a caller wants to save, by the policy when there is none.
+    pub(super) fn make_room(&self, tier: usize, bytes: u64) -> Result<Room> {
+        let mut has_waited = false;
+        loop {
+            let seen = self.lock().n_changes;
+            if self.has_room(tier, bytes)? || self.remove_for_room(tier)? {
+                if self.has_room(tier, bytes)? {
+                    return Ok(Room::Made);
+                }
+                continue;
+            }
+            if !self.can_wait(tier)? {
+                let free = self.tiers[tier].room(self.lock().used(tier))?;
+                return Err(Error::NoRoom { path: self.tiers[tier].dir.clone(), wanted: bytes, free });
+            }
+            match self.options.when_behind {
+                WhenBehind::Skip => return Ok(Room::Skip),
+                WhenBehind::Coalesce if self.drop_pending(tier)? => continue,
+                WhenBehind::Coalesce | WhenBehind::Wait => {}
+            }
+            self.lock().counts.waited += u64::from(!std::mem::replace(&mut has_waited, true));
+            self.wait_for_change(seen);
+        }
+    }
+
+    /// Whether the drain will make room here; an error of the drain if it will not.
+    fn can_wait(&self, tier: usize) -> Result<bool> {
+        let mut state = self.lock();
+        if let Some(error) = state.errors.pop_front() {
+            return Err(error);
+        }
+        if !self.is_background() || tier + 1 == self.tiers.len() {
+            return Ok(false);
+        }
+        // A drain that gave up is asked to try again; it fails again, and says so, or it makes room.
+        if !state.is_draining && state.next_to_drain(&self.tiers).is_some() {
+            state.drain_wanted = true;
+            self.change.notify_all();
+        }
+        Ok(state.is_draining || state.drain_wanted)
+    }
+
+    pub(super) fn has_room(&self, tier: usize, bytes: u64) -> Result<bool> {
+        let used = self.lock().used(tier);
+        Ok(self.tiers[tier].room(used)? >= bytes)
+    }
+
+    /// Removes the oldest checkpoint of a tier that may go, also one that it would like to keep; false when there is
+    /// none.
+    pub(super) fn remove_for_room(&self, tier: usize) -> Result<bool> {
+        let is_last = tier + 1 == self.tiers.len();
+        let mut candidates: Vec<Name> = self.lock().tiers[tier].keys().copied().collect();
+        if is_last {
+            // Those that go anyway once the one that needs the room is there.
+            let mut keep = self.tiers[tier].keep.clone();
+            keep.last = keep.last.saturating_sub(1);
+            let kept = keep.kept(&self.lock().sound(tier));
+            candidates.retain(|name| !kept.contains(name));
+        }
+        self.remove_first(tier, &candidates)
+    }
+
+    /// Removes from a tier what its rules do not keep.
+    pub(super) fn prune(&self, tier: usize) -> Result<()> {
+        let candidates: Vec<Name> = {
+            let state = self.lock();
+            let kept = self.tiers[tier].keep.kept(&state.sound(tier));
+            state.tiers[tier].keys().filter(|name| !kept.contains(name)).copied().collect()
+        };
+        for name in candidates {
+            self.remove_first(tier, &[name])?;
+        }
+        Ok(())
+    }
+
+    fn remove_first(&self, tier: usize, candidates: &[Name]) -> Result<bool> {
+        let _turn = self.removing.lock().expect("no holder of this lock panics");
+        for name in candidates {
+            if self.may_go(tier, *name)? && self.remove(tier, *name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn may_go(&self, tier: usize, name: Name) -> Result<bool> {
+        let (is_copied, is_wanted) = {
+            let state = self.lock();
+            if state.copying == Some((tier, name)) || !state.tiers[tier].contains_key(&name) {
+                return Ok(false);
+            }
+            match self.tiers.get(tier + 1) {
+                Some(_) => {
+                    let is_sound = state.sound(tier).contains_key(&name);
+                    let is_wanted = is_sound && state.wanted(&self.tiers, tier + 1).contains(&name);
+                    (state.tiers[tier + 1].contains_key(&name), is_wanted)
+                }
+                None => (false, false),
+            }
+        };
+        if is_copied && self.is_copy_good(tier, name)? {
+            return Ok(true);
+        }
+        Ok(!is_wanted && self.has_newer_good(tier, name))
+    }
+
+    /// Whether the next tier's checkpoint of that name is good, and the same.
+    fn is_copy_good(&self, tier: usize, name: Name) -> Result<bool> {
+        if !self.is_good(tier + 1, name) {
+            return Ok(false);
+        }
+        match (read_manifest(&self.tiers[tier], name), read_manifest(&self.tiers[tier + 1], name)) {
+            (Ok(near), Ok(far)) if near != far => Err(Error::Conflict { path: self.tiers[tier + 1].path_of(name) }),
+            // A nearer copy that is itself damaged is no loss.
+            (Err(Damage::Unreadable { .. }), _) | (_, Err(_)) => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    fn has_newer_good(&self, tier: usize, name: Name) -> bool {
+        let newer: Vec<Name> = {
+            let state = self.lock();
+            let newer = state.tiers[tier].range(name..).map(|(newer, _)| *newer).filter(|newer| *newer != name);
+            newer.collect()
+        };
+        newer.into_iter().rev().any(|newer| self.is_good(tier, newer))
+    }
+
+    /// Whether a checkpoint is good, which is found out by reading it where nobody knows.
+    pub(super) fn is_good(&self, tier: usize, name: Name) -> bool {
+        let health = self.lock().tiers[tier].get(&name).map(|entry| entry.health);
+        if health != Some(Health::Unknown) {
+            return health == Some(Health::Good);
+        }
+        let pace = self.drain_pace();
+        let found = match verify_paced(&self.tiers[tier], name, &pace) {
+            Ok(_) => Health::Good,
+            // What cannot be read now may be readable later: neither good nor to be thrown away.
+            Err(Damage::Unreadable { .. }) => Health::Unknown,
+            Err(_) => Health::Damaged,
+        };
+        self.lock().set_health(tier, name, found);
+        found == Health::Good
+    }
+
+    /// Removes a checkpoint, unless it is just being copied.
+    fn remove(&self, tier: usize, name: Name) -> Result<bool> {
+        let mut state = self.lock();
+        if state.copying == Some((tier, name)) {
+            return Ok(false);
+        }
+        // From now on nobody begins to copy it.
+        let Some(entry) = state.tiers[tier].remove(&name) else { return Ok(false) };
+        drop(state);
+        let outcome = self.tiers[tier].discard(name);
+        let is_gone = outcome.is_ok() || self.tiers[tier].names().is_ok_and(|names| !names.contains(&name));
+        let mut state = self.lock();
+        if is_gone {
+            state.counts.removed += 1;
+            if !state.tiers.iter().any(|others| others.contains_key(&name)) {
+                state.supersede(name);
+            }
+        } else {
+            state.tiers[tier].insert(name, entry);
+        }
+        drop(state);
+        self.changed();
+        outcome.map(|()| true)
+    }
+
+    /// Gives up the oldest checkpoint that waits to be drained, when a newer good one waits too; false when none may go.
+    fn drop_pending(&self, tier: usize) -> Result<bool> {
+        let _turn = self.removing.lock().expect("no holder of this lock panics");
+        let pending: Vec<Name> = {
+            let state = self.lock();
+            let is_free = |name: &&Name| state.copying != Some((tier, **name));
+            state.tiers[tier].keys().filter(is_free).copied().collect()
+        };
+        for name in pending {
+            if self.has_newer_good(tier, name) && self.remove(tier, name)? {
+                self.lock().counts.superseded += 1;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How fast the drain may go: at its rate, until the store is being closed and a save may wait for room.
+    pub(super) fn drain_pace(&self) -> Pace<'_> {
+        Pace::new(self.options.drain_bytes_per_s, &self.stop_draining, &self.stop_saving)
+    }
+
+    pub(super) fn is_background(&self) -> bool {
+        self.options.drains_behind && !self.stop_draining.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,151 @@
+//! Saving behind the caller's back: the state is copied into a pool of memory, and written from there.
+//!
+//! The pool is bounded and used again, so that a save costs the caller one copy into memory that is already there. When
+//! it is taken, the policy decides: wait for it, leave this save out, or take the place of one that is not yet being
+//! written.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::handle::Handle;
+use super::room::Room;
+use super::state::Stage;
+use super::{Shared, WhenBehind};
+use crate::region::Region;
+use crate::source::Staged;
+use crate::{Error, FilePlan, Name, Result, Snapshot};
+
+/// A state in memory, to be written.
+pub(super) struct Waiting {
+    pub(super) name: Name,
+    pub(super) metric: Option<f64>,
+    pub(super) staged: Staged,
+}
+
+impl Shared {
+    /// Copies the state, by the policy when there is no memory for it.
+    pub(super) fn stage(
+        self: &Arc<Self>,
+        handle: &Handle,
+        metric: Option<f64>,
+        snapshot: &Snapshot<'_>,
+        plans: &[FilePlan],
+    ) -> Result<()> {
+        let bytes = Staged::n_bytes(plans);
+        let Some(memory) = self.take_memory(bytes)? else {
+            let mut state = self.lock();
+            state.counts.skipped += 1;
+            state.set_stage(handle.name(), Stage::Skipped);
+            return Ok(());
+        };
+        let staged = Staged::copy(plans, snapshot, memory, self.options.chunk_bytes)?;
+        let mut state = self.lock();
+        state.set_stage(handle.name(), Stage::Staged);
+        state.queue.push_back(Waiting { name: handle.name(), metric, staged });
+        drop(state);
+        self.changed();
+        Ok(())
+    }
+
+    /// Memory for a state; `None` when this save is to be left out.
+    pub(super) fn take_memory(&self, bytes: u64) -> Result<Option<Region>> {
+        if bytes > self.options.pool_bytes {
+            return Err(Error::Pool { wanted: bytes, pool: self.options.pool_bytes });
+        }
+        let mut has_waited = false;
+        let mut state = self.lock();
+        loop {
+            if let Some(fits) = state.pool.iter().position(|region| region.len() as u64 >= bytes) {
+                return Ok(Some(state.pool.swap_remove(fits)));
+            }
+            // Memory that is too small only takes the place of memory that is not.
+            state.pool_bytes -= state.pool.drain(..).map(|region| region.len() as u64).sum::<u64>();
+            if state.pool_bytes + bytes <= self.options.pool_bytes {
+                state.pool_bytes += bytes;
+                drop(state);
+                return self.make_memory(bytes).map(Some);
+            }
+            match self.options.when_behind {
+                WhenBehind::Skip => return Ok(None),
+                WhenBehind::Coalesce if !state.queue.is_empty() => {
+                    let older = state.queue.pop_front().expect("it is not empty");
+                    state.supersede(older.name);
+                    state.counts.superseded += 1;
+                    state.pool.push(older.staged.into_memory());
+                    continue;
+                }
+                WhenBehind::Coalesce | WhenBehind::Wait => {}
+            }
+            if let Some(error) = state.errors.pop_front() {
+                return Err(error);
+            }
+            state.counts.waited += u64::from(!std::mem::replace(&mut has_waited, true));
+            state = self.wait(state);
+        }
+    }
+
+    fn make_memory(&self, bytes: u64) -> Result<Region> {
+        let made = Region::new(bytes as usize);
+        match made {
+            Ok(mut region) => {
+                region.fault_in();
+                Ok(region)
+            }
+            Err(error) => {
+                self.lock().pool_bytes -= bytes;
+                Err(error)
+            }
+        }
+    }
+
+    /// What the saving thread does: writes what was staged, and when it is told to stop, writes what is left.
+    pub(super) fn write_behind(&self) {
+        loop {
+            let mut state = self.lock();
+            let waiting = loop {
+                if let Some(waiting) = state.queue.pop_front() {
+                    break waiting;
+                }
+                if self.stop_saving.load(Ordering::Relaxed) {
+                    return;
+                }
+                state = self.wait(state);
+            };
+            drop(state);
+            self.write_staged(&waiting);
+            let mut state = self.lock();
+            state.pool.push(waiting.staged.into_memory());
+            drop(state);
+            self.changed();
+        }
+    }
+
+    fn write_staged(&self, waiting: &Waiting) {
+        let name = waiting.name;
+        if let Err(error) = self.put(0, name, waiting.metric, &waiting.staged) {
+            self.lock().set_stage(name, Stage::Failed(error.clone()));
+            self.report(Error::Background { step: name.step, what: "written", source: Box::new(error) });
+        }
+    }
+
+    /// Writes a checkpoint to a tier, or leaves it out by the policy.
+    pub(super) fn put(
+        &self,
+        tier: usize,
+        name: Name,
+        metric: Option<f64>,
+        source: &dyn crate::source::Source,
+    ) -> Result<()> {
+        let lens = source.files().into_iter().map(|(_, len)| len);
+        let bytes = super::bytes_on_disk(lens, self.options.chunk_bytes as u64);
+        if self.make_room(tier, bytes)? == Room::Skip {
+            let mut state = self.lock();
+            state.counts.skipped += 1;
+            state.set_stage(name, Stage::Skipped);
+            drop(state);
+            self.changed();
+            return Ok(());
+        }
+        self.put_with_room(tier, name, metric, source, bytes)
+    }
+}

@@ -1,0 +1,177 @@
+//! What a store knows: which checkpoints are where and how they are, who waits for what, and what went wrong.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::staging::Waiting;
+use crate::tier::Tier;
+use crate::{Damage, Error, Name, Region, verify};
+
+/// What is known about a checkpoint's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It was there when the store was opened, and has not been read since.
+    Unknown,
+    /// This store wrote it without an error, or read it whole.
+    Good,
+    /// It does not verify.
+    Damaged,
+}
+
+/// A checkpoint on a tier.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Entry {
+    pub(super) bytes: u64,
+    pub(super) metric: Option<f64>,
+    pub(super) health: Health,
+}
+
+/// How far a save has come.
+#[derive(Debug, Clone)]
+pub(super) enum Stage {
+    Begun,
+    Staged,
+    DurableFast,
+    DurableSlow,
+    Skipped,
+    Superseded {
+        /// It was durable on the first tier before.
+        was_durable: bool,
+    },
+    Failed(Error),
+}
+
+/// How many of what a store did since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Checkpoints made durable on the tier they were first written to.
+    pub saved: u64,
+    /// Saves not made, because those before were not finished.
+    pub skipped: u64,
+    /// Saves dropped for a newer one because there was no room for both.
+    pub superseded: u64,
+    /// Saves that had to wait for those before.
+    pub waited: u64,
+    /// Copies made to a farther tier and verified there.
+    pub drained: u64,
+    /// Checkpoints removed from a tier.
+    pub removed: u64,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) tiers: Vec<BTreeMap<Name, Entry>>,
+    /// All names given out, so that none is given twice.
+    pub(super) taken: BTreeSet<Name>,
+    /// The tier and name of what is being copied, which must stay until then.
+    pub(super) copying: Option<(usize, Name)>,
+    pub(super) stages: BTreeMap<Name, Stage>,
+    pub(super) errors: VecDeque<Error>,
+    pub(super) counts: Counts,
+    /// Something may be there to drain.
+    pub(super) drain_wanted: bool,
+    pub(super) is_draining: bool,
+    /// Why the drain gave up; it is tried again when it is wanted again.
+    pub(super) drain_error: Option<Error>,
+    pub(super) is_closed: bool,
+    /// States copied into memory, to be written, oldest first.
+    pub(super) queue: VecDeque<Waiting>,
+    /// Memory that no state is in.
+    pub(super) pool: Vec<Region>,
+    /// Bytes of all regions, in use or not.
+    pub(super) pool_bytes: u64,
+    /// Bytes that the last checkpoint took.
+    pub(super) last_bytes: u64,
+    /// Goes up with every change that somebody may wait for.
+    pub(super) n_changes: u64,
+}
+
+impl State {
+    /// What lies on the tiers now, as far as manifests tell.
+    pub(super) fn survey(tiers: &[Tier]) -> crate::Result<Self> {
+        let mut state = Self::default();
+        for tier in tiers {
+            let names = tier.names()?;
+            state.tiers.push(names.into_iter().map(|name| (name, entry_of(tier, name))).collect());
+        }
+        Ok(state)
+    }
+
+    /// A name for a checkpoint of this step that no other has or had.
+    pub(super) fn take_name(&mut self, step: u64) -> Name {
+        let of_step = Name { step, take: 0 }..=Name { step, take: u32::MAX };
+        let on_tiers = self.tiers.iter().flat_map(|tier| tier.range(of_step.clone()).map(|(name, _)| name.take));
+        let before = on_tiers.chain(self.taken.range(of_step.clone()).map(|name| name.take)).max();
+        let name = Name { step, take: before.map_or(0, |take| take + 1) };
+        self.taken.insert(name);
+        name
+    }
+
+    /// Bytes of the checkpoints on a tier.
+    pub(super) fn used(&self, tier: usize) -> u64 {
+        self.tiers[tier].values().map(|entry| entry.bytes).sum()
+    }
+
+    /// The undamaged ones on a tier with their metrics.
+    pub(super) fn sound(&self, tier: usize) -> BTreeMap<Name, Option<f64>> {
+        let sound = self.tiers[tier].iter().filter(|(_, entry)| entry.health != Health::Damaged);
+        sound.map(|(name, entry)| (*name, entry.metric)).collect()
+    }
+
+    /// Those that a tier would keep if it had all that the one before it has.
+    pub(super) fn wanted(&self, tiers: &[Tier], tier: usize) -> BTreeSet<Name> {
+        let mut all = self.sound(tier);
+        all.extend(self.sound(tier - 1));
+        tiers[tier].keep.kept(&all)
+    }
+
+    /// The oldest checkpoint that a tier lacks and wants, with the tier that has it.
+    pub(super) fn next_to_drain(&self, tiers: &[Tier]) -> Option<(usize, Name)> {
+        (1..tiers.len()).rev().find_map(|to| {
+            let (here, wanted) = (self.sound(to), self.wanted(tiers, to));
+            let lacking = wanted.into_iter().find(|name| !here.contains_key(name))?;
+            Some((to - 1, lacking))
+        })
+    }
+
+    /// Those that wait for the last tier and will never reach it, because it would not keep them.
+    pub(super) fn supersede_unwanted(&mut self, tiers: &[Tier]) {
+        for to in 1..tiers.len() {
+            let wanted = self.wanted(tiers, to);
+            let farther = |state: &Self, name: &Name| state.tiers[to..].iter().any(|tier| tier.contains_key(name));
+            let here: Vec<Name> = self.tiers[to - 1].keys().copied().collect();
+            for name in here {
+                if !wanted.contains(&name) && !farther(self, &name) {
+                    self.supersede(name);
+                }
+            }
+        }
+    }
+
+    /// Tells whoever waits that a newer one took its place.
+    pub(super) fn supersede(&mut self, name: Name) {
+        if let Some(stage @ (Stage::Begun | Stage::Staged | Stage::DurableFast)) = self.stages.get_mut(&name) {
+            *stage = Stage::Superseded { was_durable: matches!(stage, Stage::DurableFast) };
+        }
+    }
+
+    /// Says how far a save has come, to whoever waits for it.
+    pub(super) fn set_stage(&mut self, name: Name, stage: Stage) {
+        if let Some(known) = self.stages.get_mut(&name) {
+            *known = stage;
+        }
+    }
+
+    pub(super) fn set_health(&mut self, tier: usize, name: Name, health: Health) {
+        if let Some(entry) = self.tiers[tier].get_mut(&name) {
+            entry.health = health;
+        }
+    }
+}
+
+fn entry_of(tier: &Tier, name: Name) -> Entry {
+    match verify::read_manifest(tier, name) {
+        Ok(manifest) => Entry { bytes: manifest.n_bytes(), metric: manifest.metric, health: Health::Unknown },
+        Err(Damage::Unreadable { .. }) => Entry { bytes: 0, metric: None, health: Health::Unknown },
+        Err(_) => Entry { bytes: 0, metric: None, health: Health::Damaged },
+    }
+}

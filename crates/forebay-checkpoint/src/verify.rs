@@ -1,0 +1,120 @@
+//! Reading a checkpoint whole, and believing nothing of it that its checksums do not say.
+
+use crate::fs::{PAGE, Reading};
+use crate::manifest::{FileSum, MANIFEST};
+use crate::parallel::{self, Pace};
+use crate::region::Region;
+use crate::tier::Tier;
+use crate::{Damage, Error, Manifest, Name, damage};
+
+/// A manifest longer than this is not one: it would be of a checkpoint of petabytes.
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads all of a checkpoint from its device and compares it with its manifest.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn verify(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
+    verify_paced(tier, name, &Pace::free())
+}
+
+pub(crate) fn verify_paced(tier: &Tier, name: Name, pace: &Pace<'_>) -> Result<Manifest, Damage> {
+    let manifest = read_manifest(tier, name)?;
+    for sum in &manifest.files {
+        check_file(tier, name, &manifest, sum, None, pace)?;
+    }
+    Ok(manifest)
+}
+
+/// Reads all of a checkpoint into memory, verified; the files in the manifest's order.
+pub(crate) fn load(tier: &Tier, name: Name) -> Result<(Manifest, Vec<Region>), Damage> {
+    let manifest = read_manifest(tier, name)?;
+    let mut regions = Vec::new();
+    for sum in &manifest.files {
+        check_length(tier, name, sum)?;
+        let mut region = Region::new(sum.len as usize).map_err(unreadable)?;
+        check_file(tier, name, &manifest, sum, Some(&mut region), &Pace::free())?;
+        regions.push(region);
+    }
+    Ok((manifest, regions))
+}
+
+/// Reads the manifest alone.
+pub(crate) fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
+    let path = tier.path_of(name).join(MANIFEST);
+    let file = tier.fs.open(&path, Reading::Cached).map_err(|error| match error {
+        Error::NotFound { .. } => Damage::NoManifest,
+        other => unreadable(other),
+    })?;
+    let len = file.n_bytes().map_err(unreadable)?;
+    if len > MANIFEST_BYTES_MAX {
+        return Err(Damage::Foreign);
+    }
+    let mut bytes = vec![0; len as usize];
+    let n = file.read_at(0, &mut bytes).map_err(unreadable)?;
+    let manifest = Manifest::decode(&bytes[..n])?;
+    match manifest.step {
+        step if step == name.step => Ok(manifest),
+        found => Err(Damage::OtherStep { found }),
+    }
+}
+
+fn check_length(tier: &Tier, name: Name, sum: &FileSum) -> Result<Box<dyn crate::File>, Damage> {
+    let file = tier.fs.open(&tier.path_of(name).join(&sum.name), Reading::Direct).map_err(|error| match error {
+        Error::NotFound { .. } => Damage::Missing { file: sum.name.clone() },
+        other => unreadable(other),
+    })?;
+    match file.n_bytes().map_err(unreadable)? {
+        found if found == sum.len => Ok(file),
+        found => Err(Damage::Length { file: sum.name.clone(), expected: sum.len, found }),
+    }
+}
+
+/// Reads each chunk, into the given memory or into some that is thrown away, and compares its checksum.
+fn check_file(
+    tier: &Tier,
+    name: Name,
+    manifest: &Manifest,
+    sum: &FileSum,
+    into: Option<&mut [u8]>,
+    pace: &Pace<'_>,
+) -> Result<(), Damage> {
+    let file = check_length(tier, name, sum)?;
+    let chunk_bytes = manifest.chunk_bytes as usize;
+    let scratch_bytes = if into.is_some() { 0 } else { chunk_bytes.min((sum.len as usize).next_multiple_of(PAGE)) };
+    let mut places: Vec<Option<&mut [u8]>> = match into {
+        Some(memory) => memory.chunks_mut(chunk_bytes).map(Some).collect(),
+        None => sum.crcs.iter().map(|_| None).collect(),
+    };
+    let chunks = sum.crcs.iter().zip(places.drain(..)).enumerate().collect::<Vec<_>>();
+    let path = tier.path_of(name);
+    let outcome = parallel::for_each(tier.fs.in_flight(), scratch_bytes, chunks.into_iter(), |item, scratch| {
+        let (index, (expected, place)) = item;
+        let offset = index as u64 * manifest.chunk_bytes;
+        let len = manifest.chunk_bytes.min(sum.len - offset) as usize;
+        let memory = &mut place.unwrap_or(scratch)[..len.next_multiple_of(PAGE)];
+        pace.before(len)?;
+        let n = file.read_at(offset, memory)?.min(len);
+        let found = crc32c::crc32c(&memory[..n]);
+        if n == len && found == *expected {
+            return Ok(());
+        }
+        let damage = damage::of_chunk(&sum.name, offset, &memory[..n], *expected, found);
+        Err(Error::Damaged { path: path.clone(), damage })
+    });
+    outcome.map_err(|error| match error {
+        Error::Damaged { damage, .. } => damage,
+        other => unreadable(other),
+    })
+}
+
+/// An error with its causes, for those who will only read it.
+fn unreadable(error: Error) -> Damage {
+    let mut what = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(source) = cause {
+        what.push_str(&format!(": {source}"));
+        cause = source.source();
+    }
+    Damage::Unreadable { what }
+}
