@@ -1,7 +1,44 @@
 //! How state becomes durable: formats, commit protocol, tiers, drain, retention, restore.
 //!
 //! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings. A [`FilePlan`] says how it lies
-//! in files.
+//! in files. A [`Store`] saves it over [`Tier`]s, nearest first, drains it to the farther ones behind the caller's back,
+//! and [`restore`](restore()) finds the newest that is good. It does not train, and does not know what the state means.
+//!
+//! # What survives what
+//! - *Staged*: nothing. The caller may go on and change its state.
+//! - *Durable on the fast tier*: a crash of the program or the machine, a power cut; not the loss of that device.
+//! - *Durable on the slow tier*: also the loss of the fast one. It was read back from the device before it counts.
+//! - After a failed sync the checkpoint is written anew; when that fails too, the save is an error and older
+//!   checkpoints are untouched.
+//! - Bits that rot, files cut or zeroed: found by crc32c at every restore and drain, and passed over.
+//!
+//! # Invariants
+//! - A folder with a checkpoint's name is whole, unless its device damaged it: it gets its name last and loses it first.
+//! - Nothing is returned that does not verify.
+//! - Nothing is removed on account of another checkpoint that this store did not itself write or read back.
+//! - No clock orders anything: the step does.
+//!
+//! # Limits
+//! Linux only. One process at a time writes to a folder; any number may read. The newest checkpoint is the one of the
+//! greatest step: a run that goes back to an older step for good has to remove the newer ones first.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use forebay_checkpoint::{Dtype, FilePlan, Header, ModelFs, Options, Piece, Snapshot, Store, Tensor, Tier};
+//!
+//! let header = Header { name: "w".to_owned(), dtype: Dtype::F32, shape: vec![2] };
+//! let bytes = [1.0_f32, 2.0].map(f32::to_le_bytes).concat();
+//! let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &bytes }], ..Snapshot::default() };
+//! let plan = FilePlan::new("w.bin", vec![Piece::Tensor { index: 0, range: 0..8 }]);
+//!
+//! let fs = Arc::new(ModelFs::with_dirs(&["checkpoints"]));
+//! let store = Store::open(vec![Tier::new(fs, "/checkpoints")], Options::default())?;
+//! store.save(100, None, &snapshot, &[plan])?;
+//! let restored = store.restore()?;
+//! assert_eq!(restored.name.step, 100);
+//! assert_eq!(restored.file("w.bin"), Some(&bytes[..]));
+//! # Ok::<(), forebay_checkpoint::Error>(())
+//! ```
 
 mod commit;
 mod damage;

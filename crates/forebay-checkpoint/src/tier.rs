@@ -5,6 +5,7 @@
 //! by step. A step saved a second time is another take of it, `step-000000000120.001`, and the later take is the newer.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -115,10 +116,16 @@ impl Tier {
         self.clear(&trash)
     }
 
-    /// Removes a folder that is no checkpoint, with its files.
+    /// Removes a folder that is no checkpoint, with all in it.
     pub(crate) fn clear(&self, dir: &Path) -> Result<()> {
-        for file in self.fs.list(dir)? {
-            self.fs.remove(&dir.join(file))?;
+        for name in self.fs.list(dir)? {
+            match self.fs.remove(&dir.join(&name)) {
+                // Not ours, but in a folder of ours that has to go.
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::IsADirectory => {
+                    self.clear(&dir.join(name))?
+                }
+                other => other?,
+            }
         }
         self.fs.remove_dir(dir)
     }

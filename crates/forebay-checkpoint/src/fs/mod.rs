@@ -8,6 +8,8 @@
 //! - `rename` replaces nothing: the new name must be free. It is all or nothing, also in a power cut.
 //! - After a failed `sync` nothing is known about the file any more, and a second `sync` may lie.
 
+#[cfg(test)]
+mod contract;
 mod faulty;
 mod local;
 mod model;

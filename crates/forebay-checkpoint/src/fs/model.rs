@@ -285,8 +285,11 @@ impl Fs for ModelFs {
 
     fn remove(&self, path: &Path) -> Result<()> {
         self.change(Operation::Remove, path, |state| {
-            state.find(Operation::Remove, path)?;
-            Ok(Change::Remove(name_of(path)))
+            let id = state.find(Operation::Remove, path)?;
+            match state.nodes[id] {
+                Node::File { .. } => Ok(Change::Remove(name_of(path))),
+                Node::Dir { .. } => Err(refused(Operation::Remove, path, io::ErrorKind::IsADirectory)),
+            }
         })
     }
 

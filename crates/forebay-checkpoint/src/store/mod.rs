@@ -66,7 +66,7 @@ pub struct Options {
     pub drain_bytes_per_s: Option<u64>,
     /// What makes files durable.
     pub durability: Durability,
-    /// Whether the drain goes on by itself, or only when [`Store::drain`] is called.
+    /// Whether draining and pruning go on by themselves, or only when [`Store::drain`] is called.
     pub drains_behind: bool,
 }
 
@@ -144,8 +144,15 @@ impl Shared {
         bytes: u64,
     ) -> Result<()> {
         let writing = Writing { chunk_bytes: self.options.chunk_bytes, durability: self.options.durability };
-        let manifest: Manifest = commit::commit(&self.tiers[tier], name, metric, source, writing)?;
         let is_last = tier + 1 == self.tiers.len();
+        let manifest: Manifest = loop {
+            match commit::commit(&self.tiers[tier], name, metric, source, writing) {
+                // Somebody else took the room that there was. What lies on the next tier too can go for it; what would
+                // only go once this one is there cannot, because it may never be.
+                Err(Error::Full { .. }) if !is_last && self.remove_for_room(tier)? => {}
+                other => break other?,
+            }
+        };
         let mut state = self.lock();
         state.tiers[tier].insert(name, Entry { bytes: manifest.n_bytes(), metric, health: Health::Good });
         state.counts.saved += 1;
@@ -154,8 +161,11 @@ impl Shared {
         state.drain_wanted = true;
         drop(state);
         self.changed();
-        // The checkpoint is durable, so what goes wrong with others is told by the next call.
-        if is_last && let Err(error) = self.prune(tier) {
+        // The drain prunes, too. The checkpoint is durable, so what goes wrong with others is told by the next call.
+        if is_last
+            && !self.is_background()
+            && let Err(error) = self.prune(tier)
+        {
             self.report(error);
         }
         Ok(())
@@ -227,12 +237,11 @@ impl Store {
     }
 
     fn start(&mut self) -> Result<()> {
-        let (options, n_tiers) = (&self.shared.options, self.shared.tiers.len());
-        if options.mode == Mode::Async {
+        if self.shared.options.mode == Mode::Async {
             let shared = Arc::clone(&self.shared);
             self.threads.push((Thread::Save, spawn("forebay:save", move || shared.write_behind())?));
         }
-        if self.shared.options.drains_behind && n_tiers > 1 {
+        if self.shared.options.drains_behind {
             let shared = Arc::clone(&self.shared);
             self.threads.push((Thread::Drain, spawn("forebay:drain", move || shared.drain_behind())?));
         }

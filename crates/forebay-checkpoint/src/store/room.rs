@@ -32,6 +32,10 @@ impl Shared {
                 continue;
             }
             if !self.can_wait(tier)? {
+                // The drain may have made the room and ended since it was looked at.
+                if self.lock().n_changes != seen {
+                    continue;
+                }
                 let free = self.tiers[tier].room(self.lock().used(tier))?;
                 return Err(Error::NoRoom { path: self.tiers[tier].dir.clone(), wanted: bytes, free });
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
-use crate::{Crash, Cut, FaultyFs, Site, restore, verify};
+use crate::{Crash, Cut, Durability, FaultyFs, Site, restore, verify};
 
 /// What was reported durable, and the seed of each state that a save was begun for.
 #[derive(Default, Clone)]
@@ -44,7 +44,6 @@ enum History {
 }
 
 const HISTORIES: [History; 3] = [History::Save, History::Drain, History::Again];
-const MODES: [Mode; 3] = [Mode::Direct, Mode::Burst, Mode::Async];
 const CRASHES: [Crash; 7] =
     [Crash::Nothing, Crash::All, Crash::Lengths, Crash::Some(1), Crash::Some(2), Crash::Some(3), Crash::Some(4)];
 
@@ -73,14 +72,26 @@ impl History {
     }
 }
 
-/// Drains only when told, so that the operations of a history have one order.
-fn quiet(mode: Mode) -> Options {
-    Options { drains_behind: false, ..options(mode) }
+/// Each mode draining only when told, so that the operations of a history have one order; one sync for all files; and
+/// all at once, in any order.
+fn ways() -> Vec<Options> {
+    let quiet = |mode| Options { drains_behind: false, ..options(mode) };
+    let whole = Options { durability: Durability::FileSystem, ..quiet(Mode::Burst) };
+    vec![quiet(Mode::Direct), quiet(Mode::Burst), quiet(Mode::Async), whole, options(Mode::Async)]
 }
 
-fn prepared(mode: Mode) -> (ModelFs, Ledger) {
+fn ways_and_histories() -> Vec<(Options, History)> {
+    ways().into_iter().flat_map(|way| HISTORIES.map(|history| (way.clone(), history))).collect()
+}
+
+fn label(way: &Options, history: History) -> String {
+    let behind = if way.drains_behind { ", draining behind" } else { "" };
+    format!("{history:?}, {:?}, {:?}{behind}", way.mode, way.durability)
+}
+
+fn prepared(way: &Options) -> (ModelFs, Ledger) {
     let (model, mut ledger) = (model(), Ledger::default());
-    let store = Store::open(two_tiers(Arc::new(model.clone())), quiet(mode)).unwrap();
+    let store = Store::open(two_tiers(Arc::new(model.clone())), way.clone()).unwrap();
     ledger.save(&store, 10);
     ledger.save(&store, 20);
     store.drain().unwrap();
@@ -92,7 +103,7 @@ fn prepared(mode: Mode) -> (ModelFs, Ledger) {
 fn run_cut(
     model: &ModelFs,
     ledger: &mut Ledger,
-    mode: Mode,
+    way: &Options,
     history: History,
     cut: Cut,
     without: Option<Site>,
@@ -102,7 +113,7 @@ fn run_cut(
         Some(site) => FaultyFs::without(fs, cut, site),
         None => FaultyFs::new(fs, cut),
     };
-    if let Ok(store) = Store::open(history.tiers(Arc::new(faulty.clone())), quiet(mode)) {
+    if let Ok(store) = Store::open(history.tiers(Arc::new(faulty.clone())), way.clone()) {
         history.run(&store, ledger);
         let _ = store.close();
     }
@@ -142,9 +153,9 @@ fn check(model: &ModelFs, ledger: &Ledger) -> std::result::Result<(), String> {
 }
 
 /// Opens what is left, and saves and drains one more, which must then be the newest.
-fn goes_on(model: &ModelFs, mode: Mode) -> std::result::Result<(), String> {
+fn goes_on(model: &ModelFs, way: &Options) -> std::result::Result<(), String> {
     let text = |error: Error| format!("the next save: {error}");
-    let store = Store::open(two_tiers(Arc::new(model.clone())), quiet(mode)).map_err(text)?;
+    let store = Store::open(two_tiers(Arc::new(model.clone())), way.clone()).map_err(text)?;
     let handle = save(&store, 1000).map_err(text)?;
     handle.wait(Level::DurableFast).map_err(text)?;
     store.drain().map_err(text)?;
@@ -173,19 +184,19 @@ impl Tally {
 /// A power cut before every operation, every kind of crash after it.
 fn cut_off(without: Option<Site>) -> Tally {
     let mut tally = Tally::default();
-    for (mode, history) in MODES.iter().flat_map(|mode| HISTORIES.map(|history| (*mode, history))) {
+    for (way, history) in ways_and_histories() {
         for k in 0.. {
-            let (model, mut ledger) = prepared(mode);
-            let has_cut = run_cut(&model, &mut ledger, mode, history, Cut::Off(k), without);
+            let (model, mut ledger) = prepared(&way);
+            let has_cut = run_cut(&model, &mut ledger, &way, history, Cut::Off(k), without);
             for crash in CRASHES {
                 let left = model.fork();
                 left.crash(crash);
-                let outcome = check(&left, &ledger).and_then(|()| goes_on(&left, mode));
-                tally.count(format!("{mode:?} {history:?}, off at {k}, {crash:?}"), outcome);
+                let outcome = check(&left, &ledger).and_then(|()| goes_on(&left, &way));
+                tally.count(format!("{}, off at {k}, {crash:?}", label(&way, history)), outcome);
             }
             for then in [History::Again, History::Cramped] {
-                let outcome = resume_and_cut(&model, &ledger, mode, then, without);
-                tally.count(format!("{mode:?} {history:?}, killed at {k}, then {then:?} and a power cut"), outcome);
+                let outcome = resume_and_cut(&model, &ledger, &way, then, without);
+                tally.count(format!("{}, killed at {k}, then {then:?} and a power cut", label(&way, history)), outcome);
             }
             // Losses are looked for, and one is enough.
             if without.is_some() && !tally.losses.is_empty() {
@@ -203,13 +214,13 @@ fn cut_off(without: Option<Site>) -> Tally {
 fn resume_and_cut(
     model: &ModelFs,
     ledger: &Ledger,
-    mode: Mode,
+    way: &Options,
     then: History,
     without: Option<Site>,
 ) -> std::result::Result<(), String> {
     let left = model.fork();
     let mut ledger = ledger.clone();
-    run_cut(&left, &mut ledger, mode, then, Cut::Never, without);
+    run_cut(&left, &mut ledger, way, then, Cut::Never, without);
     left.crash(Crash::Nothing);
     check(&left, &ledger)
 }
@@ -227,16 +238,16 @@ fn an_operation_that_fails_a_full_disk_and_a_tier_that_vanishes_lose_nothing() {
     let mut tally = Tally::default();
     let cuts: [fn(u64) -> Cut; 4] =
         [Cut::Fail, Cut::Full, |k| Cut::Gone(k, PathBuf::from("/slow")), |k| Cut::Gone(k, PathBuf::from("/fast"))];
-    for (mode, history) in MODES.iter().flat_map(|mode| HISTORIES.map(|history| (*mode, history))) {
+    for (way, history) in ways_and_histories() {
         for cut in cuts {
             for k in 0.. {
-                let (model, mut ledger) = prepared(mode);
-                let has_cut = run_cut(&model, &mut ledger, mode, history, cut(k), None);
+                let (model, mut ledger) = prepared(&way);
+                let has_cut = run_cut(&model, &mut ledger, &way, history, cut(k), None);
                 for crash in [Crash::All, Crash::Nothing, Crash::Some(k)] {
                     let left = model.fork();
                     left.crash(crash);
-                    let outcome = check(&left, &ledger).and_then(|()| goes_on(&left, mode));
-                    tally.count(format!("{mode:?} {history:?}, {:?}, {crash:?}", cut(k)), outcome);
+                    let outcome = check(&left, &ledger).and_then(|()| goes_on(&left, &way));
+                    tally.count(format!("{}, {:?}, {crash:?}", label(&way, history), cut(k)), outcome);
                 }
                 if !has_cut {
                     break;

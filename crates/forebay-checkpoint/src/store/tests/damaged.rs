@@ -135,6 +135,7 @@ fn what_is_not_ours_stays_and_what_was_never_finished_goes() {
     {
         model.make_dir(Path::new(dir)).unwrap();
         model.create(&Path::new(dir).join("file")).unwrap();
+        model.make_dir(&Path::new(dir).join("folder")).unwrap();
     }
     let store = Store::open(tiers, options(Mode::Burst)).unwrap();
     save(&store, 30).unwrap();

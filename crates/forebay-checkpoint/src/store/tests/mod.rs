@@ -2,6 +2,7 @@
 
 mod campaign;
 mod damaged;
+mod files;
 mod policies;
 mod sequence;
 
