@@ -46,6 +46,11 @@ impl Restored {
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|file| file.name == name).map(Loaded::bytes)
     }
+
+    /// All files by their names, as formats want them.
+    pub fn by_name(&self) -> BTreeMap<String, &[u8]> {
+        self.files.iter().map(|file| (file.name.clone(), file.bytes())).collect()
+    }
 }
 
 /// How often everything is looked at anew because it changed meanwhile.

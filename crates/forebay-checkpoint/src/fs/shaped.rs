@@ -37,9 +37,9 @@ impl Fs for ShapedFs {
         format!("{} (shaped in process) over {}", self.device.profile().name, self.inner.description())
     }
 
-    /// One: a stream that goes on where it ended is what a disk is good at, and several would take turns.
+    /// Two: the next is ready when the device is, and a stream still goes on where it ended.
     fn in_flight(&self) -> usize {
-        1
+        2
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn File>> {

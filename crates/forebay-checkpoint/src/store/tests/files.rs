@@ -40,6 +40,7 @@ fn many_chunks_in_flight_are_the_file_in_order() {
     let restored = store.restore().unwrap();
     assert_eq!((restored.file("w"), restored.manifest.metric), (Some(&values[..]), Some(0.5)));
     assert_eq!(restored.manifest.files[0].crcs.len(), 245);
+    assert_eq!(restored.by_name().into_iter().collect::<Vec<_>>(), [("w".to_owned(), &values[..])]);
 }
 
 #[test]

@@ -219,3 +219,18 @@ fn a_plan_that_does_not_fit_its_state_is_refused() {
         assert!(matches!(store.save(1, None, &sample.snapshot(), &plans), Err(Error::Plan { .. })), "{plans:?}");
     }
 }
+
+#[test]
+fn a_checkpoint_goes_from_tier_to_tier_down_to_the_last() {
+    let model = Arc::new(ModelFs::with_dirs(&["a", "b", "c"]));
+    let tier = |dir: &str, last| Tier { keep: Keep::last(last), ..Tier::new(Arc::clone(&model) as Arc<dyn Fs>, dir) };
+    let store = Store::open(vec![tier("/a", 1), tier("/b", 2), tier("/c", 3)], options(Mode::Burst)).unwrap();
+    for step in 1..=5 {
+        assert_eq!(save(&store, step).unwrap().wait(Level::DurableSlow).unwrap(), Fate::Reached);
+    }
+    store.drain().unwrap();
+    let closed = store.close();
+    assert_eq!((closed.counts.drained, closed.n_undrained, closed.errors.len()), (10, 0, 0));
+    let there = ["/a", "/b", "/c"].map(|dir| steps(model.as_ref(), dir));
+    assert_eq!(there, [vec![5], vec![4, 5], vec![3, 4, 5]]);
+}
