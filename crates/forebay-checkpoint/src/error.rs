@@ -140,6 +140,15 @@ pub enum Error {
         #[source]
         source: Arc<io::Error>,
     },
+    /// A thread could not be started.
+    #[error("starting the thread {name}")]
+    Thread {
+        /// What it is called.
+        name: &'static str,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
     /// No checkpoint verifies.
     #[error("no good checkpoint in {places}{}", in_lines(passed_over))]
     NothingGood {

@@ -60,8 +60,8 @@ pub struct Options {
     pub when_behind: WhenBehind,
     /// Bytes a chunk: one write, one checksum. Whole pages.
     pub chunk_bytes: usize,
-    /// Bytes of memory that states may be copied into, in [`Mode::Async`].
-    pub pool_bytes: u64,
+    /// Bytes of memory that states may be copied into, in [`Mode::Async`]; `None` for what one state takes.
+    pub pool_bytes: Option<u64>,
     /// The most that the drain reads and writes, bytes a second.
     pub drain_bytes_per_s: Option<u64>,
     /// What makes files durable.
@@ -76,7 +76,7 @@ impl Default for Options {
             mode: Mode::default(),
             when_behind: WhenBehind::default(),
             chunk_bytes: 4 << 20,
-            pool_bytes: 1 << 40,
+            pool_bytes: None,
             drain_bytes_per_s: None,
             durability: Durability::default(),
             drains_behind: true,
@@ -349,9 +349,9 @@ impl Drop for Store {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map_err(|source| Error::Memory { wanted: 0, source: Arc::new(source) })
+    spawned.map_err(|source| Error::Thread { name, source: Arc::new(source) })
 }
 
 /// Bytes that files of these lengths and their manifest take on a disk.

@@ -49,8 +49,9 @@ impl Shared {
 
     /// Memory for a state; `None` when this save is to be left out.
     pub(super) fn take_memory(&self, bytes: u64) -> Result<Option<Region>> {
-        if bytes > self.options.pool_bytes {
-            return Err(Error::Pool { wanted: bytes, pool: self.options.pool_bytes });
+        let pool = self.options.pool_bytes.unwrap_or(bytes);
+        if bytes > pool {
+            return Err(Error::Pool { wanted: bytes, pool });
         }
         let mut has_waited = false;
         let mut state = self.lock();
@@ -60,7 +61,7 @@ impl Shared {
             }
             // Memory that is too small only takes the place of memory that is not.
             state.pool_bytes -= state.pool.drain(..).map(|region| region.len() as u64).sum::<u64>();
-            if state.pool_bytes + bytes <= self.options.pool_bytes {
+            if state.pool_bytes + bytes <= pool {
                 state.pool_bytes += bytes;
                 drop(state);
                 return self.make_memory(bytes).map(Some);

@@ -96,7 +96,7 @@ fn coalescing_drops_the_older_one_that_is_not_being_drained() {
 fn a_staged_save_gives_way_to_a_newer_one_and_closing_writes_what_is_staged() {
     let model = model();
     let plans = Sample::of(0).plans();
-    let pool_bytes = 2 * crate::source::Staged::n_bytes(&plans);
+    let pool_bytes = Some(2 * crate::source::Staged::n_bytes(&plans));
     let when_behind = WhenBehind::Coalesce;
     let held = Options { when_behind, drain_bytes_per_s: HELD, pool_bytes, ..options(Mode::Async) };
     let store = open(&model, held, Some(limit(0, 1)));
@@ -118,14 +118,16 @@ fn a_staged_save_gives_way_to_a_newer_one_and_closing_writes_what_is_staged() {
 fn a_pool_is_bounded_and_skips_or_refuses_what_does_not_fit() {
     let bytes = crate::source::Staged::n_bytes(&Sample::of(0).plans());
     let bounded = |pool_bytes| Options { when_behind: WhenBehind::Skip, pool_bytes, ..options(Mode::Async) };
-    let store = open(&model(), bounded(bytes), None);
-    store.prepare(&Sample::of(0).plans()).unwrap();
-    let taken = store.shared.take_memory(bytes).unwrap().unwrap();
-    assert_eq!(save(&store, 1).unwrap().wait(Level::Staged).unwrap(), Fate::Skipped);
-    store.shared.lock().pool.push(taken);
-    assert_eq!(save(&store, 2).unwrap().wait(Level::DurableFast).unwrap(), Fate::Reached);
-    assert_eq!(store.close().counts.skipped, 1);
-    let small = open(&model(), bounded(bytes - 1), None);
+    for pool_bytes in [None, Some(bytes), Some(2 * bytes - 1)] {
+        let store = open(&model(), bounded(pool_bytes), None);
+        store.prepare(&Sample::of(0).plans()).unwrap();
+        let taken = store.shared.take_memory(bytes).unwrap().unwrap();
+        assert_eq!(save(&store, 1).unwrap().wait(Level::Staged).unwrap(), Fate::Skipped, "{pool_bytes:?}");
+        store.shared.lock().pool.push(taken);
+        assert_eq!(save(&store, 2).unwrap().wait(Level::DurableFast).unwrap(), Fate::Reached);
+        assert_eq!(store.close().counts.skipped, 1);
+    }
+    let small = open(&model(), bounded(Some(bytes - 1)), None);
     assert!(matches!(save(&small, 1), Err(Error::Pool { wanted, .. }) if wanted == bytes));
 }
 
@@ -233,4 +235,24 @@ fn a_checkpoint_goes_from_tier_to_tier_down_to_the_last() {
     assert_eq!((closed.counts.drained, closed.n_undrained, closed.errors.len()), (10, 0, 0));
     let there = ["/a", "/b", "/c"].map(|dir| steps(model.as_ref(), dir));
     assert_eq!(there, [vec![5], vec![4, 5], vec![3, 4, 5]]);
+}
+
+#[test]
+fn a_fast_tier_that_the_disk_bounds_is_never_filled_and_what_is_to_stay_free_does() {
+    let (fast, slow) = (ModelFs::with_dirs(&["fast"]), ModelFs::with_dirs(&["slow"]));
+    fast.set_capacity(limit(0, 1) + 1000);
+    let tiers = |reserve_bytes| {
+        let near = Tier { reserve_bytes, keep: Keep::last(3), ..Tier::new(Arc::new(fast.clone()), "/fast") };
+        vec![near, Tier::new(Arc::new(slow.clone()), "/slow")]
+    };
+    let store = Store::open(tiers(1000), options(Mode::Burst)).unwrap();
+    for step in 1..=4 {
+        save(&store, step).unwrap();
+        assert!(fast.free_bytes(Path::new("/fast")).unwrap() >= 1000);
+    }
+    store.drain().unwrap();
+    assert!(store.close().errors.is_empty());
+    assert_eq!(steps(&slow, "/slow"), [1, 2, 3, 4]);
+    let store = Store::open(tiers(1001), options(Mode::Burst)).unwrap();
+    assert!(matches!(save(&store, 5), Err(Error::NoRoom { .. })));
 }
