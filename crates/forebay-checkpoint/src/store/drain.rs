@@ -30,12 +30,11 @@ impl Shared {
             drop(state);
             let outcome = self.drain_all();
             let mut state = self.lock();
+            // At once, so that whoever is told by a wait finds it told to the next call, too.
             (state.is_draining, state.drain_error) = (false, outcome.as_ref().err().cloned());
+            state.errors.extend(outcome.err().filter(|error| !matches!(error, Error::Stopped)));
             drop(state);
-            match outcome {
-                Ok(_) => self.changed(),
-                Err(error) => self.report(error),
-            }
+            self.changed();
         }
     }
 

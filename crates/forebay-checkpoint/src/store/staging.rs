@@ -124,8 +124,11 @@ impl Shared {
     fn write_staged(&self, waiting: &Waiting) {
         let name = waiting.name;
         if let Err(error) = self.put(0, name, waiting.metric, &waiting.staged) {
-            self.lock().set_stage(name, Stage::Failed(error.clone()));
-            self.report(Error::Background { step: name.step, what: "written", source: Box::new(error) });
+            let mut state = self.lock();
+            state.set_stage(name, Stage::Failed(error.clone()));
+            state.errors.push_back(Error::Background { step: name.step, what: "written", source: Box::new(error) });
+            drop(state);
+            self.changed();
         }
     }
 
