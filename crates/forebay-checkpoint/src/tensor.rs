@@ -20,17 +20,36 @@ pub enum Dtype {
     U64,
     I64,
     F64,
+    F4,
+    F6E2m3,
+    F6E3m2,
+    F8E5m2,
+    F8E4m3,
+    F8E8m0,
+    F8E4m3Fnuz,
+    F8E5m2Fnuz,
+    C64,
+    C128,
 }
 
 impl Dtype {
-    /// Bytes a value.
-    pub fn size(self) -> usize {
+    /// Bits a value.
+    pub fn bits(self) -> usize {
         match self {
-            Self::Bool | Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
+            Self::F4 => 4,
+            Self::F6E2m3 | Self::F6E3m2 => 6,
+            Self::Bool | Self::U8 | Self::I8 => 8,
+            Self::F8E5m2 | Self::F8E4m3 | Self::F8E8m0 | Self::F8E4m3Fnuz | Self::F8E5m2Fnuz => 8,
+            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 16,
+            Self::U32 | Self::I32 | Self::F32 => 32,
+            Self::U64 | Self::I64 | Self::F64 | Self::C64 => 64,
+            Self::C128 => 128,
         }
+    }
+
+    /// Bytes a value, rounded up: values of less than a byte lie packed, and [`Header::n_bytes`] counts them.
+    pub fn size(self) -> usize {
+        self.bits().div_ceil(8)
     }
 }
 
@@ -46,9 +65,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// Bytes of its values; `None` when no machine could hold them.
+    /// Bytes of its values; `None` when no machine could hold them, or when the last byte would be a part of one.
     pub fn n_bytes(&self) -> Option<u64> {
-        self.shape.iter().try_fold(self.dtype.size() as u64, |bytes, n| bytes.checked_mul(*n))
+        let n_values = self.shape.iter().try_fold(1_u64, |values, n| values.checked_mul(*n))?;
+        let bits = u128::from(n_values) * self.dtype.bits() as u128;
+        bits.is_multiple_of(8).then(|| u64::try_from(bits / 8).ok()).flatten()
     }
 }
 
@@ -88,5 +109,16 @@ mod tests {
         assert_eq!(header(&[3, 5]).n_bytes(), Some(60));
         assert_eq!(header(&[3, 0, 5]).n_bytes(), Some(0));
         assert_eq!(header(&[u64::MAX, 2]).n_bytes(), None);
+        assert_eq!(header(&[u64::MAX / 2]).n_bytes(), None);
+    }
+
+    #[test]
+    fn values_of_less_than_a_byte_must_fill_whole_bytes() {
+        let header = |dtype, n| Header { name: "w".to_owned(), dtype, shape: vec![n] };
+        assert_eq!(header(Dtype::F4, 6).n_bytes(), Some(3));
+        assert_eq!(header(Dtype::F4, 7).n_bytes(), None);
+        assert_eq!(header(Dtype::F6E2m3, 4).n_bytes(), Some(3));
+        assert_eq!(header(Dtype::F6E3m2, 6).n_bytes(), None);
+        assert_eq!(Dtype::F6E3m2.size(), 1);
     }
 }
