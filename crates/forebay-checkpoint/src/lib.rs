@@ -47,6 +47,7 @@ mod fs;
 mod keep;
 mod manifest;
 mod parallel;
+pub mod format;
 mod plan;
 mod region;
 mod restore;

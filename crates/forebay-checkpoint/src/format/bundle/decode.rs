@@ -1,0 +1,144 @@
+//! Reading the index of a bundle, and checking that what it says can be true.
+
+use super::entry::{DT_STRING, TensorEntry, decode_header, dtype_numbered};
+use super::proto::Fields;
+use super::table_read::{Record, records, text};
+use super::{NOTES, index_name, shard_name, strings};
+use crate::Header;
+use crate::format::catalog::{len_of, read};
+use crate::format::{Catalog, Entry, Error, Place, Source, Strings};
+
+pub(super) fn open(stem: &str, source: &dyn Source) -> Result<Catalog, Error> {
+    let index = index_name(stem);
+    let place = Place { file: &index };
+    let mut rows = records(place, source)?.into_iter();
+    let header = rows.next().filter(|record| record.key.is_empty());
+    let header = header.ok_or_else(|| place.invalid("table", 0, "a header under the empty key", "none"))?;
+    let n_shards = decode_header(fields(place, "header of the bundle", &header))?;
+    let mut opened = Opened { stem, source, n_shards, catalog: Catalog::default(), shards: Vec::new() };
+    opened.catalog.files.push(index.clone());
+    let mut slices = false;
+    for record in rows {
+        // Slices of a variable have names that begin so, and sort before all others.
+        if record.key.first() == Some(&0) {
+            slices = true;
+        } else {
+            opened.add(place, &record)?;
+        }
+    }
+    if slices {
+        return Err(place.unsupported("slices of a variable that is not there"));
+    }
+    opened.check_overlaps()?;
+    Ok(opened.catalog)
+}
+
+fn fields<'a>(place: Place<'a>, what: &'a str, record: &'a Record) -> Fields<'a> {
+    Fields { place, what, offset: record.offset, bytes: &record.value }
+}
+
+/// A bundle whose rows are being gone through.
+struct Opened<'a> {
+    stem: &'a str,
+    source: &'a dyn Source,
+    n_shards: u32,
+    catalog: Catalog,
+    /// The shards in use: number, length, and where tensors of strings lie.
+    shards: Vec<Shard>,
+}
+
+struct Shard {
+    number: u32,
+    n_bytes: u64,
+    strings: Vec<(u64, u64)>,
+}
+
+impl Opened<'_> {
+    fn add(&mut self, place: Place<'_>, record: &Record) -> Result<(), Error> {
+        let name = String::from_utf8(record.key.clone())
+            .map_err(|_| place.invalid("name of a tensor", record.offset, "UTF-8", text(&record.key)))?;
+        let what = format!("entry of {name:?}");
+        let fields = fields(place, &what, record);
+        let entry = TensorEntry::decode(fields)?;
+        if entry.n_slices > 0 {
+            return Err(place.unsupported(format!("variable {name:?} in {} slices", entry.n_slices)));
+        }
+        let shard = self.shard(fields, &entry)?;
+        if entry.dtype == DT_STRING {
+            return self.add_strings(place, name, entry, shard);
+        }
+        let Some(dtype) = dtype_numbered(entry.dtype) else {
+            return Err(place.unsupported(format!("tensor {name:?} of TensorFlow's type {}", entry.dtype)));
+        };
+        let crc32c = Some(entry.plain_crc32c());
+        let header = Header { name, dtype, shape: entry.shape };
+        if header.n_bytes() != Some(entry.n_bytes) {
+            let expected = format!("the bytes of {:?} {:?}", header.dtype, header.shape);
+            return Err(fields.invalid(&expected, entry.n_bytes));
+        }
+        let (offset, n_bytes) = (entry.offset, entry.n_bytes);
+        self.catalog.tensors.push(Entry { header, file: shard + 1, offset, n_bytes, crc32c });
+        Ok(())
+    }
+
+    /// The place of an entry's shard in the list, after a look at whether the entry lies within it.
+    fn shard(&mut self, fields: Fields<'_>, entry: &TensorEntry) -> Result<usize, Error> {
+        let number = u32::try_from(entry.shard).ok().filter(|&shard| shard < self.n_shards);
+        let number = number
+            .ok_or_else(|| fields.invalid(&format!("a shard below {}", self.n_shards), entry.shard.cast_signed()))?;
+        let at = match self.shards.iter().position(|shard| shard.number == number) {
+            Some(at) => at,
+            None => {
+                let file = shard_name(self.stem, number, self.n_shards);
+                let n_bytes = len_of(Place { file: &file }, self.source)?;
+                self.catalog.files.push(file);
+                self.shards.push(Shard { number, n_bytes, strings: Vec::new() });
+                self.shards.len() - 1
+            }
+        };
+        let file = Place { file: &self.catalog.files[at + 1] };
+        let found = self.shards[at].n_bytes.saturating_sub(entry.offset);
+        if entry.n_bytes > found {
+            return Err(file.truncated(fields.what, entry.offset, entry.n_bytes, found));
+        }
+        Ok(at)
+    }
+
+    fn add_strings(&mut self, index: Place<'_>, name: String, entry: TensorEntry, shard: usize) -> Result<(), Error> {
+        let n_strings = entry.shape.iter().try_fold(1_u64, |product, &n| product.checked_mul(n)).unwrap_or(u64::MAX);
+        let place = Place { file: &self.catalog.files[shard + 1] };
+        let bytes = read(place, self.source, entry.offset, entry.n_bytes)?;
+        let values = strings::decode(place, (&name, entry.offset), &bytes, n_strings, entry.plain_crc32c())?;
+        self.shards[shard].strings.push((entry.offset, entry.n_bytes));
+        match (name.strip_prefix(NOTES), &values[..]) {
+            (Some(key), [value]) => {
+                let note = String::from_utf8(value.clone()).map_err(|_| {
+                    index.invalid(format!("note {key:?}"), entry.offset, "UTF-8", "bytes that are none")
+                })?;
+                self.catalog.notes.insert(key.to_owned(), note);
+            }
+            _ => self.catalog.strings.push(Strings { name, shape: entry.shape, values }),
+        }
+        Ok(())
+    }
+
+    /// Two tensors on the same bytes: no writer makes that, and it would make a small file a large state.
+    fn check_overlaps(&self) -> Result<(), Error> {
+        let tensors = self.catalog.tensors.iter().map(|entry| (entry.file, entry.offset, entry.n_bytes));
+        let strings = self
+            .shards
+            .iter()
+            .enumerate()
+            .flat_map(|(at, shard)| shard.strings.iter().map(move |&(offset, n_bytes)| (at + 1, offset, n_bytes)));
+        let mut ranges: Vec<_> = tensors.chain(strings).filter(|&(_, _, n_bytes)| n_bytes > 0).collect();
+        ranges.sort_unstable();
+        let overlap = ranges.windows(2).find(|pair| pair[0].0 == pair[1].0 && pair[0].1 + pair[0].2 > pair[1].1);
+        match overlap {
+            Some([(file, offset, n_bytes), (_, next, _)]) => {
+                let place = Place { file: &self.catalog.files[*file] };
+                Err(place.invalid("values", *offset, format!("the next from {} on", offset + n_bytes), next))
+            }
+            _ => Ok(()),
+        }
+    }
+}

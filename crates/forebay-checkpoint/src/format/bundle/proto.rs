@@ -1,0 +1,163 @@
+//! The little of protocol buffers that a bundle needs: fields written one by one, and read one by one.
+
+use crate::format::{Error, Place};
+
+/// Appends a number in base 128, the lowest digits first.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes a varint from the front of `bytes`; `None` when there is none of at most 64 bits.
+pub(super) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for (n, &byte) in bytes.iter().enumerate().take(10) {
+        let digits = u64::from(byte & 0x7f);
+        // The tenth byte has room for one bit.
+        if n == 9 && digits > 1 {
+            return None;
+        }
+        value |= digits << (7 * n);
+        if byte & 0x80 == 0 {
+            *bytes = &bytes[n + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// A message in the making.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Message(pub(super) Vec<u8>);
+
+impl Message {
+    /// A number; zero is what an absent field means.
+    pub(super) fn number(mut self, field: u64, value: u64) -> Self {
+        if value != 0 {
+            put_varint(&mut self.0, field << 3);
+            put_varint(&mut self.0, value);
+        }
+        self
+    }
+
+    /// A string, bytes or a message within.
+    pub(super) fn bytes(mut self, field: u64, value: impl AsRef<[u8]>) -> Self {
+        let value = value.as_ref();
+        put_varint(&mut self.0, field << 3 | 2);
+        put_varint(&mut self.0, value.len() as u64);
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    /// Four bytes, written even when they are zero, so that a message's length does not depend on them.
+    pub(super) fn fixed32(mut self, field: u64, value: u32) -> Self {
+        put_varint(&mut self.0, field << 3 | 5);
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// A message within.
+    pub(super) fn message(self, field: u64, value: Self) -> Self {
+        self.bytes(field, value.0)
+    }
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    Fixed32(u32),
+    Fixed64,
+}
+
+/// A message under decoding, with what errors should say about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) what: &'a str,
+    pub(super) offset: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// The same about a message within this one.
+    pub(super) fn within(self, bytes: &'a [u8]) -> Self {
+        Self { bytes, ..self }
+    }
+
+    /// Gives each field with its number to `each`.
+    pub(super) fn for_each(self, mut each: impl FnMut(u64, Value<'a>) -> Result<(), Error>) -> Result<(), Error> {
+        let mut rest = self.bytes;
+        while !rest.is_empty() {
+            let found = format!("byte {} of {}", self.bytes.len() - rest.len(), self.bytes.len());
+            let (field, value) =
+                take_field(&mut rest).ok_or_else(|| self.invalid("a field of a protocol buffer", found))?;
+            each(field, value)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn invalid(self, expected: &str, found: impl ToString) -> Error {
+        self.place.invalid(self.what, self.offset, expected, found)
+    }
+}
+
+fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Value<'a>)> {
+    let tag = take_varint(rest)?;
+    let value = match tag & 7 {
+        0 => Value::Number(take_varint(rest)?),
+        1 => {
+            rest.split_off(..8)?;
+            Value::Fixed64
+        }
+        2 => {
+            let len = usize::try_from(take_varint(rest)?).ok()?;
+            Value::Bytes(rest.split_off(..len)?)
+        }
+        5 => Value::Fixed32(u32::from_le_bytes(rest.split_off(..4)?.try_into().ok()?)),
+        _ => return None,
+    };
+    (tag >> 3 != 0).then_some((tag >> 3, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_go_there_and_back() {
+        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            let mut rest = &out[..];
+            assert_eq!((take_varint(&mut rest), rest), (Some(value), &[][..]));
+            assert_eq!(take_varint(&mut &out[..out.len() - 1]), None);
+        }
+        assert_eq!(take_varint(&mut &[0xff; 12][..]), None);
+        assert_eq!(take_varint(&mut &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2][..]), None);
+    }
+
+    #[test]
+    fn fields_come_back_and_a_cut_message_is_an_error() {
+        let message = Message::default().number(1, 300).number(2, 0).bytes(3, "ab").fixed32(6, 0);
+        let fields = |bytes| {
+            let mut found = Vec::new();
+            let fields = Fields { place: Place { file: "f" }, what: "m", offset: 5, bytes };
+            fields.for_each(|field, value| {
+                found.push((field, value));
+                Ok(())
+            })?;
+            Ok::<_, Error>(found)
+        };
+        let expected = [(1, Value::Number(300)), (3, Value::Bytes(b"ab")), (6, Value::Fixed32(0))];
+        assert_eq!(fields(&message.0).expect("is whole"), expected);
+        for cut in [1, 2, 4, 5, 8, 11] {
+            let error = fields(&message.0[..cut]).expect_err("is cut");
+            assert!(error.to_string().starts_with("f: m at offset 5: expected a field"), "{error}");
+        }
+    }
+}

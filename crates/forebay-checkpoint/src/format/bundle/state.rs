@@ -1,0 +1,118 @@
+//! The file `checkpoint` of a folder: which of its checkpoints is the newest, as a text protocol buffer.
+
+/// What the file `checkpoint` says. Paths are relative to its folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct State {
+    /// The newest checkpoint's path without extension.
+    pub newest: String,
+    /// All that are kept, the oldest first.
+    pub all: Vec<String>,
+}
+
+const NEWEST: &str = "model_checkpoint_path";
+const ALL: &str = "all_model_checkpoint_paths";
+
+impl State {
+    /// The file's text.
+    pub fn encode(&self) -> String {
+        let line = |key: &str, path: &str| format!("{key}: \"{}\"\n", escape(path));
+        let all: String = self.all.iter().map(|path| line(ALL, path)).collect();
+        line(NEWEST, &self.newest) + &all
+    }
+
+    /// Reads such a text; other keys, such as times, are passed over. `None` when it names no newest checkpoint, or when a
+    /// path is no string.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut state = Self::default();
+        let mut found = false;
+        for line in text.lines() {
+            let Some((key, value)) = line.split_once(':') else { continue };
+            match key.trim() {
+                NEWEST => {
+                    state.newest = unescape(value)?;
+                    found = true;
+                }
+                ALL => state.all.push(unescape(value)?),
+                _ => {}
+            }
+        }
+        found.then_some(state)
+    }
+}
+
+/// Quotes, backslashes and whatever is not printable ASCII as octal numbers.
+fn escape(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    out
+}
+
+fn unescape(value: &str) -> Option<String> {
+    let quoted = value.trim();
+    let quote = quoted.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
+    let inner = quoted.strip_prefix(quote)?.strip_suffix(quote)?;
+    let mut out = Vec::new();
+    let mut rest = inner.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        match rest.next()? {
+            first @ b'0'..=b'7' => {
+                let mut value = u32::from(first - b'0');
+                for _ in 0..2 {
+                    let Some(digit) = rest.next_if(|byte| (b'0'..=b'7').contains(byte)) else { break };
+                    value = value * 8 + u32::from(digit - b'0');
+                }
+                out.push(u8::try_from(value).ok()?);
+            }
+            b'n' => out.push(b'\n'),
+            b't' => out.push(b'\t'),
+            b'r' => out.push(b'\r'),
+            same @ (b'"' | b'\'' | b'\\') => out.push(same),
+            _ => return None,
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_that_of_tensorflow() {
+        let state = State { newest: "model-40".to_owned(), all: vec!["model-20".to_owned(), "model-40".to_owned()] };
+        let text = "model_checkpoint_path: \"model-40\"\n\
+            all_model_checkpoint_paths: \"model-20\"\n\
+            all_model_checkpoint_paths: \"model-40\"\n";
+        assert_eq!(state.encode(), text);
+        assert_eq!(State::parse(&format!("{text}last_preserved_timestamp: 1.5\n")), Some(state));
+    }
+
+    #[test]
+    fn odd_paths_go_there_and_back() {
+        for path in ["", "a\"b\\c", "größe\n\t\u{1}7", "\0\u{10ffff}", "it's"] {
+            let state = State { newest: path.to_owned(), all: vec![path.to_owned(); 2] };
+            assert_eq!(State::parse(&state.encode()), Some(state));
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_is_none() {
+        for text in
+            ["", "x", "all_model_checkpoint_paths: \"a\"", "model_checkpoint_path: 7", "model_checkpoint_path: \""]
+        {
+            assert_eq!(State::parse(text), None, "{text}");
+        }
+        assert_eq!(State::parse("model_checkpoint_path: \"\\x\""), None);
+        assert_eq!(State::parse("model_checkpoint_path: \"\\777\""), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a checkpoint holds and where, and reading one thing of it.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::{Error, Place};
+use crate::Header;
+
+/// Files by name, of which ranges can be read.
+pub trait Source {
+    /// A file's length in bytes; an error of kind `NotFound` when there is none of that name.
+    fn len(&self, file: &str) -> io::Result<u64>;
+
+    /// Fills `into` with the file's bytes from `offset` on, all of it or an error.
+    fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
+}
+
+/// Files in memory.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+impl Source for Files {
+    fn len(&self, file: &str) -> io::Result<u64> {
+        self.get(file).map(|bytes| bytes.len() as u64).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let bytes = self.get(file).ok_or(io::ErrorKind::NotFound)?;
+        let from = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
+        let found = from.and_then(|rest| rest.get(..into.len())).ok_or(io::ErrorKind::UnexpectedEof)?;
+        into.copy_from_slice(found);
+        Ok(())
+    }
+}
+
+/// A tensor in a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, type and shape.
+    pub header: Header,
+    /// The file of its values: an index of [`Catalog::files`].
+    pub file: usize,
+    /// Where they begin there.
+    pub offset: u64,
+    /// How many bytes they are.
+    pub n_bytes: u64,
+    /// Their crc32c, where the format keeps it.
+    pub crc32c: Option<u32>,
+}
+
+/// A tensor of strings: not state of a model, but other programs keep some in their checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strings {
+    /// Its name.
+    pub name: String,
+    /// Its dimensions.
+    pub shape: Vec<u64>,
+    /// Its strings, the last dimension fastest.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// What a checkpoint holds and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Catalog {
+    /// The files it consists of.
+    pub files: Vec<String>,
+    /// Its tensors, in the order of the format.
+    pub tensors: Vec<Entry>,
+    /// Its tensors of strings.
+    pub strings: Vec<Strings>,
+    /// What was saved beside the tensors.
+    pub notes: BTreeMap<String, String>,
+}
+
+impl Catalog {
+    /// Reads one tensor and no other, and verifies it where the format can.
+    ///
+    /// # Errors
+    /// When there is no such tensor, its bytes cannot be read, or they are not those that were written.
+    pub fn read(&self, source: &dyn Source, name: &str) -> Result<Vec<u8>, Error> {
+        let entry = self.tensors.iter().find(|entry| entry.header.name == name);
+        let entry = entry.ok_or_else(|| Error::NoTensor { name: name.to_owned() })?;
+        let mut bytes = zeroed(Place { file: &self.files[entry.file] }, source, entry.offset, entry.n_bytes)?;
+        self.read_into(source, entry, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads an entry of this catalog into memory of its length, and verifies it where the format can.
+    ///
+    /// # Errors
+    /// When its bytes cannot be read, or they are not those that were written.
+    ///
+    /// # Panics
+    /// When `into` is not of the entry's length.
+    pub fn read_into(&self, source: &dyn Source, entry: &Entry, into: &mut [u8]) -> Result<(), Error> {
+        assert_eq!(into.len() as u64, entry.n_bytes, "memory for one tensor");
+        let place = Place { file: &self.files[entry.file] };
+        source.read_at(place.file, entry.offset, into).map_err(|source| place.io(source))?;
+        let Some(expected) = entry.crc32c else { return Ok(()) };
+        let found = crc32c::crc32c(into);
+        if found != expected {
+            return Err(place.checksum(format!("tensor {:?}", entry.header.name), entry.offset, expected, found));
+        }
+        Ok(())
+    }
+}
+
+/// The length of a file.
+pub(super) fn len_of(place: Place<'_>, source: &dyn Source) -> Result<u64, Error> {
+    source.len(place.file).map_err(|source| place.io(source))
+}
+
+/// Reads a range that is known to lie within the file.
+pub(super) fn read(place: Place<'_>, source: &dyn Source, offset: u64, n_bytes: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = zeroed(place, source, offset, n_bytes)?;
+    source.read_at(place.file, offset, &mut bytes).map_err(|source| place.io(source))?;
+    Ok(bytes)
+}
+
+/// Memory for a range, after a look at whether the file still has it: a wrong length must not become an allocation.
+fn zeroed(place: Place<'_>, source: &dyn Source, offset: u64, n_bytes: u64) -> Result<Vec<u8>, Error> {
+    let found = len_of(place, source)?.saturating_sub(offset);
+    match usize::try_from(n_bytes) {
+        Ok(len) if n_bytes <= found => Ok(vec![0; len]),
+        _ => Err(place.truncated("range", offset, n_bytes, found)),
+    }
+}
