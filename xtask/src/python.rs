@@ -37,12 +37,14 @@ pub fn browser() -> Result<()> {
     run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
 }
 
-/// Our files read by TensorFlow, webdataset, NumPy and Pillow, and theirs by us.
+/// Our files read by TensorFlow, safetensors, webdataset, NumPy and Pillow, and theirs by us.
 pub fn interop() -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    run(&mut cargo(&["build", "--release", "--quiet", "-p", "forebay-checkpoint", "--example", "checkpoint_files"]))?;
     let tests = root().join("tests/python");
     let python = environment("test", &tests.join("requirements.txt"))?;
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
+    pytest.env("FOREBAY_CHECKPOINT_FILES", binary().with_file_name("examples").join("checkpoint_files"));
     run(&mut pytest)
 }

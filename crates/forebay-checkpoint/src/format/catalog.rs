@@ -9,7 +9,7 @@ use crate::Header;
 /// Files by name, of which ranges can be read.
 pub trait Source {
     /// A file's length in bytes; an error of kind `NotFound` when there is none of that name.
-    fn len(&self, file: &str) -> io::Result<u64>;
+    fn size(&self, file: &str) -> io::Result<u64>;
 
     /// Fills `into` with the file's bytes from `offset` on, all of it or an error.
     fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
@@ -19,7 +19,7 @@ pub trait Source {
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 impl Source for Files {
-    fn len(&self, file: &str) -> io::Result<u64> {
+    fn size(&self, file: &str) -> io::Result<u64> {
         self.get(file).map(|bytes| bytes.len() as u64).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -106,7 +106,7 @@ impl Catalog {
 
 /// The length of a file.
 pub(super) fn len_of(place: Place<'_>, source: &dyn Source) -> Result<u64, Error> {
-    source.len(place.file).map_err(|source| place.io(source))
+    source.size(place.file).map_err(|source| place.io(source))
 }
 
 /// Reads a range that is known to lie within the file.

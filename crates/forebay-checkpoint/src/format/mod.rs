@@ -11,7 +11,8 @@
 //! use forebay_checkpoint::{Dtype, Header, Snapshot, Tensor};
 //!
 //! let header = Header { name: "w".to_owned(), dtype: Dtype::F32, shape: vec![2] };
-//! let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &[0, 0, 0, 0, 0, 0, 128, 63] }], ..Snapshot::default() };
+//! let tensors = vec![Tensor { header: &header, bytes: &[0, 0, 0, 0, 0, 0, 128, 63] }];
+//! let snapshot = Snapshot { tensors, ..Snapshot::default() };
 //! let format = format::named("tensorflow").expect("is in the table");
 //! let layout = format.plan("model", &snapshot)?;
 //! let sums = Sums::of(&snapshot).finish()?;
@@ -48,9 +49,9 @@ pub use sums::Sums;
 /// # Laws
 /// - Planning reads no values: two snapshots that differ in values alone have the same plan.
 /// - The planned files together hold every byte of every tensor exactly once.
-/// - What was planned, written and opened is the same snapshot: names, types, shapes, values and notes. The order of the
-///   tensors may differ.
-/// - Opening reads the directory of tensors and the notes, never the values. It never panics and never asks for bytes
+/// - What was planned, written and opened is the same snapshot: names, types, shapes, values and notes. The order of
+///   the tensors may differ.
+/// - Opening reads the directory of tensors, notes and strings, never the values. It never panics and never asks for bytes
 ///   that the files do not have, whatever is in them.
 /// - Every tensor of a catalog lies within its file, has the length of its shape, and overlaps no other.
 /// - A file that was cut short is an error, at the latest when a tensor is read. So is a flipped bit where the format

@@ -1,0 +1,3 @@
+//! Checkpoints as other programs meet them.
+
+mod formats;
