@@ -97,11 +97,11 @@ impl Opened<'_> {
             }
         };
         let file = Place { file: &self.catalog.files[at + 1] };
-        let found = self.shards[at].n_bytes.saturating_sub(entry.offset);
-        if entry.n_bytes > found {
-            return Err(file.truncated(fields.what, entry.offset, entry.n_bytes, found));
+        let n_shard = self.shards[at].n_bytes;
+        match n_shard.checked_sub(entry.offset) {
+            Some(found) if entry.n_bytes <= found => Ok(at),
+            found => Err(file.truncated(fields.what, entry.offset, entry.n_bytes, found.unwrap_or(0))),
         }
-        Ok(at)
     }
 
     fn add_strings(&mut self, index: Place<'_>, name: String, entry: TensorEntry, shard: usize) -> Result<(), Error> {
@@ -140,5 +140,71 @@ impl Opened<'_> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::encode_header;
+    use super::super::table_write::TableWriter;
+    use super::*;
+    use crate::format::Files;
+
+    fn entry(offset: u64, n_bytes: u64) -> TensorEntry {
+        TensorEntry { dtype: 4, shape: vec![n_bytes], offset, n_bytes, ..TensorEntry::default() }
+    }
+
+    /// Opens a bundle of eight bytes of values with this index.
+    fn said(rows: &[(&[u8], Vec<u8>)]) -> String {
+        let mut table = TableWriter::new();
+        rows.iter().for_each(|(key, value)| table.add(key, value));
+        let files = [("m.index", table.finish()), ("m.data-00000-of-00001", vec![0; 8])];
+        let files: Files = files.map(|(name, bytes)| (name.to_owned(), bytes)).into();
+        match open("m", &files) {
+            Ok(catalog) => format!("{} tensors", catalog.tensors.len()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn said_of(entries: &[TensorEntry]) -> String {
+        let rows = ["a", "b"].iter().zip(entries).map(|(name, entry)| (name.as_bytes(), entry.encode()));
+        said(&[(&b""[..], encode_header())].into_iter().chain(rows).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn tensors_must_lie_in_their_file_and_not_on_one_another() {
+        assert_eq!(said_of(&[entry(0, 3), entry(5, 3)]), "2 tensors");
+        assert_eq!(said_of(&[entry(8, 0), entry(8, 0)]), "2 tensors");
+        let truncated = |offset, needed, found| {
+            let file = "m.data-00000-of-00001";
+            format!("{file}: entry of \"a\" at offset {offset}: truncated: {needed} bytes needed, {found} found")
+        };
+        assert_eq!(said_of(&[entry(6, 3)]), truncated(6, 3, 2));
+        assert_eq!(said_of(&[entry(9, 0)]), truncated(9, 0, 0));
+        assert_eq!(said_of(&[entry(u64::MAX, 3)]), truncated(u64::MAX, 3, 0));
+        let overlap = "m.data-00000-of-00001: values at offset 0: expected the next from 3 on, found 2";
+        assert_eq!(said_of(&[entry(0, 3), entry(2, 3)]), overlap);
+        assert_eq!(said_of(&[entry(2, 3), entry(0, 3)]), overlap);
+    }
+
+    #[test]
+    fn an_entry_must_fit_its_shape_and_name_a_shard_that_is_there() {
+        let odd = TensorEntry { shape: vec![4], ..entry(0, 3) };
+        assert_eq!(said_of(&[odd]), "m.index: entry of \"a\" at offset 0: expected the bytes of U8 [4], found 3");
+        let elsewhere = TensorEntry { shard: 1, ..entry(0, 3) };
+        assert_eq!(said_of(&[elsewhere]), "m.index: entry of \"a\" at offset 0: expected a shard below 1, found 1");
+        let unknown = TensorEntry { dtype: 21, ..entry(0, 3) };
+        assert_eq!(said_of(&[unknown]), "m.index: not supported: tensor \"a\" of TensorFlow's type 21");
+    }
+
+    #[test]
+    fn an_index_without_header_or_with_odd_names_is_refused() {
+        assert_eq!(said(&[]), "m.index: table at offset 0: expected a header under the empty key, found none");
+        let bare = said(&[(b"a", entry(0, 3).encode())]);
+        assert_eq!(bare, "m.index: table at offset 0: expected a header under the empty key, found none");
+        let odd = said(&[(b"", encode_header()), (b"\xff", entry(0, 3).encode())]);
+        assert_eq!(odd, "m.index: name of a tensor at offset 0: expected UTF-8, found \"\u{fffd}\"");
+        let slice = said(&[(b"", encode_header()), (b"\0w", entry(0, 3).encode())]);
+        assert_eq!(slice, "m.index: not supported: slices of a variable that is not there");
     }
 }

@@ -248,8 +248,9 @@ mod tests {
         assert_eq!(open(b"{\"\xff\":1}", 0), "header at offset 10: expected UTF-8, found bytes that are none");
         let directory = "header at offset 8: expected a directory of tensors in JSON, found ";
         assert_eq!(open(b"{}{", 0), format!("{directory}trailing characters at line 1 column 3"));
-        let twice = br#"{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#;
-        assert_eq!(open(twice, 0), format!("{directory}tensor \"a\" twice at line 1 column 105"));
+        let tensor = r#""a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
+        let twice = format!("{{{tensor},{tensor}}}");
+        assert_eq!(open(twice.as_bytes(), 0), format!("{directory}tensor \"a\" twice at line 1 column 105"));
         let notes = br#"{"__metadata__":{"k":"1","k":"2"}}"#;
         assert_eq!(open(notes, 0), format!("{directory}note \"k\" twice at line 1 column 33"));
         assert_eq!(
