@@ -1,11 +1,15 @@
 //! Small valid inputs to start from.
 
+use forebay_checkpoint::format::{Bundle, Safetensors};
+use forebay_checkpoint::{Dtype, Header};
 use forebay_format::example::{ExampleWriter, ImageExample};
 use forebay_format::image::ImageKind;
 use forebay_format::tensor::{Shape, ShardWriter};
 use forebay_format::{tar, tfrecord};
 use jpeg_encoder::{ColorType as JpegColor, Encoder as JpegEncoder, SamplingFactor};
 use png::{BitDepth, ColorType};
+
+use crate::checkpoint::{self, State};
 
 pub fn jpeg() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
@@ -120,6 +124,38 @@ pub fn tensor() -> Vec<Vec<u8>> {
         writer.finish().expect("a small shard")
     };
     vec![shard(0), shard(1), shard(3)]
+}
+
+pub fn safetensors() -> Vec<Vec<u8>> {
+    states()
+        .iter()
+        .map(|state| checkpoint::write(&Safetensors, state).remove("m.safetensors").expect("was written"))
+        .collect()
+}
+
+pub fn bundle() -> Vec<Vec<u8>> {
+    let joined = |state: &State| {
+        let files = checkpoint::write(&Bundle, state);
+        [&files["m.index"][..], &files["m.data-00000-of-00001"]].concat()
+    };
+    states().iter().map(joined).collect()
+}
+
+fn states() -> Vec<State> {
+    let tensor = |name: String, dtype, shape: &[u64]| {
+        let header = Header { name, dtype, shape: shape.to_vec() };
+        let bytes = texture(header.n_bytes().expect("is small") as usize);
+        (header, bytes)
+    };
+    let note = |key: &str| (key.to_owned(), "{\"at\": 7}".to_owned());
+    let few = vec![
+        tensor("w".to_owned(), Dtype::F32, &[2, 3]),
+        tensor("größe".to_owned(), Dtype::I64, &[]),
+        tensor("none".to_owned(), Dtype::U8, &[4, 0]),
+    ];
+    let many = (0..40).map(|n| tensor(format!("layer_{n}/w"), Dtype::Bf16, &[n % 3, 2])).collect();
+    let state = |tensors, notes: &[&str]| State { tensors, notes: notes.iter().map(|key| note(key)).collect() };
+    vec![state(Vec::new(), &[]), state(few, &["step", "pipeline"]), state(many, &["step"])]
 }
 
 /// Bytes that vary slowly here and fast there.

@@ -1,5 +1,6 @@
 //! What is fuzzed: one line per decoder.
 
+use forebay_checkpoint::format::{Bundle, Safetensors};
 use forebay_format::example::{Example, ImageExample, find};
 use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec, Layout};
 use forebay_format::tar::{Entries, SampleScanner, Samples, parse_sample};
@@ -8,7 +9,7 @@ use forebay_format::tfrecord::{Compression, FrameScanner, Records, decompress, p
 use forebay_format::{Error, Scanner, Span};
 use forebay_jpeg::{Decoder, Limits, Scale};
 
-use crate::{repair, seeds};
+use crate::{checkpoint, repair, seeds};
 
 /// A decoder, inputs to start from, and how to make their checksums fit again.
 pub struct Target {
@@ -26,6 +27,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "example", seeds: seeds::example, repair: repair::nothing, run: example },
     Target { name: "tar", seeds: seeds::tar, repair: repair::tar, run: tar },
     Target { name: "tensor", seeds: seeds::tensor, repair: repair::tensor, run: tensor },
+    Target { name: "safetensors", seeds: seeds::safetensors, repair: repair::nothing, run: safetensors },
+    Target { name: "bundle", seeds: seeds::bundle, repair: repair::bundle, run: bundle },
 ];
 
 /// Images beyond this are valid but only cost time.
@@ -117,6 +120,21 @@ fn tensor(input: &[u8]) -> String {
     format!("{} {verified:?}", outcome(&shard))
 }
 
+fn safetensors(input: &[u8]) -> String {
+    let read = checkpoint::read(&Safetensors, &checkpoint::one_file(input));
+    // Of a header that is no JSON, what the parser says is what was found.
+    let found = match &read {
+        Err(forebay_checkpoint::format::Error::Invalid { what, found, .. }) if what == "header" => found.as_str(),
+        _ => "",
+    };
+    let words = found.split(' ').filter(|word| word.chars().all(char::is_alphabetic)).take(4);
+    format!("{} {}", outcome(&read), words.collect::<Vec<_>>().join(" "))
+}
+
+fn bundle(input: &[u8]) -> String {
+    outcome(&checkpoint::read(&Bundle, &checkpoint::index_and_values(input)))
+}
+
 /// Drives a scanner over bytes in memory and checks the laws of its trait.
 fn scan(mut scanner: impl Scanner, bytes: &[u8]) -> (Vec<Span>, Result<(), Error>) {
     let mut spans: Vec<Span> = Vec::new();
@@ -150,10 +168,13 @@ fn outcome<T, E: std::error::Error>(result: &Result<T, E>) -> String {
         cause = error.source();
     }
     let words = messages.iter().flat_map(|message| {
+        // Names are quoted.
+        let message = &message.replace("\\\"", "").split('"').step_by(2).collect::<String>();
         // The png crate prints the type of a damaged chunk in full.
         let stable = message.split(", found").next().unwrap_or(message).split("ChunkType").next().unwrap_or(message);
         let words = stable.split(|c: char| !c.is_alphanumeric());
-        words.filter(|word| !word.is_empty() && word.chars().all(char::is_alphabetic)).take(6)
+        let words = words.filter(|word| !word.is_empty() && word.chars().all(char::is_alphabetic)).take(6);
+        words.map(str::to_owned).collect::<Vec<_>>()
     });
     words.collect::<Vec<_>>().join(" ")
 }

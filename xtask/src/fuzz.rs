@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::shell::{program, root, run, target};
 
-const TARGETS: [&str; 6] = ["jpeg", "png", "tfrecord", "example", "tar", "tensor"];
+const TARGETS: [&str; 8] = ["jpeg", "png", "tfrecord", "example", "tar", "tensor", "safetensors", "bundle"];
 
 /// Runs one target or all of them for the given time each.
 pub fn run_targets(args: &[&str]) -> Result<()> {
