@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use forebay_checkpoint::format::{Error, Files, Format, Sums};
-use forebay_checkpoint::{Header, Snapshot, Tensor};
+use forebay_checkpoint::format::{Error, Files, Format};
+use forebay_checkpoint::{FilePlan, Header, Snapshot, Tensor};
 
 /// A snapshot that owns its tensors.
 #[derive(Debug, PartialEq)]
@@ -29,14 +29,12 @@ pub fn write(format: &dyn Format, state: &State) -> Files {
     let tensors = state.tensors.iter().map(|(header, bytes)| Tensor { header, bytes }).collect();
     let snapshot = Snapshot { tensors, notes: state.notes.clone() };
     let layout = format.plan("m", &snapshot).expect("can be saved");
-    let sums = Sums::of(&snapshot).finish().expect("all was seen");
-    let mut files = Files::new();
-    for plan in layout.files.iter().chain(&layout.close(&sums)) {
+    let fill = |plan: FilePlan| {
         let mut bytes = vec![0; plan.len as usize];
         plan.fill(&snapshot, 0, &mut bytes);
-        files.insert(plan.name.clone(), bytes);
-    }
-    files
+        (plan.name, bytes)
+    };
+    layout.complete(&snapshot).into_iter().map(fill).collect()
 }
 
 /// Reads everything. What could be read keeps the laws: it has the lengths of its shapes, is not more than the files, and

@@ -127,7 +127,12 @@ fn safetensors(input: &[u8]) -> String {
         Err(forebay_checkpoint::format::Error::Invalid { what, found, .. }) if what == "header" => found.as_str(),
         _ => "",
     };
-    let words = found.split(' ').filter(|word| word.chars().all(char::is_alphabetic)).take(4);
+    let words = found
+        .split(['"', '`'])
+        .step_by(2)
+        .flat_map(|said| said.split(' '))
+        .filter(|word| word.chars().all(char::is_alphabetic))
+        .take(4);
     format!("{} {}", outcome(&read), words.collect::<Vec<_>>().join(" "))
 }
 

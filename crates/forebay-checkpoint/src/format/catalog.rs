@@ -15,16 +15,16 @@ pub trait Source {
     fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// Files in memory.
+/// Files in memory. Maps of borrowed bytes are sources too.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-impl Source for Files {
+impl<B: AsRef<[u8]>> Source for BTreeMap<String, B> {
     fn size(&self, file: &str) -> io::Result<u64> {
-        self.get(file).map(|bytes| bytes.len() as u64).ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.get(file).map(|bytes| bytes.as_ref().len() as u64).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let bytes = self.get(file).ok_or(io::ErrorKind::NotFound)?;
+        let bytes = self.get(file).ok_or(io::ErrorKind::NotFound)?.as_ref();
         let from = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
         let found = from.and_then(|rest| rest.get(..into.len())).ok_or(io::ErrorKind::UnexpectedEof)?;
         into.copy_from_slice(found);

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::{FilePlan, Piece};
+use super::Sums;
+use crate::{FilePlan, Piece, Snapshot};
 
 /// Makes the last files of a checkpoint from the crc32c of each tensor.
 type Closing = dyn Fn(&[u32]) -> Vec<FilePlan> + Send + Sync;
@@ -11,17 +12,19 @@ type Closing = dyn Fn(&[u32]) -> Vec<FilePlan> + Send + Sync;
 pub struct Layout {
     /// The files that hold the tensors' bytes.
     pub files: Vec<FilePlan>,
-    closing: Box<Closing>,
+    closing: Option<Box<Closing>>,
     n_tensors: usize,
 }
 
 impl Layout {
-    pub(super) fn new(
-        files: Vec<FilePlan>,
-        n_tensors: usize,
-        closing: impl Fn(&[u32]) -> Vec<FilePlan> + Send + Sync + 'static,
-    ) -> Self {
-        Self { files, closing: Box::new(closing), n_tensors }
+    /// Files that are known without a look at the values.
+    pub(super) fn new(files: Vec<FilePlan>, n_tensors: usize) -> Self {
+        Self { files, closing: None, n_tensors }
+    }
+
+    /// The same, and files to be made from the checksums.
+    pub(super) fn closed_by(self, closing: impl Fn(&[u32]) -> Vec<FilePlan> + Send + Sync + 'static) -> Self {
+        Self { closing: Some(Box::new(closing)), ..self }
     }
 
     /// The files that can be written only now, from the crc32c of each tensor in the snapshot's order; to be written in
@@ -31,7 +34,20 @@ impl Layout {
     /// When there are not as many checksums as tensors.
     pub fn close(&self, sums: &[u32]) -> Vec<FilePlan> {
         assert_eq!(sums.len(), self.n_tensors, "a checksum for each tensor");
-        (self.closing)(sums)
+        self.closing.as_ref().map_or_else(Vec::new, |closing| closing(sums))
+    }
+
+    /// All files at once, for a writer that wants to know every byte beforehand. Where the format has checksums, that
+    /// costs a pass over the values.
+    ///
+    /// # Panics
+    /// When the snapshot has other tensors than the one that was planned.
+    pub fn complete(mut self, snapshot: &Snapshot<'_>) -> Vec<FilePlan> {
+        if self.closing.is_some() {
+            let sums = Sums::of(snapshot).finish().expect("every tensor was seen whole");
+            self.files.extend(self.close(&sums));
+        }
+        self.files
     }
 
     /// Bytes of all files, those written last included.

@@ -7,7 +7,7 @@
 //! tensor is, and one tensor is read without the rest.
 //!
 //! ```
-//! use forebay_checkpoint::format::{self, Sums};
+//! use forebay_checkpoint::format;
 //! use forebay_checkpoint::{Dtype, Header, Snapshot, Tensor};
 //!
 //! let header = Header { name: "w".to_owned(), dtype: Dtype::F32, shape: vec![2] };
@@ -15,12 +15,11 @@
 //! let snapshot = Snapshot { tensors, ..Snapshot::default() };
 //! let format = format::named("tensorflow").expect("is in the table");
 //! let layout = format.plan("model", &snapshot)?;
-//! let sums = Sums::of(&snapshot).finish()?;
 //! let mut files = format::Files::new();
-//! for plan in layout.files.iter().chain(&layout.close(&sums)) {
+//! for plan in layout.complete(&snapshot) {
 //!     let mut bytes = vec![0; plan.len as usize];
 //!     plan.fill(&snapshot, 0, &mut bytes);
-//!     files.insert(plan.name.clone(), bytes);
+//!     files.insert(plan.name, bytes);
 //! }
 //! let catalog = format.open("model", &files)?;
 //! assert_eq!(catalog.read(&files, "w")?, [0, 0, 0, 0, 0, 0, 128, 63]);

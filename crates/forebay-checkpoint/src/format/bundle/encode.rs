@@ -29,8 +29,8 @@ pub(super) fn plan(stem: &str, snapshot: &Snapshot<'_>) -> Result<Layout, Error>
     rows.sort_by(|a, b| a.key.as_bytes().cmp(b.key.as_bytes()));
     let values = FilePlan::new(shard_name(stem, 0, 1), pieces);
     let graph = meta::graph(snapshot.tensors.iter().map(|tensor| tensor.header));
-    let (n_tensors, stem) = (snapshot.tensors.len(), stem.to_owned());
-    Ok(Layout::new(vec![values], n_tensors, move |sums| {
+    let stem = stem.to_owned();
+    Ok(Layout::new(vec![values], snapshot.tensors.len()).closed_by(move |sums| {
         let state = State { newest: stem.clone(), all: vec![stem.clone()] };
         vec![
             small_file(index_name(&stem), index(&rows, sums)),

@@ -209,6 +209,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_compressed_block_is_refused() {
+        let (pairs, mut table) = table(1, 3);
+        // Three lengths, key, value, one restart point and their count.
+        let n_block = 3 + pairs[0].0.len() + 3 + 8;
+        table[n_block] = 1;
+        let sum = masked_crc32c(&table[..=n_block]).to_le_bytes();
+        table[n_block + 1..n_block + 5].copy_from_slice(&sum);
+        let said = read_back(table).expect_err("is compressed").to_string();
+        assert_eq!(said, "t: not supported: a table compressed by method 1");
+    }
+
     /// A block with its trailer.
     fn sealed(mut block: Vec<u8>) -> Vec<u8> {
         block.extend([0, 0, 0, 0, 1, 0, 0, 0, 0]);

@@ -13,7 +13,7 @@ pub(super) fn plan(file: String, snapshot: &Snapshot<'_>) -> Result<Layout, Erro
     let order = order(snapshot);
     let mut pieces = vec![Piece::Bytes(header(snapshot, &order)?)];
     pieces.extend(order.into_iter().map(|index| Piece::Tensor { index, range: 0..n_bytes(snapshot, index) }));
-    Ok(Layout::new(vec![FilePlan::new(file, pieces)], snapshot.tensors.len(), |_| Vec::new()))
+    Ok(Layout::new(vec![FilePlan::new(file, pieces)], snapshot.tensors.len()))
 }
 
 /// Tensors of larger types first, otherwise as they come: each begins at a multiple of its type's size.

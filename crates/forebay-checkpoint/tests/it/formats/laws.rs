@@ -92,6 +92,9 @@ proptest! {
             prop_assert_eq!(&again.files, &plan.files);
             let sums = vec![7; state.tensors.len()];
             prop_assert_eq!(again.close(&sums), plan.close(&sums));
+            let at_once: Vec<_> = plan.complete(&state.lend()).into_iter().map(|file| (file.name, file.len)).collect();
+            let in_steps = write(format, &state, 4096).into_iter().map(|(name, bytes)| (name, bytes.len() as u64));
+            prop_assert_eq!(at_once.into_iter().collect::<BTreeMap<_, _>>(), in_steps.collect());
         }
     }
 }
