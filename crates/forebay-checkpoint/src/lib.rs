@@ -43,11 +43,11 @@
 mod commit;
 mod damage;
 mod error;
+pub mod format;
 mod fs;
 mod keep;
 mod manifest;
 mod parallel;
-pub mod format;
 mod plan;
 mod region;
 mod restore;
