@@ -7,5 +7,6 @@
 set -eu
 python=${1:-python3} out=${2:-.} rounds=${3:-3}
 cargo build --release -p forebay-train --example step_time
+mkdir -p "$out"
 exec taskset -c 0,1 "$python" bench/train/compare.py --ours "${CARGO_TARGET_DIR:-target}/release/examples/step_time" --models alexnet \
     --devices cpu:2 --batches 16,64 --steps 5 --rounds "$rounds" --out "$out/alexnet-cpu.json"

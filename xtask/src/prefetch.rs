@@ -10,10 +10,12 @@ use serde_json::Value;
 use crate::shell::{binary, cargo, output, program, run, scratch};
 
 const TIERS: [Option<&str>; 5] = [None, Some("hdd"), Some("ssd"), Some("optane"), Some("lustre")];
-const IMAGES: &str = "2048";
+/// As many as the longest run reads once.
+const IMAGES: &str = "3072";
 /// Above what a batch of 64 takes eight threads on the slowest tier.
 const STEP: &str = "emulated:300ms";
-const STEPS: &str = "24";
+/// Long enough that the first batch, which nothing can hide, is little of it.
+const STEPS: &str = "48";
 const COMMON: [&str; 4] = ["--batch", "64", "--threads", "8"];
 
 /// Runs and checks them all.
