@@ -16,7 +16,7 @@ pub struct TrainStep {
     pub wait_s: f64,
     /// The accelerator was idle and its batch was on the way.
     pub copy_s: f64,
-    /// The accelerator computed.
+    /// The accelerator computed; where batches are sent ahead, also what was left of a copy that was under way.
     pub compute_s: f64,
     /// Training stood still for a checkpoint.
     pub checkpoint_s: f64,
@@ -94,9 +94,9 @@ impl TrainTotals {
         self.images as f64 / (self.wall_s - self.validate_s)
     }
 
-    /// Megabytes (10^6 bytes) moved a second.
+    /// Megabytes (10^6 bytes) moved a second, validation left out.
     pub fn mb_per_s(&self) -> f64 {
-        self.bytes as f64 / 1e6 / self.wall_s
+        self.bytes as f64 / 1e6 / (self.wall_s - self.validate_s)
     }
 
     /// The share of the wait in the time after the first batch, validation left out.
@@ -111,7 +111,7 @@ impl TrainTotals {
     }
 }
 
-/// Steps on one batch in memory, run before the data is touched: what the accelerator does when it never waits.
+/// What the accelerator does when it never waits: steps on one batch in memory, or an emulated one's own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Steps measured, warm-up left out.
@@ -160,7 +160,7 @@ pub struct Reads {
     pub mb: Vec<f64>,
 }
 
-/// One pass over the data.
+/// As many steps as one pass over the data has whole batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
     /// Steps of it that were made.

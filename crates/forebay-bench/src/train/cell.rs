@@ -3,7 +3,7 @@
 use forebay_pipeline::Tuning;
 use forebay_record::{Baseline, Epoch, Feed, TierKind, TrainCell, TrainTotals};
 use forebay_storage::Profile;
-use forebay_units::Summary;
+use forebay_units::{Summary, count};
 
 use super::drive::Step;
 use super::laps::Part;
@@ -27,6 +27,7 @@ pub(super) struct Settled<'a> {
 pub(super) fn cell(
     settled: &Settled<'_>,
     runs: Vec<Trained>,
+    interrupted: bool,
     notes: &mut Vec<String>,
 ) -> Result<Option<TrainCell>, Error> {
     let trial = settled.trial;
@@ -40,7 +41,7 @@ pub(super) fn cell(
     let (tier, baseline) = (tier_of(plan), settled.baseline.or_else(|| own_baseline(trial, &run)));
     let step_s = baseline.map(|baseline| baseline.step_s).or_else(|| totals::step_s(&run.driven.steps));
     let feed = step_s.and_then(|step_s| feed(trial, &run, step_s));
-    warn(trial, &run, notes);
+    warn(trial, &run, interrupted, notes);
     Ok(Some(TrainCell {
         model: trial.kind.model(),
         n_parameters: trial.kind.n_parameters()?,
@@ -102,10 +103,10 @@ fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
 
 fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation {
     Situation {
-        wall_s: run.totals.wall_s,
+        wall_s: run.totals.wall_s - run.totals.validate_s,
         causes: run.driven.charges.later,
         work: run.work,
-        prefetch: trial.plan.prefetch + trial.plan.device_prefetch,
+        prefetch: trial.plan.prefetch,
         keeps_up: feed.is_some_and(|feed| feed.gives_images_per_s > feed.takes_images_per_s),
         shares_cores: trial.kind.shares_cores(),
         threads: trial.threads.max(1),
@@ -132,19 +133,21 @@ fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
 fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
     let mean = |steps: &[Step]| {
         let losses: Option<Vec<f32>> = steps.iter().map(|step| step.loss).collect();
-        losses.map(|losses| losses.iter().sum::<f32>() / losses.len() as f32).filter(|loss| loss.is_finite())
+        losses
+            .map(|losses| (losses.iter().map(|loss| f64::from(*loss)).sum::<f64>() / losses.len() as f64) as f32)
+            .filter(|loss| loss.is_finite())
     };
     let epochs = run.driven.steps.chunks(steps_per_epoch.max(1) as usize).enumerate();
     let epoch = |(i, steps): (usize, &[Step])| Epoch {
         n_steps: steps.len() as u64,
         loss: mean(steps),
-        validation: run.validations.get(i).copied(),
+        validation: run.validations.get(i).copied().flatten(),
     };
     epochs.map(epoch).collect()
 }
 
 /// Notes what a reader must know of the run.
-fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
+fn warn(trial: &Trial<'_>, run: &Trained, interrupted: bool, notes: &mut Vec<String>) {
     notes.extend(run.notes.clone());
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(
@@ -153,9 +156,12 @@ fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
         ));
     }
     let made = run.driven.steps.len() as u64;
-    if run.totals.failed > 0 && made < trial.n_steps {
-        notes
-            .push(format!("{} samples failed, so that {made} of {} steps were made", run.totals.failed, trial.n_steps));
+    if run.totals.failed > 0 && made < trial.n_steps && !interrupted {
+        notes.push(format!(
+            "{} failed, so that {made} of {} steps were made",
+            count(run.totals.failed, "sample"),
+            trial.n_steps
+        ));
     }
     let wanted = match trial.plan.cache {
         crate::ingest::Cache::Cold => forebay_record::CacheState::Cold,

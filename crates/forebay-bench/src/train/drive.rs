@@ -82,7 +82,6 @@ pub(super) fn drive(
     let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns, charges };
     let mut drive = Drive { taker, feeder, orders, laps: started, staged: VecDeque::new(), is_dry: false, driven };
     drive.run(observe, after_step)?;
-    drive.laps.lap(Part::Other);
     drive.driven.total = drive.laps.total();
     Ok(drive.driven)
 }
@@ -91,10 +90,15 @@ impl Drive<'_> {
     fn run(&mut self, observe: &mut dyn FnMut(Event), after_step: &mut AfterStep<'_>) -> Result<(), Error> {
         let mut told = 0;
         while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.cancel.load(Ordering::Relaxed) {
+            let charges = self.driven.charges;
             if self.staged.is_empty() && !self.fetch()? {
                 break;
             }
-            let Some(step) = self.step()? else { break };
+            let Some(step) = self.step()? else {
+                self.driven.charges = charges;
+                self.laps.forget_step();
+                return Ok(());
+            };
             let so_far = self.feeder.bytes_read();
             observe(Event::Step {
                 step: self.driven.steps.len() as u64,
@@ -110,6 +114,7 @@ impl Drive<'_> {
                 event.into_iter().for_each(&mut *observe);
             }
         }
+        self.laps.lap(Part::Other);
         Ok(())
     }
 

@@ -69,6 +69,13 @@ impl Laps {
         std::mem::take(&mut self.step)
     }
 
+    /// Goes back to the end of the last step: what came after it was broken off.
+    pub(super) fn forget_step(&mut self) {
+        let step = std::mem::take(&mut self.step);
+        self.last_ns -= step.total_ns();
+        self.total.0.iter_mut().zip(step.0).for_each(|(total, part)| *total -= part);
+    }
+
     /// The parts of everything so far.
     pub(super) fn total(&self) -> Parts {
         debug_assert_eq!(self.total.total_ns(), self.wall_ns(), "the parts sum to the whole");
@@ -105,5 +112,13 @@ mod tests {
         assert_eq!(laps.total().total_ns(), laps.wall_ns());
         assert_eq!(steps.iter().map(Parts::total_ns).sum::<u64>(), laps.wall_ns());
         assert_eq!(laps.total().ns(Part::Validate), 0);
+        clock.advance(Duration::from_nanos(1_000));
+        laps.lap(Part::Compute);
+        laps.forget_step();
+        assert_eq!(
+            (laps.wall_ns(), laps.total().total_ns()),
+            (78 * 6, 78 * 6),
+            "a step that was broken off leaves no trace"
+        );
     }
 }

@@ -14,7 +14,7 @@ const WORTH: f64 = 0.01;
 /// What a lever is chosen from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Situation {
-    /// The run's wall clock in seconds.
+    /// The run's wall clock in seconds, validation left out.
     pub(super) wall_s: f64,
     /// The waits after the first batch.
     pub(super) causes: Causes,
@@ -45,7 +45,8 @@ impl Situation {
             );
             return self.make("prefetch", &advice, waits, true);
         }
-        let mut largest = (0.0, self.none());
+        let unexplained = "the waits come from nothing that the workers did: see what else the machine does";
+        let mut largest = (0.0, self.make("none", unexplained, 0.0, false));
         for (cause, lever) in self.candidates() {
             if cause > largest.0 {
                 largest = (cause, lever);
@@ -75,7 +76,7 @@ impl Situation {
                     "prefetch",
                     "--prefetch 1: make the next batch while this one is computed",
                     causes.prefetch,
-                    false,
+                    self.shares_cores,
                 ),
             ),
             (causes.threads, self.make("threads", &more_threads, of_pipeline(work.decode * unused), self.shares_cores)),

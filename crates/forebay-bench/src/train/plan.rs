@@ -56,7 +56,7 @@ pub enum Accelerator {
 pub enum Length {
     /// So many steps, over the data again where it ends.
     Steps(u64),
-    /// So many passes over the data, each of as many whole batches as it has.
+    /// So many times the whole batches of one pass over the data; what a pass leaves over begins the next.
     Epochs(u64),
 }
 

@@ -21,7 +21,7 @@ impl Watcher {
     pub(super) fn start(meter: Meter) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let start = Instant::now();
-        let thread = std::thread::Builder::new().name("reads".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("forebay:reads".to_owned()).spawn(move || {
             let mut seen = Vec::new();
             loop {
                 // Deadlines are absolute: a late look does not move those that follow.

@@ -58,6 +58,22 @@ pub enum Error {
         /// One more than the largest label.
         classes: usize,
     },
+    /// Validation data whose folders are not those of the training data.
+    #[error(
+        "{}: its {n} classes are not the {expected} of the training data (the first that differs: \"{name}\"), so that labels would \
+         not mean the same; a list of `path label` lines can say which is which",
+        path.display()
+    )]
+    OtherClasses {
+        /// The data.
+        path: PathBuf,
+        /// How many classes it has.
+        n: usize,
+        /// How many it should have.
+        expected: usize,
+        /// The first that differs.
+        name: String,
+    },
     /// A sample's label is no class of the network.
     #[error("{name}: its label is {label}, which is none of the network's classes (0 to {})", classes - 1)]
     Label {
@@ -210,7 +226,7 @@ pub fn run(
         record.notes.push("there is a single class, so that there is nothing to learn: the loss is 0".to_owned());
     }
     let stock = stock.map(|stock| stock.through(plan, &mut record.notes)).transpose()?;
-    let judges = judges(plan, &kind)?;
+    let judges = judges(plan, &kind, stock.as_ref(), &mut record.notes)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
     let mut machine = trial.build(observe)?;
@@ -218,7 +234,7 @@ pub fn run(
     let (tuning, auto) = settle_threads(&mut trial, observe, cancel)?;
     let (trained, interrupted) = repeats(&trial, &mut machine, observe, cancel)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
-    record.cells.extend(cell(&settled, trained, &mut record.notes)?);
+    record.cells.extend(cell(&settled, trained, interrupted, &mut record.notes)?);
     if interrupted {
         record.notes.push(match record.cells.as_slice() {
             [] => "interrupted before the first step that would be kept".to_owned(),
@@ -228,13 +244,25 @@ pub fn run(
     Ok(record)
 }
 
-/// Other data that the network is judged on.
-fn judges(plan: &Plan, kind: &Kind) -> Result<Option<Stock>, Error> {
+/// Other data that the network is judged on. Its classes must be those of the training data.
+fn judges(plan: &Plan, kind: &Kind, learnt: Option<&Stock>, notes: &mut Vec<String>) -> Result<Option<Stock>, Error> {
     let Some(Validate::Data(path)) = &plan.validate else { return Ok(None) };
     // A set smaller than a batch can be judged, though not learnt from.
     let plan = Plan { input: Input::Data(path.clone()), validate: None, batch: 1, ..plan.clone() };
-    let stock = Stock::find(&plan, kind.image())?.map(|stock| stock.through(&plan, &mut Vec::new())).transpose()?;
-    Ok(stock)
+    let Some(stock) = Stock::find(&plan, kind.image())? else { return Ok(None) };
+    notes.extend(supply::damage_notes(&stock.source));
+    let (theirs, ours) = (stock.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
+    // Folders are numbered by their names: one more or less and every label after it means another class.
+    let other = theirs.iter().enumerate().find(|(label, name)| ours.get(*label) != Some(name));
+    if let Some((_, name)) = other.filter(|_| !ours.is_empty()) {
+        let (n, expected, name) = (theirs.len(), ours.len(), name.clone());
+        return Err(Error::OtherClasses { path: path.clone(), n, expected, name });
+    }
+    let largest = stock.source.n_classes().unwrap_or(0);
+    if let Some(classes) = kind.classes().map(|n| n as usize).filter(|classes| largest > *classes) {
+        return Err(Error::Label { name: path.display().to_string(), label: largest as i64 - 1, classes });
+    }
+    stock.through(&plan, notes).map(Some)
 }
 
 /// The number of threads: as given, or found by letting the tuner settle before anything is measured.

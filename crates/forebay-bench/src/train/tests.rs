@@ -193,15 +193,15 @@ fn the_cost_of_io_is_what_the_run_takes_longer_than_its_own_steps() {
 fn validation_data_that_fails_is_told_and_takes_no_time_of_the_training() {
     let dir = tempfile::tempdir().unwrap();
     let path = data(dir.path());
-    let other = dir.path().join("other");
-    std::fs::create_dir_all(other.join("a")).unwrap();
-    std::fs::copy(&walk(&path)[0], other.join("a/good.jpg")).unwrap();
-    std::fs::write(other.join("a/bad.jpg"), b"no photograph").unwrap();
+    let other = dir.path().join("other.txt");
+    std::fs::copy(&walk(&path)[0], dir.path().join("good.jpg")).unwrap();
+    std::fs::write(dir.path().join("bad.jpg"), b"no photograph").unwrap();
+    std::fs::write(&other, "good.jpg 0\nbad.jpg 1\n").unwrap();
     let plan = Plan { validate: Some(Validate::Data(other.clone())), baseline: 0, ..learning(path, 1) };
     let record = run_it(&plan).unwrap();
     assert!(record.notes[0].starts_with("validation: 1 of 2 samples failed and were left out; the first: "));
     assert!(record.cells[0].totals.validate_s > 0.0);
-    std::fs::write(other.join("a/good.jpg"), b"no photograph either").unwrap();
+    std::fs::write(dir.path().join("good.jpg"), b"no photograph either").unwrap();
     let record = run_it(&plan).unwrap();
     assert!(record.notes[0].starts_with("validation: not one of 2 samples could be used; "), "{:?}", record.notes);
     assert!(record.cells[0].totals.validate_s > 0.0 && record.cells[0].epochs[0].validation.is_none());
@@ -242,6 +242,22 @@ fn what_cannot_be_trained_on_says_why() {
     }
     let text = said(&emulated(path, "emulated:1ms", 1));
     assert!(text.starts_with("not one of 60 samples could be used; the first: "), "{text}");
+}
+
+#[test]
+fn validation_data_of_other_classes_is_refused_before_anything_is_learnt() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = data(dir.path());
+    let other = dir.path().join("other");
+    std::fs::create_dir_all(other.join("class_003")).unwrap();
+    std::fs::copy(&walk(&path)[0], other.join("class_003/1.jpg")).unwrap();
+    let plan = Plan { validate: Some(Validate::Data(other)), baseline: 0, ..learning(path.clone(), 1) };
+    let text = run_it(&plan).unwrap_err().to_string();
+    assert!(text.contains("its 1 classes are not the 45 of the training data"), "{text}");
+    let list = dir.path().join("list");
+    std::fs::write(&list, format!("{} 45\n", walk(&path)[0].display())).unwrap();
+    let text = run_it(&Plan { validate: Some(Validate::Data(list)), ..plan }).unwrap_err().to_string();
+    assert!(text.contains("its label is 45, which is none of the network's classes (0 to 44)"), "{text}");
 }
 
 fn walk(dir: &Path) -> Vec<PathBuf> {

@@ -46,7 +46,8 @@ pub(super) struct Trained {
     pub(super) totals: TrainTotals,
     pub(super) work: Work,
     pub(super) stats: Option<Stats>,
-    pub(super) validations: Vec<Validation>,
+    /// One entry an epoch that ended; `None` where nothing came of it.
+    pub(super) validations: Vec<Option<Validation>>,
     pub(super) reads: Option<Reads>,
     pub(super) device: String,
     /// What a reader must know.
@@ -72,6 +73,7 @@ impl Machine {
 /// Batches about to come.
 struct Opened {
     feeder: Feeder,
+    watcher: Option<Watcher>,
     lock: Result<Option<PageLock>, Error>,
     laps: Laps,
     /// Processor time when they started.
@@ -84,9 +86,11 @@ impl Trial<'_> {
     }
 
     fn in_memory(&self, n_steps: u64) -> Feeder {
-        let (batch, image) = (self.plan.batch, self.kind.image());
+        // What only takes time looks at no pixel.
+        let image_len = if self.kind.emulation().is_some() { 0 } else { self.kind.image().len() };
+        let batch = self.plan.batch;
         let classes = self.kind.classes().unwrap_or(1) as usize;
-        Feeder::Memory { batch: Arc::new(MadeBatch::new(batch, image.len(), classes, self.plan.seed)), left: n_steps }
+        Feeder::Memory { batch: Arc::new(MadeBatch::new(batch, image_len, classes, self.plan.seed)), left: n_steps }
     }
 
     fn orders<'a>(&self, n_steps: u64, cancel: &'a AtomicBool) -> Orders<'a> {
@@ -140,20 +144,18 @@ impl Trial<'_> {
         let taker = machine.fresh()?;
         let files = self.stock.as_ref().map(|stock| stock.source.files()).unwrap_or_default();
         let before = cold::prepare(files, self.plan.cache == Cache::Cold)?;
-        let Opened { mut feeder, lock, laps, cpu_s: cpu } =
+        let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } =
             self.open(taker, || observe(Event::Started { what: what.to_owned(), n_steps: self.n_steps }))?;
         let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
-        let watcher = feeder.meter().map(Watcher::start).transpose()?;
         let (mut validations, mut faults) = (Vec::new(), Vec::new());
         let orders = self.orders(self.n_steps, cancel);
         let driven = drive(taker, &mut feeder, laps, orders, observe, &mut |step, taker| {
             let Some(examined) = self.validate(step, taker, cancel)? else { return Ok(Judged::Not) };
             faults.extend(examined.fault);
-            validations.extend(examined.validation);
+            validations.push(examined.validation);
             let epoch = validations.len() as u64;
             Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
         })?;
-        // The ledgers are read before the clock, so that no worker accounts for more than the wall clock.
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
@@ -173,7 +175,8 @@ impl Trial<'_> {
             let feeder = self.in_memory(self.n_steps);
             let lock = taker.lock_pages(feeder.memory());
             tell();
-            return Ok(Opened { feeder, lock, laps: Laps::start(Arc::clone(&self.clock)), cpu_s: cpu_seconds() });
+            let laps = Laps::start(Arc::clone(&self.clock));
+            return Ok(Opened { feeder, watcher: None, lock, laps, cpu_s: cpu_seconds() });
         };
         tell();
         let (mut laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
@@ -183,11 +186,12 @@ impl Trial<'_> {
             .prefetch(self.plan.prefetch)
             .hold(self.places() + 1);
         let feeder = Feeder::Pipeline(Box::new(pipeline.iter()?));
+        let watcher = feeder.meter().map(Watcher::start).transpose()?;
         laps.lap(Part::Wait);
         // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
         let lock = taker.lock_pages(feeder.memory());
         laps.lap(Part::Other);
-        Ok(Opened { feeder, lock, laps, cpu_s })
+        Ok(Opened { feeder, watcher, lock, laps, cpu_s })
     }
 }
 

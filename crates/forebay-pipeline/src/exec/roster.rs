@@ -88,6 +88,11 @@ fn parse(text: &str) -> Option<Scheduled> {
 
 /// A batch thread does not take the core of the one that wakes it: the consumer, which has the accelerator to feed, goes on.
 fn yield_when_woken() {
+    // SAFETY: the call takes nothing but a number and writes nothing.
+    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
+        // Somebody has chosen another way for the whole program.
+        return;
+    }
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameters are valid. Where it is refused, threads are scheduled as they were.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "epochs", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     steps: Option<u64>,
 
-    /// Passes over the data, each of as many whole batches as it has; one by default
+    /// Epochs, each of as many steps as a pass over the data has whole batches; one by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     epochs: Option<u64>,
 
@@ -115,7 +115,8 @@ pub(crate) struct Args {
     )]
     validate: Option<Validate>,
 
-    /// Steps on a batch in memory that are measured first, to know what I/O costs; 0 measures none
+    /// Steps on a batch in memory that are measured first, to know what I/O costs; 0 measures none, and an emulated
+    /// accelerator, which takes no longer for having waited, is measured in the run itself
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
     baseline: u32,
 
