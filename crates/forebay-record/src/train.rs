@@ -72,10 +72,12 @@ pub struct TrainTotals {
     /// What the workers did, in seconds by activity, summed over them.
     #[serde(default)]
     pub worker_time: BTreeMap<String, f64>,
-    /// Of their opening and reading, what they were blocked for; the rest was a matter of processors. `None` where the kernel
-    /// does not tell.
+    /// Seconds that they were on a core, by the scheduler's count; `None` where the kernel does not tell.
     #[serde(default)]
-    pub blocked_s: Option<f64>,
+    pub on_core_s: Option<f64>,
+    /// Seconds that they were ready and waited for a core.
+    #[serde(default)]
+    pub for_core_s: Option<f64>,
     /// What they did while the accelerator waited.
     #[serde(default)]
     pub stall_time: BTreeMap<String, f64>,

@@ -11,6 +11,7 @@ use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
 use super::steps::{Beat, Bench, Failed, Measured};
 use crate::environment::utc_now;
+use crate::supply;
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -149,7 +150,7 @@ pub fn run(
 fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Result<Measured, Failed>) -> StudyCell {
     let (measured, error) = match measured {
         Ok(measured) => (measured, None),
-        Err(error) => (Measured::default(), Some(chain(error.as_ref()))),
+        Err(error) => (Measured::default(), Some(supply::chain(error.as_ref()))),
     };
     StudyCell {
         id: cell.id.clone(),
@@ -165,20 +166,6 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
         inspection: measured.inspection,
         notes: measured.notes,
     }
-}
-
-/// An error with its causes; one that repeats its cause's words is not written twice.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// How long the rest will take.
@@ -242,6 +229,6 @@ mod tests {
         #[error(transparent)]
         struct Through(Outer);
         let error = Through(Outer(std::io::Error::other("gone")));
-        assert_eq!(chain(&error), "reading set: gone");
+        assert_eq!(supply::chain(&error), "reading set: gone");
     }
 }

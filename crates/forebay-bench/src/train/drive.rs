@@ -30,6 +30,8 @@ pub(super) struct Driven {
     pub(super) total: Parts,
     pub(super) first_wait_ns: u64,
     pub(super) charges: Charges,
+    /// What ended it after the steps it has.
+    pub(super) failure: Option<Error>,
 }
 
 /// What a loop is told.
@@ -64,6 +66,8 @@ struct Drive<'a> {
     staged: VecDeque<u64>,
     /// The feeder has no more.
     is_dry: bool,
+    /// What waits were charged to when the last whole step ended.
+    at_last_step: Charges,
     driven: Driven,
 }
 
@@ -79,9 +83,19 @@ pub(super) fn drive(
     // Starting the pipeline is part of the first wait.
     let (first_wait_ns, mut charges) = (started.total().ns(Part::Wait), orders.charges);
     charges.add(first_wait_ns, 0, &Times::default(), true);
-    let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns, charges };
-    let mut drive = Drive { taker, feeder, orders, laps: started, staged: VecDeque::new(), is_dry: false, driven };
-    drive.run(observe, after_step)?;
+    let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns, charges, failure: None };
+    let staged = VecDeque::new();
+    let mut drive =
+        Drive { taker, feeder, orders, laps: started, staged, is_dry: false, at_last_step: charges, driven };
+    match drive.run(observe, after_step) {
+        Err(error) if drive.driven.steps.is_empty() => return Err(error),
+        Err(error) => {
+            drive.driven.charges = drive.at_last_step;
+            drive.laps.forget_step();
+            drive.driven.failure = Some(error);
+        }
+        Ok(()) => {}
+    }
     drive.driven.total = drive.laps.total();
     Ok(drive.driven)
 }
@@ -90,12 +104,12 @@ impl Drive<'_> {
     fn run(&mut self, observe: &mut dyn FnMut(Event), after_step: &mut AfterStep<'_>) -> Result<(), Error> {
         let mut told = 0;
         while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.cancel.load(Ordering::Relaxed) {
-            let charges = self.driven.charges;
+            self.at_last_step = self.driven.charges;
             if self.staged.is_empty() && !self.fetch()? {
                 break;
             }
             let Some(step) = self.step()? else {
-                self.driven.charges = charges;
+                self.driven.charges = self.at_last_step;
                 self.laps.forget_step();
                 return Ok(());
             };

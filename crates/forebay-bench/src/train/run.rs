@@ -100,15 +100,27 @@ pub enum Error {
         batch: usize,
     },
     /// Not a single batch could be made.
-    #[error("{}: {name}: {reason}", crate::supply::none_usable(*n_samples))]
+    #[error("{}: {name}: {reason}", no_batch(*n_samples, *n_failed, *batch))]
     AllFailed {
         /// How many there are.
         n_samples: u64,
+        /// How often one failed, over all passes that were tried.
+        n_failed: u64,
+        /// Samples a step needs.
+        batch: usize,
         /// The first of them.
         name: String,
         /// Why.
         reason: String,
     },
+}
+
+/// Where every pass failed altogether, no sample can be used; otherwise too few can.
+fn no_batch(n_samples: u64, n_failed: u64, batch: usize) -> String {
+    match n_samples > 0 && n_failed.is_multiple_of(n_samples) {
+        true => supply::none_usable(n_samples),
+        false => format!("too many of {n_samples} samples failed for one batch of {batch}; the first"),
+    }
 }
 
 /// What an observer is told.
@@ -138,6 +150,11 @@ pub enum Event {
         wait_share: f64,
         /// Bytes moved from storage since the last time.
         bytes: u64,
+    },
+    /// The run cannot go on after the steps it has, which are kept.
+    Failed {
+        /// Why, with its causes.
+        error: String,
     },
     /// An epoch was judged.
     Validated {
@@ -205,7 +222,8 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Runs the plan. When `cancel` is set it stops after the step at work and yields what it has.
+/// Runs the plan. When `cancel` is set it stops after the step at work and yields what it has; so it does, after
+/// [`Event::Failed`], where something fails after the first step.
 ///
 /// # Errors
 /// When data, model or device cannot be used, or not a single batch can be made.
@@ -235,7 +253,7 @@ pub fn run(
     let (trained, interrupted) = repeats(&trial, &mut machine, observe, cancel)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
     record.cells.extend(cell(&settled, trained, interrupted, &mut record.notes)?);
-    if interrupted {
+    if interrupted && cancel.load(Ordering::Relaxed) {
         record.notes.push(match record.cells.as_slice() {
             [] => "interrupted before the first step that would be kept".to_owned(),
             _ => "interrupted: the steps finished before that are kept".to_owned(),
@@ -303,7 +321,10 @@ fn repeats(
             Some(n) => format!("repeat {} of {}", n + 1, plan.repeats),
         };
         let trained = trial.repeat(&what, machine, observe, cancel)?;
-        let interrupted = cancel.load(Ordering::Relaxed);
+        if let Some(error) = &trained.driven.failure {
+            observe(Event::Failed { error: supply::chain(error) });
+        }
+        let interrupted = cancel.load(Ordering::Relaxed) || trained.driven.failure.is_some();
         // Of several runs, one that was cut short is not like the others; a single one is all there is.
         let is_kept = round >= plan.warmups && !(interrupted && plan.repeats > 1) && !trained.driven.steps.is_empty();
         if is_kept {

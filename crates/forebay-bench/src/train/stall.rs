@@ -55,22 +55,20 @@ impl Work {
         }
     }
 
-    /// Seconds that threads were blocked while they opened and read: what they neither ran nor waited for a core.
-    pub(super) fn blocked_s(&self, scheduled: Scheduled) -> f64 {
+    /// The share of opening and reading for which threads were blocked: of all their work, what they neither ran nor waited
+    /// for a core. The scheduler also counts what they did between two samples, so that what is left may be below nothing;
+    /// a share is not.
+    pub(super) fn blocked_share(&self, scheduled: Scheduled) -> f64 {
         let on_processors = (scheduled.running_ns + scheduled.waiting_ns) as f64;
-        (self.storage + self.decode - on_processors).clamp(0.0, self.storage) / 1e9
+        let blocked = self.storage + self.decode - on_processors;
+        if self.storage > 0.0 { (blocked / self.storage).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    /// The same with only so many seconds of opening and reading charged to the storage.
+    /// The same with only that share of opening and reading charged to the storage.
     #[must_use]
-    pub(super) fn with_blocked(self, blocked_s: f64) -> Self {
-        let moved = self.storage - blocked_s * 1e9;
+    pub(super) fn with_blocked(self, share: f64) -> Self {
+        let moved = self.storage * (1.0 - share);
         Self { storage: self.storage - moved, decode: self.decode + moved, ..self }
-    }
-
-    /// The share of what was done with the storage in mind for which threads were blocked.
-    pub(super) fn blocked_share(&self, blocked_s: f64) -> f64 {
-        if self.storage > 0.0 { blocked_s * 1e9 / self.storage } else { 1.0 }
     }
 
     /// Reading and decoding, in seconds.
@@ -190,9 +188,10 @@ mod tests {
     fn a_thread_that_reads_and_is_not_blocked_waits_for_no_storage() {
         let work = Work::of(&times(&[(Activity::Reading, 6_000_000_000), (Activity::Decoding, 2_000_000_000)]));
         // Of eight seconds, five were spent on or waiting for a core.
-        let blocked = work.blocked_s(Scheduled { running_ns: 3_000_000_000, waiting_ns: 2_000_000_000 });
-        assert_eq!((blocked, work.blocked_share(blocked)), (3.0, 0.5));
-        let work = work.with_blocked(blocked);
+        let share = work.blocked_share(Scheduled { running_ns: 3_000_000_000, waiting_ns: 2_000_000_000 });
+        assert_eq!(share, 0.5);
+        assert_eq!(work.blocked_share(Scheduled { running_ns: 9_000_000_000, waiting_ns: 0 }), 0.0);
+        let work = work.with_blocked(share);
         assert_eq!((work.storage, work.decode), (3e9, 5e9));
         let mut charges = Charges::new(1, 2);
         charges.add(8_000_000_000, 0, &times(&[(Activity::Reading, 6), (Activity::Decoding, 2)]), false);

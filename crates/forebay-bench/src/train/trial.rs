@@ -159,12 +159,12 @@ impl Trial<'_> {
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
-            return Err(all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt)));
+            return Err(all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt), self.plan.batch));
         }
         let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
         let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch };
-        let (driven, work, blocked_s) = charged(driven, around.stats.as_ref());
-        let totals = TrainTotals { blocked_s, ..totals::totals(&driven, &around) };
+        let (driven, work) = charged(driven, around.stats.as_ref());
+        let totals = totals::totals(&driven, &around);
         let (device, notes) = (taker.device(), note.into_iter().chain(faults.into_iter().next()).collect());
         Ok(Trained { driven, totals, work, stats: around.stats, validations, reads, device, notes })
     }
@@ -196,19 +196,22 @@ impl Trial<'_> {
 }
 
 /// Only what threads were blocked for is charged to the storage, where the scheduler tells.
-fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work, Option<f64>) {
-    let Some(stats) = stats else { return (driven, Work::default(), None) };
+fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work) {
+    let Some(stats) = stats else { return (driven, Work::default()) };
     let work = Work::of(&stats.worker_time);
-    let Some(scheduled) = stats.scheduled else { return (driven, work, None) };
-    let blocked_s = work.blocked_s(scheduled);
-    let charges = driven.charges.with_blocked(work.blocked_share(blocked_s));
-    (Driven { charges, ..driven }, work.with_blocked(blocked_s), Some(blocked_s))
+    let Some(scheduled) = stats.scheduled else { return (driven, work) };
+    let share = work.blocked_share(scheduled);
+    let charges = driven.charges.with_blocked(share);
+    (Driven { charges, ..driven }, work.with_blocked(share))
 }
 
-fn all_failed(stats: &Stats, n_samples: u64) -> Error {
+/// Not one batch came of some passes over the data.
+fn all_failed(stats: &Stats, n_samples: u64, batch: usize) -> Error {
     let first = stats.failures.first();
     Error::AllFailed {
         n_samples,
+        batch,
+        n_failed: stats.n_failed,
         name: first.map(|failed| failed.name.clone()).unwrap_or_default(),
         reason: first.map(|failed| failed.reason()).unwrap_or_default(),
     }

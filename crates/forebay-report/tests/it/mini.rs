@@ -85,7 +85,7 @@ fn totals(of: Settings<'_>, steps: &[Value]) -> Value {
         "wait_s": wait, "copy_s": copy, "compute_s": compute, "checkpoint_s": 0.0, "validate_s": 0.0, "other_s": other,
         "first_wait_s": first, "cpu_s": r(wall * 1.2), "au_epoch": r(compute / wall),
         "au_steady": r(compute / (wall - first)), "au_dlio": r(compute / (wall - first) + 0.001),
-        "overlap": if reads { json!(r(1.0 - (wait / made).min(1.0))) } else { Value::Null },
+        "overlap": if reads { json!(if wait < made { r(1.0 - wait / made) } else { 0.0 }) } else { Value::Null },
         "stall_by_cause": if reads { stalls } else { json!({}) }, "worker_time": if reads { workers } else { json!({}) },
         "stall_time": {}, "loss": steps.last().unwrap()["loss"],
         "cache": if reads { json!("cold") } else { Value::Null },

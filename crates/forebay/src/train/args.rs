@@ -19,6 +19,9 @@ use crate::values::{parse_io, parse_threads};
 /// Steps of a run on a batch in memory, which has no end of its own.
 const SYNTHETIC_STEPS: u64 = 100;
 
+/// Steps of the baseline, where nobody says.
+const BASELINE: u32 = 10;
+
 /// The flags of `forebay train`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("input").required(true).args(["data", "synthetic"])))]
@@ -115,13 +118,14 @@ pub(crate) struct Args {
     )]
     validate: Option<Validate>,
 
-    /// Steps on a batch in memory that are measured first, to know what I/O costs; 0 measures none, and an emulated
-    /// accelerator, which takes no longer for having waited, is measured in the run itself
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
-    baseline: u32,
+    /// Steps on a batch in memory that are measured first, to know what I/O costs; 10 by default, 0 measures none
+    ///
+    /// An emulated accelerator takes no longer for having waited: there the run's own steps serve, and only 0 can be given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    baseline: Option<u32>,
 
     /// Exit with status 1 when the accelerator computes for less than this share of the run
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, conflicts_with = "dry_run")]
     pub(super) min_au: Option<f64>,
 
     /// Say what would be trained, and train nothing
@@ -129,7 +133,7 @@ pub(crate) struct Args {
     pub(super) dry_run: bool,
 
     /// Write the record to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", conflicts_with = "dry_run")]
     pub(super) json: Option<PathBuf>,
 }
 
@@ -139,8 +143,14 @@ impl Args {
         let length = self.length();
         let device_prefetch = self.device_prefetch()?;
         let accelerator = self.accelerator()?;
+        if let (Some(n @ 1..), Some(_)) = (self.baseline, self.accelerator) {
+            bail!(
+                "--baseline {n}: an emulated accelerator is measured by the run's own steps; give 0, or leave it out"
+            );
+        }
         // Nothing is made ahead of a batch that is there, and it needs no measure beside itself.
-        let (prefetch, baseline) = if self.synthetic { (0, 0) } else { (self.prefetch, self.baseline) };
+        let (prefetch, baseline) =
+            if self.synthetic { (0, 0) } else { (self.prefetch, self.baseline.unwrap_or(BASELINE)) };
         Ok(Plan {
             input: self.data.map_or(Input::Synthetic, Input::Data),
             accelerator,

@@ -42,6 +42,7 @@ impl Display {
                 let seconds = self.since.elapsed().as_secs_f64() - self.judging_s;
                 self.bar.set_message(line(step, self.n_steps, loss, self.images, wait_share, seconds));
             }
+            Event::Failed { error } => self.bar.suspend(|| remark(&format!("forebay: {error}"))),
             Event::Validated { epoch, validation } => {
                 self.judging_s += validation.seconds;
                 let loss = validation.loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));

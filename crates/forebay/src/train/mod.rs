@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, bail};
 use forebay_bench::train::{Accelerator, Device, Event, Length, Plan};
 use forebay_observe::{Options, Sampler};
-use forebay_record::TrainCell;
+use forebay_record::{Record, TrainCell};
 use forebay_train::Cuda;
 use forebay_units::{count, group_digits};
 
@@ -35,19 +35,21 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let data = args.data.clone().unwrap_or_default();
     let plan = args.into_plan(&ground)?;
     check_validation(&plan)?;
-    let mut record = observed(&plan, &data)?;
+    let (mut record, failed) = observed(&plan, &data)?;
     record.notes.extend(notes);
     give(&forebay_report::train(&record), json.as_ref().map(|target| (target, record.to_json())))?;
-    Ok(judge(&record.cells, threshold, stop::flag().load(Ordering::Relaxed)))
+    Ok(judge(&record.cells, threshold, failed || stop::flag().load(Ordering::Relaxed)))
 }
 
-/// Runs the plan with the live line, and with what the machine did meanwhile.
-fn observed(plan: &Plan, data: &Path) -> Result<forebay_record::Record<TrainCell>> {
+/// Runs the plan with the live line, and with what the machine did meanwhile; also whether it failed after some steps.
+fn observed(plan: &Plan, data: &Path) -> Result<(Record<TrainCell>, bool)> {
     let environment = forebay_bench::describe_environment(data, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
     let sampler = Sampler::start(Options::default())?;
     let mut display = Display::new();
+    let mut failed = false;
     let mut observe = |event: Event| {
+        failed |= matches!(event, Event::Failed { .. });
         if let Event::Preparing { what } | Event::Started { what, .. } = &event {
             sampler.mark(what.as_str());
         }
@@ -57,7 +59,7 @@ fn observed(plan: &Plan, data: &Path) -> Result<forebay_record::Record<TrainCell
     display.finish();
     let mut record = record?;
     record.series = Some(sampler.stop());
-    Ok(record)
+    Ok((record, failed))
 }
 
 /// Refuses a validation that would never come: it follows a whole epoch.

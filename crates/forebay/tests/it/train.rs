@@ -141,7 +141,7 @@ fn the_text_says_where_the_time_went_and_a_report_says_the_same() {
 #[test]
 fn an_emulated_accelerator_takes_its_time_and_has_no_loss() {
     let dir = Dir::with_set();
-    let cell = cell_of(&dir, "set --accelerator emulated:4ms --batch 6 --threads 1 --baseline 3");
+    let cell = cell_of(&dir, "set --accelerator emulated:4ms --batch 6 --threads 1");
     assert_eq!((&cell["model"], &cell["accelerator"]), (&Value::Null, &"emulated:4ms".into()));
     let steps = cell["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 4, "24 samples are four batches of six");

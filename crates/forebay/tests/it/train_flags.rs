@@ -41,7 +41,7 @@ fn so_many_threads_make_samples() {
 fn without_prefetch_the_wait_is_charged_to_that() {
     let dir = Dir::with_set();
     let run = |prefetch: u32| {
-        let flags = "set --accelerator emulated:30ms --tier lustre --threads 1 --batch 4 --baseline 1";
+        let flags = "set --accelerator emulated:30ms --tier lustre --threads 1 --batch 4";
         let cell = cell_of(&dir, &format!("{flags} --prefetch {prefetch}"));
         assert_eq!(cell["prefetch"], prefetch);
         cell
@@ -125,13 +125,50 @@ fn validation_is_on_held_out_samples_or_on_other_data_after_every_epoch() {
 #[test]
 fn the_baseline_is_so_many_steps_and_the_cost_of_io_is_beside_it() {
     let dir = Dir::with_set();
-    let run = |n: u32| cell_of(&dir, &format!("set --accelerator emulated:2ms --batch 8 --threads 1 --baseline {n}"));
-    let cell = run(3);
-    assert_eq!(cell["baseline"]["n_steps"], 3);
+    let run =
+        |n: u32| cell_of(&dir, &format!("set --model resnet-small --batch 8 --threads 1 --steps 2 --baseline {n}"));
+    let cell = run(7);
+    assert_eq!((&cell["baseline"]["n_steps"], &cell["n_steps"]), (&7.into(), &2.into()));
     let without = number(&cell["baseline"], "step_s") * number(&cell, "n_steps");
     assert!((number(&cell, "io_cost_s") - (number(&cell, "wall_s") - without)).abs() < 1e-6, "{cell}");
     let cell = run(0);
     assert_eq!((&cell["baseline"], &cell["io_cost_s"]), (&Value::Null, &Value::Null));
+    let emulated = "set --accelerator emulated:2ms --batch 8 --threads 1";
+    assert_eq!(cell_of(&dir, emulated)["baseline"]["n_steps"], 3, "its own three steps");
+    let said = dir.refused(&format!("train {emulated} --baseline 3"));
+    assert!(
+        said.starts_with("forebay: --baseline 3: an emulated accelerator is measured by the run's own steps"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_a_dry_run_would_ignore_is_refused() {
+    let dir = Dir::with_set();
+    for flags in ["--json record.json", "--min-au 0.5"] {
+        let said = dir.refused(&format!("train {EMULATED} --batch 8 --dry-run {flags}"));
+        assert!(said.contains("cannot be used with"), "{said}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_half_way_keeps_its_steps() {
+    let dir = Dir::with_set();
+    let names: Vec<String> = dir.images("set").keys().cloned().collect();
+    // Two good labels for one that is no class: with batches of one, it is met after some steps or at once, by the seed.
+    let list: String =
+        names.iter().enumerate().map(|(i, name)| format!("set/{name} {}\n", if i == 23 { 5 } else { 0 })).collect();
+    dir.write("list", list);
+    let line =
+        "train list --model resnet-small --batch 1 --threads 1 --baseline 0 --classes 2 --seed 3 --json record.json";
+    let ran = dir.missed(line);
+    assert!(ran.stderr.contains("its label is 5, which is none of the network's classes (0 to 1)"), "{}", ran.stderr);
+    let record = dir.json("record.json");
+    let n_steps = record["cells"][0]["n_steps"].as_u64().unwrap();
+    assert!((1..24).contains(&n_steps), "{n_steps}");
+    let note =
+        record["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().starts_with("it ended after "));
+    assert!(note, "{}", record["notes"]);
 }
 
 #[test]

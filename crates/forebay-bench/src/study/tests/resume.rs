@@ -148,7 +148,7 @@ fn data_in_the_folder_of_a_run_goes_where_the_folder_goes() {
         ("/runs/a/deep/er", "deep/er"),
         ("/runs/a", "."),
         ("/runs/shared", "/runs/shared"),
-        ("/runs/a/../shared", "/runs/a/../shared"),
+        ("/runs/a/../elsewhere", "/runs/a/../elsewhere"),
     ] {
         assert_eq!(data_to_keep(run, Path::new(data)), Path::new(kept), "{data}");
         let head = StudyHead { data: Some(kept.to_owned()), ..head_of(&plan_of(SMALL)) };

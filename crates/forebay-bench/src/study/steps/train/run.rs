@@ -21,13 +21,18 @@ pub(in crate::study::steps) fn run(
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let (plan, note) = plan(settings, data, on, gpu);
+    let mut failed = None;
     let mut tell = |event: train::Event| match event {
         train::Event::Preparing { what } | train::Event::Started { what, .. } => observe(Beat::Repeat { what }),
         train::Event::Step { images, bytes, .. } => observe(Beat::Moved { images, bytes }),
+        train::Event::Failed { error } => failed = Some(error),
         train::Event::Validated { .. } => {}
     };
     // Where and by which command it ran stands in the study's own head.
     let record = train::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
     let notes = note.into_iter().chain(record.notes).collect();
     match record.cells.into_iter().next() {
         Some(cell) => Ok(Measured { train: Some(Box::new(cell)), notes, ..Measured::default() }),
