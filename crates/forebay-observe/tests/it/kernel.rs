@@ -1,6 +1,6 @@
 //! The kernel's own counters are the truth: what was moved is in the series, to the byte where the kernel says it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_observe::source::disk;
 use forebay_observe::{Options, Sampler};
@@ -57,7 +57,9 @@ fn the_disk_did_in_sum_what_its_counters_say() {
     let outer = sectors(&load.disk);
     let sampler = Sampler::start(every(10)).unwrap();
     let inner = sectors(&load.disk);
-    for _ in 0..3 {
+    // However fast the disk is, the load goes on through several samples.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(100) {
         load.write();
         load.read();
     }
