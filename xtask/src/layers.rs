@@ -17,13 +17,31 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-checkpoint", &["units", "storage"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record"]),
-    ("forebay-bench", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),
+    (
+        "forebay-bench",
+        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "observe"],
+    ),
     ("forebay-report", &["units", "record"]),
     (
         "forebay",
-        &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe", "bench", "report"],
+        &[
+            "units",
+            "storage",
+            "format",
+            "pipeline",
+            "train",
+            "checkpoint",
+            "dataset",
+            "record",
+            "observe",
+            "bench",
+            "report",
+        ],
     ),
-    ("forebay-examples", &["units", "storage", "format", "pipeline", "train", "dataset", "record", "observe"]),
+    (
+        "forebay-examples",
+        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "observe"],
+    ),
     ("xtask", &[]),
 ];
 

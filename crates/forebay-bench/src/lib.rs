@@ -6,9 +6,11 @@
 //! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
 //! [`probe`] measures what the storage gives without a pipeline, and [`ceiling`] sets that beside the pipeline's results.
 //! [`train`] trains a network, or emulates an accelerator, on what the pipeline gives, and says what it waited for.
+//! [`checkpoint`] saves and restores a state over tiers, beside what the storage gives.
 //! [`study`] runs many such experiments from one file.
 
 pub mod ceiling;
+pub mod checkpoint;
 mod cold;
 mod environment;
 mod file_system;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell};
+use crate::{CheckpointCell, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell};
 
 /// A record whose command is found out by reading it.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +13,8 @@ pub enum AnyRecord {
     Probe(Record<ProbeCell>),
     /// Of `forebay train`.
     Train(Record<TrainCell>),
+    /// Of `forebay checkpoint bench`.
+    Checkpoint(Record<CheckpointCell>),
     /// Of `forebay study run`.
     Study(Box<StudyRun>),
 }
@@ -33,8 +35,9 @@ impl AnyRecord {
             "ingest" => Record::from_json(text).map(Self::Ingest),
             "probe" => Record::from_json(text).map(Self::Probe),
             "train" => Record::from_json(text).map(Self::Train),
+            "checkpoint" => Record::from_json(text).map(Self::Checkpoint),
             "study" => StudyRun::from_jsonl(text).map(|(run, _)| Self::Study(Box::new(run))),
-            _ => Err(Error::Command { found: head.command, expected: "ingest, probe, train or study" }),
+            _ => Err(Error::Command { found: head.command, expected: "ingest, probe, train, checkpoint or study" }),
         }
     }
 }

@@ -17,6 +17,7 @@
 //! ```
 
 mod any;
+mod checkpoint;
 mod csv;
 mod dataset;
 mod environment;
@@ -31,6 +32,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use any::AnyRecord;
+pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints};
 pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheEvidence, CacheState, Cell, Failure, TierKind, TriedThreads};
+use crate::{CacheEvidence, CacheState, Cell, Failure, TierKind, TrainCheckpoints, TriedThreads};
 
 /// One training step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -273,6 +273,12 @@ pub struct TrainCell {
     /// What was read when in that run.
     #[serde(default)]
     pub reads: Option<Reads>,
+    /// The checkpoints of that run; `None` when none were asked for.
+    #[serde(default)]
+    pub checkpoints: Option<TrainCheckpoints>,
+    /// The step of the checkpoint that the run went on from; `None` when it began anew.
+    #[serde(default)]
+    pub resumed_from: Option<u64>,
     /// Samples that failed and why, up to a limit.
     #[serde(default)]
     pub failures: Vec<Failure>,

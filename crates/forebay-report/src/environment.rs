@@ -55,6 +55,7 @@ pub(crate) fn path(run: &Run<'_>) -> Option<String> {
         AnyRecord::Ingest(record) => &record.dataset.path,
         AnyRecord::Probe(record) => &record.dataset.path,
         AnyRecord::Train(record) => &record.dataset.path,
+        AnyRecord::Checkpoint(record) => &record.dataset.path,
         AnyRecord::Study(_) => return None,
     };
     (!path.is_empty()).then(|| path.clone())
@@ -66,6 +67,7 @@ pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
         AnyRecord::Ingest(record) => Some(&record.dataset),
         AnyRecord::Probe(record) => Some(&record.dataset),
         AnyRecord::Train(record) => Some(&record.dataset),
+        AnyRecord::Checkpoint(record) => Some(&record.dataset),
         AnyRecord::Study(_) => None,
     };
     match note {

@@ -163,6 +163,7 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
         ingest: measured.ingest,
         probe: measured.probe,
         train: measured.train,
+        checkpoint: measured.checkpoint,
         inspection: measured.inspection,
         notes: measured.notes,
     }

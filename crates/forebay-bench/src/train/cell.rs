@@ -74,6 +74,8 @@ pub(super) fn cell(
         totals: run.totals,
         reads: run.reads,
         baseline,
+        checkpoints: None,
+        resumed_from: None,
         samples,
     }))
 }

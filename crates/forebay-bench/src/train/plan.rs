@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use forebay_checkpoint::{Mode, WhenBehind};
 use forebay_storage::Profile;
 use forebay_train::{Emulation, Optimizer, Precision};
 
+use crate::checkpoint::Places;
 use crate::ingest::{Cache, Io, ThreadCount};
 
 /// Where batches come from.
@@ -69,6 +71,25 @@ pub enum Validate {
     Share(f64),
 }
 
+/// The checkpoints of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpointing {
+    /// Where they go.
+    pub places: Places,
+    /// Steps between two.
+    pub every: u64,
+    /// When training goes on.
+    pub mode: Mode,
+    /// Their format, one of `forebay_checkpoint::format::FORMATS`.
+    pub format: &'static str,
+    /// What a save does that finds those before it unfinished.
+    pub when_behind: WhenBehind,
+    /// The most that draining reads and writes, bytes a second.
+    pub drain_bytes_per_s: Option<u64>,
+    /// Whether the run goes on from the newest good one instead of beginning anew.
+    pub resume: bool,
+}
+
 /// A training run.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -98,6 +119,8 @@ pub struct Plan {
     pub cuda_folders: Vec<PathBuf>,
     /// What the network is judged on after every epoch.
     pub validate: Option<Validate>,
+    /// The checkpoints it makes.
+    pub checkpoint: Option<Checkpointing>,
     /// Steps on a batch in memory that are measured first, to know what I/O costs; 0 measures none.
     pub baseline: u64,
     /// Seed of shuffle, weights and emulated times.

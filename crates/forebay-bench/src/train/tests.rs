@@ -34,6 +34,7 @@ fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
         kernel_tier: None,
         cuda_folders: Vec::new(),
         validate: None,
+        checkpoint: None,
         baseline: 3,
         seed: 1,
         warmups: 0,

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Level, Levels, Step};
-use crate::{IngestCell, IngestRepeat, Inspection, ProbeCell, ProbeMode, TrainCell, TrainTotals};
+use crate::{
+    CheckpointCell, CheckpointSample, IngestCell, IngestRepeat, Inspection, ProbeCell, ProbeMode, TrainCell,
+    TrainTotals,
+};
 
 /// One combination of levels and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,9 @@ pub struct StudyCell {
     /// What the train step measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub train: Option<Box<TrainCell>>,
+    /// What the checkpoint step measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<CheckpointCell>>,
     /// What the inspect step found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection: Option<Inspection>,
@@ -72,7 +78,25 @@ impl StudyCell {
             Step::Probe => of_probe(&self.probe, name),
             Step::Train => of_train(self.train.as_ref()?, name),
             Step::Inspect => None,
+            Step::Checkpoint => of_checkpoint(self.checkpoint.as_ref()?, name),
         }
+    }
+}
+
+/// `stall_s`, `durable_fast_s`, `durable_slow_s`, `restore_s`, `save_mb_per_s`, `restore_mb_per_s`.
+fn of_checkpoint(cell: &CheckpointCell, name: &str) -> Option<Metric> {
+    let of = |value: Option<f64>, repeat: &dyn Fn(&CheckpointSample) -> Option<f64>| {
+        Some(Metric { value: value?, repeats: cell.samples.iter().filter_map(repeat).collect() })
+    };
+    let rate = |seconds: Option<f64>| seconds.map(|seconds| cell.bytes as f64 / 1e6 / seconds);
+    match name {
+        "stall_s" => of(Some(cell.stall_s), &|sample| Some(sample.stall_s)),
+        "durable_fast_s" => of(cell.durable_fast_s, &|sample| sample.durable_fast_s),
+        "durable_slow_s" => of(cell.durable_slow_s, &|sample| sample.durable_slow_s),
+        "restore_s" => of(cell.restore_s, &|sample| sample.restore_s),
+        "save_mb_per_s" => of(cell.save_mb_per_s(), &|sample| rate(sample.durable_fast_s)),
+        "restore_mb_per_s" => of(cell.restore_mb_per_s(), &|sample| rate(sample.restore_s)),
+        _ => None,
     }
 }
 

@@ -214,6 +214,7 @@ mod tests {
             error: Some("no space".to_owned()),
             ingest: None,
             train: None,
+            checkpoint: None,
             inspection: None,
             probe: Vec::new(),
             notes: Vec::new(),

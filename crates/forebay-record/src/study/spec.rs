@@ -181,6 +181,8 @@ pub enum Step {
     Train,
     /// What a dataset consists of: sizes, forms, and the mix of requests that imitates it.
     Inspect,
+    /// Saving and restoring a state.
+    Checkpoint,
 }
 
 impl Step {
@@ -191,6 +193,7 @@ impl Step {
             Self::Ingest => "ingest",
             Self::Train => "train",
             Self::Inspect => "inspect",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }
@@ -319,6 +322,10 @@ pub enum FigureKind {
     Need,
     /// Wait, computing and loss, step by step.
     Steps,
+    /// Run times with checkpoints, a bar a level of `x`, the time without them marked, and the median stall beside.
+    Checkpoints,
+    /// What went to and from the tiers of checkpoints over time, the draining after the end included: a panel a cell.
+    Traffic,
 }
 
 /// A figure of the report.

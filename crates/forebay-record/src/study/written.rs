@@ -33,7 +33,7 @@ impl From<Written> for ExperimentSpec {
         // A dataset is the same however often one looks at it.
         let (repeats, warmups) = match written.run {
             Step::Inspect => (1, 0),
-            Step::Probe | Step::Ingest | Step::Train => (5, 1),
+            Step::Probe | Step::Ingest | Step::Train | Step::Checkpoint => (5, 1),
         };
         Self {
             name: written.name,

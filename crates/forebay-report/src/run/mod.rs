@@ -43,6 +43,7 @@ impl<'a> Run<'a> {
             AnyRecord::Study(study) => dataset::named(study),
             AnyRecord::Ingest(record) => Cow::Owned(single::of_ingest(record)),
             AnyRecord::Probe(record) => Cow::Owned(single::of_probe(record)),
+            AnyRecord::Checkpoint(_) => unimplemented!(),
             AnyRecord::Train(record) => Cow::Owned(train::of_train(record)),
         };
         Self { name: &named.name, short: named.name.clone(), record: &named.record, study }

@@ -147,6 +147,7 @@ pub(super) fn bare_cell(experiment: &str, step: Step, factors: Levels) -> StudyC
         ingest: None,
         probe: Vec::new(),
         train: None,
+        checkpoint: None,
         inspection: None,
         notes: Vec::new(),
     }

@@ -110,6 +110,7 @@ fn said(cell: &StudyCell) -> String {
     }
     let metrics: &[(&str, &str)] = match cell.step {
         Step::Train => &[("wall_s", "s"), ("images_per_s", "images/s"), ("wait_s", "s waiting")],
+        Step::Checkpoint => &[("stall_s", "s stalled"), ("save_mb_per_s", "MB/s durable")],
         Step::Inspect => &[],
         Step::Ingest => &[("images_per_s", "images/s"), ("mb_per_s", "MB/s")],
         Step::Probe => &[

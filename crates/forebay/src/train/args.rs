@@ -165,6 +165,7 @@ impl Args {
             kernel_tier: ground.kernel.clone(),
             cuda_folders: crate::cuda::folders(),
             validate: self.validate,
+            checkpoint: None,
             baseline: u64::from(baseline),
             seed: self.seed,
             warmups: 0,

@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use forebay_record::{IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
+use forebay_record::{CheckpointCell, IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
 use forebay_storage::Profile;
 
 pub use ingest::IngestSettings;
@@ -33,6 +33,8 @@ pub struct Measured {
     pub probe: Vec<ProbeCell>,
     /// By the train step.
     pub train: Option<Box<TrainCell>>,
+    /// By the checkpoint step.
+    pub checkpoint: Option<Box<CheckpointCell>>,
     /// By the inspect step.
     pub inspection: Option<Inspection>,
     /// What a reader must know to understand the numbers.
@@ -92,6 +94,7 @@ impl Work {
             Step::Probe => Self::Probe(ProbeSettings::new()),
             Step::Train => Self::Train(TrainSettings::new(seed)),
             Step::Inspect => Self::Inspect(InspectSettings::default()),
+            Step::Checkpoint => unimplemented!(),
         }
     }
 
@@ -173,6 +176,7 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
         Step::Probe => probe::NAMES,
         Step::Train => train::NAMES,
         Step::Inspect => inspect::NAMES,
+        Step::Checkpoint => unimplemented!(),
     }
 }
 
@@ -183,6 +187,7 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
         Step::Probe => probe::METRICS,
         Step::Train => train::METRICS,
         Step::Inspect => inspect::METRICS,
+        Step::Checkpoint => unimplemented!(),
     }
 }
 

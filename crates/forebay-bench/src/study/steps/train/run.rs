@@ -64,6 +64,7 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
         kernel_tier: on.kernel.filter(|_| !is_synthetic),
         cuda_folders: on.cuda_folders,
         validate: None,
+        checkpoint: None,
         // Synthetic batches are their own baseline.
         baseline: if is_synthetic { 0 } else { settings.baseline },
         seed: settings.seed,

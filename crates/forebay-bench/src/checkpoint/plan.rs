@@ -1,0 +1,37 @@
+//! What a benchmark of checkpoints is going to do: validated, total.
+
+use forebay_checkpoint::{Mode, WhenBehind};
+
+use super::Places;
+
+/// What is saved.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    /// So many bytes, in tensors as a network has them.
+    Bytes(u64),
+    /// Weights and Adam's moments of a network, one of `forebay_train::Model::names`.
+    Model(String),
+}
+
+/// A benchmark of checkpoints: each mode with each format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Where they go.
+    pub places: Places,
+    /// What is saved.
+    pub state: State,
+    /// The modes, in this order.
+    pub modes: Vec<Mode>,
+    /// The formats, by their names.
+    pub formats: Vec<&'static str>,
+    /// Saves and restores of each that are kept; one before them is not.
+    pub saves: usize,
+    /// What a save does that finds those before it unfinished.
+    pub when_behind: WhenBehind,
+    /// The most that draining reads and writes, bytes a second.
+    pub drain_bytes_per_s: Option<u64>,
+    /// Whether the ceilings are measured beside.
+    pub ceiling: bool,
+    /// Seed of the values.
+    pub seed: u64,
+}
