@@ -42,6 +42,7 @@ mod rng;
 mod room;
 mod shape;
 mod state;
+mod view;
 
 pub use accelerator::{EmulatedAccelerator, EmulatedStep, Emulation, Law, Manner};
 pub use block::Block;
@@ -59,3 +60,4 @@ pub use network::{Network, Settings};
 pub use optimizer::{Adam, Optimizer, Rule, Sgd};
 pub use shape::Shape;
 pub use state::{Entry, State};
+pub use view::{Fetch, Remote, Title, Values, View};

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::init::Init;
 use crate::layer::SlotName;
 use crate::network::Network;
+use crate::view::Title;
 
 /// A tensor with its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,11 +42,18 @@ impl State<'_> {
 }
 
 /// Where an entry lies in the network.
-struct Place {
+pub(crate) struct Place {
     name: String,
     shape: Vec<usize>,
     slot: SlotId,
     part: Part,
+}
+
+impl Place {
+    /// Where it lies, and what it is called.
+    pub(crate) fn apart(self) -> ((SlotId, Part), Title) {
+        ((self.slot, self.part), Title { name: self.name, shape: self.shape })
+    }
 }
 
 impl<E: Engine> Network<E> {
@@ -99,7 +107,7 @@ impl<E: Engine> Network<E> {
         Ok(())
     }
 
-    fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<Place> {
         let slots = || self.body.names.iter().enumerate();
         let place = |i: usize, name: String, part| Place {
             name,

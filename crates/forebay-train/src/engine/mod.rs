@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::lent::{HostMemory, Lent, PageLock};
 use crate::optimizer::Rule;
 use crate::shape::Shape;
+use crate::view::Values;
 
 /// A convolution's dimensions; kernel, stride and padding are the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,6 +213,8 @@ pub trait Engine: Send + Sized + 'static {
     fn store(&self, slots: Vec<Slot>) -> Result<Self::Store>;
     /// A slot's values; borrowed where host and device are one. Statistics have nothing but a value.
     fn read<'a>(&self, store: &'a Self::Store, slot: SlotId, part: Part) -> Result<Cow<'a, [f32]>>;
+    /// Values where they lie, in this order; statistics have nothing but a value.
+    fn view<'a>(&'a self, store: &'a Self::Store, wanted: &[(SlotId, Part)]) -> Result<Values<'a>>;
     /// Sets a slot's values.
     fn write(&self, store: &mut Self::Store, slot: SlotId, part: Part, values: &[f32]) -> Result<()>;
     /// Changes every parameter by its gradient.

@@ -6,7 +6,7 @@ use forebay_train::{
 };
 
 use crate::golden::{assert_close, pixels};
-use crate::{layers, learning, lent, networks};
+use crate::{layers, learning, lent, networks, state};
 
 /// A device, or a word that the test did not run.
 fn open(precision: Precision) -> Option<Cuda> {
@@ -178,6 +178,14 @@ fn losses_of_ten_steps<E: Engine>(engine: E) -> Vec<f32> {
 fn lent_batches_give_the_losses_of_copied_ones_on_cuda_and_come_back() {
     if open(Precision::F32).is_some() {
         lent::check(again(Precision::F32), 1e-4);
+    }
+}
+
+#[test]
+fn a_network_on_cuda_seen_where_it_lies_is_the_network_copied_out() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let Some(cuda) = open(precision) else { return };
+        state::a_view_is_the_state(cuda);
     }
 }
 

@@ -1,6 +1,8 @@
 //! A network that is loaded with another's state goes on exactly as that one does.
 
-use forebay_train::{Cpu, Entry, Labels, Model, Network, Optimizer, Settings, State};
+use forebay_train::{
+    Cpu, Engine, Entry, Fetch, Labels, Model, Network, Optimizer, Settings, State, Title, Values, View,
+};
 
 use crate::golden::pixels;
 
@@ -77,4 +79,57 @@ fn a_state_that_does_not_fit_is_refused_and_changes_nothing() {
     let mut more = before.entries.clone();
     more.push(Entry { name: "extra".to_owned(), ..more[0].clone() });
     assert_eq!(refused(more), "the state does not fit: \"extra\" is not part of this network");
+}
+
+/// A view's values, gathered in odd pieces from several threads where they are on a device.
+pub(crate) fn gathered(view: &View<'_>) -> Vec<Vec<u8>> {
+    let n_bytes = |title: &Title| 4 * title.shape.iter().product::<usize>();
+    match &view.values {
+        Values::Here(values) => {
+            values.iter().map(|values| values.iter().flat_map(|value| value.to_le_bytes()).collect()).collect()
+        }
+        Values::There(remote) => {
+            let mut whole: Vec<Vec<u8>> = view.titles.iter().map(|title| vec![7; n_bytes(title)]).collect();
+            let pieces = whole.iter_mut().enumerate().flat_map(|(entry, bytes)| {
+                let piece = move |(k, into)| Fetch { entry, offset: k * 999, into };
+                bytes.chunks_mut(999).enumerate().map(piece)
+            });
+            let (mut odd, mut even): (Vec<_>, Vec<_>) = pieces.enumerate().partition(|(k, _)| k % 2 == 1);
+            let fetch = |half: &mut Vec<(usize, Fetch<'_>)>| {
+                let mut pieces: Vec<Fetch<'_>> = half.drain(..).map(|(_, piece)| piece).collect();
+                remote.fetch(&mut pieces).unwrap();
+            };
+            std::thread::scope(|scope| {
+                scope.spawn(|| fetch(&mut odd));
+                fetch(&mut even);
+            });
+            drop((odd, even));
+            whole
+        }
+    }
+}
+
+/// A network seen where it lies is the network copied out, before its first step and after two.
+pub(crate) fn a_view_is_the_state<E: Engine>(engine: E) {
+    let model = Model::named("resnet-small", 4).unwrap();
+    let images = pixels(3 * model.input.len());
+    let mut network = Network::new(engine, &model, Settings::new(3, 1)).unwrap();
+    for n_steps in [0, 2] {
+        let state = network.state().unwrap().into_owned();
+        let view = network.view().unwrap();
+        let titles = state.entries.iter().map(|entry| Title { name: entry.name.clone(), shape: entry.shape.clone() });
+        assert_eq!((view.n_steps, &view.titles), (n_steps, &titles.collect::<Vec<_>>()));
+        for (entry, bytes) in state.entries.iter().zip(gathered(&view)) {
+            let expected: Vec<u8> = entry.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            assert!(expected == bytes, "{} after {n_steps} steps", entry.name);
+        }
+        drop(view);
+        network.step(&images, Labels::Index(&[0, 1, 2])).unwrap();
+        network.step(&images, Labels::Index(&[0, 1, 2])).unwrap();
+    }
+}
+
+#[test]
+fn a_network_seen_where_it_lies_is_the_network_copied_out() {
+    a_view_is_the_state(Cpu::new(2).unwrap());
 }

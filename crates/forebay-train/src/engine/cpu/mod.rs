@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::lent::{HostMemory, Lent, PageLock};
 use crate::optimizer::Rule;
 use crate::shape::Shape;
+use crate::view::Values;
 
 /// The processor, with a number of threads of its own.
 ///
@@ -120,6 +121,11 @@ impl Engine for Cpu {
             return Ok(Cow::Owned(vec![0.0; store.part(slot, Part::Value).len()]));
         }
         Ok(Cow::Borrowed(values))
+    }
+
+    fn view<'a>(&'a self, store: &'a Store, wanted: &[(SlotId, Part)]) -> Result<Values<'a>> {
+        let values = wanted.iter().map(|(slot, part)| self.read(store, *slot, *part));
+        Ok(Values::Here(values.collect::<Result<_>>()?))
     }
 
     fn write(&self, store: &mut Store, slot: SlotId, part: Part, values: &[f32]) -> Result<()> {

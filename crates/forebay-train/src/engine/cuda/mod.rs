@@ -15,6 +15,7 @@ mod precision;
 mod rows;
 mod store;
 mod tape;
+mod view;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -39,6 +40,7 @@ use crate::error::{Error, Result};
 use crate::lent::{HostMemory, Lent, PageLock};
 use crate::optimizer::Rule;
 use crate::shape::Shape;
+use crate::view::Values;
 
 /// Threads that copy pixels into page-locked memory: about what it takes to fill a PCIe link.
 const COPY_THREADS: usize = 4;
@@ -150,6 +152,10 @@ impl Engine for Cuda {
 
     fn read<'a>(&self, store: &'a Store, slot: SlotId, part: Part) -> Result<Cow<'a, [f32]>> {
         Ok(Cow::Owned(store.read(&self.device, slot, part)?))
+    }
+
+    fn view<'a>(&'a self, store: &'a Store, wanted: &[(SlotId, Part)]) -> Result<Values<'a>> {
+        Ok(Values::There(Box::new(store.view(&self.device, wanted))))
     }
 
     fn write(&self, store: &mut Store, slot: SlotId, part: Part, values: &[f32]) -> Result<()> {

@@ -92,16 +92,26 @@ impl Store {
         }
     }
 
-    pub(super) fn read(&self, device: &Device, slot: SlotId, part: Part) -> Result<Vec<f32>> {
+    /// Where the f32 values of a slot's part lie, and how many they are; nowhere for moments that no step has made yet.
+    pub(super) fn lies(&self, slot: SlotId, part: Part) -> (Option<Address>, usize) {
         let place = self.places[slot.0];
-        let moment = |moment: &Option<Tensor>| match moment {
-            Some(moment) => device.to_host(moment.at() + 4 * place.at as u64, place.len),
-            None => Ok(vec![0.0; place.len]),
-        };
-        match part {
-            Part::Value => device.to_host(self.value(slot), place.len),
+        let moment = |moment: &Option<Tensor>| moment.as_ref().map(|moment| moment.at() + 4 * place.at as u64);
+        let at = match part {
+            Part::Value => Some(self.value(slot)),
             Part::FirstMoment => moment(&self.first),
             Part::SecondMoment => moment(&self.second),
+            Part::Gradient => panic!("a gradient is no part of a state"),
+        };
+        (at, place.len)
+    }
+
+    pub(super) fn read(&self, device: &Device, slot: SlotId, part: Part) -> Result<Vec<f32>> {
+        let place = self.places[slot.0];
+        match part {
+            Part::Value | Part::FirstMoment | Part::SecondMoment => match self.lies(slot, part) {
+                (Some(at), len) => device.to_host(at, len),
+                (None, len) => Ok(vec![0.0; len]),
+            },
             Part::Gradient if place.kind == SlotKind::ConvWeight => {
                 super::to_host(device, self.gradient(device, slot), place.len)
             }

@@ -1,0 +1,72 @@
+//! A network's state where it lies, to be copied out a piece at a time.
+//!
+//! A host's values are borrowed. A device's are fetched: whoever saves them says where each piece is to go, so that they
+//! cross the bus once, straight into the memory they are saved from, and all of them on one wait.
+
+use std::borrow::Cow;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::network::Network;
+
+/// A piece of an entry, and where it is to go.
+#[derive(Debug)]
+pub struct Fetch<'a> {
+    /// Which entry of the view.
+    pub entry: usize,
+    /// Where it begins there, in bytes.
+    pub offset: usize,
+    /// The memory for it.
+    pub into: &'a mut [u8],
+}
+
+/// Values on a device.
+pub trait Remote: Sync {
+    /// Copies all pieces to the host, from any thread; returns when they are there. Locked pages make it faster, see
+    /// [`Network::lock_pages`].
+    ///
+    /// # Errors
+    /// The device fails.
+    ///
+    /// # Panics
+    /// When a piece reaches past its entry.
+    fn fetch(&self, pieces: &mut [Fetch<'_>]) -> Result<()>;
+}
+
+/// Where the values of a state are.
+pub enum Values<'a> {
+    /// In the host's memory, by entry.
+    Here(Vec<Cow<'a, [f32]>>),
+    /// On a device.
+    There(Box<dyn Remote + 'a>),
+}
+
+/// An entry's name and shape, as [`Entry`](crate::Entry) has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Title {
+    /// Its name.
+    pub name: String,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+}
+
+/// All that the next step depends on, besides the model and the settings; as long as it lives, no step can be made.
+pub struct View<'a> {
+    /// Steps made.
+    pub n_steps: u64,
+    /// What there is, in the order of [`State::entries`](crate::State).
+    pub titles: Vec<Title>,
+    /// Where it is.
+    pub values: Values<'a>,
+}
+
+impl<E: Engine> Network<E> {
+    /// What a checkpoint must keep, without a copy. [`state`](Self::state) is the same, copied to the host.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn view(&self) -> Result<View<'_>> {
+        let (wanted, titles) = self.places().into_iter().map(|place| place.apart()).unzip::<_, _, Vec<_>, _>();
+        Ok(View { n_steps: self.n_steps, titles, values: self.engine.view(&self.body.store, &wanted)? })
+    }
+}
