@@ -8,6 +8,7 @@ mod fuzz;
 mod layers;
 mod prefetch;
 mod python;
+mod savers;
 mod shell;
 mod system;
 mod tidy;
@@ -29,6 +30,8 @@ cargo xtask COMMAND
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe beside fio on the same file; fails when a row is off by more than 5 %
   bench prefetch an emulated accelerator on every tier, with and without prefetch, beside a run that never waits
+  bench checkpoint [--in DIR]
+                 a durable save beside torch.save, safetensors and TensorFlow; stalls, tiers, training with checkpoints
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -47,6 +50,8 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "prefetch"] => prefetch::compare(),
+        ["bench", "checkpoint"] => savers::compare(None),
+        ["bench", "checkpoint", "--in", folder] => savers::compare(Some(folder)),
         ["bench", "fio", rest @ ..] => fio::compare(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
