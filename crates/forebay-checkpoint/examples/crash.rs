@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
+use forebay_checkpoint::format::Layout;
 use forebay_checkpoint::{
     Cut, Dtype, FaultyFs, FilePlan, Fs, Header, Keep, Level, LocalFs, Mode, Name, Options, Piece, Restored, Site,
     Snapshot, Store, Tensor, Tier, restore, verify,
@@ -183,8 +184,8 @@ fn save(store: &Store, step: u64) -> Result<Name, Error> {
     let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &values }], ..Snapshot::default() };
     let piece = |range| Piece::Tensor { index: 0, range };
     let cut = STATE as u64 / 3;
-    let plans = [FilePlan::new("a", vec![piece(0..cut)]), FilePlan::new("b", vec![piece(cut..STATE as u64)])];
-    let handle = store.save(step, None, &snapshot, &plans)?;
+    let plans = vec![FilePlan::new("a", vec![piece(0..cut)]), FilePlan::new("b", vec![piece(cut..STATE as u64)])];
+    let handle = store.save(step, None, &snapshot, &Layout::from_plans(plans))?;
     handle.wait(Level::DurableFast)?;
     Ok(handle.name())
 }

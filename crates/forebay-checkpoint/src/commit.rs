@@ -2,6 +2,7 @@
 //!
 //! 1. a folder with a name that is no checkpoint's;
 //! 2. each file: its space allocated, its chunks written, several in flight, the crc32c of each taken on the way; synced;
+//!    then the small files that need the checksums of tensors, which were taken on the same way;
 //! 3. the manifest with all lengths and checksums; synced;
 //! 4. the folder synced, so that its files' names are safe;
 //! 5. the folder renamed, the tier's folder synced. Only now is it durable.
@@ -10,11 +11,13 @@
 //! under another name, a few times at most.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::format::{Layout, Seen, Sums};
 use crate::fs::PAGE;
 use crate::manifest::{FileSum, MANIFEST, is_name};
-use crate::source::Source;
+use crate::source::{Made, Source};
 use crate::tier::{STAGING, TRASH, Tier};
 use crate::{Error, FilePlan, Manifest, Name, Piece, Result, Snapshot, parallel};
 
@@ -74,22 +77,12 @@ fn write_and_publish(
 
 fn write(tier: &Tier, dir: &Path, manifest: &mut Manifest, source: &dyn Source, writing: Writing) -> Result<()> {
     tier.fs.make_dir(dir)?;
-    for (index, (name, len)) in source.files().into_iter().enumerate() {
-        let file = tier.fs.create(&dir.join(&name))?;
-        file.allocate(len)?;
-        let n_chunks = len.div_ceil(writing.chunk_bytes as u64) as usize;
-        let crcs: Vec<AtomicU32> = (0..n_chunks).map(|_| AtomicU32::new(0)).collect();
-        let scratch_bytes = writing.chunk_bytes.min((len as usize).next_multiple_of(PAGE));
-        parallel::for_each(tier.fs.in_flight(), scratch_bytes, 0..n_chunks, |chunk, scratch| {
-            let offset = (chunk * writing.chunk_bytes) as u64;
-            let bytes = source.bytes(index, offset, writing.chunk_bytes.min((len - offset) as usize), scratch)?;
-            crcs[chunk].store(crc32c::crc32c(bytes), Ordering::Relaxed);
-            file.write_at(offset, bytes)
-        })?;
-        if writing.durability == Durability::EachFile {
-            file.sync()?;
-        }
-        manifest.files.push(FileSum { name, len, crcs: crcs.into_iter().map(AtomicU32::into_inner).collect() });
+    let sums = source.layout().and_then(Layout::sums).map(Mutex::new);
+    write_files(tier, dir, manifest, source, sums.as_ref(), writing)?;
+    if let (Some(layout), Some(sums)) = (source.layout(), sums) {
+        let sums = sums.into_inner().expect("no holder of this lock panics").finish();
+        let last = layout.close(&sums.map_err(|error| Error::Plan { what: error.to_string() })?);
+        write_files(tier, dir, manifest, &Made(last), None, writing)?;
     }
     let file = tier.fs.create(&dir.join(MANIFEST))?;
     file.write_at(0, &manifest.encode())?;
@@ -100,6 +93,43 @@ fn write(tier: &Tier, dir: &Path, manifest: &mut Manifest, source: &dyn Source, 
         }
         Durability::FileSystem => tier.fs.sync_all(dir),
     }
+}
+
+/// Writes all files of a source, one after the other, several chunks at once.
+fn write_files(
+    tier: &Tier,
+    dir: &Path,
+    manifest: &mut Manifest,
+    source: &dyn Source,
+    sums: Option<&Mutex<Sums>>,
+    writing: Writing,
+) -> Result<()> {
+    for (index, (name, len)) in source.files().into_iter().enumerate() {
+        let file = tier.fs.create(&dir.join(&name))?;
+        file.allocate(len)?;
+        let n_chunks = len.div_ceil(writing.chunk_bytes as u64) as usize;
+        let crcs: Vec<AtomicU32> = (0..n_chunks).map(|_| AtomicU32::new(0)).collect();
+        let scratch_bytes = writing.chunk_bytes.min((len as usize).next_multiple_of(PAGE));
+        parallel::for_each(tier.fs.in_flight(), scratch_bytes, 0..n_chunks, |chunk, scratch| {
+            let offset = (chunk * writing.chunk_bytes) as u64;
+            let bytes = source.bytes(index, offset, writing.chunk_bytes.min((len - offset) as usize), scratch)?;
+            crcs[chunk].store(crc_of(source, index, offset, bytes, sums), Ordering::Relaxed);
+            file.write_at(offset, bytes)
+        })?;
+        if writing.durability == Durability::EachFile {
+            file.sync()?;
+        }
+        manifest.files.push(FileSum { name, len, crcs: crcs.into_iter().map(AtomicU32::into_inner).collect() });
+    }
+    Ok(())
+}
+
+/// The crc32c of a chunk; those of the tensors in it go to the sums, where they are wanted.
+fn crc_of(source: &dyn Source, file: usize, offset: u64, bytes: &[u8], sums: Option<&Mutex<Sums>>) -> u32 {
+    let (Some(layout), Some(sums)) = (source.layout(), sums) else { return crc32c::crc32c(bytes) };
+    let seen = Seen::of(&layout.files[file], offset, bytes);
+    sums.lock().expect("no holder of this lock panics").add_seen(&seen);
+    seen.crc32c
 }
 
 fn publish(tier: &Tier, staging: &Path, name: Name) -> Result<()> {
@@ -115,8 +145,13 @@ fn publish(tier: &Tier, staging: &Path, name: Name) -> Result<()> {
 }
 
 /// Whether these files can be a checkpoint of this state.
-pub(crate) fn check(plans: &[FilePlan], snapshot: &Snapshot<'_>) -> Result<()> {
+pub(crate) fn check(layout: &Layout, snapshot: &Snapshot<'_>) -> Result<()> {
     let refuse = |what: String| Err(Error::Plan { what });
+    if !layout.is_of(snapshot.tensors.len()) {
+        return refuse("it was planned for another number of tensors".to_owned());
+    }
+    let last = layout.last_files();
+    let plans: Vec<&FilePlan> = layout.files.iter().chain(&last).collect();
     for (k, plan) in plans.iter().enumerate() {
         if !is_name(&plan.name) {
             return refuse(format!("no file of a checkpoint can be called \"{}\"", plan.name));

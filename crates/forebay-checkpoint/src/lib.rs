@@ -1,7 +1,7 @@
 //! How state becomes durable: formats, commit protocol, tiers, drain, retention, restore.
 //!
-//! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings. A [`FilePlan`] says how it lies
-//! in files. A [`Store`] saves it over [`Tier`]s, nearest first, drains it to the farther ones behind the caller's back,
+//! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings. A [`format`] lays it out in
+//! files. A [`Store`] saves it over [`Tier`]s, nearest first, drains it to the farther ones behind the caller's back,
 //! and [`restore`](restore()) finds the newest that is good. It does not train, and does not know what the state means.
 //!
 //! # What survives what
@@ -24,20 +24,22 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use forebay_checkpoint::{Dtype, FilePlan, Header, ModelFs, Options, Piece, Snapshot, Store, Tensor, Tier};
+//! use forebay_checkpoint::format::{Format, Safetensors};
+//! use forebay_checkpoint::{Dtype, Header, ModelFs, Options, Snapshot, Store, Tensor, Tier};
 //!
 //! let header = Header { name: "w".to_owned(), dtype: Dtype::F32, shape: vec![2] };
 //! let bytes = [1.0_f32, 2.0].map(f32::to_le_bytes).concat();
 //! let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &bytes }], ..Snapshot::default() };
-//! let plan = FilePlan::new("w.bin", vec![Piece::Tensor { index: 0, range: 0..8 }]);
+//! let layout = Safetensors.plan("model", &snapshot)?;
 //!
 //! let fs = Arc::new(ModelFs::with_dirs(&["checkpoints"]));
 //! let store = Store::open(vec![Tier::new(fs, "/checkpoints")], Options::default())?;
-//! store.save(100, None, &snapshot, &[plan])?;
+//! store.save(100, None, &snapshot, &layout)?;
 //! let restored = store.restore()?;
 //! assert_eq!(restored.name.step, 100);
-//! assert_eq!(restored.file("w.bin"), Some(&bytes[..]));
-//! # Ok::<(), forebay_checkpoint::Error>(())
+//! let files = restored.by_name();
+//! assert_eq!(Safetensors.open("model", &files)?.read(&files, "w")?, bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod commit;

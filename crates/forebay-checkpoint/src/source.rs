@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::format::Layout;
 use crate::fs::{File, PAGE, Reading};
 use crate::parallel::Pace;
 use crate::region::Region;
@@ -11,8 +12,13 @@ use crate::{Damage, Error, FilePlan, Manifest, Result, Snapshot, damage};
 
 /// Files of known names and lengths, whose bytes can be had in any order.
 pub(crate) trait Source: Sync {
-    /// Names and lengths.
+    /// Names and lengths of those that can be written now.
     fn files(&self) -> Vec<(String, u64)>;
+
+    /// What makes the files that are written last, from what was seen of these; `None` when there are none.
+    fn layout(&self) -> Option<&Layout> {
+        None
+    }
 
     /// The `len` bytes of a file from `offset` on, in page-aligned memory: its own, or `scratch`, which is longer.
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]>;
@@ -20,25 +26,45 @@ pub(crate) trait Source: Sync {
 
 /// The program's state, as a format wants it in files.
 pub(crate) struct Planned<'a> {
-    pub(crate) plans: &'a [FilePlan],
+    pub(crate) layout: &'a Layout,
     pub(crate) snapshot: &'a Snapshot<'a>,
 }
 
 impl Source for Planned<'_> {
     fn files(&self) -> Vec<(String, u64)> {
-        self.plans.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
+        self.layout.files.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
+    }
+
+    fn layout(&self) -> Option<&Layout> {
+        Some(self.layout)
     }
 
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
-        let filled = self.plans[file].fill(self.snapshot, offset, &mut scratch[..len]);
+        let filled = self.layout.files[file].fill(self.snapshot, offset, &mut scratch[..len]);
         debug_assert_eq!(filled, len, "a plan's length is the sum of its pieces");
+        Ok(&scratch[..len])
+    }
+}
+
+/// Small files that a format made, all of their bytes.
+pub(crate) struct Made(pub(crate) Vec<FilePlan>);
+
+impl Source for Made {
+    fn files(&self) -> Vec<(String, u64)> {
+        self.0.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
+    }
+
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
+        self.0[file].fill(&Snapshot::default(), offset, &mut scratch[..len]);
         Ok(&scratch[..len])
     }
 }
 
 /// Files laid out in memory, each from a page's start on.
 pub(crate) struct Staged {
-    files: Vec<(String, u64, usize)>,
+    layout: Layout,
+    /// Where each file starts in the memory.
+    starts: Vec<usize>,
     memory: Region,
 }
 
@@ -49,13 +75,13 @@ impl Staged {
     }
 
     /// Copies the state into the memory, on as many threads as there are cores to gain from.
-    pub(crate) fn copy(plans: &[FilePlan], snapshot: &Snapshot<'_>, mut memory: Region, chunk: usize) -> Result<Self> {
-        let mut files = Vec::new();
+    pub(crate) fn copy(layout: &Layout, snapshot: &Snapshot<'_>, mut memory: Region, chunk: usize) -> Result<Self> {
+        let mut starts = Vec::new();
         let mut jobs = Vec::new();
         let (mut start, mut rest) = (0, &mut memory[..]);
-        for plan in plans {
+        for plan in &layout.files {
             let span = (plan.len as usize).next_multiple_of(PAGE);
-            files.push((plan.name.clone(), plan.len, start));
+            starts.push(start);
             let (mine, others) = std::mem::take(&mut rest).split_at_mut(span);
             jobs.extend(mine.chunks_mut(chunk).enumerate().map(|(k, into)| (plan, (k * chunk) as u64, into)));
             (start, rest) = (start + span, others);
@@ -65,7 +91,7 @@ impl Staged {
             plan.fill(snapshot, offset, into);
             Ok(())
         })?;
-        Ok(Self { files, memory })
+        Ok(Self { layout: layout.clone(), starts, memory })
     }
 
     /// The memory, for the next state.
@@ -76,11 +102,15 @@ impl Staged {
 
 impl Source for Staged {
     fn files(&self) -> Vec<(String, u64)> {
-        self.files.iter().map(|(name, len, _)| (name.clone(), *len)).collect()
+        self.layout.files.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
+    }
+
+    fn layout(&self) -> Option<&Layout> {
+        Some(&self.layout)
     }
 
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, _: &'a mut [u8]) -> Result<&'a [u8]> {
-        let start = self.files[file].2 + offset as usize;
+        let start = self.starts[file] + offset as usize;
         Ok(&self.memory[start..start + len])
     }
 }

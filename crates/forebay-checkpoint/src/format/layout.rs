@@ -1,6 +1,7 @@
 //! Where the bytes of a checkpoint go.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Sums;
 use crate::{FilePlan, Piece, Snapshot};
@@ -9,14 +10,20 @@ use crate::{FilePlan, Piece, Snapshot};
 type Closing = dyn Fn(&[u32]) -> Vec<FilePlan> + Send + Sync;
 
 /// The files of a checkpoint: those that hold the values, and small ones that are written after them.
+#[derive(Clone)]
 pub struct Layout {
     /// The files that hold the tensors' bytes.
     pub files: Vec<FilePlan>,
-    closing: Option<Box<Closing>>,
+    closing: Option<Arc<Closing>>,
     n_tensors: usize,
 }
 
 impl Layout {
+    /// Files of no format's making, in this order.
+    pub fn from_plans(files: Vec<FilePlan>) -> Self {
+        Self::new(files, 0)
+    }
+
     /// Files that are known without a look at the values.
     pub(super) fn new(files: Vec<FilePlan>, n_tensors: usize) -> Self {
         Self { files, closing: None, n_tensors }
@@ -24,17 +31,33 @@ impl Layout {
 
     /// The same, and files to be made from the checksums.
     pub(super) fn closed_by(self, closing: impl Fn(&[u32]) -> Vec<FilePlan> + Send + Sync + 'static) -> Self {
-        Self { closing: Some(Box::new(closing)), ..self }
+        Self { closing: Some(Arc::new(closing)), ..self }
     }
 
     /// The files that can be written only now, from the crc32c of each tensor in the snapshot's order; to be written in
     /// this order. None when the format has no checksums. Their names and lengths do not depend on the checksums.
     ///
     /// # Panics
-    /// When there are not as many checksums as tensors.
+    /// When the format has checksums, and there are not as many as tensors.
     pub fn close(&self, sums: &[u32]) -> Vec<FilePlan> {
+        let Some(closing) = &self.closing else { return Vec::new() };
         assert_eq!(sums.len(), self.n_tensors, "a checksum for each tensor");
-        self.closing.as_ref().map_or_else(Vec::new, |closing| closing(sums))
+        closing(sums)
+    }
+
+    /// The checksums that [`close`](Self::close) needs, none of the bytes seen yet; `None` where it needs none.
+    pub fn sums(&self) -> Option<Sums> {
+        self.closing.as_ref().map(|_| Sums::planned(&self.files, self.n_tensors))
+    }
+
+    /// The files that are written last, with checksums that are not yet right.
+    pub(crate) fn last_files(&self) -> Vec<FilePlan> {
+        self.close(&vec![0; self.n_tensors])
+    }
+
+    /// Whether it was planned for so many tensors.
+    pub(crate) fn is_of(&self, n_tensors: usize) -> bool {
+        self.closing.is_none() || self.n_tensors == n_tensors
     }
 
     /// All files at once, for a writer that wants to know every byte beforehand. Where the format has checksums, that
@@ -52,8 +75,7 @@ impl Layout {
 
     /// Bytes of all files, those written last included.
     pub fn n_bytes(&self) -> u64 {
-        let last = self.close(&vec![0; self.n_tensors]);
-        self.files.iter().chain(&last).map(|file| file.len).sum()
+        self.files.iter().chain(&self.last_files()).map(|file| file.len).sum()
     }
 }
 

@@ -41,6 +41,7 @@ pub use error::Error;
 use error::Place;
 pub use layout::Layout;
 pub use safetensors::Safetensors;
+pub(crate) use sums::Seen;
 pub use sums::Sums;
 
 /// A way to lay out a checkpoint in files.

@@ -25,6 +25,17 @@ impl Sums {
         Self { tensors: snapshot.tensors.iter().map(|tensor| parts(tensor.bytes.len() as u64)).collect() }
     }
 
+    /// None of the bytes seen yet of tensors that lie in these files.
+    pub(super) fn planned(files: &[FilePlan], n_tensors: usize) -> Self {
+        let mut tensors = vec![Parts::default(); n_tensors];
+        for piece in files.iter().flat_map(|file| &file.pieces) {
+            if let Piece::Tensor { index, .. } = piece {
+                tensors[*index].n_bytes += piece.n_bytes();
+            }
+        }
+        Self { tensors }
+    }
+
     /// All of the snapshot's bytes seen at once.
     pub fn of(snapshot: &Snapshot<'_>) -> Self {
         let mut sums = Self::new(snapshot);
@@ -50,18 +61,13 @@ impl Sums {
     /// # Panics
     /// When the plan is not one of this snapshot.
     pub fn add_filled(&mut self, plan: &FilePlan, offset: u64, bytes: &[u8]) {
-        let end = offset + bytes.len() as u64;
-        let mut start = 0;
-        for piece in &plan.pieces {
-            let stop = start + piece.n_bytes();
-            let (from, to) = (start.max(offset), stop.min(end));
-            if let Piece::Tensor { index, range } = piece
-                && from < to
-            {
-                let seen = &bytes[(from - offset) as usize..(to - offset) as usize];
-                self.add(*index, range.start + from - start, to - from, crc32c::crc32c(seen));
-            }
-            start = stop;
+        self.add_seen(&Seen::of(plan, offset, bytes));
+    }
+
+    /// Takes in parts that were looked at before.
+    pub(crate) fn add_seen(&mut self, seen: &Seen) {
+        for part in &seen.parts {
+            self.add(part.index, part.offset, part.n_bytes, part.crc32c);
         }
     }
 
@@ -81,6 +87,42 @@ impl Sums {
     }
 }
 
+/// What one pair of eyes saw of a planned file, apart from the sums, so that many threads can look at once.
+pub(crate) struct Seen {
+    parts: Vec<Part>,
+    /// The crc32c of all the bytes.
+    pub(crate) crc32c: u32,
+}
+
+struct Part {
+    index: usize,
+    offset: u64,
+    n_bytes: u64,
+    crc32c: u32,
+}
+
+impl Seen {
+    /// Looks at bytes of a planned file from `offset` on.
+    pub(crate) fn of(plan: &FilePlan, offset: u64, bytes: &[u8]) -> Self {
+        let end = offset + bytes.len() as u64;
+        let whole = crc32c::crc32c(bytes);
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for piece in &plan.pieces {
+            let stop = start + piece.n_bytes();
+            let (from, to) = (start.max(offset), stop.min(end));
+            if let Piece::Tensor { index, range } = piece
+                && from < to
+            {
+                let seen = &bytes[(from - offset) as usize..(to - offset) as usize];
+                let crc32c = if seen.len() == bytes.len() { whole } else { crc32c::crc32c(seen) };
+                parts.push(Part { index: *index, offset: range.start + from - start, n_bytes: to - from, crc32c });
+            }
+            start = stop;
+        }
+        Self { parts, crc32c: whole }
+    }
+}
+
 impl Parts {
     fn combine(&self, index: usize) -> Result<u32, Error> {
         let (mut next, mut sum) = (0, 0);
@@ -88,7 +130,7 @@ impl Parts {
             if offset != next {
                 return Err(Error::Uncovered { index, expected: next, found: offset });
             }
-            sum = crc32c::crc32c_combine(sum, crc, n_bytes as usize);
+            sum = if next == 0 { crc } else { crc32c::crc32c_combine(sum, crc, n_bytes as usize) };
             next = offset + n_bytes;
         }
         if next != self.n_bytes {

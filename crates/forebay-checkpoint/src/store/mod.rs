@@ -19,11 +19,12 @@ pub use handle::{Fate, Handle, Level};
 pub use state::Counts;
 
 use crate::commit::{self, Durability, Writing};
+use crate::format::Layout;
 use crate::fs::{Guard, PAGE};
 use crate::manifest::Manifest;
 use crate::source::{Planned, Source};
 use crate::tier::Tier;
-use crate::{Error, FilePlan, Name, Restored, Result, Snapshot};
+use crate::{Error, Name, Restored, Result, Snapshot};
 use state::{Entry, Health, Stage, State};
 
 /// When `save` returns.
@@ -248,13 +249,13 @@ impl Store {
         Ok(())
     }
 
-    /// Saves a state as these files. `metric` is what [`Keep::best`](crate::Keep) goes by.
+    /// Saves a state as a format laid it out. `metric` is what [`Keep::best`](crate::Keep) goes by.
     ///
     /// # Errors
     /// What went wrong with this save, or behind the caller's back before it: this save is then not made, and can be
     /// asked for again.
-    pub fn save(&self, step: u64, metric: Option<f64>, snapshot: &Snapshot<'_>, plans: &[FilePlan]) -> Result<Handle> {
-        commit::check(plans, snapshot)?;
+    pub fn save(&self, step: u64, metric: Option<f64>, snapshot: &Snapshot<'_>, layout: &Layout) -> Result<Handle> {
+        commit::check(layout, snapshot)?;
         let _turn = self.saving.lock().expect("no holder of this lock panics");
         let shared = &self.shared;
         if let Some(error) = shared.lock().errors.pop_front() {
@@ -262,21 +263,21 @@ impl Store {
         }
         let name = shared.lock().take_name(step);
         let handle = Handle::new(shared, name);
-        let source = Planned { plans, snapshot };
+        let source = Planned { layout, snapshot };
         match shared.options.mode {
             Mode::Direct => shared.put(shared.tiers.len() - 1, name, metric, &source)?,
             Mode::Burst => shared.put(0, name, metric, &source)?,
-            Mode::Async => shared.stage(&handle, metric, snapshot, plans)?,
+            Mode::Async => shared.stage(&handle, metric, snapshot, layout)?,
         }
         Ok(handle)
     }
 
-    /// Gets the memory for a state of these files now, so that the first save does not have to.
+    /// Gets the memory for a state laid out like this now, so that the first save does not have to.
     ///
     /// # Errors
     /// When there is not that much.
-    pub fn prepare(&self, plans: &[FilePlan]) -> Result<()> {
-        if let Some(memory) = self.shared.take_memory(crate::source::Staged::n_bytes(plans))? {
+    pub fn prepare(&self, layout: &Layout) -> Result<()> {
+        if let Some(memory) = self.shared.take_memory(crate::source::Staged::n_bytes(&layout.files))? {
             self.shared.lock().pool.push(memory);
         }
         Ok(())

@@ -11,9 +11,10 @@ use super::handle::Handle;
 use super::room::Room;
 use super::state::Stage;
 use super::{Shared, WhenBehind};
+use crate::format::Layout;
 use crate::region::Region;
 use crate::source::Staged;
-use crate::{Error, FilePlan, Name, Result, Snapshot};
+use crate::{Error, Name, Result, Snapshot};
 
 /// A state in memory, to be written.
 pub(super) struct Waiting {
@@ -29,16 +30,16 @@ impl Shared {
         handle: &Handle,
         metric: Option<f64>,
         snapshot: &Snapshot<'_>,
-        plans: &[FilePlan],
+        layout: &Layout,
     ) -> Result<()> {
-        let bytes = Staged::n_bytes(plans);
+        let bytes = Staged::n_bytes(&layout.files);
         let Some(memory) = self.take_memory(bytes)? else {
             let mut state = self.lock();
             state.counts.skipped += 1;
             state.set_stage(handle.name(), Stage::Skipped);
             return Ok(());
         };
-        let staged = Staged::copy(plans, snapshot, memory, self.options.chunk_bytes)?;
+        let staged = Staged::copy(layout, snapshot, memory, self.options.chunk_bytes)?;
         let mut state = self.lock();
         state.set_stage(handle.name(), Stage::Staged);
         state.queue.push_back(Waiting { name: handle.name(), metric, staged });
@@ -140,7 +141,8 @@ impl Shared {
         metric: Option<f64>,
         source: &dyn crate::source::Source,
     ) -> Result<()> {
-        let lens = source.files().into_iter().map(|(_, len)| len);
+        let last = source.layout().map_or_else(Vec::new, Layout::last_files);
+        let lens = source.files().into_iter().map(|(_, len)| len).chain(last.iter().map(|plan| plan.len));
         let bytes = super::bytes_on_disk(lens, self.options.chunk_bytes as u64);
         if self.make_room(tier, bytes)? == Room::Skip {
             let mut state = self.lock();

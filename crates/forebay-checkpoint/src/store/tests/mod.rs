@@ -3,6 +3,7 @@
 mod campaign;
 mod damaged;
 mod files;
+mod formats;
 mod policies;
 mod sequence;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::{Dtype, Fs, Header, Keep, ModelFs, Piece, Tensor};
+use crate::{Dtype, FilePlan, Fs, Header, Keep, ModelFs, Piece, Tensor};
 
 /// Bytes of the tensor: two whole chunks and a bit.
 const TENSOR: usize = 2 * 4096 + 100;
@@ -30,6 +31,11 @@ impl Sample {
 
     pub(super) fn snapshot(&self) -> Snapshot<'_> {
         Snapshot { tensors: vec![Tensor { header: &self.header, bytes: &self.values }], ..Snapshot::default() }
+    }
+
+    /// The same as a layout.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::from_plans(self.plans())
     }
 
     /// A file with a header and most of the tensor, and one with the rest.
@@ -54,7 +60,7 @@ pub(super) fn save(store: &Store, step: u64) -> Result<Handle> {
 
 pub(super) fn save_as(store: &Store, step: u64, seed: u64) -> Result<Handle> {
     let sample = Sample::of(seed);
-    store.save(step, None, &sample.snapshot(), &sample.plans())
+    store.save(step, None, &sample.snapshot(), &sample.layout())
 }
 
 pub(super) fn options(mode: Mode) -> Options {

@@ -36,7 +36,7 @@ fn an_async_save_keeps_the_values_of_its_moment_and_reaches_each_level() {
     let model = model();
     let store = open(&model, options(Mode::Async), None);
     let mut sample = Sample::of(7);
-    let handle = store.save(7, None, &sample.snapshot(), &sample.plans()).unwrap();
+    let handle = store.save(7, None, &sample.snapshot(), &sample.layout()).unwrap();
     sample.values.fill(0);
     for level in [Level::Staged, Level::DurableFast, Level::DurableSlow] {
         assert_eq!(handle.wait(level).unwrap(), Fate::Reached);
@@ -120,7 +120,7 @@ fn a_pool_is_bounded_and_skips_or_refuses_what_does_not_fit() {
     let bounded = |pool_bytes| Options { when_behind: WhenBehind::Skip, pool_bytes, ..options(Mode::Async) };
     for pool_bytes in [None, Some(bytes), Some(2 * bytes - 1)] {
         let store = open(&model(), bounded(pool_bytes), None);
-        store.prepare(&Sample::of(0).plans()).unwrap();
+        store.prepare(&Sample::of(0).layout()).unwrap();
         let taken = store.shared.take_memory(bytes).unwrap().unwrap();
         assert_eq!(save(&store, 1).unwrap().wait(Level::Staged).unwrap(), Fate::Skipped, "{pool_bytes:?}");
         store.shared.lock().pool.push(taken);
@@ -218,7 +218,8 @@ fn a_plan_that_does_not_fit_its_state_is_refused() {
         vec![FilePlan { len: 3, ..FilePlan::new("a", vec![Piece::Bytes(vec![1])]) }],
     ];
     for plans in bad {
-        assert!(matches!(store.save(1, None, &sample.snapshot(), &plans), Err(Error::Plan { .. })), "{plans:?}");
+        let refused = store.save(1, None, &sample.snapshot(), &Layout::from_plans(plans.clone()));
+        assert!(matches!(refused, Err(Error::Plan { .. })), "{plans:?}");
     }
 }
 

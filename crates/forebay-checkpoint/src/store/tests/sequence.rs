@@ -66,7 +66,7 @@ impl World {
         match step {
             Step::Save { step, metric } => {
                 let sample = Sample::of(seed);
-                let handle = store.save(*step, *metric, &sample.snapshot(), &sample.plans()).unwrap();
+                let handle = store.save(*step, *metric, &sample.snapshot(), &sample.layout()).unwrap();
                 assert_eq!(handle.wait(Level::DurableFast).unwrap(), Fate::Reached);
                 self.durable.insert(handle.name(), (*metric, seed));
             }
