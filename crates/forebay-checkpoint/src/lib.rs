@@ -62,7 +62,10 @@ mod verify;
 pub use commit::Durability;
 pub use damage::{Damage, PassedOver};
 pub use error::{Error, Operation, Result};
-pub use fs::{Crash, Cut, FaultyFs, File, Fs, Guard, LocalFs, ModelFs, Reading, ShapedFs, Site, lower_io_priority};
+pub use fs::{
+    CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, LocalFs, ModelFs, Reading, ShapedFs, Site,
+    lower_io_priority,
+};
 pub use keep::{Better, Keep};
 pub use manifest::{FileSum, Manifest};
 pub use plan::{FilePlan, Piece};

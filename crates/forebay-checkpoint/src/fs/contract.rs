@@ -92,6 +92,7 @@ fn the_model_and_its_wrappers_obey_the_laws() {
     let model = || Arc::new(ModelFs::with_dirs(&["t"]));
     let dir = Path::new("/t");
     obeys(model().as_ref(), dir);
+    obeys(&CountedFs::new(model()).0, dir);
     obeys(&FaultyFs::new(model(), Cut::Never), dir);
     obeys(&ShapedFs::with_clock(model(), Profile::ssd(), Arc::new(ManualClock::default())), dir);
 }

@@ -1,7 +1,8 @@
 //! The few file-system operations that a durable save is made of.
 //!
-//! They are a trait so that each of them can be paced ([`ShapedFs`]), made to fail ([`FaultyFs`]), or done on a model
-//! that forgets after a crash whatever was not synced ([`ModelFs`]). Nothing above knows which one it works on.
+//! They are a trait so that each of them can be counted ([`CountedFs`]), paced ([`ShapedFs`]), made to fail
+//! ([`FaultyFs`]), or done on a model that forgets after a crash whatever was not synced ([`ModelFs`]). Nothing above
+//! knows which one it works on.
 //!
 //! # Laws
 //! - What a file holds survives a power cut after its `sync` returned; its name does after `sync_dir` of its folder.
@@ -10,6 +11,7 @@
 
 #[cfg(test)]
 mod contract;
+mod counted;
 mod faulty;
 mod local;
 mod model;
@@ -17,6 +19,7 @@ mod shaped;
 
 use std::path::Path;
 
+pub use counted::{CountedFs, Counters};
 pub use faulty::{Cut, FaultyFs, Site};
 pub use local::{LocalFs, lower_io_priority};
 pub use model::{Crash, ModelFs};
