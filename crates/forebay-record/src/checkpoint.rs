@@ -189,3 +189,16 @@ pub struct TrainCheckpoints {
     #[serde(default)]
     pub traffic: Vec<TierTraffic>,
 }
+
+impl TrainCheckpoints {
+    /// How long training stood still for each that was saved, in their order.
+    pub fn stalls(&self) -> impl Iterator<Item = f64> + '_ {
+        let made = self.saves.iter().filter(|save| !matches!(save.fate, SaveFate::Skipped | SaveFate::Failed));
+        made.map(|save| save.stall_s)
+    }
+
+    /// How many had this fate.
+    pub fn n(&self, fate: SaveFate) -> u64 {
+        self.saves.iter().filter(|save| save.fate == fate).count() as u64
+    }
+}

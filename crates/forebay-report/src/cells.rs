@@ -1,13 +1,17 @@
 //! Every cell in a line: its value, how sure it is, where its bytes came from, and what it cost.
 
-use forebay_record::{CacheEvidence, CacheState, IngestCell, Inspection, ProbeCell, StudyCell, TrainCell};
+use forebay_record::{
+    CacheEvidence, CacheState, CheckpointCell, IngestCell, Inspection, ProbeCell, StudyCell, TrainCell,
+};
 use forebay_units::Summary;
 
 use crate::data::{Data, Value};
 use crate::level;
-use crate::number::{self, microseconds, percent, quantity, seconds};
+use crate::number::{self, brief_seconds, microseconds, percent, quantity, seconds, times};
 use crate::order::Order;
 use crate::run::{self, Run, levels_of_probe};
+use crate::saves;
+use crate::stall;
 use crate::table::Align::{Left, Right};
 
 /// The table of an experiment's cells, or of all.
@@ -30,6 +34,21 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("wait_share", "wait after 1st batch", Right),
         ("au_epoch", "AU", Right),
         ("io_cost_s", "cost of I/O", Right),
+        ("bytes", "state", Right),
+        ("stall_s", "stall", Right),
+        ("durable_fast_s", "durable, first tier", Right),
+        ("durable_slow_s", "durable, last tier", Right),
+        ("save_mb_per_s", "saves, MB/s", Right),
+        ("save_efficiency", "saves, of ceiling", Right),
+        ("restore_mb_per_s", "restores, MB/s", Right),
+        ("restore_efficiency", "restores, of ceiling", Right),
+        ("stall_over_copy", "stall over a copy", Right),
+        ("memory_bytes", "memory beyond the state", Right),
+        ("checkpoints", "checkpoints", Right),
+        ("checkpoint_s", "for checkpoints", Right),
+        ("drain_after_s", "drained after the end", Right),
+        ("not_saved", "not saved", Right),
+        ("resumed_from", "resumed from step", Right),
         ("lever", "lever", Left),
         ("n_samples", "samples", Right),
         ("total_bytes", "bytes", Right),
@@ -49,6 +68,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
             _ if cell.error.is_some() => Vec::new(),
             StudyCell { ingest: Some(ingest), .. } => vec![of_ingest(cell, ingest)],
             StudyCell { train: Some(train), .. } => vec![of_train(cell, train)],
+            StudyCell { checkpoint: Some(saved), .. } => vec![of_checkpoint(cell, saved)],
             StudyCell { inspection: Some(found), .. } => vec![of_inspection(found)],
             _ => cell.probe.iter().map(|probe| of_probe(cell, probe)).collect(),
         };
@@ -139,6 +159,32 @@ fn of_train(cell: &StudyCell, train: &TrainCell) -> Vec<(&'static str, Value)> {
         ("io_cost_s", median("io_cost_s", cost)),
         ("lever", Value::text(train.lever.name.clone())),
         ("failed_samples", failed(totals.failed)),
+        ("resumed_from", train.resumed_from.map_or(Value::Unknown, Value::count)),
+        ("checkpoints", train.checkpoints.as_ref().map_or(Value::Unknown, |of| Value::count(of.saves.len() as u64))),
+        ("not_saved", train.checkpoints.as_ref().map_or(Value::Unknown, |of| failed(saves::not_saved(of)))),
+        ("checkpoint_s", median("checkpoint_s", seconds)),
+        ("stall_s", median("stall_s", brief_seconds)),
+        ("drain_after_s", median("drain_after_s", seconds)),
+    ]
+}
+
+fn of_checkpoint(cell: &StudyCell, saved: &CheckpointCell) -> Vec<(&'static str, Value)> {
+    let median = |name: &str, show: fn(f64) -> String| Value::maybe(run::metric(cell, name).map(|of| of.value), show);
+    let bytes = |n: u64| Value::Number(n as f64, number::bytes(n));
+    vec![
+        ("bytes", bytes(saved.bytes)),
+        ("stall_s", median("stall_s", brief_seconds)),
+        ("durable_fast_s", median("durable_fast_s", brief_seconds)),
+        ("durable_slow_s", median("durable_slow_s", brief_seconds)),
+        ("save_mb_per_s", median("save_mb_per_s", quantity)),
+        ("save_efficiency", median("efficiency", percent)),
+        ("restore_mb_per_s", median("restore_mb_per_s", quantity)),
+        ("restore_efficiency", median("restore_efficiency", percent)),
+        ("stall_over_copy", Value::maybe(stall::over_copy(saved), times)),
+        ("memory_bytes", saved.memory_bytes.map_or(Value::Unknown, bytes)),
+        ("spread", spread(saved.spread)),
+        ("repeats", Value::count(saved.samples.len() as u64)),
+        ("not_saved", failed(saved.skipped)),
     ]
 }
 

@@ -135,6 +135,20 @@ const OF_TRAIN: &[&str] = &[
     "au_dlio",
     "overlap",
     "io_cost_s",
+    "checkpoint_s",
+    "stall_s",
+    "drain_after_s",
+];
+/// Quantities of a checkpoint cell that are exported.
+const OF_CHECKPOINT: &[&str] = &[
+    "stall_s",
+    "durable_fast_s",
+    "durable_slow_s",
+    "restore_s",
+    "save_mb_per_s",
+    "efficiency",
+    "restore_mb_per_s",
+    "restore_efficiency",
 ];
 /// Quantities of a probe cell that are exported.
 const OF_PROBE: &[&str] = &["mb_per_s", "iops"];
@@ -186,6 +200,7 @@ fn lines<'a>(run: &'a Run<'a>) -> Vec<Line<'a>> {
             _ if cell.error.is_some() => None,
             StudyCell { ingest: Some(ingest), .. } => Some((OF_INGEST, Some(ingest.cache))),
             StudyCell { train: Some(train), .. } => Some((OF_TRAIN, train.totals.cache)),
+            StudyCell { checkpoint: Some(_), .. } => Some((OF_CHECKPOINT, None)),
             _ => None,
         };
         if let Some((names, cache)) = whole {

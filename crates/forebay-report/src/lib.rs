@@ -16,6 +16,7 @@
 
 mod axis;
 mod cells;
+mod checkpoint;
 mod compare;
 mod data;
 mod dataset;
@@ -38,12 +39,15 @@ mod probe;
 mod published;
 mod report;
 mod run;
+mod saves;
+mod stall;
 mod study;
 mod svg;
 mod table;
 mod train;
 mod verdict;
 
+pub use checkpoint::checkpoint;
 pub use dataset::{inspection, verification};
 pub use export::{csv, json};
 pub use ingest::ingest;

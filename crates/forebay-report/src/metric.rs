@@ -36,6 +36,16 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
     ("au_dlio", "AU", "AU, as DLIO counts", "Accelerator utilisation as DLIO counts in %"),
     ("overlap", "overlapped", "overlap", "Share of the pipeline's work that was hidden in %"),
     ("io_cost_s", "s", "cost of I/O, s", "Cost of I/O in seconds"),
+    ("checkpoint_s", "s", "checkpoints, s", "Standing still for checkpoints in seconds"),
+    ("stall_s", "s", "stall of a checkpoint, s", "Standing still for a checkpoint in seconds"),
+    ("drain_after_s", "s", "draining after the end, s", "Draining after the last step in seconds"),
+    ("durable_fast_s", "s", "durable on the first tier, s", "Until durable on the first tier in seconds"),
+    ("durable_slow_s", "s", "durable on the last tier, s", "Until durable on the last tier in seconds"),
+    ("restore_s", "s", "restore, s", "Restoring in seconds"),
+    ("save_mb_per_s", "MB/s", "durable save, MB/s", "MB per second until durable on the first tier"),
+    ("restore_mb_per_s", "MB/s", "restore, MB/s", "MB per second of a restore"),
+    ("restore_efficiency", "of read ceiling", "restore, of ceiling", "Restore in % of the ceiling"),
+    (crate::stall::METRIC, "shorter stall", "stall, times shorter than direct", "Stall, times shorter than direct"),
     (
         crate::need::METRIC,
         "MB/s",
@@ -66,7 +76,7 @@ pub(crate) fn name(name: &str) -> &str {
 
 /// Whether it is a share of something, shown in percent.
 fn is_share(name: &str) -> bool {
-    matches!(name, "efficiency" | "wait_share" | "overlap") || name.starts_with("au_")
+    matches!(name, "efficiency" | "restore_efficiency" | "wait_share" | "overlap") || name.starts_with("au_")
 }
 
 /// Whether less of it is better: times and costs.
@@ -84,7 +94,7 @@ pub(crate) fn axis_tick(name: &str) -> fn(f64) -> String {
 pub(crate) fn show(name: &str) -> fn(f64) -> String {
     match name {
         _ if is_share(name) => percent,
-        "speed_up" => times,
+        "speed_up" | crate::stall::METRIC => times,
         _ => quantity,
     }
 }
@@ -93,7 +103,7 @@ pub(crate) fn show(name: &str) -> fn(f64) -> String {
 pub(crate) fn published(name: &str, value: f64) -> String {
     match name {
         _ if is_share(name) => percent(value),
-        "speed_up" => format!("{}×", given(value)),
+        "speed_up" | crate::stall::METRIC => format!("{}×", given(value)),
         _ => given(value),
     }
 }
@@ -102,7 +112,7 @@ pub(crate) fn published(name: &str, value: f64) -> String {
 pub(crate) fn with_unit(name: &str, value: f64) -> String {
     let text = show(name)(value);
     match name {
-        "speed_up" => text,
+        "speed_up" | crate::stall::METRIC => text,
         _ if is_share(name) => text,
         _ => format!("{text} {}", unit(name)),
     }

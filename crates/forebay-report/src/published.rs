@@ -7,6 +7,7 @@ use crate::level;
 use crate::metric;
 use crate::number::{percent, times};
 use crate::run::{self, Run};
+use crate::stall;
 use crate::table::Align::{Left, Right};
 
 /// How ours stands to theirs.
@@ -84,6 +85,10 @@ fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell) -> Option<f64> {
     if cell.error.is_some() {
         return None;
     }
+    if reference.metric == stall::METRIC || (reference.metric == "speed_up" && is_of_stalls(run, &reference.experiment))
+    {
+        return stall::speed_up(run, cell);
+    }
     if reference.metric != "speed_up" {
         return run::metric(cell, &reference.metric).map(|metric| metric.value);
     }
@@ -91,6 +96,15 @@ fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell) -> Option<f64> {
     let base = base_of(run, cell, x)?;
     let ratio = run::metric(cell, quantity)?.value / run::metric(base, quantity)?.value;
     Some(if metric::is_cost(quantity) { 1.0 / ratio } else { ratio })
+}
+
+/// Whether an experiment's speed-up is that of the stalls: it has a figure of checkpoints, and none of speed-up.
+pub(crate) fn is_of_stalls(run: &Run<'_>, experiment: &str) -> bool {
+    let has = |kind: FigureKind| {
+        let of = |figure: &&FigureSpec| figure.kind == kind && figure.experiment.as_deref() == Some(experiment);
+        run.spec().figures.iter().any(|figure| of(&figure))
+    };
+    has(FigureKind::Checkpoints) && !has(FigureKind::SpeedUp)
 }
 
 /// The quantity whose speed-up an experiment is about, and the factor it is over.

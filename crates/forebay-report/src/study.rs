@@ -39,7 +39,7 @@ fn of_record(named: &NamedRun) -> String {
     match &named.record {
         AnyRecord::Ingest(record) => crate::ingest(record),
         AnyRecord::Probe(record) => crate::probe::probe(record),
-        AnyRecord::Checkpoint(_) => unimplemented!(),
+        AnyRecord::Checkpoint(record) => crate::checkpoint(record),
         AnyRecord::Train(record) => crate::train(record),
         AnyRecord::Study(_) => of_run(&Run::of(named)),
     }

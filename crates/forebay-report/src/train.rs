@@ -7,6 +7,7 @@ use forebay_units::{count, format_seconds, group_digits};
 
 use crate::ingest::{cache, emulated, failed, rate};
 use crate::number::{quantity, seconds};
+use crate::saves;
 use crate::table::{Align, Table};
 
 /// A wait that is shown as 0.001 s at least.
@@ -56,6 +57,9 @@ fn account(cell: &TrainCell) -> String {
     if let Some(overlap) = totals.overlap {
         let share = percent(overlap);
         let _ = writeln!(out, "Overlap: {share} of the pipeline's work was done while the accelerator did not wait.");
+    }
+    for said in saves::paragraph(cell) {
+        let _ = writeln!(out, "{said}");
     }
     let _ = writeln!(out, "{}", lever(&cell.lever));
     if let Some(feed) = &cell.feed {

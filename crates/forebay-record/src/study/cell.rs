@@ -71,7 +71,10 @@ impl StudyCell {
     /// Of ingest: `images_per_s`, `mb_per_s`, `cpu_s_per_1000`, `wait_s`, `wall_s`, `efficiency` (of the ceiling). Of
     /// probe: `read_mb_per_s`, `write_mb_per_s`, `random_mb_per_s`, `random_iops`, `files_per_s`, each of the best
     /// setting that was measured. Of train: `images_per_s`, `mb_per_s`, `wall_s`, `wait_s`, `compute_s`, `copy_s`,
-    /// `wait_share` (of the wall clock after the first batch), `au_epoch`, `au_steady`, `au_dlio`, `overlap`, `io_cost_s`.
+    /// `wait_share` (of the wall clock after the first batch), `au_epoch`, `au_steady`, `au_dlio`, `overlap`, `io_cost_s`;
+    /// of one with checkpoints also `checkpoint_s` (all of a run's), `stall_s` (the median of one), `drain_after_s`. Of
+    /// checkpoint: `stall_s`, `durable_fast_s`, `durable_slow_s`, `restore_s`, `save_mb_per_s`, `restore_mb_per_s`, and
+    /// `efficiency`, `restore_efficiency` of their ceilings.
     pub fn metric(&self, name: &str) -> Option<Metric> {
         match self.step {
             Step::Ingest => of_ingest(self.ingest.as_ref()?, name),
@@ -83,7 +86,7 @@ impl StudyCell {
     }
 }
 
-/// `stall_s`, `durable_fast_s`, `durable_slow_s`, `restore_s`, `save_mb_per_s`, `restore_mb_per_s`.
+/// Medians and every save or restore that came so far.
 fn of_checkpoint(cell: &CheckpointCell, name: &str) -> Option<Metric> {
     let of = |value: Option<f64>, repeat: &dyn Fn(&CheckpointSample) -> Option<f64>| {
         Some(Metric { value: value?, repeats: cell.samples.iter().filter_map(repeat).collect() })
@@ -96,6 +99,14 @@ fn of_checkpoint(cell: &CheckpointCell, name: &str) -> Option<Metric> {
         "restore_s" => of(cell.restore_s, &|sample| sample.restore_s),
         "save_mb_per_s" => of(cell.save_mb_per_s(), &|sample| rate(sample.durable_fast_s)),
         "restore_mb_per_s" => of(cell.restore_mb_per_s(), &|sample| rate(sample.restore_s)),
+        "efficiency" => {
+            let share = |rate: Option<f64>| Some(rate? / cell.ceiling_mb_per_s?);
+            of(share(cell.save_mb_per_s()), &|sample| share(rate(sample.durable_fast_s)))
+        }
+        "restore_efficiency" => {
+            let share = |rate: Option<f64>| Some(rate? / cell.read_ceiling_mb_per_s?);
+            of(share(cell.restore_mb_per_s()), &|sample| share(rate(sample.restore_s)))
+        }
         _ => None,
     }
 }
@@ -144,6 +155,12 @@ fn of_train(cell: &TrainCell, name: &str) -> Option<Metric> {
         "au_steady" => of(&|run| run.au_steady),
         "au_dlio" => of(&|run| run.au_dlio),
         "overlap" => of(&|run| run.overlap),
+        "checkpoint_s" => of(&|run| Some(run.checkpoint_s).filter(|_| cell.checkpoints.is_some())),
+        "stall_s" => {
+            let saved = cell.checkpoints.as_ref()?;
+            Some(Metric { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
+        }
+        "drain_after_s" => Some(Metric { value: cell.checkpoints.as_ref()?.drain_after_s, repeats: Vec::new() }),
         _ => None,
     }
 }

@@ -5,18 +5,21 @@
 //! of the ratio ([`ratio_interval`]) after Holm's correction, since of many comparisons some differ by chance.
 
 mod difference;
+mod entry;
 
 use std::collections::HashMap;
 
-use forebay_record::{Level, Levels, TrainTotals};
+use forebay_record::{Level, Levels};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
 use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
 use crate::number::{given, quantity, times};
-use crate::run::{Run, differing, levels_of_ingest, levels_of_probe, levels_of_train};
+use crate::run::{Run, differing};
 use crate::table::Align::{Left, Right};
+
+use entry::{Entry, beside, entries};
 
 /// How sure the intervals are.
 const CONFIDENCE: f64 = 0.95;
@@ -76,10 +79,16 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    /// The cell, and what of it where that is not all.
+    pub(crate) fn name(&self) -> String {
+        let cell = level::all(&self.levels);
+        beside(self.metric).map_or(cell.clone(), |word| format!("{cell}: {word}"))
+    }
+
     /// The pair in words.
     pub(crate) fn describe(&self) -> String {
         let show = |value: Option<f64>| value.map_or("–".to_owned(), |value| metric::with_unit(self.metric, value));
-        let mut text = format!("{}: {} → {}", level::all(&self.levels), show(self.before), show(self.after));
+        let mut text = format!("{}: {} → {}", self.name(), show(self.before), show(self.after));
         if let Some(ratio) = self.ratio {
             text.push_str(&format!(", {}", times(ratio)));
         }
@@ -111,67 +120,14 @@ pub(crate) fn compare<'a>(runs: &'a [Run<'a>]) -> Vec<Comparison<'a>> {
     others.iter().map(|other| compare_two(base, other)).collect()
 }
 
-/// A measured value with what it is of.
-struct Entry {
-    experiment: String,
-    levels: Levels,
-    metric: &'static str,
-    value: f64,
-    repeats: Vec<f64>,
-    /// The same as a rate, and the images it is about: times of unlike work are not compared.
-    by_rate: Option<ByRate>,
-}
-
-/// A run time's other side.
-struct ByRate {
-    images: u64,
-    images_per_s: f64,
-    repeats: Vec<f64>,
-}
-
-fn entries(run: &Run<'_>) -> Vec<Entry> {
-    let ingests = run.ingests().map(|(cell, ingest)| Entry {
-        experiment: cell.experiment.clone(),
-        levels: if run.is_study() { cell.factors.clone() } else { levels_of_ingest(ingest) },
-        metric: "images_per_s",
-        value: ingest.images_per_s,
-        repeats: ingest.samples.iter().map(|repeat| repeat.images_per_s()).collect(),
-        by_rate: None,
-    });
-    let probes = run.probes().map(|(cell, probe)| {
-        let mut levels = levels_of_probe(probe);
-        levels.extend(cell.factors.clone());
-        Entry {
-            experiment: cell.experiment.clone(),
-            levels,
-            metric: "mb_per_s",
-            value: probe.mb_per_s,
-            repeats: probe.samples.iter().map(|repeat| repeat.mb_per_s()).collect(),
-            by_rate: None,
-        }
-    });
-    let trains = run.trains().map(|(cell, train)| Entry {
-        experiment: cell.experiment.clone(),
-        levels: if run.is_study() { cell.factors.clone() } else { levels_of_train(train) },
-        metric: "wall_s",
-        value: train.totals.wall_s,
-        repeats: train.samples.iter().map(|run| run.wall_s).collect(),
-        by_rate: Some(ByRate {
-            images: train.totals.images,
-            images_per_s: train.images_per_s,
-            repeats: train.samples.iter().map(TrainTotals::images_per_s).collect(),
-        }),
-    });
-    ingests.chain(probes).chain(trains).collect()
-}
-
 fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     let (mut before, mut after) = (entries(base), entries(other));
     let mut differences = difference::settings_apart(&mut before, &mut after);
     differences.extend(difference::environment_differences(base, other));
     let key = |entry: &Entry| {
         let levels: Vec<String> = entry.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
-        format!("{}/{}", entry.experiment, levels.join("/"))
+        let what = beside(entry.metric).map(|_| format!("/{}", entry.metric)).unwrap_or_default();
+        format!("{}/{}{what}", entry.experiment, levels.join("/"))
     };
     let mut found: HashMap<String, Entry> = after.into_iter().map(|entry| (key(&entry), entry)).collect();
     let n_other = found.len();
@@ -256,6 +212,11 @@ fn judge(pairs: &mut [Pair]) {
 }
 
 impl Comparison<'_> {
+    /// Whether some cells are there with more than one quantity.
+    fn has_several_of_a_cell(&self) -> bool {
+        self.pairs.iter().any(|pair| beside(pair.metric).is_some())
+    }
+
     /// How many pairs have a word.
     pub(crate) fn n(&self, word: Word) -> usize {
         self.pairs.iter().filter(|pair| pair.word == word).count()
@@ -279,7 +240,8 @@ impl Comparison<'_> {
                 parts.push(format!("{} {said}", self.n(word)));
             }
         }
-        let compared = count(self.pairs.len() as u64, "cell");
+        let noun = if self.has_several_of_a_cell() { "value" } else { "cell" };
+        let compared = count(self.pairs.len() as u64, noun);
         format!("{compared} in common: {}.", crate::number::listed(&parts))
     }
 
@@ -318,6 +280,9 @@ impl Comparison<'_> {
         let times = self.pairs.iter().filter(|pair| metric::is_cost(pair.metric)).count();
         match times {
             0 => String::new(),
+            n if n == self.pairs.len() && self.has_several_of_a_cell() => {
+                "Ratios are of times: below 1× is faster.".to_owned()
+            }
             n if n == self.pairs.len() => "Ratios are of run times: below 1× is faster.".to_owned(),
             _ => "Ratios of run times are better below 1×, those of rates above.".to_owned(),
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use forebay_record::StudyCell;
+
 use crate::data::{Data, Value};
 use crate::grid::Grid;
 use crate::level;
@@ -52,24 +54,31 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
+/// What a checkpoint's rate is a share of.
+const OF_SAVES: &str = "what the tier that is written first takes without us: O_DIRECT, then a sync";
+
+/// A cell's ceiling and what it is.
+fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
+    match (&cell.ingest, &cell.checkpoint) {
+        (Some(ingest), _) => (ingest.ceiling_mb_per_s, ingest.ceiling_of.as_deref()),
+        (_, Some(saved)) => (saved.ceiling_mb_per_s, saved.ceiling_mb_per_s.map(|_| OF_SAVES)),
+        _ => (None, None),
+    }
+}
+
 /// The values with the ceilings they are shares of.
 fn with_ceilings(grid: &Grid<'_>) -> Data {
-    let metrics = [QUANTITY, "mb_per_s"].map(str::to_owned);
+    let saves = grid.cells.iter().any(|cell| cell.checkpoint.is_some());
+    let metrics = [QUANTITY, if saves { "save_mb_per_s" } else { "mb_per_s" }].map(str::to_owned);
     let mut data = data(&grid.cells, &metrics);
-    data.add_column("ceiling_mb_per_s", "ceiling, MB/s", Right, |i| {
-        Value::maybe(grid.cells[i].ingest.as_ref().and_then(|cell| cell.ceiling_mb_per_s), quantity)
-    });
-    data.add_column("ceiling_of", "which is", Left, |i| {
-        let named = grid.cells[i].ingest.as_ref().and_then(|cell| cell.ceiling_of.clone());
-        Value::text(named.unwrap_or_default())
-    });
+    data.add_column("ceiling_mb_per_s", "ceiling, MB/s", Right, |i| Value::maybe(ceiling(grid.cells[i]).0, quantity));
+    data.add_column("ceiling_of", "which is", Left, |i| Value::text(ceiling(grid.cells[i]).1.unwrap_or_default()));
     data
 }
 
 /// What the ceilings are of.
 fn ceilings(grid: &Grid<'_>) -> String {
-    let named: BTreeSet<&str> =
-        grid.cells.iter().filter_map(|cell| cell.ingest.as_ref()?.ceiling_of.as_deref()).collect();
+    let named: BTreeSet<&str> = grid.cells.iter().filter_map(|cell| ceiling(cell).1).collect();
     let named: Vec<&str> = named.into_iter().collect();
     match named.as_slice() {
         [] => String::new(),

@@ -3,7 +3,6 @@
 use crate::axis::Scale;
 use crate::compare::{Comparison, Pair, Word};
 use crate::grid::kept;
-use crate::level;
 use crate::markup::Markup;
 use crate::number::times;
 use crate::svg::{Anchor, Area, Canvas, FONT, Svg, Tip, fitted, text_width};
@@ -81,7 +80,7 @@ fn legend(shown: &[&Pair]) -> Vec<Key> {
 
 fn draw(canvas: Canvas, shown: &[&Pair], comparison: &Comparison<'_>) -> Markup {
     let row = if canvas.narrow { 34.0 } else { 22.0 };
-    let widest = shown.iter().map(|pair| text_width(&level::all(&pair.levels), FONT)).fold(0.0, f64::max);
+    let widest = shown.iter().map(|pair| text_width(&pair.name(), FONT)).fold(0.0, f64::max);
     let left = if canvas.narrow { 10.0 } else { widest.min(330.0) + 14.0 };
     let plot = Area { left, top: 24.0, right: canvas.width - 62.0, bottom: 24.0 + shown.len() as f64 * row + 4.0 };
     let x = scale(shown).over(plot.left + 6.0, plot.right - 6.0);
@@ -128,7 +127,7 @@ fn ratio_of(shown: &[&Pair]) -> &'static str {
 }
 
 fn draw_row(svg: &mut Svg, canvas: Canvas, pair: &Pair, plot: Area, x: &Scale, y: f64) {
-    let (Some(ratio), name) = (pair.ratio, level::all(&pair.levels)) else { return };
+    let (Some(ratio), name) = (pair.ratio, pair.name()) else { return };
     if canvas.narrow {
         svg.text("tk", Anchor::Start, (2.0, y - 10.0), fitted(&name, FONT, canvas.width - 4.0));
     } else {

@@ -85,7 +85,9 @@ impl Groups<'_> {
         }
         if let Some((value, name)) = self.limit {
             svg.line("limit", (plot.left, scale.at(value)), (plot.right, scale.at(value)));
-            svg.text("v limit-name", Anchor::End, (plot.right, scale.at(value) - 5.0), name);
+            if !name.is_empty() {
+                svg.text("v limit-name", Anchor::End, (plot.right, scale.at(value) - 5.0), name);
+            }
         }
         for (g, group) in self.slots.iter().enumerate() {
             let middle = plot.left + (g as f64 + 0.5) * band;

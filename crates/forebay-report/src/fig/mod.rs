@@ -5,6 +5,8 @@
 
 mod axes;
 mod bars;
+mod bins;
+mod checkpoints;
 mod disk;
 mod distribution;
 mod efficiency;
@@ -15,6 +17,7 @@ mod lines;
 mod need;
 mod percentiles;
 mod reads;
+mod saves;
 mod sizes;
 mod speedup;
 mod stack;
@@ -22,6 +25,7 @@ mod steps;
 mod table;
 mod time;
 mod trace;
+mod traffic;
 mod workers;
 
 use forebay_record::{FigureKind, FigureSpec};
@@ -52,6 +56,8 @@ const KINDS: &[(FigureKind, &str, Make)] = &[
     (FigureKind::Disk, "disk", disk::make),
     (FigureKind::Need, "need", need::make),
     (FigureKind::Steps, "steps", steps::make),
+    (FigureKind::Checkpoints, "checkpoints", checkpoints::make),
+    (FigureKind::Traffic, "traffic", traffic::make),
 ];
 
 /// What a figure is made from.

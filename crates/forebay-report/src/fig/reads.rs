@@ -16,7 +16,7 @@ use crate::svg::{Anchor, Area, Canvas, FONT, Px, Svg, Tip};
 use crate::table::Align::{Left, Right};
 
 use super::bars::level_title;
-use super::{Context, Drawn, Key, axes, both};
+use super::{Context, Drawn, Key, axes, bins, both};
 
 /// Ticks along the axis of a desk's and of a phone's picture.
 const MAX_TICKS: (usize, usize) = (200, 90);
@@ -101,19 +101,7 @@ impl Curve<'_> {
 
     /// The mean rate in every span of so many seconds.
     fn rates(&self, span_s: f64) -> Vec<f64> {
-        let n = (self.end_s() / span_s - 1e-9).ceil().max(1.0) as usize;
-        let mut moved = vec![0.0; n];
-        for (i, mb) in self.reads.mb.iter().enumerate() {
-            let (from, to) = (i as f64 * self.reads.every_s, (i + 1) as f64 * self.reads.every_s);
-            let mut at = from;
-            while at < to - 1e-9 {
-                let bin = ((at / span_s + 1e-9) as usize).min(n - 1);
-                let end = if bin == n - 1 { to } else { to.min((bin + 1) as f64 * span_s) };
-                moved[bin] += mb * (end - at) / self.reads.every_s;
-                at = end;
-            }
-        }
-        moved.into_iter().map(|mb| mb / span_s).collect()
+        bins::rates(&self.reads.mb, self.reads.every_s, span_s)
     }
 }
 
@@ -235,23 +223,4 @@ fn data(panels: &[Panel<'_>]) -> Data {
         }
     }
     data
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn means_of_neighbours_keep_the_bytes() {
-        let reads = Reads { every_s: 0.5, mb: vec![1.0, 3.0, 0.0, 2.0, 5.0] };
-        let cell: StudyCell = serde_json::from_value(serde_json::json!({
-            "id": "a", "experiment": "a", "step": "train", "factors": {}, "started_at": "", "elapsed_s": 0.0,
-        }))
-        .unwrap();
-        let curve = Curve { cell: &cell, reads: &reads, series: 0 };
-        assert_eq!(curve.rates(0.5), [2.0, 6.0, 0.0, 4.0, 10.0]);
-        assert_eq!(curve.rates(1.0), [4.0, 2.0, 5.0], "the last tick is half empty");
-        let odd = curve.rates(0.75);
-        assert!((odd.iter().sum::<f64>() * 0.75 - 11.0).abs() < 1e-9, "{odd:?}");
-    }
 }

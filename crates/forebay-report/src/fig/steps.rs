@@ -29,6 +29,9 @@ const TITLE: f64 = 34.0;
 const PARTS: [(&str, &str, &str); 3] =
     [("compute_s", "compute", "tr c2l"), ("wait_s", "wait for data", "tr c1l"), ("copy_s", "copy", "tr c4l dash")];
 
+/// What is drawn as a stroke at its step, not as a line.
+const SAVE: (&str, &str, &str) = ("checkpoint_s", "checkpoint", "spike");
+
 /// The mean of neighbouring steps.
 struct Point {
     /// The first of them, counted from 1.
@@ -36,6 +39,8 @@ struct Point {
     n_steps: usize,
     /// Computing, waiting, copying.
     seconds: [f64; 3],
+    /// Standing still for checkpoints.
+    checkpoint_s: f64,
     loss: Option<f64>,
 }
 
@@ -71,10 +76,18 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
                 .to_owned(),
         remarks,
-        legend: PARTS[..if has_copy { 3 } else { 2 }].iter().map(key).collect(),
+        legend: legend(shown, has_copy),
         pictures: both(|canvas| draw(canvas, shown, has_copy, &context.spec.title)),
         ..Drawn::default()
     }
+}
+
+fn legend(shown: &[(&StudyCell, &TrainCell)], has_copy: bool) -> Vec<Key> {
+    let mut keys: Vec<Key> = PARTS[..if has_copy { 3 } else { 2 }].iter().map(key).collect();
+    if shown.iter().any(|(_, cell)| cell.steps.iter().any(|step| step.checkpoint_s > 0.0)) {
+        keys.push(key(&SAVE));
+    }
+    keys
 }
 
 fn key((_, word, class): &(&str, &str, &str)) -> Key {
@@ -91,6 +104,7 @@ fn points(steps: &[TrainStep], most: usize) -> Vec<Point> {
             step: i * every + 1,
             n_steps: some.len(),
             seconds: [mean(|step| step.compute_s), mean(|step| step.wait_s), mean(|step| step.copy_s)],
+            checkpoint_s: mean(|step| step.checkpoint_s),
             loss: (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64),
         }
     };
@@ -176,6 +190,7 @@ fn seconds(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, has_copy: boo
     let is_cut = rest > 0.0 && first > rest * FAR_ABOVE;
     let y = Scale::from_zero(if is_cut { rest * 1.05 } else { first.max(rest) }).over(plot.bottom, plot.top);
     grid(svg, &y, plot, title);
+    spikes(svg, points, x, &y, plot);
     for (part, (_, _, class)) in PARTS.iter().enumerate().take(if has_copy { 3 } else { 2 }) {
         let line: Vec<(f64, f64)> =
             points.iter().map(|point| (x.at(point.step as f64), y.at(point.seconds[part]))).collect();
@@ -188,6 +203,26 @@ fn seconds(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, has_copy: boo
         svg.arrow(class, (at, plot.top), (0.0, -1.0));
         let text = format!("{word} {} s", quantity(points[0].seconds[part]));
         svg.text("v", Anchor::Start, (at + 8.0, plot.top + SMALL * 0.5), text);
+    }
+}
+
+/// A stroke a checkpoint; one that is higher than the plot ends in an arrow, the longest of those with its value.
+fn spikes(svg: &mut Svg, points: &[Point], x: &Scale, y: &Scale, plot: Area) {
+    let saved = || points.iter().filter(|point| point.checkpoint_s > 0.0);
+    for point in saved() {
+        let at = x.at(point.step as f64);
+        svg.line(SAVE.2, (at, plot.bottom), (at, y.at(point.checkpoint_s)));
+        if y.cuts(point.checkpoint_s) {
+            svg.arrow(SAVE.2, (at, plot.top), (0.0, -1.0));
+        }
+    }
+    let longest = saved().max_by(|a, b| a.checkpoint_s.total_cmp(&b.checkpoint_s));
+    if let Some(point) = longest.filter(|point| y.cuts(point.checkpoint_s)) {
+        let text = format!("checkpoint {} s", quantity(point.checkpoint_s));
+        let at = x.at(point.step as f64);
+        let is_right = at > (plot.left + plot.right) / 2.0;
+        let (anchor, gap) = if is_right { (Anchor::End, -8.0) } else { (Anchor::Start, 8.0) };
+        svg.text("v", anchor, (at + gap, plot.top - SMALL * 0.1), text);
     }
 }
 
@@ -224,6 +259,9 @@ fn hits(svg: &mut Svg, cell: &StudyCell, points: &[Point], x: &Scale, plot: Area
         };
         let [compute, wait, copy] = point.seconds.map(quantity);
         let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\ncopy {copy} s");
+        if point.checkpoint_s > 0.0 {
+            text.push_str(&format!("\ncheckpoint {} s", quantity(point.checkpoint_s)));
+        }
         if let Some(loss) = point.loss {
             text.push_str(&format!("\nloss {loss:.4}"));
         }
@@ -238,6 +276,7 @@ fn data(cells: &[(&StudyCell, &TrainCell)]) -> Data {
     for (key, word, _) in PARTS {
         data.column(key, &format!("{word}, s"), Right);
     }
+    data.column(SAVE.0, "checkpoint, s", Right);
     data.column("loss", "loss", Right);
     for (cell, train) in cells {
         for point in points(&train.steps, MAX_POINTS.0) {
@@ -247,6 +286,11 @@ fn data(cells: &[(&StudyCell, &TrainCell)]) -> Data {
                 Value::count(point.n_steps as u64),
             ];
             row.extend(point.seconds.map(|seconds| Value::number(seconds, quantity)));
+            row.push(if point.checkpoint_s > 0.0 {
+                Value::number(point.checkpoint_s, quantity)
+            } else {
+                Value::Unknown
+            });
             row.push(Value::maybe(point.loss, |loss| format!("{loss:.4}")));
             data.row(row);
         }

@@ -3,6 +3,7 @@
 //! An ingest record is a study of one experiment over threads; a probe record is one over engines, blocks and depths; a
 //! train record one over whatever its runs differ in. What reports and compares then knows one kind of run only.
 
+mod checkpoint;
 mod dataset;
 mod single;
 mod train;
@@ -10,12 +11,13 @@ mod train;
 use std::borrow::Cow;
 
 use forebay_record::{
-    AnyRecord, CacheState, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series, StudyCell, StudyHead,
-    StudyRun, StudySpec, TrainCell,
+    AnyRecord, CacheState, CheckpointCell, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series,
+    StudyCell, StudyHead, StudyRun, StudySpec, TrainCell,
 };
 
 use crate::need;
 
+pub(crate) use checkpoint::levels_of_checkpoint;
 pub(crate) use train::levels_of_train;
 
 /// A record and what to call it.
@@ -43,7 +45,7 @@ impl<'a> Run<'a> {
             AnyRecord::Study(study) => dataset::named(study),
             AnyRecord::Ingest(record) => Cow::Owned(single::of_ingest(record)),
             AnyRecord::Probe(record) => Cow::Owned(single::of_probe(record)),
-            AnyRecord::Checkpoint(_) => unimplemented!(),
+            AnyRecord::Checkpoint(record) => Cow::Owned(checkpoint::of_checkpoint(record)),
             AnyRecord::Train(record) => Cow::Owned(train::of_train(record)),
         };
         Self { name: &named.name, short: named.name.clone(), record: &named.record, study }
@@ -87,6 +89,12 @@ impl<'a> Run<'a> {
         cells.filter_map(|cell| cell.train.as_deref().map(|train| (cell, train)))
     }
 
+    /// Every checkpoint cell that was measured.
+    pub(crate) fn checkpoints(&self) -> impl Iterator<Item = (&StudyCell, &CheckpointCell)> {
+        let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());
+        cells.filter_map(|cell| cell.checkpoint.as_deref().map(|checkpoint| (cell, checkpoint)))
+    }
+
     /// Where the bytes of every cell that read some came from.
     pub(crate) fn caches(&self) -> impl Iterator<Item = CacheState> {
         let ingests = self.ingests().map(|(_, cell)| cell.cache);
@@ -99,14 +107,16 @@ impl<'a> Run<'a> {
     pub(crate) fn repeats(&self) -> impl Iterator<Item = usize> {
         let ingests = self.ingests().map(|(_, cell)| cell.samples.len());
         let probes = self.probes().map(|(_, cell)| cell.samples.len());
-        ingests.chain(probes).chain(self.trains().map(|(_, cell)| cell.samples.len()))
+        let trains = self.trains().map(|(_, cell)| cell.samples.len());
+        ingests.chain(probes).chain(trains).chain(self.checkpoints().map(|(_, cell)| cell.samples.len()))
     }
 
     /// How far the repeats of every cell that has several lie apart.
     pub(crate) fn spreads(&self) -> impl Iterator<Item = f64> {
         let ingests = self.ingests().filter_map(|(_, cell)| cell.spread);
         let probes = self.probes().filter_map(|(_, cell)| cell.spread);
-        ingests.chain(probes).chain(self.trains().filter_map(|(_, cell)| cell.spread))
+        let trains = self.trains().filter_map(|(_, cell)| cell.spread);
+        ingests.chain(probes).chain(trains).chain(self.checkpoints().filter_map(|(_, cell)| cell.spread))
     }
 }
 

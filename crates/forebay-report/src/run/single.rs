@@ -97,6 +97,7 @@ pub(super) fn finish<C: forebay_record::Cell>(
         run: match C::COMMAND {
             "probe" => Step::Probe,
             "train" => Step::Train,
+            "checkpoint" => Step::Checkpoint,
             _ => Step::Ingest,
         },
         dataset: None,

@@ -1,6 +1,6 @@
 //! A record of `forebay train` as a study: usually a single cell, whose steps are then the points of the figures.
 
-use forebay_record::{FigureKind, FigureSpec, Level, Levels, Record, Step, StudyCell, StudyRun, TrainCell};
+use forebay_record::{FigureKind, FigureSpec, Level, Levels, Record, Step, StudyCell, StudyRun, TierKind, TrainCell};
 
 use super::differing;
 use super::single::{bare_cell, figure, finish, tier_notes};
@@ -38,7 +38,30 @@ pub(crate) fn levels_of_train(cell: &TrainCell) -> Levels {
             levels.insert(name.to_owned(), Level::Text(text.clone()));
         }
     }
+    if let Some(saved) = &cell.checkpoints {
+        levels.insert("checkpoint_every".to_owned(), integer(saved.every));
+        for (name, text) in [
+            ("checkpoint_mode", Some(&saved.mode)),
+            ("checkpoint_format", Some(&saved.format)),
+            ("checkpoint_tier", saved.tier.as_ref()),
+            ("burst_tier", saved.burst_tier.as_ref()),
+        ] {
+            levels.extend(text.map(|text| (name.to_owned(), Level::Text(text.clone()))));
+        }
+    }
+    if let Some(step) = cell.resumed_from {
+        levels.insert("resumed_from".to_owned(), integer(step));
+    }
     levels
+}
+
+/// The tiers that a cell reads from and saves to, and how each is emulated.
+fn tiers(cell: &TrainCell) -> Vec<(String, Option<TierKind>)> {
+    let read = cell.tier.clone().map(|tier| (tier, cell.tier_kind));
+    let saved = cell.checkpoints.as_ref();
+    let slow = saved.and_then(|of| Some((of.tier.clone()?, of.tier_kind)));
+    let fast = saved.and_then(|of| Some((of.burst_tier.clone()?, of.burst_tier_kind)));
+    [read, fast, slow].into_iter().flatten().collect()
 }
 
 pub(super) fn of_train(record: &Record<TrainCell>) -> StudyRun {
@@ -48,7 +71,7 @@ pub(super) fn of_train(record: &Record<TrainCell>) -> StudyRun {
         train: Some(Box::new(cell.clone())),
         ..bare_cell("train", Step::Train, levels)
     });
-    let tiers = record.cells.iter().filter_map(|cell| Some((cell.tier.clone()?, cell.tier_kind)));
+    let tiers = record.cells.iter().flat_map(tiers);
     finish(record, title(record), cells.collect(), figures(record), tier_notes(tiers))
 }
 
@@ -70,6 +93,13 @@ fn figures(record: &Record<TrainCell>) -> Vec<FigureSpec> {
     }
     figures.push(figure("time", "Where the accelerator's time went", FigureKind::Time, &[], x));
     figures.push(figure("steps", "Step by step", FigureKind::Steps, &[], x));
+    let saved = || record.cells.iter().filter_map(|cell| cell.checkpoints.as_ref());
+    if saved().any(|saved| !saved.saves.is_empty()) {
+        figures.push(figure("checkpoints", "Every checkpoint", FigureKind::Checkpoints, &[], None));
+    }
+    if saved().any(|saved| !saved.traffic.is_empty()) {
+        figures.push(figure("traffic", "What checkpoints wrote and read when", FigureKind::Traffic, &[], None));
+    }
     if record.cells.iter().any(|cell| cell.reads.as_ref().is_some_and(|reads| !reads.mb.is_empty())) {
         figures.push(figure("reads", "What was read when", FigureKind::Reads, &[], x));
     }

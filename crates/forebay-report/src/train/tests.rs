@@ -169,3 +169,26 @@ fn bytes_of_a_warm_run_come_from_memory() {
     let text = train(&record(cell));
     assert!(text.contains(" 42.1 MB/s (10^6 bytes moved from storage)\n"), "the tier is emulated: {text}");
 }
+
+#[test]
+fn checkpoints_are_told_with_their_cost_and_what_became_of_them() {
+    let mut cell = cell();
+    (cell.totals.checkpoint_s, cell.resumed_from) = (2.5, Some(40));
+    let save = |step: u64, fate: &str| serde_json::json!({"step": step, "at_s": 3.0, "stall_s": 0.5, "fate": fate});
+    let saves = serde_json::json!({
+        "every": 20, "mode": "burst", "format": "safetensors", "bytes": 612_000_000, "tier": "hdd", "burst_tier": "optane",
+        "median_stall_s": 0.5, "drain_after_s": 12.25,
+        "saves": [save(60, "saved"), save(80, "skipped"), save(100, "on-fast"), save(120, "failed"), save(140, "failed")],
+    });
+    cell.checkpoints = Some(serde_json::from_value(saves).unwrap());
+    let text = train(&record(cell));
+    let wanted = "\
+The run went on from the checkpoint of step 40.
+5 checkpoints of 612.0 MB, every 20 steps, safetensors, burst: to optane, then hdd.
+Training stood still for 0.50 s each (median), 2.50 s in all, 13 % of the run.
+Draining went on for 12.2 s after the last step.
+1 was left on the first tier, to be drained by the next start; 1 was skipped, because those before were not finished; 2 \
+were not made: they failed.
+What would help most";
+    assert!(text.contains(wanted), "{text}");
+}

@@ -4,8 +4,11 @@
 //! Rules over the record make every sentence; where the record does not hold what a sentence needs, it is not said.
 
 mod caveat;
+mod checkpoint;
 mod probe;
 mod train;
+
+pub(crate) use checkpoint::shorter as shorter_stalls;
 
 use forebay_record::Reference;
 use forebay_units::count;
@@ -42,7 +45,9 @@ pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
     findings.extend(decoding(run, &places));
     findings.extend(ceilings(&places));
     findings.extend(train::findings(run));
-    findings.extend(probe::findings(run, places.is_empty() && run.trains().next().is_none()));
+    findings.extend(checkpoint::findings(run, published));
+    let others = run.trains().next().is_some() || run.checkpoints().next().is_some();
+    findings.extend(probe::findings(run, places.is_empty() && !others));
     findings.extend(agreement(published));
     Verdict { headline: headline(run, &places), findings, caveats: caveat::caveats(run, &places) }
 }
@@ -56,7 +61,8 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
         return "Every cell failed: there is no result.".to_owned();
     }
     if places.is_empty() {
-        if let Some(said) = train::headline(run).or_else(|| inspected(run)) {
+        let said = train::headline(run).or_else(|| checkpoint::headline(run));
+        if let Some(said) = said.or_else(|| inspected(run)) {
             return said;
         }
         return probe::headline(run).unwrap_or("Nothing was measured that could be judged.".to_owned());

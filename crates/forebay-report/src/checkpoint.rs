@@ -1,0 +1,187 @@
+//! The table of `forebay checkpoint bench`: how long training stands still, until when a state is safe, and beside each
+//! rate the ceiling of the storage it goes to.
+
+use std::fmt::Write;
+
+use forebay_record::{CheckpointCell, Record, TierKind};
+use forebay_units::{count, group_digits};
+
+use crate::ingest::rate;
+use crate::number::{brief_seconds, bytes, percent, times};
+use crate::stall;
+use crate::table::{Align, Table};
+
+/// The record as text: a heading, a table, sentences, notes.
+pub fn checkpoint(record: &Record<CheckpointCell>) -> String {
+    let mut out = head(record);
+    if record.cells.is_empty() {
+        out.push_str("nothing was measured\n");
+    } else {
+        let _ = write!(out, "\n{}", table(&record.cells).render());
+        let said = sentences(&record.cells);
+        let _ = writeln!(out, "\n{}", said.join("\n"));
+    }
+    for note in &record.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+/// What was saved, where to, on which machine.
+fn head(record: &Record<CheckpointCell>) -> String {
+    let environment = &record.environment;
+    let mut words = Vec::new();
+    if let Some(cell) = record.cells.first() {
+        let state = if cell.state.is_empty() { bytes(cell.bytes) } else { cell.state.clone() };
+        let tensors = if cell.state.contains("tensor") || cell.n_tensors == 0 {
+            String::new()
+        } else {
+            format!(" in {}", count(cell.n_tensors, "tensor"))
+        };
+        words.push(state + &tensors);
+    }
+    for (what, place) in places(&record.cells) {
+        words.push(format!("{what} {place}"));
+    }
+    if let Some(cpu) = &environment.cpu {
+        words.push(format!("{} cores of {cpu}", environment.n_cores));
+    }
+    words.extend(environment.data_file_system.clone());
+    if words.is_empty() { String::new() } else { words.join("; ") + "\n" }
+}
+
+/// The last tier and the first, as far as they have names.
+fn places(cells: &[CheckpointCell]) -> Vec<(&'static str, &str)> {
+    let last = cells.iter().map(|cell| cell.storage.as_str()).find(|place| !place.is_empty());
+    let first = cells.iter().filter_map(|cell| cell.burst_storage.as_deref()).find(|place| !place.is_empty());
+    [last.map(|place| ("to", place)), first.map(|place| ("burst buffer", place))].into_iter().flatten().collect()
+}
+
+fn table(cells: &[CheckpointCell]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("mode", Left),
+        ("format", Left),
+        ("MB", Right),
+        ("stall", Right),
+        ("durable, first", Right),
+        ("last tier", Right),
+        ("±", Right),
+        ("MB/s", Right),
+        ("of ceiling", Right),
+        ("restore MB/s", Right),
+        ("of ceiling", Right),
+        ("copy", Right),
+        ("stall/copy", Right),
+        ("memory", Right),
+        ("skipped", Right),
+        ("waited", Right),
+    ]);
+    for cell in cells {
+        let seconds = |value: Option<f64>| value.map_or("–".to_owned(), brief_seconds);
+        let some = |n: u64| if n > 0 { group_digits(n) } else { "–".to_owned() };
+        let is_async = cell.mode == "async";
+        table.row(vec![
+            cell.mode.clone(),
+            cell.format.clone(),
+            group_digits((cell.bytes as f64 / 1e6).round() as u64),
+            brief_seconds(cell.stall_s),
+            seconds(cell.durable_fast_s),
+            seconds(cell.durable_slow_s),
+            cell.spread.map_or("–".to_owned(), percent),
+            cell.save_mb_per_s().map_or("–".to_owned(), rate),
+            share(cell.save_mb_per_s(), cell.ceiling_mb_per_s),
+            cell.restore_mb_per_s().map_or("–".to_owned(), rate),
+            share(cell.restore_mb_per_s(), cell.read_ceiling_mb_per_s),
+            seconds(cell.copy_s.filter(|_| is_async)),
+            stall::over_copy(cell).map_or("–".to_owned(), times),
+            cell.memory_bytes.map_or("–".to_owned(), bytes),
+            some(cell.skipped),
+            some(cell.waited),
+        ]);
+    }
+    table
+}
+
+/// "93 % of 3,100", never clamped.
+fn share(rate_of: Option<f64>, ceiling: Option<f64>) -> String {
+    match (rate_of, ceiling) {
+        (Some(of), Some(ceiling)) if ceiling > 0.0 => format!("{} of {}", percent(of / ceiling), rate(ceiling)),
+        _ => "–".to_owned(),
+    }
+}
+
+/// What the columns are, what the modes come to beside each other, and what the numbers stand beside.
+fn sentences(cells: &[CheckpointCell]) -> Vec<String> {
+    let mut said = vec![
+        "Times are medians and count from the moment a save is asked for: until training goes on (stall), until it survives a \
+         power cut on the first tier it is written to, and until it does on the last."
+            .to_owned(),
+    ];
+    said.push(
+        "MB = 10^6 bytes of the state; MB/s is until durable on the first tier, and of a restore with every byte verified."
+            .to_owned(),
+    );
+    said.extend(shorter(cells));
+    said.extend(ceilings(cells));
+    if cells.iter().any(|cell| stall::over_copy(cell).is_some()) {
+        said.push(
+            "A copy is a plain one of the state in memory that was touched before: the floor of an async stall."
+                .to_owned(),
+        );
+    }
+    if cells.iter().any(|cell| cell.memory_bytes.is_some()) {
+        said.push("Memory is the most that saving took beyond the state itself.".to_owned());
+    }
+    said.extend(tiers(cells));
+    said
+}
+
+/// How much shorter each other mode stalls than a direct save of the same state in the same format.
+fn shorter(cells: &[CheckpointCell]) -> Vec<String> {
+    let of = |cell: &CheckpointCell| {
+        let is_base = |other: &&CheckpointCell| {
+            let alike = (&other.format, other.bytes, &other.tier) == (&cell.format, cell.bytes, &cell.tier);
+            other.mode == "direct" && cell.mode != "direct" && alike
+        };
+        let base = cells.iter().find(is_base)?;
+        let ratio = Some(base.stall_s / cell.stall_s).filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
+        let said =
+            if ratio >= 1.0 { format!("{} shorter", times(ratio)) } else { format!("{} longer", times(1.0 / ratio)) };
+        let (before, after) = (brief_seconds(base.stall_s), brief_seconds(cell.stall_s));
+        Some(format!("A stall of {} is {said} than one of direct ({}: {before} → {after}).", cell.mode, cell.format))
+    };
+    cells.iter().filter_map(of).collect()
+}
+
+/// What the shares are of, or that they are not known.
+fn ceilings(cells: &[CheckpointCell]) -> Vec<String> {
+    let mut said = Vec::new();
+    if cells.iter().any(|cell| cell.ceiling_mb_per_s.is_some()) {
+        said.push(
+            "The ceiling of a save is what the tier that is written first takes without us: O_DIRECT, then a sync."
+                .to_owned(),
+        );
+    } else {
+        said.push("The storage's ceiling was not measured: how near the saves come to it is not known.".to_owned());
+    }
+    if cells.iter().any(|cell| cell.read_ceiling_mb_per_s.is_some()) {
+        said.push("The ceiling of a restore is what the tier that is read gives without us.".to_owned());
+    }
+    said
+}
+
+fn tiers(cells: &[CheckpointCell]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for cell in cells {
+        for (tier, kind) in [(&cell.tier, cell.tier_kind), (&cell.burst_tier, cell.burst_tier_kind)] {
+            let how = kind.unwrap_or(TierKind::Shaped).describe();
+            let sentence = tier.as_ref().map(|tier| format!("The tier {tier} is {how}."));
+            said.extend(sentence.filter(|sentence| !said.contains(sentence)));
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests;

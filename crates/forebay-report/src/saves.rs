@@ -1,0 +1,100 @@
+//! The checkpoints of a training run in words: how many, where, what they cost, and what became of them.
+
+use forebay_record::{SaveFate, TrainCell, TrainCheckpoints};
+use forebay_units::{count, group_digits};
+
+use crate::number::{brief_seconds, bytes, capital, percent};
+
+/// The paragraph of a cell; empty without checkpoints and without a resumption.
+pub(crate) fn paragraph(cell: &TrainCell) -> Vec<String> {
+    let mut said: Vec<String> = cell.resumed_from.map(resumed).into_iter().collect();
+    if let Some(saved) = &cell.checkpoints {
+        said.push(made(saved));
+        said.extend(cost(cell, saved));
+        said.extend(drained(saved));
+        said.extend(fates(saved));
+    }
+    said
+}
+
+fn resumed(step: u64) -> String {
+    format!("The run went on from the checkpoint of step {}.", group_digits(step))
+}
+
+/// How many of which size went where: "5 checkpoints of 612 MB, every 20 steps, safetensors, burst: to optane, then hdd."
+fn made(saved: &TrainCheckpoints) -> String {
+    let every =
+        if saved.every == 1 { "every step".to_owned() } else { format!("every {} steps", group_digits(saved.every)) };
+    format!(
+        "{} of {}, {every}, {}, {}.",
+        capital(&count(saved.saves.len() as u64, "checkpoint")),
+        bytes(saved.bytes),
+        saved.format,
+        place(saved)
+    )
+}
+
+/// How and where: "burst: to optane, then hdd".
+pub(crate) fn place(saved: &TrainCheckpoints) -> String {
+    let (fast, slow) = (saved.burst_tier.as_deref(), saved.tier.as_deref());
+    match (fast, slow) {
+        (Some(fast), Some(slow)) => format!("{}: to {fast}, then {slow}", saved.mode),
+        (Some(fast), None) => format!("{}: to {fast} first", saved.mode),
+        (None, Some(slow)) => format!("{} to {slow}", saved.mode),
+        (None, None) => saved.mode.clone(),
+    }
+}
+
+/// What they cost the run.
+fn cost(cell: &TrainCell, saved: &TrainCheckpoints) -> Option<String> {
+    let median = saved.median_stall_s?;
+    let (all, wall) = (cell.totals.checkpoint_s, cell.totals.wall_s);
+    let share = Some(all / wall).filter(|share| share.is_finite());
+    Some(format!(
+        "Training stood still for {} each (median), {} in all{}.",
+        brief_seconds(median),
+        brief_seconds(all),
+        share.map(|share| format!(", {} of the run", percent(share))).unwrap_or_default()
+    ))
+}
+
+fn drained(saved: &TrainCheckpoints) -> Option<String> {
+    let seconds = saved.drain_after_s;
+    (seconds > 0.0 && seconds.is_finite())
+        .then(|| format!("Draining went on for {} after the last step.", brief_seconds(seconds)))
+}
+
+/// How many are not on the last tier, for whatever reason.
+pub(crate) fn not_saved(saved: &TrainCheckpoints) -> u64 {
+    saved.saves.len() as u64 - saved.n(SaveFate::Saved) - saved.n(SaveFate::OnFast)
+}
+
+/// Those that did not end where they should.
+fn fates(saved: &TrainCheckpoints) -> Option<String> {
+    let was = |n: u64| if n == 1 { "was" } else { "were" };
+    let parts: Vec<String> = [
+        (SaveFate::OnFast, "left on the first tier, to be drained by the next start"),
+        (SaveFate::Skipped, "skipped, because those before were not finished"),
+        (SaveFate::Superseded, "replaced by a newer one on the way"),
+        (SaveFate::Failed, "not made: it failed"),
+    ]
+    .into_iter()
+    .filter_map(|(fate, what)| {
+        let n = saved.n(fate);
+        let what = if fate == SaveFate::Failed && n != 1 { "not made: they failed" } else { what };
+        (n > 0).then(|| format!("{n} {} {what}", was(n)))
+    })
+    .collect();
+    (!parts.is_empty()).then(|| parts.join("; ") + ".")
+}
+
+/// What became of one, in a word.
+pub(crate) fn fate(fate: SaveFate) -> &'static str {
+    match fate {
+        SaveFate::Saved => "saved",
+        SaveFate::OnFast => "on the first tier",
+        SaveFate::Skipped => "skipped",
+        SaveFate::Superseded => "replaced",
+        SaveFate::Failed => "failed",
+    }
+}

@@ -1,0 +1,66 @@
+//! How much shorter training stands still for a checkpoint when another mode than `direct` saves it.
+//!
+//! A stall is set beside that of the cell that writes the same state straight to the same last tier: what a burst buffer
+//! is bought for.
+
+use forebay_record::{CheckpointCell, StudyCell};
+
+use crate::published::{self, Published};
+use crate::run::{self, Run};
+
+/// The derived quantity: the stall of the cell with mode `direct` over this one's.
+pub(crate) const METRIC: &str = "stall_speed_up";
+
+/// What a cell saves how, as far as it decides which other it is set beside.
+#[derive(PartialEq)]
+struct Saved<'a> {
+    format: &'a str,
+    bytes: u64,
+    tier: Option<&'a str>,
+}
+
+fn saved(cell: &StudyCell) -> Option<(&str, Saved<'_>)> {
+    if let Some(of) = cell.checkpoint.as_deref() {
+        return Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.tier.as_deref() }));
+    }
+    let of = cell.train.as_deref()?.checkpoints.as_ref()?;
+    Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.tier.as_deref() }))
+}
+
+/// The mode of a cell that saves.
+pub(crate) fn mode(cell: &StudyCell) -> Option<&str> {
+    saved(cell).map(|(mode, _)| mode)
+}
+
+/// The cell of the same experiment that saves the same straight to the same last tier; of several, the most alike.
+pub(crate) fn direct<'a>(run: &'a Run<'a>, cell: &StudyCell) -> Option<&'a StudyCell> {
+    let (mode, what) = saved(cell)?;
+    let alike = |other: &&StudyCell| {
+        let is_direct = saved(other).is_some_and(|(mode, of)| mode == "direct" && of == what);
+        other.experiment == cell.experiment && other.error.is_none() && is_direct
+    };
+    let n_same = |other: &&StudyCell| other.factors.iter().filter(|(of, level)| cell.level(of) == Some(level)).count();
+    (mode != "direct").then(|| run.study.cells.iter().filter(alike).max_by_key(n_same)).flatten()
+}
+
+/// How many times shorter a cell's stall is than the direct one's.
+pub(crate) fn speed_up(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
+    let stall = |cell: &StudyCell| run::metric(cell, "stall_s").map(|of| of.value).filter(|stall| *stall > 0.0);
+    Some(stall(direct(run, cell)?)? / stall(cell)?)
+}
+
+/// The published ratio for a cell.
+pub(crate) fn published(run: &Run<'_>, all: &[Published<'_>], cell: &StudyCell) -> Option<f64> {
+    let is_of = |row: &&Published<'_>| {
+        let metric = row.reference.metric.as_str();
+        let of_stalls = metric == METRIC || (metric == "speed_up" && published::is_of_stalls(run, &cell.experiment));
+        of_stalls && row.cell.is_some_and(|of| std::ptr::eq(of, cell))
+    };
+    all.iter().find(is_of).map(|row| row.reference.value)
+}
+
+/// The stall over a plain copy of the state in memory, which a mode that stalls for a copy alone cannot be below.
+pub(crate) fn over_copy(cell: &CheckpointCell) -> Option<f64> {
+    let copy_s = cell.copy_s.filter(|copy_s| *copy_s > 0.0)?;
+    (cell.mode == "async").then(|| cell.stall_s / copy_s)
+}

@@ -1,0 +1,139 @@
+//! What checkpoints say: how long training stands still for one, how near saves come to the storage, and what a burst
+//! buffer is worth beside what was published.
+
+use forebay_record::{CheckpointCell, StudyCell, TrainCell};
+
+use crate::level;
+use crate::number::{brief_seconds, given, listed, percent, quantity, times};
+use crate::published::Published;
+use crate::run::{self, Run};
+use crate::saves;
+use crate::stall;
+
+/// Cells that are spoken of one by one.
+const MAX_CELLS: usize = 3;
+
+/// The answer where nothing but checkpoints was measured.
+pub(super) fn headline(run: &Run<'_>) -> Option<String> {
+    let (_, best) = fastest(run.checkpoints().filter(|(_, cell)| cell.save_mb_per_s().is_some()))?;
+    let mut text = format!(
+        "A state of {} is durable after {} ({} MB/s{})",
+        crate::number::bytes(best.bytes),
+        brief_seconds(best.durable_fast_s?),
+        quantity(best.save_mb_per_s()?),
+        of_ceiling(best.save_mb_per_s(), best.ceiling_mb_per_s, "of the ceiling")
+    );
+    let shortest = run.checkpoints().min_by(|a, b| a.1.stall_s.total_cmp(&b.1.stall_s));
+    if let Some((_, cell)) = shortest.filter(|(_, cell)| cell.mode != best.mode && cell.stall_s < best.stall_s) {
+        text.push_str(&format!("; with {} training stands still for {}", cell.mode, brief_seconds(cell.stall_s)));
+    }
+    Some(text + ".")
+}
+
+/// The cell whose saves are durable at the highest rate.
+fn fastest<'a>(
+    cells: impl Iterator<Item = (&'a StudyCell, &'a CheckpointCell)>,
+) -> Option<(&'a StudyCell, &'a CheckpointCell)> {
+    let rate = |cell: &CheckpointCell| cell.save_mb_per_s().unwrap_or(0.0);
+    cells.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))
+}
+
+fn of_ceiling(rate: Option<f64>, ceiling: Option<f64>, what: &str) -> String {
+    let share = rate.zip(ceiling.filter(|ceiling| *ceiling > 0.0)).map(|(rate, ceiling)| rate / ceiling);
+    share.map(|share| format!(", {} {what}", percent(share))).unwrap_or_default()
+}
+
+/// What it rests on.
+pub(super) fn findings(run: &Run<'_>, published: &[Published<'_>]) -> Vec<String> {
+    let cells: Vec<&StudyCell> = run.study.cells.iter().collect();
+    let mut findings = shorter(run, published, &cells);
+    findings.extend(restores(run));
+    findings.extend(copies(run));
+    findings.extend(skipped(run));
+    findings.extend(trained(run));
+    findings
+}
+
+/// What each mode beside direct is worth, with the published ratio beside ours.
+pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&StudyCell]) -> Vec<String> {
+    let cells = cells.iter().copied().filter(|cell| cell.error.is_none());
+    let mut found: Vec<(&StudyCell, f64)> =
+        cells.filter_map(|cell| Some((cell, stall::speed_up(run, cell)?))).collect();
+    let theirs = |cell: &StudyCell| stall::published(run, published, cell);
+    // Those that something is published of come first.
+    found.sort_by_key(|(cell, _)| theirs(cell).is_none());
+    let sentence = |(cell, ratio): (&StudyCell, f64)| {
+        let theirs = theirs(cell).map(|value| format!(" (published: {}×)", given(value))).unwrap_or_default();
+        let stall =
+            |cell: &StudyCell| run::metric(cell, "stall_s").map_or("–".to_owned(), |of| brief_seconds(of.value));
+        let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();
+        let (word, ratio) = if ratio >= 1.0 { ("shortens", ratio) } else { ("lengthens", 1.0 / ratio) };
+        let which =
+            if stall::mode(cell) == Some("burst") { "A burst buffer" } else { "Saving behind the training's back" };
+        let at = if cell.factors.is_empty() { String::new() } else { format!(" ({})", level::all(&cell.factors)) };
+        format!(
+            "{which}{at} {word} the stall of a checkpoint {}{theirs}: {direct} direct, {} so.",
+            times(ratio),
+            stall(cell)
+        )
+    };
+    found.into_iter().take(MAX_CELLS).map(sentence).collect()
+}
+
+fn restores(run: &Run<'_>) -> Option<String> {
+    let rate = |cell: &CheckpointCell| cell.restore_mb_per_s().unwrap_or(0.0);
+    let known = run.checkpoints().filter(|(_, cell)| cell.restore_mb_per_s().is_some());
+    let (of, best) = known.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
+    Some(format!(
+        "Restores come to {} MB/s, every byte verified{} ({}).",
+        quantity(rate(best)),
+        of_ceiling(best.restore_mb_per_s(), best.read_ceiling_mb_per_s, "of what the storage gives"),
+        level::all(&of.factors)
+    ))
+}
+
+/// How near an async stall comes to the copy that it is.
+fn copies(run: &Run<'_>) -> Option<String> {
+    let (cell, ratio) = run
+        .checkpoints()
+        .filter_map(|(_, cell)| Some((cell, stall::over_copy(cell)?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!("With {} the stall is {} a plain copy of the state in memory.", cell.mode, times(ratio)))
+}
+
+fn skipped(run: &Run<'_>) -> Option<String> {
+    let parts: Vec<String> = run
+        .checkpoints()
+        .filter(|(_, cell)| cell.skipped > 0)
+        .map(|(of, cell)| format!("{} of {} ({})", cell.skipped, cell.samples.len(), level::all(&of.factors)))
+        .collect();
+    (!parts.is_empty()).then(|| format!("Saves that those before left no room for were skipped: {}.", listed(&parts)))
+}
+
+/// Of a training: what its checkpoints cost; of several, the least and the most.
+fn trained(run: &Run<'_>) -> Vec<String> {
+    let with = |cell: &TrainCell| cell.checkpoints.as_ref().is_some_and(|saved| !saved.saves.is_empty());
+    let cells: Vec<(&StudyCell, &TrainCell)> =
+        run.trains().filter(|(_, cell)| with(cell) || cell.resumed_from.is_some()).collect();
+    if let [(_, cell)] = cells.as_slice() {
+        return saves::paragraph(cell);
+    }
+    let share = |of: &StudyCell| {
+        let value = |name: &str| run::metric(of, name).map(|found| found.value);
+        Some(value("checkpoint_s")? / value("wall_s")?).filter(|share| share.is_finite())
+    };
+    let shares: Vec<(&StudyCell, f64)> = cells.iter().filter_map(|(of, _)| Some((*of, share(of)?))).collect();
+    let least = shares.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let most = shares.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    least.zip(most).filter(|_| shares.len() > 1).map(of_several).into_iter().collect()
+}
+
+fn of_several((least, most): (&(&StudyCell, f64), &(&StudyCell, f64))) -> String {
+    format!(
+        "Checkpoints took {} ({}) to {} ({}) of the run time.",
+        percent(least.1),
+        level::all(&least.0.factors),
+        percent(most.1),
+        level::all(&most.0.factors)
+    )
+}
