@@ -77,6 +77,10 @@ fn rounds(experiment: &ExperimentSpec) -> Result<()> {
             "a probe leaves out its first run, no more and no less: give 1",
         ));
     }
+    if experiment.run == Step::Checkpoint && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
+        let reason = "the repeats are saves, of which the first is left out, no more and no less: give 1";
+        return Err(Error::plan(at(experiment, "warmups"), reason));
+    }
     let looks_again = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
     if experiment.run == Step::Inspect && SCALES.iter().any(looks_again) {
         let reason = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";

@@ -20,7 +20,7 @@ use forebay_units::Bytes;
 use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
-use super::steps::{IngestSettings, ProbeKind, ProbeSettings, TrainSettings, Work};
+use super::steps::{CheckpointSettings, IngestSettings, ProbeKind, ProbeSettings, Route, TrainSettings, Work};
 use crate::ingest::ThreadCount;
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
@@ -80,6 +80,7 @@ impl<'a> Estimator<'a> {
             Work::Ingest(settings) => self.ingest(settings, profile.as_ref(), rounds),
             Work::Probe(settings) => probe(settings, profile.as_ref(), rounds),
             Work::Train(settings) => self.train(settings, profile.as_ref(), rounds),
+            Work::Checkpoint(settings) => self.checkpoint(settings, rounds),
             // Only the first and last bytes of files are read; of shards all.
             Work::Inspect(_) => Estimate::default(),
         }
@@ -128,13 +129,49 @@ impl<'a> Estimator<'a> {
             false => batch / self.rate(samples, settings.threads, profile, true),
         };
         let baseline = if settings.synthetic { 0.0 } else { settings.baseline as f64 };
+        let saving = self.saving(settings, settings.n_saves(samples.n), rounds);
         // How long a network's step takes is not known before it is trained.
         let seconds = settings.accelerator.map(|emulation| {
             let step_s = emulation.law.mean().as_secs_f64();
             let both = if settings.prefetch > 0 { step_s.max(make_s) } else { step_s + make_s };
-            steps * both + baseline * step_s
+            steps * both + baseline * step_s + saving.seconds.unwrap_or(0.0)
         });
-        Estimate { images, read: Bytes((images as f64 * samples.bytes) as u64), written: Bytes(0), seconds }
+        let read = Bytes((images as f64 * samples.bytes) as u64) + saving.read;
+        Estimate { images, read, written: saving.written, seconds }
+    }
+
+    /// What the checkpoints of a train cell come to: the stalls, and the last one drained after the end.
+    fn saving(&self, settings: &TrainSettings, n_saves: u64, rounds: u64) -> Estimate {
+        let Some(route) = settings.saving.route() else { return Estimate::default() };
+        let bytes = settings.state_bytes();
+        let (first_s, behind_s) = self.save_s(&route, bytes);
+        let (read, written) = moved(&route, bytes.saturating_mul(n_saves).saturating_mul(rounds));
+        let seconds = (n_saves as f64 * first_s + behind_s) * rounds as f64;
+        Estimate { images: 0, read, written, seconds: Some(seconds) }
+    }
+
+    /// A benchmark of checkpoints: every save is drained, and restored from the nearest tier.
+    fn checkpoint(&self, settings: &CheckpointSettings, rounds: u64) -> Estimate {
+        let Some(route) = settings.route() else { return Estimate::default() };
+        let bytes = settings.state_bytes();
+        let (first_s, behind_s) = self.save_s(&route, bytes);
+        let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));
+        let restore_s = nearest.as_ref().map(|profile| bytes as f64 / profile.read_bytes_per_s as f64);
+        let all = bytes.saturating_mul(rounds);
+        let (read, written) = moved(&route, all);
+        let seconds = restore_s.map(|restore_s| rounds as f64 * (first_s + behind_s + restore_s));
+        Estimate { images: 0, read: Bytes(read.0.saturating_add(all)), written, seconds }
+    }
+
+    /// Seconds until a state is durable on the first tier, and from there until it is on the last: written there and read
+    /// back. What has no profile takes none.
+    fn save_s(&self, route: &Route, bytes: u64) -> (f64, f64) {
+        let s = |bytes_per_s: u64| bytes as f64 / bytes_per_s as f64;
+        let profile = |name: &str| self.plan.profile(name);
+        let first_s = route.tiers().next().and_then(profile).map_or(0.0, |fast| s(fast.write_bytes_per_s));
+        let drain_s = |slow: Profile| s(slow.write_bytes_per_s) + s(slow.read_bytes_per_s);
+        let behind_s = route.fast.as_ref().and_then(|_| profile(&route.slow)).map_or(0.0, drain_s);
+        (first_s, behind_s)
     }
 
     /// Images a second that so many threads make.
@@ -147,6 +184,14 @@ impl<'a> Estimator<'a> {
         let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
         // A thread does one after the other; cores and device set limits of their own.
         (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device)
+    }
+}
+
+/// Bytes read and written when so many are saved: on a second tier they are written again, and read back.
+fn moved(route: &Route, bytes: u64) -> (Bytes, Bytes) {
+    match route.fast {
+        Some(_) => (Bytes(bytes.saturating_mul(2)), Bytes(bytes.saturating_mul(2))),
+        None => (Bytes(0), Bytes(bytes)),
     }
 }
 

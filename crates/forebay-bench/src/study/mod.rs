@@ -18,6 +18,7 @@ mod order;
 mod places;
 mod plan;
 mod run;
+mod shelf;
 mod space;
 mod steps;
 #[cfg(test)]
@@ -34,6 +35,6 @@ pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Beat, Bench, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest, ProbeSettings, Stage,
-    Steps, TrainDevice, TrainSettings, Work,
+    Beat, Bench, CheckpointSettings, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest,
+    ProbeSettings, Route, Saving, Stage, Steps, TrainDevice, TrainSettings, Work,
 };

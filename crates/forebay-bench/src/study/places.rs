@@ -117,6 +117,16 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// Where the checkpoints of a cell lie on a tier.
+    pub fn checkpoints_of(&self, tier: &str) -> PathBuf {
+        self.folder_of(Some(tier)).join(format!("checkpoints-{tier}"))
+    }
+
+    /// The device that is emulated for a tier.
+    pub fn profile_of(&self, tier: &str) -> Option<Profile> {
+        self.plan.profile(tier)
+    }
+
     /// Where the dataset of a cell lies; `None` when it needs none.
     pub fn data_of(&self, cell: &CellPlan) -> Option<PathBuf> {
         let dataset = self.plan.dataset(cell.work.dataset()?)?;
@@ -178,7 +188,12 @@ impl<'a> Places<'a> {
 
     /// All folders that cells of these write to.
     pub fn folders<'c>(&self, cells: impl IntoIterator<Item = &'c CellPlan>) -> BTreeSet<PathBuf> {
-        cells.into_iter().map(|cell| self.folder_of(cell.work.tier())).collect()
+        let of = |cell: &'c CellPlan| {
+            let saves = cell.work.route().map(|route| route.tiers().map(|tier| self.folder_of(Some(tier))).collect());
+            let saves: Vec<PathBuf> = saves.unwrap_or_default();
+            saves.into_iter().chain([self.folder_of(cell.work.tier())])
+        };
+        cells.into_iter().flat_map(of).collect()
     }
 }
 

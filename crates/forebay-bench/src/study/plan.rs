@@ -15,7 +15,7 @@ use super::matrix::{self, MAX_CELLS};
 use super::nearest::{did_you_mean, suggest};
 use super::order::permutation;
 use super::places::LookDown;
-use super::steps::Work;
+use super::steps::{Route, Work};
 use super::{check, cores, enough};
 
 /// A study that can be run.
@@ -115,7 +115,12 @@ impl Plan {
 
     /// The device a cell emulates.
     pub fn profile_of(&self, cell: &CellPlan) -> Option<Profile> {
-        match &self.tier(cell.work.tier()?)?.served {
+        self.profile(cell.work.tier()?)
+    }
+
+    /// The device that is emulated for a tier.
+    pub fn profile(&self, tier: &str) -> Option<Profile> {
+        match &self.tier(tier)?.served {
             Served::Shaped(profile) => Some(profile.clone()),
             Served::Folder(_) => None,
         }
@@ -169,13 +174,14 @@ impl Plan {
     /// The dataset and the tier that a cell names are there, and go together.
     fn check_places(&self, id: &str, work: &Work) -> Result<()> {
         let refused = |reason: String, hint| Error::Plan { place: format!("cell {id}"), reason, hint };
-        let tier = match work.tier() {
-            None => None,
-            Some(name) => Some(self.tier(name).ok_or_else(|| {
+        let known = |name: &str| {
+            self.tier(name).ok_or_else(|| {
                 let all = self.tiers.iter().map(|tier| tier.name.as_str());
                 refused(format!("there is no tier \"{name}\""), suggest(name, all))
-            })?),
+            })
         };
+        let tier = work.tier().map(known).transpose()?;
+        work.route().iter().flat_map(Route::tiers).try_for_each(|name| known(name).map(drop))?;
         let served = tier.map(|tier| &tier.served);
         if let (Work::Probe(settings), Some(Served::Shaped(_))) = (work, served)
             && settings.engines.as_ref().is_some_and(|engines| engines.contains(&Engine::Uring))

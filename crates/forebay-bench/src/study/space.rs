@@ -11,7 +11,7 @@ use forebay_units::Bytes;
 use super::error::{Error, Result};
 use super::places::Places;
 use super::plan::CellPlan;
-use super::steps::{ProbeKind, Work};
+use super::steps::{ProbeKind, Route, Work};
 
 /// What a study writes to one file system.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Space {
     pub to_make: Bytes,
     /// The largest file that a probe writes and removes again.
     pub to_probe: Bytes,
+    /// The most that the checkpoints of a cell take, which go with it.
+    pub to_save: Bytes,
     /// What is free; `None` when that cannot be told.
     pub available: Option<Bytes>,
 }
@@ -29,7 +31,8 @@ pub struct Space {
 impl Space {
     /// What must be free at the same time.
     pub fn needed(&self) -> Bytes {
-        self.to_make + self.to_probe
+        // One cell is run at a time, and takes away what it wrote.
+        self.to_make + self.to_probe.max(self.to_save)
     }
 
     /// Whether it fits.
@@ -52,7 +55,10 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
     let mut at = |path: &Path, add: &dyn Fn(&mut Space)| {
         let there = existing(path);
         let device = there.metadata().map_or(0, |metadata| metadata.dev());
-        let new = || Space { path: path.to_owned(), to_make: Bytes(0), to_probe: Bytes(0), available: free(&there) };
+        let new = || {
+            let none = Bytes(0);
+            Space { path: path.to_owned(), to_make: none, to_probe: none, to_save: none, available: free(&there) }
+        };
         add(by_device.entry(device).or_insert_with(new));
     };
     for wanted in places.to_make(cells.clone()) {
@@ -62,13 +68,35 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
         }
     }
     for cell in cells {
-        let Work::Probe(settings) = &cell.work else { continue };
-        if settings.modes.iter().any(|mode| *mode != ProbeKind::Files) {
+        if let Work::Probe(settings) = &cell.work
+            && settings.modes.iter().any(|mode| *mode != ProbeKind::Files)
+        {
             let folder = places.folder_of(cell.work.tier());
             at(&folder, &|space| space.to_probe = space.to_probe.max(settings.size));
         }
+        for (folder, bytes) in saves(places, cell) {
+            at(&folder, &|space| space.to_save = space.to_save.max(bytes));
+        }
     }
     by_device.into_values().collect()
+}
+
+/// What the checkpoints of a cell take, file system by file system: those that are kept on each tier, and one more that
+/// is written before the oldest goes.
+fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
+    let (bytes, keep) = match &cell.work {
+        Work::Train(settings) => (settings.state_bytes(), settings.saving.keep()),
+        Work::Checkpoint(settings) => (settings.state_bytes(), cell.repeats as u64),
+        _ => return Vec::new(),
+    };
+    let most = Bytes(bytes.saturating_mul(keep + 1));
+    let mut all: BTreeMap<u64, (PathBuf, Bytes)> = BTreeMap::new();
+    for tier in cell.work.route().iter().flat_map(Route::tiers) {
+        let folder = places.checkpoints_of(tier);
+        let device = existing(&folder).metadata().map_or(0, |metadata| metadata.dev());
+        all.entry(device).or_insert((folder, Bytes(0))).1 += most;
+    }
+    all.into_values().collect()
 }
 
 /// The path, or the nearest folder above it that is there.
@@ -92,7 +120,13 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_both_sizes() {
-        let space = |available| Space { path: "out".into(), to_make: Bytes(3_000), to_probe: Bytes(4_000), available };
+        let space = |available| Space {
+            path: "out".into(),
+            to_make: Bytes(3_000),
+            to_probe: Bytes(4_000),
+            to_save: Bytes(3_999),
+            available,
+        };
         assert!(space(Some(Bytes(7_000))).check().is_ok());
         assert!(space(None).check().is_ok(), "what is not known does not stop a run");
         let error = space(Some(Bytes(6_999))).check().unwrap_err();

@@ -20,5 +20,5 @@ mod totals;
 mod trial;
 mod validate;
 
-pub use plan::{Accelerator, Device, Input, Length, Plan, Validate};
+pub use plan::{Accelerator, Checkpointing, Device, Input, Length, Plan, Validate};
 pub use run::{Error, Event, Preview, preview, run};

@@ -88,6 +88,8 @@ pub struct Checkpointing {
     pub drain_bytes_per_s: Option<u64>,
     /// Whether the run goes on from the newest good one instead of beginning anew.
     pub resume: bool,
+    /// Bytes of an emulated accelerator's state, which has none of its own; a network's state has its own size.
+    pub size: Option<u64>,
 }
 
 /// A training run.

@@ -109,8 +109,14 @@ fn said(cell: &StudyCell) -> String {
         return format!("{}, {}", count(found.n_samples, "sample"), found.total_bytes);
     }
     let metrics: &[(&str, &str)] = match cell.step {
-        Step::Train => &[("wall_s", "s"), ("images_per_s", "images/s"), ("wait_s", "s waiting")],
-        Step::Checkpoint => &[("stall_s", "s stalled"), ("save_mb_per_s", "MB/s durable")],
+        Step::Train => &[
+            ("wall_s", "s"),
+            ("images_per_s", "images/s"),
+            ("wait_s", "s waiting"),
+            ("stall_s", "a checkpoint"),
+            ("drain_after_s", "draining after"),
+        ],
+        Step::Checkpoint => &[("stall_s", "stalled"), ("save_mb_per_s", "MB/s durable"), ("restore_s", "to restore")],
         Step::Inspect => &[],
         Step::Ingest => &[("images_per_s", "images/s"), ("mb_per_s", "MB/s")],
         Step::Probe => &[
@@ -120,7 +126,15 @@ fn said(cell: &StudyCell) -> String {
             ("files_per_s", "files/s"),
         ],
     };
-    let one = |(name, unit): &(&str, &str)| cell.metric(name).map(|metric| format!("{} {unit}", grouped(metric.value)));
+    let one = |(name, unit): &(&str, &str)| {
+        let value = cell.metric(name)?.value;
+        Some(match *name {
+            // Milliseconds or minutes, and without a burst buffer nothing is drained.
+            "drain_after_s" if value == 0.0 => return None,
+            "stall_s" | "drain_after_s" | "restore_s" => format!("{} {unit}", format_seconds(value)),
+            _ => format!("{} {unit}", grouped(value)),
+        })
+    };
     metrics.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 

@@ -375,8 +375,8 @@ fn built_in_studies_are_listed_shown_and_copied() {
     let list = dir.met("study list");
     assert!(list.starts_with("chien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
-        list.contains("\n  quick  82 cells, 2,816 images of ")
-            && list.contains("\n  full   82 cells, 25,528 images of ")
+        list.contains("\n  quick  87 cells, 2,848 images of ")
+            && list.contains("\n  full   87 cells, 25,528 images of ")
     );
     assert!(list.contains("\nnelson-2022: An initial look at deep learning I/O performance"), "{list}");
     let shown = dir.met("study show chien-2018");

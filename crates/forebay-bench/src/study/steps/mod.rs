@@ -1,8 +1,10 @@
 //! What a cell does: one file a step, with the names and values it may be told.
 
+mod checkpoint;
 mod ingest;
 mod inspect;
 mod probe;
+mod route;
 mod train;
 mod value;
 
@@ -13,13 +15,16 @@ use std::sync::atomic::AtomicBool;
 use forebay_record::{CheckpointCell, IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
 use forebay_storage::Profile;
 
+pub use checkpoint::CheckpointSettings;
 pub use ingest::IngestSettings;
 pub use inspect::InspectSettings;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
-pub use train::{TrainDevice, TrainSettings};
+pub use route::Route;
+pub use train::{Saving, TrainDevice, TrainSettings};
 
 use super::places::{Ground, LookDown, Places};
 use super::plan::{CellPlan, Plan};
+use super::shelf::Shelf;
 
 /// Why a cell failed.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -85,6 +90,8 @@ pub enum Work {
     Train(TrainSettings),
     /// What a dataset consists of.
     Inspect(InspectSettings),
+    /// Saving and restoring a state.
+    Checkpoint(CheckpointSettings),
 }
 
 impl Work {
@@ -94,7 +101,7 @@ impl Work {
             Step::Probe => Self::Probe(ProbeSettings::new()),
             Step::Train => Self::Train(TrainSettings::new(seed)),
             Step::Inspect => Self::Inspect(InspectSettings::default()),
-            Step::Checkpoint => unimplemented!(),
+            Step::Checkpoint => Self::Checkpoint(CheckpointSettings::new(seed)),
         }
     }
 
@@ -105,6 +112,7 @@ impl Work {
             Self::Probe(_) => Step::Probe,
             Self::Train(_) => Step::Train,
             Self::Inspect(_) => Step::Inspect,
+            Self::Checkpoint(_) => Step::Checkpoint,
         }
     }
 
@@ -115,6 +123,7 @@ impl Work {
             Self::Probe(settings) => settings.set(name, level),
             Self::Train(settings) => settings.set(name, level),
             Self::Inspect(settings) => settings.set(name, level),
+            Self::Checkpoint(settings) => settings.set(name, level),
         }
     }
 
@@ -125,16 +134,27 @@ impl Work {
             Self::Probe(settings) => settings.check(),
             Self::Train(settings) => settings.check(),
             Self::Inspect(_) => Ok(()),
+            Self::Checkpoint(settings) => settings.check(),
         }
     }
 
-    /// The tier's name.
+    /// The name of the tier that it reads or probes.
     pub fn tier(&self) -> Option<&str> {
         match self {
             Self::Ingest(settings) => settings.tier.as_deref(),
             Self::Probe(settings) => settings.tier.as_deref(),
             Self::Train(settings) => settings.tier.as_deref(),
             Self::Inspect(settings) => settings.tier.as_deref(),
+            Self::Checkpoint(_) => None,
+        }
+    }
+
+    /// Where its checkpoints go; `None` when it makes none.
+    pub fn route(&self) -> Option<Route> {
+        match self {
+            Self::Train(settings) => settings.saving.route(),
+            Self::Checkpoint(settings) => settings.route(),
+            Self::Ingest(_) | Self::Probe(_) | Self::Inspect(_) => None,
         }
     }
 
@@ -145,6 +165,7 @@ impl Work {
             Self::Probe(settings) => settings.like.as_deref(),
             Self::Train(settings) => settings.dataset.as_deref().filter(|_| !settings.synthetic),
             Self::Inspect(settings) => settings.dataset.as_deref(),
+            Self::Checkpoint(_) => None,
         }
     }
 
@@ -154,7 +175,7 @@ impl Work {
             Self::Ingest(settings) => &mut settings.dataset,
             Self::Train(settings) => &mut settings.dataset,
             Self::Inspect(settings) => &mut settings.dataset,
-            Self::Probe(_) => return,
+            Self::Probe(_) | Self::Checkpoint(_) => return,
         };
         *place = Some(dataset.to_owned());
     }
@@ -164,7 +185,7 @@ impl Work {
         match self {
             Self::Ingest(_) | Self::Inspect(_) => true,
             Self::Train(settings) => !settings.synthetic,
-            Self::Probe(_) => false,
+            Self::Probe(_) | Self::Checkpoint(_) => false,
         }
     }
 }
@@ -176,7 +197,7 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
         Step::Probe => probe::NAMES,
         Step::Train => train::NAMES,
         Step::Inspect => inspect::NAMES,
-        Step::Checkpoint => unimplemented!(),
+        Step::Checkpoint => checkpoint::NAMES,
     }
 }
 
@@ -187,7 +208,7 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
         Step::Probe => probe::METRICS,
         Step::Train => train::METRICS,
         Step::Inspect => inspect::METRICS,
-        Step::Checkpoint => unimplemented!(),
+        Step::Checkpoint => checkpoint::METRICS,
     }
 }
 
@@ -207,6 +228,16 @@ impl<'a> Steps<'a> {
     pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>, cuda_folders: Vec<PathBuf>) -> Self {
         Self { plan, places: Places::new(plan, data), look_down, gpu: OnceCell::new(), cuda_folders }
     }
+
+    /// The folders of a cell's checkpoints; `None` when it makes none.
+    fn shelf(&self, cell: &CellPlan) -> Result<Option<Shelf>, Failed> {
+        let keep = match &cell.work {
+            Work::Train(settings) => settings.saving.keep(),
+            _ => train::KEEP,
+        };
+        let make = |route| Shelf::make(&self.places, &route, keep, self.look_down);
+        cell.work.route().map(make).transpose()
+    }
 }
 
 impl Bench for Steps<'_> {
@@ -217,11 +248,13 @@ impl Bench for Steps<'_> {
         cancel: &AtomicBool,
     ) -> Result<Measured, Failed> {
         let data = self.places.data_of(cell);
+        let shelf = self.shelf(cell)?;
         let dir = self.places.folder_of(cell.work.tier());
         let stands_on = match &cell.work {
             Work::Probe(_) => (self.look_down)(&dir),
-            // Synthetic batches stand on nothing.
+            // Synthetic batches stand on nothing, and so does what only has a shelf.
             Work::Train(settings) if settings.synthetic => Ground::default(),
+            Work::Checkpoint(_) => Ground::default(),
             _ => (self.look_down)(data.as_deref().unwrap_or(&dir)),
         };
         let on = Stage {
@@ -230,6 +263,7 @@ impl Bench for Steps<'_> {
             warmups: cell.warmups,
             repeats: cell.repeats,
             cuda_folders: self.cuda_folders.clone(),
+            saves: shelf.as_ref().map(|shelf| shelf.places.clone()),
         };
         let mut measured = match &cell.work {
             Work::Ingest(settings) => {
@@ -245,14 +279,16 @@ impl Bench for Steps<'_> {
                 train::run(settings, data, on, gpu, observe, cancel)
             }
             Work::Inspect(_) => inspect::run(&data.expect("a plan has no inspect cell without a dataset"), cancel),
+            Work::Checkpoint(settings) => checkpoint::run(settings, on, observe, cancel),
         }?;
         measured.notes.extend(stands_on.notes);
+        measured.notes.extend(shelf.into_iter().flat_map(|shelf| shelf.notes));
         Ok(measured)
     }
 }
 
 /// What a cell runs on, and how often.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stage {
     /// The device that this process emulates.
     pub shaped: Option<Profile>,
@@ -264,6 +300,8 @@ pub struct Stage {
     pub repeats: usize,
     /// Folders that CUDA's libraries may lie in.
     pub cuda_folders: Vec<PathBuf>,
+    /// Where its checkpoints go.
+    pub saves: Option<crate::checkpoint::Places>,
 }
 
 #[cfg(test)]
@@ -272,7 +310,7 @@ mod tests {
 
     #[test]
     fn every_name_of_a_step_can_be_set_and_no_other() {
-        for step in [Step::Ingest, Step::Probe, Step::Train, Step::Inspect] {
+        for step in [Step::Ingest, Step::Probe, Step::Train, Step::Inspect, Step::Checkpoint] {
             for name in names(step) {
                 let tried = [
                     Level::Integer(4096),
@@ -284,6 +322,8 @@ mod tests {
                     Level::Text("emulated:3ms".to_owned()),
                     Level::Text("auto".to_owned()),
                     Level::Text("sync".to_owned()),
+                    Level::Text("burst".to_owned()),
+                    Level::Text("tensorflow".to_owned()),
                     Level::Text("random".to_owned()),
                     Level::Text("4K/30:8K/70".to_owned()),
                 ];

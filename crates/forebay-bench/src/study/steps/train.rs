@@ -5,6 +5,7 @@
 
 mod device;
 mod run;
+mod saving;
 
 use forebay_record::Level;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
@@ -16,12 +17,20 @@ use crate::train::Length;
 pub use device::TrainDevice;
 pub(super) use device::{Gpu, open_gpu};
 pub(super) use run::run;
+pub use saving::Saving;
+pub(super) use saving::{KEEP, network_bytes};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &[
     "accelerator",
     "baseline",
     "batch",
+    "burst",
+    "checkpoint",
+    "checkpoint_every",
+    "checkpoint_format",
+    "checkpoint_mode",
+    "checkpoint_size",
     "classes",
     "cold",
     "dataset",
@@ -29,6 +38,7 @@ pub(super) const NAMES: &[&str] = &[
     "device_prefetch",
     "epochs",
     "io",
+    "keep",
     "lr",
     "model",
     "optimizer",
@@ -40,7 +50,8 @@ pub(super) const NAMES: &[&str] = &[
     "threads",
     "tier",
 ];
-/// What can be asked of a measured cell. What N accelerators need of a disk is derived from cells by the report.
+/// What can be asked of a measured cell. What N accelerators need of a disk and how much shorter a burst buffer makes the
+/// stalls is derived from cells by the report.
 pub(super) const METRICS: &[&str] = &[
     "images_per_s",
     "mb_per_s",
@@ -55,6 +66,10 @@ pub(super) const METRICS: &[&str] = &[
     "overlap",
     "io_cost_s",
     "need_mb_per_s",
+    "checkpoint_s",
+    "stall_s",
+    "drain_after_s",
+    "stall_speed_up",
     "speed_up",
 ];
 
@@ -102,6 +117,8 @@ pub struct TrainSettings {
     pub io: Io,
     /// Steps on a batch in memory that are measured first.
     pub baseline: u64,
+    /// The checkpoints it makes.
+    pub saving: Saving,
     /// Seed of shuffle, weights and emulated times.
     pub seed: u64,
 }
@@ -129,6 +146,7 @@ impl TrainSettings {
             cold: false,
             io: Io::Fixed(forebay_storage::Mode::Buffered),
             baseline: 10,
+            saving: Saving::default(),
             seed,
         }
     }
@@ -147,8 +165,8 @@ impl TrainSettings {
             "epochs" => self.epochs = Some(value::integer(level, 1..=1_000_000)?),
             "io" => self.io = value::io(level)?,
             "lr" => self.learning_rate = Some(learning_rate(level)?),
-            "model" => self.model = Some(named(level, Model::names())?),
-            "optimizer" => self.optimizer = Some(named(level, Optimizer::names())?),
+            "model" => self.model = Some(value::named(level, Model::names())?),
+            "optimizer" => self.optimizer = Some(value::named(level, Optimizer::names())?),
             "precision" => self.precision = Some(precision(level)?),
             "prefetch" => self.prefetch = value::integer(level, 0..=10_000)?,
             "seed" => self.seed = value::integer(level, 0..=i64::MAX as u64)?,
@@ -156,7 +174,7 @@ impl TrainSettings {
             "synthetic" => self.synthetic = value::flag(level)?,
             "threads" => self.threads = value::threads(level)?,
             "tier" => self.tier = Some(value::text(level)?.to_owned()),
-            _ => return Err("not a setting of train".to_owned()),
+            _ => return self.saving.set(name, level).unwrap_or_else(|| Err("not a setting of train".to_owned())),
         }
         Ok(())
     }
@@ -173,7 +191,8 @@ impl TrainSettings {
             let most = forebay_units::group_digits(MAX_IMAGES);
             return Err(format!("a run has more than {most} images: give fewer steps"));
         }
-        device::check(self)
+        device::check(self)?;
+        saving::check(self)
     }
 
     /// How long a run is.
@@ -209,15 +228,6 @@ fn learning_rate(level: &Level) -> Result<f64, Refused> {
     };
     rate.filter(|rate| *rate > 0.0 && *rate <= 1_000.0)
         .ok_or_else(|| value::refuse(level, "a number above 0, as 0.0001"))
-}
-
-/// One of these names.
-fn named(level: &Level, names: impl Iterator<Item = &'static str>) -> Result<String, Refused> {
-    let (text, names) = (value::text(level)?, names.collect::<Vec<_>>());
-    match names.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(value::refuse(level, &format!("one of {}", names.join(", ")))),
-    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,15 @@ pub(super) fn pixels(level: &Level) -> Result<(u32, u32), Refused> {
     size.ok_or_else(|| refuse(level, "\"WIDTHxHEIGHT\" or a side, from 1 to 16,384 pixels"))
 }
 
+/// One of these names.
+pub(super) fn named(level: &Level, names: impl Iterator<Item = &'static str>) -> Result<String, Refused> {
+    let (text, names) = (text(level)?, names.collect::<Vec<_>>());
+    match names.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(refuse(level, &format!("one of {}", names.join(", ")))),
+    }
+}
+
 /// A number of threads, or `auto`. What stands for the machine's cores is a number by now.
 pub(super) fn threads(level: &Level) -> Result<ThreadCount, Refused> {
     match level {

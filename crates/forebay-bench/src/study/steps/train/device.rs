@@ -122,6 +122,6 @@ fn network(settings: &TrainSettings, device: Device) -> Accelerator {
     Accelerator::Network { model: model(settings).to_owned(), classes, device, optimizer }
 }
 
-fn model(settings: &TrainSettings) -> &str {
+pub(super) fn model(settings: &TrainSettings) -> &str {
     settings.model.as_deref().unwrap_or(MODEL)
 }

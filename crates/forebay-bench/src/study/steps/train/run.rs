@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use forebay_record::Environment;
 
 use super::device::{Gpu, accelerator};
-use super::{Io, TrainSettings};
+use super::{Io, TrainSettings, saving};
 use crate::ingest::Cache;
 use crate::study::steps::{Beat, Failed, Measured, Stage};
 use crate::train::{self, Accelerator, Device, Input, Plan};
@@ -50,6 +50,7 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
         (true, None) => usize::from(settings.prefetch > 0),
     };
     let is_synthetic = data.is_none();
+    let checkpoint = on.saves.and_then(|places| saving::plan(&settings.saving, places, &accelerator));
     let plan = Plan {
         input: data.map_or(Input::Synthetic, Input::Data),
         accelerator,
@@ -64,7 +65,7 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
         kernel_tier: on.kernel.filter(|_| !is_synthetic),
         cuda_folders: on.cuda_folders,
         validate: None,
-        checkpoint: None,
+        checkpoint,
         // Synthetic batches are their own baseline.
         baseline: if is_synthetic { 0 } else { settings.baseline },
         seed: settings.seed,

@@ -1,6 +1,9 @@
 //! What settings become, on a machine with a GPU and on one without.
 
+use forebay_checkpoint::Mode;
+
 use super::*;
+use crate::checkpoint::{Place, Places};
 use crate::ingest::Cache;
 use crate::study::steps::Stage;
 use crate::train::{Accelerator, Device, Input, Plan};
@@ -24,10 +27,10 @@ fn planned(with: &[(&str, Level)], gpu: Gpu) -> (Plan, Option<String>) {
     settings.check().unwrap();
     let on = Stage {
         shaped: Some(forebay_storage::Profile::hdd()),
-        kernel: None,
         warmups: 1,
         repeats: 2,
-        cuda_folders: Vec::new(),
+        saves: settings.saving.route().map(|_| places()),
+        ..Stage::default()
     };
     run::plan(&settings, (!settings.synthetic).then(|| "set".into()), on, &gpu)
 }
@@ -145,4 +148,71 @@ fn values_say_what_they_may_be() {
     assert!(refused("model", text("vgg")).starts_with("\"vgg\": give one of alexnet, "));
     assert_eq!(refused("lr", Level::Integer(0)), "0: give a number above 0, as 0.0001");
     assert!(refused("accelerator", text("224ms")).contains("it must begin with \"emulated:\""));
+}
+
+fn places() -> Places {
+    Places { slow: Place::new("slow"), fast: Some(Place::new("fast")), keep: 5 }
+}
+
+#[test]
+fn checkpoints_come_to_the_plan() {
+    let every = |n| ("checkpoint_every", Level::Integer(n));
+    let emulated = [("accelerator", text("emulated:1ms")), ("checkpoint_size", text("8MB")), every(20)];
+    let with = |more: &[(&'static str, Level)]| [&emulated[..], more].concat();
+    let made = |with: &[(&str, Level)], gpu: Gpu| planned(with, gpu).0.checkpoint;
+    let plan = made(&with(&[("checkpoint", text("optane → hdd"))]), Ok(())).unwrap();
+    assert_eq!((plan.every, plan.mode, plan.format, plan.size), (20, Mode::Burst, "safetensors", Some(8_000_000)));
+    assert_eq!((plan.places, plan.resume), (places(), false));
+    let more = [("checkpoint", text("hdd")), ("checkpoint_format", text("tensorflow"))];
+    let plan = made(&with(&more), Ok(())).unwrap();
+    assert_eq!((plan.mode, plan.format), (Mode::Direct, "tensorflow"));
+    let more = [("checkpoint", text("hdd")), ("burst", text("optane")), ("checkpoint_mode", text("async"))];
+    assert_eq!(made(&with(&more), Ok(())).unwrap().mode, Mode::Async);
+    assert_eq!(made(&with(&[("checkpoint", text("none"))]), Ok(())), None, "said of the other levels");
+    assert_eq!(made(&[], Ok(())), None);
+    let auto = with(&[("checkpoint", text("hdd")), ("device", text("auto"))]);
+    assert_eq!(made(&auto, Ok(())).unwrap().size, None, "a network has a state of its own");
+    assert_eq!(made(&auto, Err(NO_GPU.to_owned())).unwrap().size, Some(8_000_000));
+}
+
+#[test]
+fn checkpoints_are_counted_before_they_are_made() {
+    let with = |more: &[(&str, Level)]| {
+        let given = [("checkpoint", text("optane → hdd")), ("checkpoint_every", Level::Integer(20))];
+        settings(&[&given[..], more].concat())
+    };
+    let of = with(&[("steps", Level::Integer(100)), ("keep", Level::Integer(2))]);
+    assert_eq!((of.n_saves(9_144), of.saving.keep()), (5, 2));
+    assert_eq!((with(&[]).n_saves(9_144), with(&[]).saving.keep()), (142 / 20, 5));
+    assert_eq!(settings(&[("steps", Level::Integer(100))]).n_saves(9_144), 0);
+    let size = ("checkpoint_size", text("1GB"));
+    let emulated = || ("accelerator", text("emulated:1ms"));
+    assert_eq!(with(&[emulated(), size.clone()]).state_bytes(), 1_000_000_000);
+    assert_eq!(with(&[]).state_bytes(), 61_100_840 * 12, "AlexNet and two moments of each weight");
+    let auto = [emulated(), size, ("device", text("auto")), ("model", text("alexnet-small"))];
+    assert_eq!(with(&auto).state_bytes(), 1_000_000_000, "the larger of what it may be");
+    assert_eq!(settings(&[]).state_bytes(), 0);
+}
+
+#[test]
+fn checkpoints_that_contradict_themselves_are_refused() {
+    let to = |route: &str| ("checkpoint", text(route));
+    let every = || ("checkpoint_every", Level::Integer(20));
+    let said = refused(&[every()]);
+    assert_eq!(said, "checkpoint_every is for checkpoints, of which there are none: give checkpoint");
+    assert!(refused(&[("burst", text("optane"))]).starts_with("burst is for checkpoints, "));
+    assert!(refused(&[("keep", Level::Integer(3))]).starts_with("keep is for checkpoints, "));
+    let said = refused(&[to("hdd")]);
+    assert_eq!(said, "how many steps lie between two checkpoints? give checkpoint_every");
+    let said = refused(&[to("hdd"), every(), ("steps", Level::Integer(19))]);
+    assert_eq!(said, "a run of 19 steps makes no checkpoint when one is made every 20");
+    let said = refused(&[to("optane → hdd"), every(), ("burst", text("ssd"))]);
+    assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
+    let said = refused(&[to("hdd"), every(), ("checkpoint_mode", text("burst"))]);
+    assert_eq!(said, "burst saves need a tier in front: give burst");
+    let said = refused(&[to("hdd"), every(), ("accelerator", text("emulated:1ms"))]);
+    assert_eq!(said, "an emulated accelerator has no state of its own to save: give checkpoint_size");
+    let said = refused(&[to("hdd"), every(), ("checkpoint_size", text("1MB"))]);
+    assert_eq!(said, "checkpoint_size is for an emulated accelerator: a network's state has the size it has");
+    assert_eq!(settings(&[to("none"), every(), ("keep", Level::Integer(3))]).check(), Ok(()));
 }
