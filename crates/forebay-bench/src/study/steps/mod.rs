@@ -87,7 +87,7 @@ pub enum Work {
     /// The raw ceilings.
     Probe(ProbeSettings),
     /// Training.
-    Train(TrainSettings),
+    Train(Box<TrainSettings>),
     /// What a dataset consists of.
     Inspect(InspectSettings),
     /// Saving and restoring a state.
@@ -99,7 +99,7 @@ impl Work {
         match step {
             Step::Ingest => Self::Ingest(IngestSettings::new(seed)),
             Step::Probe => Self::Probe(ProbeSettings::new()),
-            Step::Train => Self::Train(TrainSettings::new(seed)),
+            Step::Train => Self::Train(Box::new(TrainSettings::new(seed))),
             Step::Inspect => Self::Inspect(InspectSettings::default()),
             Step::Checkpoint => Self::Checkpoint(CheckpointSettings::new(seed)),
         }

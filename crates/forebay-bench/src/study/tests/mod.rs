@@ -1,5 +1,6 @@
 //! Plans checked, and the engine run on a bench that answers at once.
 
+mod checkpoint;
 mod data;
 mod engine;
 mod plan;
