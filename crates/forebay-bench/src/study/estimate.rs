@@ -143,7 +143,9 @@ impl<'a> Estimator<'a> {
     /// What the checkpoints of a train cell come to: the stalls, and the last one drained after the end.
     fn saving(&self, settings: &TrainSettings, n_saves: u64, rounds: u64) -> Estimate {
         let Some(route) = settings.saving.route() else { return Estimate::default() };
-        let bytes = settings.state_bytes();
+        // As for the time of a step, the emulated accelerator counts where there is one.
+        let emulated = settings.accelerator.and(settings.saving.size);
+        let bytes = emulated.map_or_else(|| settings.state_bytes(), |size| size.0);
         let (first_s, behind_s) = self.save_s(&route, bytes);
         let (read, written) = moved(&route, bytes.saturating_mul(n_saves).saturating_mul(rounds));
         let seconds = (n_saves as f64 * first_s + behind_s) * rounds as f64;

@@ -30,6 +30,7 @@ mod record;
 mod report;
 mod report_page;
 mod study;
+mod study_checkpoint;
 mod study_file;
 mod study_resume;
 mod study_train;
