@@ -26,7 +26,7 @@ pub fn index_and_values(input: &[u8]) -> Files {
 }
 
 pub fn write(format: &dyn Format, state: &State) -> Files {
-    let tensors = state.tensors.iter().map(|(header, bytes)| Tensor { header, bytes }).collect();
+    let tensors = state.tensors.iter().map(|(header, bytes)| Tensor::new(header, bytes)).collect();
     let snapshot = Snapshot { tensors, notes: state.notes.clone() };
     let layout = format.plan("m", &snapshot).expect("can be saved");
     let fill = |plan: FilePlan| {

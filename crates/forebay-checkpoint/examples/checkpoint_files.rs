@@ -94,7 +94,7 @@ fn pack(format: &dyn Format, plain_dir: &str, dir: &str, stem: &str) -> Result<(
         headers.push(Header { name: tensor.name, dtype, shape: tensor.shape });
         values.push(fs::read(plain_dir.join(format!("{n}.bin")))?);
     }
-    let tensors = headers.iter().zip(&values).map(|(header, bytes)| Tensor { header, bytes }).collect();
+    let tensors = headers.iter().zip(&values).map(|(header, bytes)| Tensor::new(header, bytes)).collect();
     let snapshot = Snapshot { tensors, notes: plain.notes };
     let layout = format.plan(stem, &snapshot)?;
     let mut sums = Sums::new(&snapshot);

@@ -181,7 +181,7 @@ fn values(step: u64) -> Vec<u8> {
 fn save(store: &Store, step: u64) -> Result<Name, Error> {
     let header = Header { name: "w".to_owned(), dtype: Dtype::U8, shape: vec![STATE as u64] };
     let values = values(step);
-    let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &values }], ..Snapshot::default() };
+    let snapshot = Snapshot { tensors: vec![Tensor::new(&header, &values)], ..Snapshot::default() };
     let piece = |range| Piece::Tensor { index: 0, range };
     let cut = STATE as u64 / 3;
     let plans = vec![FilePlan::new("a", vec![piece(0..cut)]), FilePlan::new("b", vec![piece(cut..STATE as u64)])];

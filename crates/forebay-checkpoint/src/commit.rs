@@ -163,7 +163,7 @@ pub(crate) fn check(layout: &Layout, snapshot: &Snapshot<'_>) -> Result<()> {
         if plan.len != holds {
             return refuse(format!("\"{}\" has {} bytes, and its pieces {holds}", plan.name, plan.len));
         }
-        let within = |index: usize, end: u64| snapshot.tensors.get(index).is_some_and(|t| end <= t.bytes.len() as u64);
+        let within = |index: usize, end: u64| snapshot.tensors.get(index).is_some_and(|t| end <= t.bytes.n_bytes());
         for piece in &plan.pieces {
             if let Piece::Tensor { index, range } = piece
                 && (range.start > range.end || !within(*index, range.end))

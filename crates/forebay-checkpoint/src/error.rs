@@ -140,6 +140,22 @@ pub enum Error {
         #[source]
         source: Arc<io::Error>,
     },
+    /// A device did not give its values.
+    #[error("copying values from the device")]
+    Fetch {
+        /// What the device said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// A device could not make the staging pool its own.
+    #[error("locking {wanted} bytes of memory for the device")]
+    PageLock {
+        /// How much was to be locked.
+        wanted: u64,
+        /// What the device said.
+        #[source]
+        source: Arc<io::Error>,
+    },
     /// A thread could not be started.
     #[error("starting the thread {name}")]
     Thread {
@@ -182,6 +198,11 @@ impl Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { operation, path },
             _ => Self::Io { operation, path, source: Arc::new(source) },
         }
+    }
+
+    /// What a device says that does not give its values.
+    pub(crate) fn fetch(source: io::Error) -> Self {
+        Self::Fetch { source: Arc::new(source) }
     }
 
     /// Whether a sync failed: what was written before it is lost, whatever a second sync would say.

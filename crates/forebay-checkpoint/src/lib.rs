@@ -29,7 +29,7 @@
 //!
 //! let header = Header { name: "w".to_owned(), dtype: Dtype::F32, shape: vec![2] };
 //! let bytes = [1.0_f32, 2.0].map(f32::to_le_bytes).concat();
-//! let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &bytes }], ..Snapshot::default() };
+//! let snapshot = Snapshot { tensors: vec![Tensor::new(&header, &bytes)], ..Snapshot::default() };
 //! let layout = Safetensors.plan("model", &snapshot)?;
 //!
 //! let fs = Arc::new(ModelFs::with_dirs(&["checkpoints"]));
@@ -57,6 +57,7 @@ mod source;
 mod store;
 mod tensor;
 mod tier;
+mod values;
 mod verify;
 
 pub use commit::Durability;
@@ -69,9 +70,10 @@ pub use fs::{
 pub use keep::{Better, Keep};
 pub use manifest::{FileSum, Manifest};
 pub use plan::{FilePlan, Piece};
-pub use region::Region;
+pub use region::{Pages, Region};
 pub use restore::{Loaded, Restored, list, restore};
 pub use store::{Closed, Counts, Fate, Handle, Level, Mode, Options, Store, WhenBehind};
 pub use tensor::{Dtype, Header, Snapshot, Tensor};
 pub use tier::{Name, Tier};
+pub use values::{Elsewhere, Fetch, Values};
 pub use verify::verify;

@@ -4,9 +4,11 @@
 //! snapshot's tensors. Whoever writes the file asks for any range of it, so that tensors are copied once, straight into
 //! the aligned buffer they are written from, and a file never exists twice in memory.
 
+use std::io;
 use std::ops::Range;
 
-use crate::Snapshot;
+use crate::values::Errand;
+use crate::{Elsewhere, Fetch, Snapshot, Values};
 
 /// One run of bytes of a planned file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,29 +56,70 @@ impl FilePlan {
     /// many bytes were filled.
     ///
     /// # Panics
-    /// When a piece names a tensor, or bytes of one, that the snapshot does not have.
+    /// When a piece names a tensor, or bytes of one, that the snapshot does not have or that are not in memory.
     pub fn fill(&self, snapshot: &Snapshot<'_>, offset: u64, into: &mut [u8]) -> usize {
-        let (mut start, mut filled) = (0, 0);
-        for piece in &self.pieces {
-            let end = start + piece.n_bytes();
-            let wanted = offset + filled as u64;
-            if wanted < end && filled < into.len() {
-                let bytes = bytes_of(piece, snapshot);
-                let from = (wanted - start) as usize;
-                let n = (bytes.len() - from).min(into.len() - filled);
-                into[filled..filled + n].copy_from_slice(&bytes[from..from + n]);
-                filled += n;
+        let all_here = snapshot.tensors.iter().all(|tensor| tensor.bytes.here().is_some());
+        assert!(all_here, "values are in memory");
+        self.fetch(snapshot, offset, into).expect("memory does not fail")
+    }
+
+    /// The same, also of values that are on a device.
+    ///
+    /// # Errors
+    /// What the device says.
+    ///
+    /// # Panics
+    /// When a piece names a tensor, or bytes of one, that the snapshot does not have.
+    pub fn fetch(&self, snapshot: &Snapshot<'_>, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let end = self.len.min(offset + into.len() as u64);
+        let filled = end.saturating_sub(offset) as usize;
+        let mut errand = Errand::default();
+        let mut rest = &mut into[..filled];
+        for (piece, range) in self.pieces_of(offset..end) {
+            let (mine, others) = rest.split_at_mut((range.end - range.start) as usize);
+            match at(piece, range, snapshot) {
+                At::Here(bytes) => mine.copy_from_slice(bytes),
+                At::There { device, index, offset } => errand.add(device, Fetch { index, offset, into: mine }),
             }
-            start = end;
+            rest = others;
         }
-        filled
+        errand.run()?;
+        Ok(filled)
+    }
+
+    /// The pieces that a range of the file is made of, each with the range of its own bytes.
+    pub(crate) fn pieces_of(&self, range: Range<u64>) -> impl Iterator<Item = (&Piece, Range<u64>)> {
+        let mut start = 0;
+        self.pieces.iter().filter_map(move |piece| {
+            let (from, to) = (start.max(range.start), (start + piece.n_bytes()).min(range.end));
+            let within = from.wrapping_sub(start)..to.wrapping_sub(start);
+            start += piece.n_bytes();
+            (from < to).then_some((piece, within))
+        })
     }
 }
 
-fn bytes_of<'a>(piece: &'a Piece, snapshot: &'a Snapshot<'_>) -> &'a [u8] {
+/// Where some bytes of a file are before it is written.
+pub(crate) enum At<'a> {
+    Here(&'a [u8]),
+    There {
+        device: &'a dyn Elsewhere,
+        /// The device's number of the tensor.
+        index: usize,
+        /// Where the bytes begin in it.
+        offset: u64,
+    },
+}
+
+/// Where a range of a piece's bytes is.
+pub(crate) fn at<'a>(piece: &'a Piece, range: Range<u64>, snapshot: &Snapshot<'a>) -> At<'a> {
+    let within = |bytes: &'a [u8], start: u64| &bytes[(start + range.start) as usize..(start + range.end) as usize];
     match piece {
-        Piece::Bytes(bytes) => bytes,
-        Piece::Tensor { index, range } => &snapshot.tensors[*index].bytes[range.start as usize..range.end as usize],
+        Piece::Bytes(bytes) => At::Here(within(bytes, 0)),
+        Piece::Tensor { index, range: of } => match snapshot.tensors[*index].bytes {
+            Values::Here(bytes) => At::Here(within(bytes, of.start)),
+            Values::There { device, index, .. } => At::There { device, index, offset: of.start + range.start },
+        },
     }
 }
 
@@ -96,7 +139,7 @@ mod tests {
         ) {
             let values: [Vec<u8>; 2] = [(0..16).collect(), (100..116).collect()];
             let header = Header { name: "w".to_owned(), dtype: Dtype::U8, shape: vec![16] };
-            let tensors = values.iter().map(|bytes| Tensor { header: &header, bytes }).collect();
+            let tensors = values.iter().map(|bytes| Tensor::new(&header, bytes)).collect();
             let snapshot = Snapshot { tensors, ..Snapshot::default() };
             let pieces: Vec<Piece> = pieces
                 .into_iter()
@@ -105,7 +148,13 @@ mod tests {
                     _ => Piece::Tensor { index: kind as usize - 1, range: start.min(16 - n)..start.min(16 - n) + n },
                 })
                 .collect();
-            let whole: Vec<u8> = pieces.iter().flat_map(|piece| bytes_of(piece, &snapshot).to_vec()).collect();
+            let whole: Vec<u8> = pieces
+                .iter()
+                .flat_map(|piece| match piece {
+                    Piece::Bytes(bytes) => bytes.clone(),
+                    Piece::Tensor { index, range } => values[*index][range.start as usize..range.end as usize].to_vec(),
+                })
+                .collect();
             let plan = FilePlan::new("f", pieces);
             prop_assert_eq!(plan.len, whole.len() as u64);
             let mut into = vec![0; len];

@@ -3,25 +3,56 @@
 //! The first touch of fresh 4 KiB pages runs at 2 GB/s, slower than the disk; of huge pages at 8 GB/s; of pages that
 //! were touched before, copying runs at memory speed. So a pool is made once, and touched when it is made.
 
+use std::any::Any;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::fs::PAGE;
-use crate::{Error, Result};
+use crate::{Elsewhere, Error, Result};
 
-/// Memory of its own, all of it readable and writable.
+/// A mapping that is there as long as this is. Its bytes belong to the [`Region`] made of it.
 #[derive(Debug)]
-pub struct Region {
+pub struct Pages {
     memory: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the region owns its memory, and only `&mut self` methods write to it.
-unsafe impl Send for Region {}
-// SAFETY: as above; `&self` methods only read.
-unsafe impl Sync for Region {}
+// SAFETY: an address and a length; whoever reads or writes the memory does so through the one region that owns it.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Where it begins, at a page.
+    pub fn address(&self) -> *const u8 {
+        self.memory.as_ptr()
+    }
+
+    /// How long it is, in whole pages.
+    pub fn n_bytes(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: the mapping was made with this address and length, and nothing refers to it any more.
+            unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
+        }
+    }
+}
+
+/// Memory of its own, all of it readable and writable.
+#[derive(Debug)]
+pub struct Region {
+    /// What a device holds the pages by; it goes before they do.
+    lock: Option<Mutex<Box<dyn Any + Send>>>,
+    is_offered: bool,
+    pages: Arc<Pages>,
+}
 
 impl Region {
     /// Zeroed memory for `len` bytes, rounded up to whole pages.
@@ -31,7 +62,7 @@ impl Region {
     pub fn new(len: usize) -> Result<Self> {
         let len = len.next_multiple_of(PAGE);
         if len == 0 {
-            return Ok(Self { memory: NonNull::dangling(), len });
+            return Ok(Self::of(Pages { memory: NonNull::dangling(), len }));
         }
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
@@ -43,7 +74,22 @@ impl Region {
         // SAFETY: the mapping was just made with this length. Where there are no huge pages, small ones serve.
         unsafe { libc::madvise(memory, len, libc::MADV_HUGEPAGE) };
         let memory = NonNull::new(memory.cast()).expect("a mapping is never at address 0");
-        Ok(Self { memory, len })
+        Ok(Self::of(Pages { memory, len }))
+    }
+
+    fn of(pages: Pages) -> Self {
+        Self { lock: None, is_offered: false, pages: Arc::new(pages) }
+    }
+
+    /// Offers the pages to a device, unless that was done before.
+    pub(crate) fn lock_for(&mut self, device: &dyn Elsewhere) -> Result<()> {
+        if !self.is_offered && self.pages.len > 0 {
+            let locked = device.lock(Arc::clone(&self.pages));
+            let wanted = self.pages.len as u64;
+            self.lock = locked.map_err(|source| Error::PageLock { wanted, source: Arc::new(source) })?.map(Mutex::new);
+            self.is_offered = true;
+        }
+        Ok(())
     }
 
     /// Touches all of it, so that nobody has to wait for a page later.
@@ -62,23 +108,14 @@ impl Deref for Region {
     fn deref(&self) -> &[u8] {
         // SAFETY: the mapping has this length, is zeroed or written, and lives as long as `self`; for length 0 the
         // pointer is dangling but not null.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.pages.memory.as_ptr(), self.pages.len) }
     }
 }
 
 impl DerefMut for Region {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        if self.len > 0 {
-            // SAFETY: the mapping was made with this address and length, and nothing refers to it any more.
-            unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.pages.memory.as_ptr(), self.pages.len) }
     }
 }
 

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crate::format::Layout;
 use crate::fs::{File, PAGE, Reading};
 use crate::parallel::Pace;
+use crate::plan::{self, At};
 use crate::region::Region;
 use crate::tier::Tier;
-use crate::{Damage, Error, FilePlan, Manifest, Result, Snapshot, damage};
+use crate::values::Errand;
+use crate::{Damage, Error, Fetch, FilePlan, Manifest, Result, Snapshot, damage};
 
 /// Files of known names and lengths, whose bytes can be had in any order.
 pub(crate) trait Source: Sync {
@@ -30,6 +32,18 @@ pub(crate) struct Planned<'a> {
     pub(crate) snapshot: &'a Snapshot<'a>,
 }
 
+impl Planned<'_> {
+    /// The program's own memory, where a chunk is a part of one tensor that lies as direct writes need it.
+    fn in_place(&self, file: usize, offset: u64, len: usize) -> Option<&[u8]> {
+        let plan = &self.layout.files[file];
+        let (piece, range) = plan.pieces_of(offset..offset + len as u64).next()?;
+        match plan::at(piece, range, self.snapshot) {
+            At::Here(bytes) if bytes.len() == len && (bytes.as_ptr() as usize).is_multiple_of(PAGE) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
 impl Source for Planned<'_> {
     fn files(&self) -> Vec<(String, u64)> {
         self.layout.files.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
@@ -40,7 +54,10 @@ impl Source for Planned<'_> {
     }
 
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
-        let filled = self.layout.files[file].fill(self.snapshot, offset, &mut scratch[..len]);
+        if let Some(bytes) = self.in_place(file, offset, len) {
+            return Ok(bytes);
+        }
+        let filled = self.layout.files[file].fetch(self.snapshot, offset, &mut scratch[..len]).map_err(Error::fetch)?;
         debug_assert_eq!(filled, len, "a plan's length is the sum of its pieces");
         Ok(&scratch[..len])
     }
@@ -74,21 +91,30 @@ impl Staged {
         plans.iter().map(|plan| plan.len.next_multiple_of(PAGE as u64)).sum()
     }
 
-    /// Copies the state into the memory, on as many threads as there are cores to gain from.
+    /// Copies the state into the memory: what is on a device at once, the rest on as many threads as there are cores
+    /// to gain from.
     pub(crate) fn copy(layout: &Layout, snapshot: &Snapshot<'_>, mut memory: Region, chunk: usize) -> Result<Self> {
         let mut starts = Vec::new();
-        let mut jobs = Vec::new();
+        let (mut jobs, mut errand) = (Vec::new(), Errand::default());
         let (mut start, mut rest) = (0, &mut memory[..]);
         for plan in &layout.files {
             let span = (plan.len as usize).next_multiple_of(PAGE);
             starts.push(start);
-            let (mine, others) = std::mem::take(&mut rest).split_at_mut(span);
-            jobs.extend(mine.chunks_mut(chunk).enumerate().map(|(k, into)| (plan, (k * chunk) as u64, into)));
+            let (mut mine, others) = std::mem::take(&mut rest).split_at_mut(span);
+            for (piece, range) in plan.pieces_of(0..plan.len) {
+                let (into, after) = mine.split_at_mut((range.end - range.start) as usize);
+                match plan::at(piece, range, snapshot) {
+                    At::Here(bytes) => jobs.extend(bytes.chunks(chunk).zip(into.chunks_mut(chunk))),
+                    At::There { device, index, offset } => errand.add(device, Fetch { index, offset, into }),
+                }
+                mine = after;
+            }
             (start, rest) = (start + span, others);
         }
+        errand.run().map_err(Error::fetch)?;
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-        crate::parallel::for_each(n_threads, 0, jobs.into_iter(), |(plan, offset, into), _| {
-            plan.fill(snapshot, offset, into);
+        crate::parallel::for_each(n_threads, 0, jobs.into_iter(), |(bytes, into), _| {
+            into.copy_from_slice(bytes);
             Ok(())
         })?;
         Ok(Self { layout: layout.clone(), starts, memory })

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::{Elsewhere, Values};
+
 /// The type of a tensor's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -73,13 +75,20 @@ impl Header {
     }
 }
 
-/// A tensor whose values are somewhere in memory, little-endian, the last dimension fastest.
+/// A tensor whose values are in memory or on a device, little-endian, the last dimension fastest.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
     /// What it is.
     pub header: &'a Header,
     /// Its values.
-    pub bytes: &'a [u8],
+    pub bytes: Values<'a>,
+}
+
+impl<'a> Tensor<'a> {
+    /// A tensor with these values: bytes in memory, or [`Values::There`].
+    pub fn new(header: &'a Header, bytes: impl Into<Values<'a>>) -> Self {
+        Self { header, bytes: bytes.into() }
+    }
 }
 
 /// The state of a program at one moment, lent to be saved.
@@ -91,10 +100,18 @@ pub struct Snapshot<'a> {
     pub notes: BTreeMap<String, String>,
 }
 
-impl Snapshot<'_> {
+impl<'a> Snapshot<'a> {
     /// Bytes of all values.
     pub fn n_bytes(&self) -> u64 {
-        self.tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum()
+        self.tensors.iter().map(|tensor| tensor.bytes.n_bytes()).sum()
+    }
+
+    /// The device that holds values, the first where there are several.
+    pub(crate) fn device(&self) -> Option<&'a dyn Elsewhere> {
+        self.tensors.iter().find_map(|tensor| match tensor.bytes {
+            Values::Here(_) => None,
+            Values::There { device, .. } => Some(device),
+        })
     }
 }
 

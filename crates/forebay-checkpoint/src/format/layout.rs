@@ -64,7 +64,7 @@ impl Layout {
     /// costs a pass over the values.
     ///
     /// # Panics
-    /// When the snapshot has other tensors than the one that was planned.
+    /// When the snapshot has other tensors than the one that was planned, or values that are not in memory.
     pub fn complete(mut self, snapshot: &Snapshot<'_>) -> Vec<FilePlan> {
         if self.closing.is_some() {
             let sums = Sums::of(snapshot).finish().expect("every tensor was seen whole");

@@ -11,7 +11,7 @@
 //! use forebay_checkpoint::{Dtype, Header, Snapshot, Tensor};
 //!
 //! let header = Header { name: "w".to_owned(), dtype: Dtype::F32, shape: vec![2] };
-//! let tensors = vec![Tensor { header: &header, bytes: &[0, 0, 0, 0, 0, 0, 128, 63] }];
+//! let tensors = vec![Tensor::new(&header, &[0, 0, 0, 0, 0, 0, 128, 63])];
 //! let snapshot = Snapshot { tensors, ..Snapshot::default() };
 //! let format = format::named("tensorflow").expect("is in the table");
 //! let layout = format.plan("model", &snapshot)?;
@@ -101,7 +101,7 @@ fn check(format: &'static str, stem: &str, snapshot: &Snapshot<'_>) -> Result<()
     }
     let mut names = std::collections::HashSet::new();
     for tensor in &snapshot.tensors {
-        let (name, n_bytes) = (&tensor.header.name, tensor.bytes.len() as u64);
+        let (name, n_bytes) = (&tensor.header.name, tensor.bytes.n_bytes());
         if !names.insert(name) {
             return unsavable(format!("two tensors are named {name:?}"));
         }

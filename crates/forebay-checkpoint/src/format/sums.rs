@@ -22,7 +22,7 @@ impl Sums {
     /// None of the snapshot's bytes seen yet.
     pub fn new(snapshot: &Snapshot<'_>) -> Self {
         let parts = |n_bytes| Parts { n_bytes, parts: BTreeMap::new() };
-        Self { tensors: snapshot.tensors.iter().map(|tensor| parts(tensor.bytes.len() as u64)).collect() }
+        Self { tensors: snapshot.tensors.iter().map(|tensor| parts(tensor.bytes.n_bytes())).collect() }
     }
 
     /// None of the bytes seen yet of tensors that lie in these files.
@@ -37,10 +37,14 @@ impl Sums {
     }
 
     /// All of the snapshot's bytes seen at once.
+    ///
+    /// # Panics
+    /// When values are not in memory.
     pub fn of(snapshot: &Snapshot<'_>) -> Self {
         let mut sums = Self::new(snapshot);
         for (index, tensor) in snapshot.tensors.iter().enumerate() {
-            sums.add(index, 0, tensor.bytes.len() as u64, crc32c::crc32c(tensor.bytes));
+            let bytes = tensor.bytes.here().expect("values are in memory");
+            sums.add(index, 0, bytes.len() as u64, crc32c::crc32c(bytes));
         }
         sums
     }
@@ -104,20 +108,16 @@ struct Part {
 impl Seen {
     /// Looks at bytes of a planned file from `offset` on.
     pub(crate) fn of(plan: &FilePlan, offset: u64, bytes: &[u8]) -> Self {
-        let end = offset + bytes.len() as u64;
         let whole = crc32c::crc32c(bytes);
-        let (mut parts, mut start) = (Vec::new(), 0);
-        for piece in &plan.pieces {
-            let stop = start + piece.n_bytes();
-            let (from, to) = (start.max(offset), stop.min(end));
-            if let Piece::Tensor { index, range } = piece
-                && from < to
-            {
-                let seen = &bytes[(from - offset) as usize..(to - offset) as usize];
+        let (mut parts, mut rest) = (Vec::new(), bytes);
+        for (piece, within) in plan.pieces_of(offset..offset + bytes.len() as u64) {
+            let (seen, others) = rest.split_at((within.end - within.start) as usize);
+            if let Piece::Tensor { index, range } = piece {
                 let crc32c = if seen.len() == bytes.len() { whole } else { crc32c::crc32c(seen) };
-                parts.push(Part { index: *index, offset: range.start + from - start, n_bytes: to - from, crc32c });
+                let (offset, n_bytes) = (range.start + within.start, seen.len() as u64);
+                parts.push(Part { index: *index, offset, n_bytes, crc32c });
             }
-            start = stop;
+            rest = others;
         }
         Self { parts, crc32c: whole }
     }
@@ -160,7 +160,7 @@ mod tests {
         ) {
             let headers: Vec<_> = lens.iter().map(|&n| header(n)).collect();
             let values: Vec<Vec<u8>> = lens.iter().map(|&n| (0..n).map(|i| (i * 7 + n) as u8).collect()).collect();
-            let tensors = headers.iter().zip(&values).map(|(header, bytes)| Tensor { header, bytes }).collect();
+            let tensors = headers.iter().zip(&values).map(|(header, bytes)| Tensor::new(header, bytes)).collect();
             let snapshot = Snapshot { tensors, ..Snapshot::default() };
             let mut pieces = vec![Piece::Bytes(vec![9; 13])];
             pieces.extend(lens.iter().enumerate().map(|(index, &n)| Piece::Tensor { index, range: 0..n as u64 }));
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn bytes_that_were_not_seen_or_seen_twice_are_named() {
         let header = header(10);
-        let tensors = vec![Tensor { header: &header, bytes: &[0; 10] }];
+        let tensors = vec![Tensor::new(&header, &[0; 10])];
         let snapshot = Snapshot { tensors, ..Snapshot::default() };
         let finish = |parts: &[(u64, u64)]| {
             let mut sums = Sums::new(&snapshot);

@@ -24,7 +24,7 @@ use crate::fs::{Guard, PAGE};
 use crate::manifest::Manifest;
 use crate::source::{Planned, Source};
 use crate::tier::Tier;
-use crate::{Error, Name, Restored, Result, Snapshot};
+use crate::{Elsewhere, Error, Name, Region, Restored, Result, Snapshot};
 use state::{Entry, Health, Stage, State};
 
 /// When `save` returns.
@@ -277,10 +277,25 @@ impl Store {
     /// # Errors
     /// When there is not that much.
     pub fn prepare(&self, layout: &Layout) -> Result<()> {
-        if let Some(memory) = self.shared.take_memory(crate::source::Staged::n_bytes(&layout.files))? {
-            self.shared.lock().pool.push(memory);
-        }
-        Ok(())
+        self.prepare_with(layout, |_| Ok(()))
+    }
+
+    /// The same for a state on a device, which gets the memory to lock it.
+    ///
+    /// # Errors
+    /// When there is not that much, or the device refuses it.
+    pub fn prepare_for(&self, layout: &Layout, device: &dyn Elsewhere) -> Result<()> {
+        self.prepare_with(layout, |memory| memory.lock_for(device))
+    }
+
+    fn prepare_with(&self, layout: &Layout, ready: impl FnOnce(&mut Region) -> Result<()>) -> Result<()> {
+        let Some(mut memory) = self.shared.take_memory(crate::source::Staged::n_bytes(&layout.files))? else {
+            return Ok(());
+        };
+        let outcome = ready(&mut memory);
+        self.shared.lock().pool.push(memory);
+        self.shared.changed();
+        outcome
     }
 
     /// Drains in the caller's own time until farther tiers lack nothing they want, and prunes; returns how many copies

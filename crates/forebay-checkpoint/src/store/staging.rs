@@ -33,13 +33,19 @@ impl Shared {
         layout: &Layout,
     ) -> Result<()> {
         let bytes = Staged::n_bytes(&layout.files);
-        let Some(memory) = self.take_memory(bytes)? else {
+        let Some(mut memory) = self.take_memory(bytes)? else {
             let mut state = self.lock();
             state.counts.skipped += 1;
             state.set_stage(handle.name(), Stage::Skipped);
             return Ok(());
         };
-        let staged = Staged::copy(layout, snapshot, memory, self.options.chunk_bytes)?;
+        let n_bytes = memory.len() as u64;
+        let staged = match snapshot.device().map_or(Ok(()), |device| memory.lock_for(device)) {
+            Ok(()) => Staged::copy(layout, snapshot, memory, self.options.chunk_bytes),
+            Err(error) => Err(error),
+        };
+        // The memory is gone with what was to be in it; the next save gets other memory.
+        let staged = staged.inspect_err(|_| self.forget_memory(n_bytes))?;
         let mut state = self.lock();
         state.set_stage(handle.name(), Stage::Staged);
         state.queue.push_back(Waiting { name: handle.name(), metric, staged });
@@ -86,6 +92,12 @@ impl Shared {
         }
     }
 
+    /// Notes that memory of the pool is not there any more.
+    fn forget_memory(&self, bytes: u64) {
+        self.lock().pool_bytes -= bytes;
+        self.changed();
+    }
+
     fn make_memory(&self, bytes: u64) -> Result<Region> {
         let made = Region::new(bytes as usize);
         match made {
@@ -94,7 +106,7 @@ impl Shared {
                 Ok(region)
             }
             Err(error) => {
-                self.lock().pool_bytes -= bytes;
+                self.forget_memory(bytes);
                 Err(error)
             }
         }

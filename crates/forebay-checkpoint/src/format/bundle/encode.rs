@@ -12,7 +12,7 @@ pub(super) fn plan(stem: &str, snapshot: &Snapshot<'_>) -> Result<Layout, Error>
     let mut rows = Vec::new();
     let mut offset = 0;
     for (index, tensor) in snapshot.tensors.iter().enumerate() {
-        let n_bytes = tensor.bytes.len() as u64;
+        let n_bytes = tensor.bytes.n_bytes();
         pieces.push(Piece::Tensor { index, range: 0..n_bytes });
         let entry = TensorEntry { offset, n_bytes, ..entry_of(tensor.header)? };
         rows.push(Row { key: tensor.header.name.clone(), entry, tensor: Some(index) });

@@ -24,7 +24,7 @@ fn order(snapshot: &Snapshot<'_>) -> Vec<usize> {
 }
 
 fn n_bytes(snapshot: &Snapshot<'_>, index: usize) -> u64 {
-    snapshot.tensors[index].bytes.len() as u64
+    snapshot.tensors[index].bytes.n_bytes()
 }
 
 /// The length and the padded JSON.

@@ -33,7 +33,7 @@ fn many_chunks_in_flight_are_the_file_in_order() {
     let store = Store::open(vec![tiers(dir.path()).remove(1)], options(Mode::Direct)).unwrap();
     let header = Header { name: "w".to_owned(), dtype: Dtype::U8, shape: vec![1_000_003] };
     let values: Vec<u8> = (0..1_000_003_u64).map(|i| (i * i % 255) as u8).collect();
-    let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &values }], ..Snapshot::default() };
+    let snapshot = Snapshot { tensors: vec![Tensor::new(&header, &values)], ..Snapshot::default() };
     let plans = vec![FilePlan::new("w", vec![Piece::Tensor { index: 0, range: 0..1_000_003 }])];
     let handle = store.save(1, Some(0.5), &snapshot, &Layout::from_plans(plans)).unwrap();
     assert_eq!(std::fs::read(store.tiers()[0].path_of(handle.name()).join("w")).unwrap(), values);

@@ -20,9 +20,13 @@ impl Model {
     }
 
     pub(super) fn snapshot(&self) -> Snapshot<'_> {
-        let tensors = self.headers.iter().zip(&self.values).map(|(header, bytes)| Tensor { header, bytes });
+        let tensors = self.headers.iter().zip(&self.values).map(|(header, bytes)| Tensor::new(header, bytes));
         let notes = [("step".to_owned(), "12".to_owned())].into();
         Snapshot { tensors: tensors.collect(), notes }
+    }
+
+    pub(super) fn values(&self) -> &[Vec<u8>] {
+        &self.values
     }
 
     pub(super) fn is_in(&self, restored: &Restored, format: &dyn Format) -> bool {

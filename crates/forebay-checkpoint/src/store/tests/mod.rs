@@ -2,6 +2,7 @@
 
 mod campaign;
 mod damaged;
+mod device;
 mod files;
 mod formats;
 mod policies;
@@ -30,7 +31,7 @@ impl Sample {
     }
 
     pub(super) fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot { tensors: vec![Tensor { header: &self.header, bytes: &self.values }], ..Snapshot::default() }
+        Snapshot { tensors: vec![Tensor::new(&self.header, &self.values)], ..Snapshot::default() }
     }
 
     /// The same as a layout.

@@ -18,7 +18,7 @@ struct State {
 
 impl State {
     fn lend(&self) -> Snapshot<'_> {
-        let tensors = self.tensors.iter().map(|(header, bytes)| Tensor { header, bytes }).collect();
+        let tensors = self.tensors.iter().map(|(header, bytes)| Tensor::new(header, bytes)).collect();
         Snapshot { tensors, notes: self.notes.clone() }
     }
 

@@ -1,0 +1,120 @@
+//! Where the values of a tensor are: in the program's memory, or on a device that has to be asked for them.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use crate::Pages;
+
+/// A device that holds values, such as a GPU. All methods may be called from many threads.
+pub trait Elsewhere: Sync {
+    /// Copies ranges of tensors into the host's memory. All of them are there when it returns, so a device can queue
+    /// them all and wait once. In [`Mode::Async`](crate::Mode::Async) these are all ranges of a state at once,
+    /// otherwise those of a chunk.
+    ///
+    /// # Errors
+    /// When the device failed. The save is then not made.
+    fn fetch(&self, fetches: &mut [Fetch<'_>]) -> io::Result<()>;
+
+    /// Makes memory of the pool one that the device copies to at its full rate, until what is returned is dropped.
+    /// Called once for each piece of memory that states of this device are copied to, not once a save.
+    ///
+    /// # Errors
+    /// When the device refuses. The save is then not made.
+    fn lock(&self, pages: Arc<Pages>) -> io::Result<Option<Box<dyn Any + Send>>> {
+        let _ = pages;
+        Ok(None)
+    }
+}
+
+/// A range of a tensor's bytes, and where they are to go.
+#[derive(Debug)]
+pub struct Fetch<'a> {
+    /// Which tensor, by the number that the device gave it.
+    pub index: usize,
+    /// Where the range begins.
+    pub offset: u64,
+    /// Where it goes, which also says how long it is.
+    pub into: &'a mut [u8],
+}
+
+/// The bytes of a tensor.
+#[derive(Clone, Copy)]
+pub enum Values<'a> {
+    /// In memory.
+    Here(&'a [u8]),
+    /// On a device.
+    There {
+        /// Which one.
+        device: &'a dyn Elsewhere,
+        /// The number by which the device knows the tensor.
+        index: usize,
+        /// How many bytes they are.
+        n_bytes: u64,
+    },
+}
+
+impl<'a> Values<'a> {
+    /// How many bytes they are.
+    pub fn n_bytes(&self) -> u64 {
+        match self {
+            Self::Here(bytes) => bytes.len() as u64,
+            Self::There { n_bytes, .. } => *n_bytes,
+        }
+    }
+
+    /// The bytes, when they are in memory.
+    pub fn here(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Here(bytes) => Some(bytes),
+            Self::There { .. } => None,
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Values<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Here(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Values<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self::Here(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Values<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::Here(bytes)
+    }
+}
+
+impl fmt::Debug for Values<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::There { index, n_bytes, .. } => write!(f, "{n_bytes} bytes of tensor {index} on a device"),
+        }
+    }
+}
+
+/// What is to be fetched, device by device.
+#[derive(Default)]
+pub(crate) struct Errand<'d, 'm> {
+    devices: Vec<(&'d dyn Elsewhere, Vec<Fetch<'m>>)>,
+}
+
+impl<'d, 'm> Errand<'d, 'm> {
+    pub(crate) fn add(&mut self, device: &'d dyn Elsewhere, fetch: Fetch<'m>) {
+        match self.devices.iter_mut().find(|(known, _)| std::ptr::addr_eq(*known, device)) {
+            Some((_, fetches)) => fetches.push(fetch),
+            None => self.devices.push((device, vec![fetch])),
+        }
+    }
+
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        self.devices.iter_mut().try_for_each(|(device, fetches)| device.fetch(fetches))
+    }
+}
