@@ -166,8 +166,10 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// No checkpoint verifies.
-    #[error("no good checkpoint in {places}{}", in_lines(passed_over))]
+    #[error("no good checkpoint{} in {places}{}", of_step(*step), in_lines(passed_over))]
     NothingGood {
+        /// The step that was asked for; none when any would have done.
+        step: Option<u64>,
         /// Where it was looked for.
         places: String,
         /// What was wrong with each one found.
@@ -210,6 +212,10 @@ impl Error {
         use Operation::{Sync, SyncFileSystem, SyncFolder};
         matches!(self, Self::Io { operation: Sync | SyncFolder | SyncFileSystem, .. })
     }
+}
+
+fn of_step(step: Option<u64>) -> String {
+    step.map(|step| format!(" of step {step}")).unwrap_or_default()
 }
 
 fn in_lines(passed_over: &[PassedOver]) -> String {

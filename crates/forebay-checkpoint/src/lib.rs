@@ -42,6 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod checkpoint;
 mod commit;
 mod damage;
 mod error;
@@ -60,6 +61,7 @@ mod tier;
 mod values;
 mod verify;
 
+pub use checkpoint::Checkpoint;
 pub use commit::Durability;
 pub use damage::{Damage, PassedOver};
 pub use error::{Error, Operation, Result};
@@ -69,11 +71,12 @@ pub use fs::{
 };
 pub use keep::{Better, Keep};
 pub use manifest::{FileSum, Manifest};
+pub use parallel::Progress;
 pub use plan::{FilePlan, Piece};
-pub use region::{Pages, Region};
-pub use restore::{Loaded, Restored, list, restore};
-pub use store::{Closed, Counts, Fate, Handle, Level, Mode, Options, Store, WhenBehind};
+pub use region::{Memory, Pages, Region};
+pub use restore::{Listed, Loaded, Restored, Wanted, list, list_with_manifests, restore, restore_with};
+pub use store::{Closed, Counts, Fate, Handle, Level, Mode, Options, Store, Undrained, WhenBehind};
 pub use tensor::{Dtype, Header, Snapshot, Tensor};
 pub use tier::{Name, Tier};
 pub use values::{Elsewhere, Fetch, Values};
-pub use verify::verify;
+pub use verify::{read_manifest, verify, verify_with};

@@ -16,6 +16,7 @@
 use std::fmt::Write;
 
 use crate::Damage;
+use crate::format::{self, Format};
 
 /// The manifest's name in a checkpoint's folder.
 pub(crate) const MANIFEST: &str = "manifest.forebay";
@@ -52,6 +53,11 @@ impl Manifest {
     /// Bytes of all files.
     pub fn n_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
+    }
+
+    /// The format of its files and their stem, as far as their names tell.
+    pub fn format(&self) -> Option<(&'static dyn Format, &str)> {
+        self.files.iter().find_map(|file| format::recognise(&file.name))
     }
 
     /// The manifest as it is written.

@@ -45,9 +45,14 @@ pub(crate) struct Pace<'a> {
     stop: Option<&'a AtomicBool>,
     /// Somebody waits for this: the rate does not matter any more.
     hurry: Option<&'a AtomicBool>,
+    /// Who is told of every chunk that was moved.
+    progress: Option<&'a Progress<'a>>,
     clock: SystemClock,
     moved: AtomicU64,
 }
+
+/// Somebody who is told, from any thread, how many bytes were moved just now.
+pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// A stop is noticed within this time, however slow the rate; and what moves in it may be ahead of the rate.
 const NAP: Duration = Duration::from_millis(20);
@@ -55,7 +60,20 @@ const NAP: Duration = Duration::from_millis(20);
 impl<'a> Pace<'a> {
     /// As fast as it goes, to the end.
     pub(crate) fn free() -> Self {
-        Self { bytes_per_s: None, stop: None, hurry: None, clock: SystemClock::default(), moved: AtomicU64::new(0) }
+        let (clock, moved) = (SystemClock::default(), AtomicU64::new(0));
+        Self { bytes_per_s: None, stop: None, hurry: None, progress: None, clock, moved }
+    }
+
+    /// The same, with somebody who is told.
+    pub(crate) fn telling(self, progress: Option<&'a Progress<'a>>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// Tells that so many bytes were moved.
+    pub(crate) fn after(&self, bytes: usize) {
+        if let Some(progress) = self.progress {
+            progress(bytes as u64);
+        }
     }
 
     pub(crate) fn new(bytes_per_s: Option<u64>, stop: &'a AtomicBool, hurry: &'a AtomicBool) -> Self {

@@ -119,6 +119,49 @@ impl DerefMut for Region {
     }
 }
 
+/// Memory that is kept from one restore to the next, so that its pages are faulted in once.
+#[derive(Debug, Default)]
+pub struct Memory {
+    free: Vec<Region>,
+}
+
+impl Memory {
+    /// Gets memory for so many bytes now, faulted in.
+    ///
+    /// # Errors
+    /// When the system has not that much.
+    pub fn reserve(&mut self, len: usize) -> Result<()> {
+        let mut region = Region::new(len)?;
+        region.fault_in();
+        self.free.push(region);
+        Ok(())
+    }
+
+    /// Bytes that no checkpoint is in.
+    pub fn n_bytes(&self) -> usize {
+        self.free.iter().map(|region| region.len()).sum()
+    }
+
+    /// The smallest that holds so many bytes, or a new one. One that is more than twice too long waits for a greater
+    /// file.
+    pub(crate) fn take(&mut self, len: usize) -> Result<Region> {
+        let span = len.next_multiple_of(PAGE);
+        let fits = |region: &Region| region.len() >= span && region.len() / 2 <= span;
+        let fitting = self.free.iter().enumerate().filter(|(_, region)| fits(region));
+        match fitting.min_by_key(|(_, region)| region.len()).map(|(k, _)| k) {
+            Some(k) => Ok(self.free.swap_remove(k)),
+            None => Region::new(len),
+        }
+    }
+
+    /// Takes back memory that nobody needs any more.
+    pub(crate) fn give(&mut self, region: Region) {
+        if !region.is_empty() {
+            self.free.push(region);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

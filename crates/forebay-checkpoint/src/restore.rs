@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::region::Region;
+use crate::parallel::{Pace, Progress};
+use crate::region::{Memory, Region};
 use crate::tier::Tier;
 use crate::{Damage, Error, Manifest, Name, PassedOver, Result, verify};
 
@@ -47,6 +48,11 @@ impl Restored {
         self.files.iter().find(|file| file.name == name).map(Loaded::bytes)
     }
 
+    /// Leaves the memory to the next restore.
+    pub fn give_back(self, memory: &mut Memory) {
+        self.files.into_iter().for_each(|file| memory.give(file.memory));
+    }
+
     /// All files by their names, as formats want them.
     pub fn by_name(&self) -> BTreeMap<String, &[u8]> {
         self.files.iter().map(|file| (file.name.clone(), file.bytes())).collect()
@@ -56,19 +62,51 @@ impl Restored {
 /// How often everything is looked at anew because it changed meanwhile.
 const TIMES_ANEW: usize = 8;
 
+/// Which checkpoint is wanted, and who is told of its reading.
+#[derive(Default, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The step; `None` for the newest.
+    pub step: Option<u64>,
+    /// Told after each chunk how many bytes it had.
+    pub progress: Option<&'a Progress<'a>>,
+}
+
+impl Wanted<'_> {
+    fn is(&self, name: Name) -> bool {
+        self.step.is_none_or(|step| step == name.step)
+    }
+}
+
 /// Reads the newest checkpoint that verifies from the nearest tier that has it.
 ///
 /// # Errors
 /// [`Error::NothingGood`] with what was found instead.
 pub fn restore(tiers: &[Tier]) -> Result<Restored> {
+    restore_with(tiers, Wanted::default(), &mut Memory::default())
+}
+
+/// Reads the checkpoint that is wanted, of a step saved several times the last good one, into memory that is there
+/// already as far as it fits. [`Restored::give_back`] returns the memory.
+///
+/// # Errors
+/// [`Error::NothingGood`] with what was found instead.
+pub fn restore_with(tiers: &[Tier], wanted: Wanted<'_>, memory: &mut Memory) -> Result<Restored> {
     let mut n_anew = 0;
+    let look = |unlisted: &mut Vec<PassedOver>| {
+        let mut found = list(tiers, unlisted);
+        found.retain(|name, _| wanted.is(*name));
+        found
+    };
     loop {
         let mut unlisted = Vec::new();
-        let found = list(tiers, &mut unlisted);
-        match restore_of(tiers, &found, unlisted) {
+        let found = look(&mut unlisted);
+        match restore_of(tiers, &found, unlisted, wanted, memory) {
             Ok(restored) if restored.passed_over.is_empty() => return Ok(restored),
             // One that was passed over may have been moved to a farther tier after the tiers were listed.
-            _ if n_anew < TIMES_ANEW && list(tiers, &mut Vec::new()) != found => n_anew += 1,
+            other if n_anew < TIMES_ANEW && look(&mut Vec::new()) != found => {
+                n_anew += 1;
+                other.into_iter().for_each(|restored| restored.give_back(memory));
+            }
             other => return other,
         }
     }
@@ -78,10 +116,13 @@ fn restore_of(
     tiers: &[Tier],
     found: &BTreeMap<Name, Vec<usize>>,
     mut passed_over: Vec<PassedOver>,
+    wanted: Wanted<'_>,
+    memory: &mut Memory,
 ) -> Result<Restored> {
+    let pace = Pace::free().telling(wanted.progress);
     for (name, places) in found.iter().rev() {
         for tier in places {
-            match verify::load(&tiers[*tier], *name) {
+            match verify::load(&tiers[*tier], *name, memory, &pace) {
                 Ok((manifest, regions)) => {
                     let files = loaded(&manifest, regions);
                     return Ok(Restored { name: *name, tier: *tier, files, manifest, passed_over });
@@ -93,7 +134,7 @@ fn restore_of(
         }
     }
     let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
-    Err(Error::NothingGood { places: places.join(", "), passed_over })
+    Err(Error::NothingGood { step: wanted.step, places: places.join(", "), passed_over })
 }
 
 fn loaded(manifest: &Manifest, regions: Vec<Region>) -> Vec<Loaded> {
@@ -114,4 +155,27 @@ pub fn list(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name,
         }
     }
     found
+}
+
+/// A checkpoint with what its manifests say of it. Nothing but the manifests was read.
+#[derive(Debug)]
+pub struct Listed {
+    /// Which one.
+    pub name: Name,
+    /// The tiers that have it by their indices, nearest first, each with its manifest or what is wrong with it.
+    pub copies: Vec<(usize, std::result::Result<Manifest, Damage>)>,
+}
+
+impl Listed {
+    /// What it holds: the nearest manifest that can be read.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.copies.iter().find_map(|(_, manifest)| manifest.as_ref().ok())
+    }
+}
+
+/// All finished checkpoints, oldest first, with their manifests. A tier that cannot be read is passed over.
+pub fn list_with_manifests(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> Vec<Listed> {
+    let read = |name, tier: usize| (tier, verify::read_manifest(&tiers[tier], name));
+    let found = list(tiers, passed_over).into_iter();
+    found.map(|(name, at)| Listed { name, copies: at.into_iter().map(|tier| read(name, tier)).collect() }).collect()
 }

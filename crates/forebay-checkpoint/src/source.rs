@@ -175,6 +175,7 @@ impl Source for Copied<'_> {
         if expected != found {
             return Err(damaged(damage::of_chunk(&sum.name, offset, &into[..len], expected, found)));
         }
+        self.pace.after(len);
         Ok(&scratch[..len])
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::fs::{PAGE, Reading};
 use crate::manifest::{FileSum, MANIFEST};
-use crate::parallel::{self, Pace};
-use crate::region::Region;
+use crate::parallel::{self, Pace, Progress};
+use crate::region::{Memory, Region};
 use crate::tier::Tier;
 use crate::{Damage, Error, Manifest, Name, damage};
 
@@ -18,6 +18,14 @@ pub fn verify(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
     verify_paced(tier, name, &Pace::free())
 }
 
+/// The same, telling after each chunk how many bytes it had; of a good one, [`Manifest::n_bytes`] in all.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn verify_with(tier: &Tier, name: Name, progress: &Progress<'_>) -> Result<Manifest, Damage> {
+    verify_paced(tier, name, &Pace::free().telling(Some(progress)))
+}
+
 pub(crate) fn verify_paced(tier: &Tier, name: Name, pace: &Pace<'_>) -> Result<Manifest, Damage> {
     let manifest = read_manifest(tier, name)?;
     for sum in &manifest.files {
@@ -27,20 +35,47 @@ pub(crate) fn verify_paced(tier: &Tier, name: Name, pace: &Pace<'_>) -> Result<M
 }
 
 /// Reads all of a checkpoint into memory, verified; the files in the manifest's order.
-pub(crate) fn load(tier: &Tier, name: Name) -> Result<(Manifest, Vec<Region>), Damage> {
+pub(crate) fn load(
+    tier: &Tier,
+    name: Name,
+    memory: &mut Memory,
+    pace: &Pace<'_>,
+) -> Result<(Manifest, Vec<Region>), Damage> {
     let manifest = read_manifest(tier, name)?;
     let mut regions = Vec::new();
     for sum in &manifest.files {
-        check_length(tier, name, sum)?;
-        let mut region = Region::new(sum.len as usize).map_err(unreadable)?;
-        check_file(tier, name, &manifest, sum, Some(&mut region), &Pace::free())?;
-        regions.push(region);
+        let outcome = load_file(tier, name, &manifest, sum, memory, &mut regions, pace);
+        if let Err(damage) = outcome {
+            regions.into_iter().for_each(|region| memory.give(region));
+            return Err(damage);
+        }
     }
     Ok((manifest, regions))
 }
 
-/// Reads the manifest alone.
-pub(crate) fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
+fn load_file(
+    tier: &Tier,
+    name: Name,
+    manifest: &Manifest,
+    sum: &FileSum,
+    memory: &mut Memory,
+    regions: &mut Vec<Region>,
+    pace: &Pace<'_>,
+) -> Result<(), Damage> {
+    // Before memory is asked for: what a manifest says is no reason to take terabytes.
+    check_length(tier, name, sum)?;
+    let mut region = memory.take(sum.len as usize).map_err(unreadable)?;
+    let span = (sum.len as usize).next_multiple_of(PAGE);
+    let outcome = check_file(tier, name, manifest, sum, Some(&mut region[..span]), pace);
+    regions.push(region);
+    outcome
+}
+
+/// Reads the manifest alone: what a checkpoint holds, if it still does.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
     let path = tier.path_of(name).join(MANIFEST);
     let file = tier.fs.open(&path, Reading::Cached).map_err(|error| match error {
         Error::NotFound { .. } => Damage::NoManifest,
@@ -59,7 +94,7 @@ pub(crate) fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage>
     }
 }
 
-fn check_length(tier: &Tier, name: Name, sum: &FileSum) -> Result<Box<dyn crate::File>, Damage> {
+pub(crate) fn check_length(tier: &Tier, name: Name, sum: &FileSum) -> Result<Box<dyn crate::File>, Damage> {
     let file = tier.fs.open(&tier.path_of(name).join(&sum.name), Reading::Direct).map_err(|error| match error {
         Error::NotFound { .. } => Damage::Missing { file: sum.name.clone() },
         other => unreadable(other),
@@ -97,6 +132,7 @@ fn check_file(
         let n = file.read_at(offset, memory)?.min(len);
         let found = crc32c::crc32c(&memory[..n]);
         if n == len && found == *expected {
+            pace.after(len);
             return Ok(());
         }
         let damage = damage::of_chunk(&sum.name, offset, &memory[..n], *expected, found);
@@ -109,7 +145,7 @@ fn check_file(
 }
 
 /// An error with its causes, for those who will only read it.
-fn unreadable(error: Error) -> Damage {
+pub(crate) fn unreadable(error: Error) -> Damage {
     let mut what = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(source) = cause {

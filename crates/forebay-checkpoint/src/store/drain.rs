@@ -12,7 +12,7 @@ use crate::commit::{Writing, commit};
 use crate::fs::lower_io_priority;
 use crate::source::Copied;
 use crate::verify::{read_manifest, verify_paced};
-use crate::{Damage, Error, Name, Result};
+use crate::{Damage, Error, Name, Progress, Result};
 
 impl Shared {
     /// What the drain thread does: drains whenever there is something to drain, until it is told to stop.
@@ -28,7 +28,7 @@ impl Shared {
             }
             (state.drain_wanted, state.is_draining) = (false, true);
             drop(state);
-            let outcome = self.drain_all();
+            let outcome = self.drain_all(None);
             let mut state = self.lock();
             // At once, so that whoever is told by a wait finds it told to the next call, too.
             (state.is_draining, state.drain_error) = (false, outcome.as_ref().err().cloned());
@@ -39,7 +39,7 @@ impl Shared {
     }
 
     /// Copies all that farther tiers lack and want; returns how many copies were made.
-    pub(super) fn drain_all(&self) -> Result<usize> {
+    pub(super) fn drain_all(&self, progress: Option<&Progress<'_>>) -> Result<usize> {
         let _turn = self.draining.lock().expect("no holder of this lock panics");
         let (mut n_drained, mut first_damaged) = (0, None);
         loop {
@@ -51,7 +51,7 @@ impl Shared {
             };
             self.changed();
             let Some((tier, name)) = next else { break };
-            let outcome = self.drain_one(tier, name);
+            let outcome = self.drain_one(tier, name, progress);
             let mut state = self.lock();
             state.copying = None;
             let is_lost = state.tiers[tier].get(&name).is_some_and(|entry| entry.health == Health::Damaged);
@@ -75,8 +75,8 @@ impl Shared {
         first_damaged.map_or(Ok(n_drained), Err)
     }
 
-    fn drain_one(&self, from: usize, name: Name) -> Result<()> {
-        let pace = self.drain_pace();
+    fn drain_one(&self, from: usize, name: Name, progress: Option<&Progress<'_>>) -> Result<()> {
+        let pace = self.drain_pace().telling(progress);
         let (near, far) = (&self.tiers[from], &self.tiers[from + 1]);
         let path = near.path_of(name);
         let manifest = Arc::new(read_manifest(near, name).map_err(|damage| self.found_damaged(from, name, damage))?);

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 pub use handle::{Fate, Handle, Level};
-pub use state::Counts;
+pub use state::{Counts, Undrained};
 
 use crate::commit::{self, Durability, Writing};
 use crate::format::Layout;
@@ -24,7 +24,7 @@ use crate::fs::{Guard, PAGE};
 use crate::manifest::Manifest;
 use crate::source::{Planned, Source};
 use crate::tier::Tier;
-use crate::{Elsewhere, Error, Name, Region, Restored, Result, Snapshot};
+use crate::{Elsewhere, Error, Memory, Name, Progress, Region, Restored, Result, Snapshot, Wanted};
 use state::{Entry, Health, Stage, State};
 
 /// When `save` returns.
@@ -304,7 +304,21 @@ impl Store {
     /// # Errors
     /// What went wrong; the rest stays to be drained.
     pub fn drain(&self) -> Result<usize> {
-        self.shared.drain_all()
+        self.shared.drain_all(None)
+    }
+
+    /// The same, telling after each chunk how many bytes it had: once when it is copied, once when it is read back, so
+    /// in the end twice [`Undrained::n_bytes`].
+    ///
+    /// # Errors
+    /// What went wrong; the rest stays to be drained.
+    pub fn drain_with(&self, progress: &Progress<'_>) -> Result<usize> {
+        self.shared.drain_all(Some(progress))
+    }
+
+    /// What farther tiers lack and want.
+    pub fn undrained(&self) -> Undrained {
+        self.shared.lock().undrained(&self.shared.tiers)
     }
 
     /// Removes from each tier what its rules do not keep and what may go.
@@ -323,6 +337,14 @@ impl Store {
         crate::restore(&self.shared.tiers)
     }
 
+    /// Reads the checkpoint that is wanted, into memory of an earlier restore as far as it fits.
+    ///
+    /// # Errors
+    /// [`Error::NothingGood`] with what was found instead.
+    pub fn restore_with(&self, wanted: Wanted<'_>, memory: &mut Memory) -> Result<Restored> {
+        crate::restore_with(&self.shared.tiers, wanted, memory)
+    }
+
     /// What it did so far.
     pub fn counts(&self) -> Counts {
         self.shared.lock().counts
@@ -337,11 +359,7 @@ impl Store {
     pub fn close(mut self) -> Closed {
         self.stop();
         let mut state = self.shared.lock();
-        let lacking = |to: usize| {
-            let here = state.sound(to);
-            state.wanted(&self.shared.tiers, to).iter().filter(|name| !here.contains_key(name)).count()
-        };
-        let n_undrained = (1..self.shared.tiers.len()).map(lacking).sum();
+        let n_undrained = state.undrained(&self.shared.tiers).n_copies;
         Closed { counts: state.counts, n_undrained, errors: state.errors.drain(..).collect() }
     }
 

@@ -57,6 +57,15 @@ pub struct Counts {
     pub removed: u64,
 }
 
+/// What farther tiers lack and want.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Undrained {
+    /// Copies to be made.
+    pub n_copies: usize,
+    /// Bytes of these copies.
+    pub n_bytes: u64,
+}
+
 #[derive(Default)]
 pub(super) struct State {
     pub(super) tiers: Vec<BTreeMap<Name, Entry>>,
@@ -122,6 +131,19 @@ impl State {
         let mut all = self.sound(tier);
         all.extend(self.sound(tier - 1));
         tiers[tier].keep.kept(&all)
+    }
+
+    /// What farther tiers lack and want of all that is on a nearer one.
+    pub(super) fn undrained(&self, tiers: &[Tier]) -> Undrained {
+        let mut undrained = Undrained::default();
+        for to in 1..tiers.len() {
+            let here = self.sound(to);
+            for name in self.wanted(tiers, to).iter().filter(|name| !here.contains_key(name)) {
+                undrained.n_copies += 1;
+                undrained.n_bytes += self.tiers[to - 1].get(name).map_or(0, |entry| entry.bytes);
+            }
+        }
+        undrained
     }
 
     /// The oldest checkpoint that a tier lacks and wants, with the tier that has it.

@@ -5,6 +5,7 @@ mod damaged;
 mod device;
 mod files;
 mod formats;
+mod parts;
 mod policies;
 mod sequence;
 
