@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, run};
-use crate::{fuzz, layers, python, system, tidy};
+use crate::{crash, fuzz, layers, python, system, tidy};
 
 /// A named step.
 type Step = (&'static str, fn() -> Result<()>);
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     ("release build", || run(&mut cargo(&["build", "--release"]))),
     ("examples", examples),
     ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
+    ("crashes, short", || crash::run_campaign(&["--short"])),
     ("browser", python::browser),
     ("interoperability", python::interop),
 ];

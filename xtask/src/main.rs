@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod crash;
 mod demo;
 mod fio;
 mod fuzz;
@@ -26,6 +27,9 @@ cargo xtask COMMAND
   interop        our files read by TensorFlow and webdataset, and theirs by us
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
+  crash [--short] [--in DIR] [--summary FILE]
+                 checkpoints through power cuts, kills, failing and full disks, at every operation of a save, a drain
+                 and a prune; on real ext4 and xfs where it runs as root
   bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe beside fio on the same file; fails when a row is off by more than 5 %
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         ["browser"] => python::browser(),
         ["interop"] => python::interop(),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
+        ["crash", rest @ ..] => crash::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "prefetch"] => prefetch::compare(),

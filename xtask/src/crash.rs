@@ -1,0 +1,23 @@
+//! Checkpoints through everything that can happen to them: the campaign of `forebay-checkpoint`'s example.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::shell::{cargo, run, scratch};
+
+/// Builds the campaign and runs it with these arguments.
+pub fn run_campaign(args: &[&str]) -> Result<()> {
+    let mut command = cargo(&["run", "--quiet", "--package", "forebay-checkpoint", "--example", "crash"]);
+    if !args.contains(&"--short") {
+        // The short form uses what the tests have built.
+        command.arg("--release");
+    }
+    command.arg("--");
+    if !args.contains(&"--in") {
+        // In memory: disks whose power is cut are there too, and thousands of syncs cost nothing.
+        let memory = Path::new("/dev/shm");
+        command.arg("--in").arg(if memory.is_dir() { memory.to_owned() } else { scratch("crash")? });
+    }
+    run(command.args(args))
+}
