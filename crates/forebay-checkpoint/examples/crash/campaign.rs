@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use forebay_checkpoint::{Cut, Site};
+use forebay_checkpoint::{Cut, Mode, Site};
 
 use crate::Error;
 use crate::cases::{self, Outcome};
@@ -53,24 +53,26 @@ pub(crate) struct Found {
 const FOLDER: &str = "folder";
 const MODEL: &str = "model";
 
-/// Runs everything; an error is something that kept a case from being run.
-pub(crate) fn run(extent: &Extent) -> Result<Found, Error> {
+/// Runs everything, and tells how many jobs of all are done; an error is something that kept a case from being run.
+pub(crate) fn run(extent: &Extent, told: &(dyn Fn(usize, usize) + Sync)) -> Result<Found, Error> {
     let found = Found::default();
-    let jobs = jobs(extent, &found);
-    let next = AtomicUsize::new(0);
+    let all = jobs(extent, &found);
+    let (next, n_done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let errors: Mutex<Vec<String>> = Mutex::default();
+    let jobs = &all;
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some((index, job)) = take(&jobs, &next) {
+                while let Some((index, job)) = take(jobs, &next) {
                     if let Err(error) = job(&extent.dir.join(format!("job-{index}"))) {
                         errors.lock().expect(WHOLE).push(error.to_string());
                     }
+                    told(n_done.fetch_add(1, Ordering::SeqCst) + 1, jobs.len());
                 }
             });
         }
     });
-    drop(jobs);
+    drop(all);
     match errors.into_inner().expect(WHOLE) {
         errors if errors.is_empty() => Ok(found),
         errors => Err(errors.join("\n").into()),
@@ -92,13 +94,13 @@ fn jobs<'a>(extent: &'a Extent, found: &'a Found) -> Vec<Run<'a>> {
     for way in Way::all() {
         in_folder(extent, found, way, &mut jobs);
     }
-    for way in Way::burst() {
+    for way in Way::of_mode(Mode::Burst) {
         jobs.push(rotting(found, way));
     }
     for site in Site::ALL {
         jobs.push(Box::new(move |_| {
             // The model costs next to nothing.
-            note(found, site, MODEL, left_out::on_model(Way::burst()[0], site, 1)?);
+            note(found, site, MODEL, left_out::on_model(Way::of_mode(Mode::Burst)[0], site, 1)?);
             Ok(())
         }));
     }
@@ -135,9 +137,19 @@ fn on_disk<'a>(extent: &'a Extent, found: &'a Found, place: &'static str, image:
             }));
         }
     }
+    let burst = Way::of_mode(Mode::Burst).into_iter();
+    let syncing_all = burst.map(|way| ("power cut, syncfs", Way { syncs_all: true, ..way }));
+    let behind = Way::of_mode(Mode::Async).into_iter();
+    let behind = behind.map(|way| ("power cut, draining behind", Way { drains_behind: true, ..way }));
+    for (kind, way) in syncing_all.chain(behind) {
+        jobs.push(every_operation(extent, found, (kind, place, way), move |dir| {
+            let device = Device::with_both(dir, image, way)?;
+            Ok(Box::new(move |k| cases::power_cut(&device, way, Cut::Off(k), None)))
+        }));
+    }
     for site in Site::ALL {
         jobs.push(Box::new(move |dir| {
-            let search = left_out::on_disk(dir, image, Way::burst()[0], site, extent.stride)?;
+            let search = left_out::on_disk(dir, image, Way::of_mode(Mode::Burst)[0], site, extent.stride)?;
             note(found, site, place, search);
             Ok(())
         }));

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use forebay_checkpoint::format::{FORMATS, Format};
 use forebay_checkpoint::{
-    Dtype, Fate, Fs, Handle, Header, Keep, Level, LocalFs, Mode, Name, Options, Snapshot, Store, Tensor, Tier,
+    Dtype, Durability, Fate, Fs, Handle, Header, Keep, Level, LocalFs, Mode, Name, Options, Snapshot, Store, Tensor,
+    Tier,
 };
 
 use crate::Error;
@@ -24,17 +25,24 @@ const CRAMPED_BYTES: u64 = 120_000;
 pub(crate) struct Way {
     pub(crate) mode: Mode,
     pub(crate) format: &'static dyn Format,
+    /// One sync of the file system in place of one for each file.
+    pub(crate) syncs_all: bool,
+    /// Draining by itself, at the same time as saving.
+    pub(crate) drains_behind: bool,
 }
 
 impl Way {
     /// Every mode with every format.
     pub(crate) fn all() -> Vec<Self> {
         let modes = [Mode::Direct, Mode::Burst, Mode::Async];
-        modes.into_iter().flat_map(|mode| FORMATS.map(|format| Self { mode, format })).collect()
+        // Draining when told, so that the operations of a history have one order.
+        let way = |mode, format| Self { mode, format, syncs_all: false, drains_behind: false };
+        modes.into_iter().flat_map(|mode| FORMATS.map(|format| way(mode, format))).collect()
     }
 
-    pub(crate) fn burst() -> Vec<Self> {
-        Self::all().into_iter().filter(|way| way.mode == Mode::Burst).collect()
+    /// One mode with every format.
+    pub(crate) fn of_mode(mode: Mode) -> Vec<Self> {
+        Self::all().into_iter().filter(|way| way.mode == mode).collect()
     }
 
     /// As it is called in the summary and on the command line of a child.
@@ -43,8 +51,9 @@ impl Way {
     }
 
     pub(crate) fn options(self) -> Options {
-        // Draining when told, so that the operations of a history have one order.
-        Options { mode: self.mode, chunk_bytes: 32 << 10, drains_behind: false, ..Options::default() }
+        let durability = if self.syncs_all { Durability::FileSystem } else { Durability::EachFile };
+        let (mode, drains_behind) = (self.mode, self.drains_behind);
+        Options { mode, chunk_bytes: 32 << 10, durability, drains_behind, ..Options::default() }
     }
 
     pub(crate) fn open(self, tiers: Vec<Tier>) -> Result<Store, Error> {

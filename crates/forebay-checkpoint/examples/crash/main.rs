@@ -101,7 +101,12 @@ fn run(options: &Options) -> Result<bool, Error> {
     let stride = if options.is_short { SHORT_STRIDE } else { 1 };
     let n_images = images.len();
     let start = Instant::now();
-    let found = campaign::run(&Extent { stride, images, dir: work.dir.clone() })?;
+    let extent = Extent { stride, images, dir: work.dir.clone() };
+    let found = campaign::run(&extent, &|n, of| {
+        if n.is_multiple_of(10) {
+            eprintln!("{n} of {of} jobs, {:.0} s", start.elapsed().as_secs_f64());
+        }
+    })?;
     let summary = Summary::of(found, start.elapsed().as_secs_f64());
     println!("{}\n{}", summary.table(), summary.left_out());
     let (losses, needless) = (summary.losses(), summary.needless());
