@@ -348,7 +348,8 @@ impl Batched {
         Batches::start(self, position)
     }
 
-    pub(crate) fn fingerprint(&self) -> u64 {
+    /// What the order depends on: source and stages. States can be exchanged between pipelines of the same one.
+    pub fn fingerprint(&self) -> u64 {
         self.mapped.dataset.fingerprint()
     }
 

@@ -59,6 +59,13 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         Some(Train::Label { label: 0.., .. }) => {
             Some("--classes N, one more than the largest label, or leave it out".to_owned())
         }
+        Some(Train::Occupied { .. }) => {
+            Some("--resume goes on from there; a run that begins anew needs another --checkpoint-dir".to_owned())
+        }
+        Some(Train::OtherRun { .. }) => {
+            Some("give the settings of that run, or another --checkpoint-dir without --resume".to_owned())
+        }
+        Some(Train::NoState) => Some("--checkpoint-size 600MB".to_owned()),
         Some(Train::NoLabels { path }) => Some(
             misread_label(path)
                 .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),

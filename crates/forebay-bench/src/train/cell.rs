@@ -7,7 +7,7 @@ use forebay_units::{Summary, count};
 
 use super::drive::Step;
 use super::laps::Part;
-use super::lever::Situation;
+use super::lever::{Saving, Situation};
 use super::plan::{Input, Plan};
 use super::run::Error;
 use super::totals;
@@ -74,8 +74,8 @@ pub(super) fn cell(
         totals: run.totals,
         reads: run.reads,
         baseline,
-        checkpoints: None,
-        resumed_from: None,
+        checkpoints: run.checkpoints,
+        resumed_from: (run.first > 0).then_some(run.first),
         samples,
     }))
 }
@@ -114,6 +114,11 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
         threads: trial.threads.max(1),
         cores: supply::cores(),
         reads: trial.stock.is_some(),
+        saving: trial.plan.checkpoint.as_ref().map(|saving| Saving {
+            seconds: run.totals.checkpoint_s,
+            every: saving.every,
+            mode: saving.mode,
+        }),
     }
 }
 
@@ -139,7 +144,7 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
             .map(|losses| (losses.iter().map(|loss| f64::from(*loss)).sum::<f64>() / losses.len() as f64) as f32)
             .filter(|loss| loss.is_finite())
     };
-    let epochs = run.driven.steps.chunks(steps_per_epoch.max(1) as usize).enumerate();
+    let epochs = totals::by_epoch(&run.driven.steps, run.first, steps_per_epoch).enumerate();
     let epoch = |(i, steps): (usize, &[Step])| Epoch {
         n_steps: steps.len() as u64,
         loss: mean(steps),
@@ -157,10 +162,10 @@ fn warn(trial: &Trial<'_>, run: &Trained, interrupted: bool, notes: &mut Vec<Str
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(
             "from step {} on the loss is not a number: the network diverged; a smaller learning rate may help",
-            at + 1
+            run.first + at as u64 + 1
         ));
     }
-    let made = run.driven.steps.len() as u64;
+    let made = run.first + run.driven.steps.len() as u64;
     if run.totals.failed > 0 && made < trial.n_steps && !interrupted {
         notes.push(format!(
             "{} failed, so that {made} of {} steps were made",

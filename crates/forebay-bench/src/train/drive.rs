@@ -36,6 +36,9 @@ pub(super) struct Driven {
 
 /// What a loop is told.
 pub(super) struct Orders<'a> {
+    /// Steps made before, in the run that this one goes on from.
+    pub(super) first: u64,
+    /// Steps to make.
     pub(super) n_steps: u64,
     /// Batches sent to the device while another is computed.
     pub(super) device_prefetch: usize,
@@ -53,8 +56,35 @@ pub(super) enum Judged {
     Validated(Option<Event>),
 }
 
-/// Called at the end of every step with the number of steps made; a validation is on an account of its own.
-pub(super) type AfterStep<'a> = dyn FnMut(u64, &mut dyn Taker) -> Result<Judged, Error> + 'a;
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reached {
+    /// Steps made, those of the run it goes on from included.
+    pub(super) step: u64,
+    /// Samples of the order that these have used up; `None` for batches in memory.
+    pub(super) position: Option<u64>,
+    /// Whether it ends here because somebody asked for it.
+    pub(super) is_stopping: bool,
+}
+
+/// What is done between two steps, each thing on an account of its own.
+pub(super) trait Between {
+    /// Judges the network, if it is the time.
+    fn judge(&mut self, step: u64, taker: &mut dyn Taker) -> Result<Judged, Error>;
+    /// Saves the state, if it is the time: how long that took, if it was.
+    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Option<Event>, Error>;
+}
+
+/// Nothing.
+impl Between for () {
+    fn judge(&mut self, _step: u64, _taker: &mut dyn Taker) -> Result<Judged, Error> {
+        Ok(Judged::Not)
+    }
+
+    fn save(&mut self, _at: Reached, _taker: &dyn Taker) -> Result<Option<Event>, Error> {
+        Ok(None)
+    }
+}
 
 /// A loop under way.
 struct Drive<'a> {
@@ -62,8 +92,11 @@ struct Drive<'a> {
     feeder: &'a mut Feeder,
     orders: Orders<'a>,
     laps: Laps,
-    /// Images of the batches that are staged, the oldest first.
-    staged: VecDeque<u64>,
+    /// Images of the batches that are staged, the oldest first, and where the feeder stood after each: what was made or
+    /// sent ahead of a checkpoint must come again after it.
+    staged: VecDeque<(u64, Option<u64>)>,
+    /// Where the feeder stood after the batch of the last whole step.
+    position: Option<u64>,
     /// The feeder has no more.
     is_dry: bool,
     /// What waits were charged to when the last whole step ended.
@@ -78,16 +111,25 @@ pub(super) fn drive(
     started: Laps,
     orders: Orders<'_>,
     observe: &mut dyn FnMut(Event),
-    after_step: &mut AfterStep<'_>,
+    between: &mut dyn Between,
 ) -> Result<Driven, Error> {
     // Starting the pipeline is part of the first wait.
     let (first_wait_ns, mut charges) = (started.total().ns(Part::Wait), orders.charges);
     charges.add(first_wait_ns, 0, &Times::default(), true);
     let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns, charges, failure: None };
     let staged = VecDeque::new();
-    let mut drive =
-        Drive { taker, feeder, orders, laps: started, staged, is_dry: false, at_last_step: charges, driven };
-    match drive.run(observe, after_step) {
+    let mut drive = Drive {
+        taker,
+        feeder,
+        orders,
+        laps: started,
+        staged,
+        position: None,
+        is_dry: false,
+        at_last_step: charges,
+        driven,
+    };
+    match drive.run(observe, between) {
         Err(error) if drive.driven.steps.is_empty() => return Err(error),
         Err(error) => {
             drive.driven.charges = drive.at_last_step;
@@ -101,7 +143,15 @@ pub(super) fn drive(
 }
 
 impl Drive<'_> {
-    fn run(&mut self, observe: &mut dyn FnMut(Event), after_step: &mut AfterStep<'_>) -> Result<(), Error> {
+    fn run(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn Between) -> Result<(), Error> {
+        self.steps(observe, between)?;
+        match self.orders.cancel.load(Ordering::Relaxed) && !self.driven.steps.is_empty() {
+            true => self.save(true, observe, between),
+            false => Ok(()),
+        }
+    }
+
+    fn steps(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn Between) -> Result<(), Error> {
         let mut told = 0;
         while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.cancel.load(Ordering::Relaxed) {
             self.at_last_step = self.driven.charges;
@@ -115,7 +165,7 @@ impl Drive<'_> {
             };
             let so_far = self.feeder.bytes_read();
             observe(Event::Step {
-                step: self.driven.steps.len() as u64,
+                step: self.reached(),
                 images: step.images,
                 loss: step.loss,
                 wait_share: self.wait_share(),
@@ -123,11 +173,36 @@ impl Drive<'_> {
             });
             told = so_far;
             self.laps.lap(Part::Other);
-            if let Judged::Validated(event) = after_step(self.driven.steps.len() as u64, self.taker)? {
+            if let Judged::Validated(event) = between.judge(self.reached(), self.taker)? {
                 self.laps.lap(Part::Validate);
                 event.into_iter().for_each(&mut *observe);
             }
+            self.save(false, observe, between)?;
         }
+        self.laps.lap(Part::Other);
+        Ok(())
+    }
+
+    /// Steps made, those before this run included.
+    fn reached(&self) -> u64 {
+        self.orders.first + self.driven.steps.len() as u64
+    }
+
+    /// Saves if it is the time; the time it takes belongs to the step before it.
+    fn save(
+        &mut self,
+        is_stopping: bool,
+        observe: &mut dyn FnMut(Event),
+        between: &mut dyn Between,
+    ) -> Result<(), Error> {
+        let at = Reached { step: self.reached(), position: self.position, is_stopping };
+        self.laps.lap(Part::Other);
+        let Some(event) = between.save(at, &*self.taker)? else { return Ok(()) };
+        self.laps.lap(Part::Checkpoint);
+        if let Some(last) = self.driven.steps.last_mut() {
+            self.laps.count_to(&mut last.parts, Part::Checkpoint);
+        }
+        observe(event);
         self.laps.lap(Part::Other);
         Ok(())
     }
@@ -153,13 +228,13 @@ impl Drive<'_> {
     }
 
     fn stage(&mut self, load: Load) -> Result<(), Error> {
-        self.staged.push_back(load.len() as u64);
+        self.staged.push_back((load.len() as u64, self.feeder.position()));
         self.taker.stage(load)
     }
 
     /// Makes a step; `None` when it was broken off.
     fn step(&mut self) -> Result<Option<Step>, Error> {
-        let images = self.staged.pop_front().expect("a step follows a batch");
+        let (images, position) = self.staged.pop_front().expect("a step follows a batch");
         self.taker.start()?;
         self.send_ahead()?;
         let finished = self.taker.finish(self.orders.cancel)?;
@@ -167,6 +242,7 @@ impl Drive<'_> {
         let Finished::Done(loss) = finished else { return Ok(None) };
         let step = Step { parts: self.laps.end_step(), loss, images };
         self.driven.steps.push(step);
+        self.position = position;
         Ok(Some(step))
     }
 

@@ -104,6 +104,14 @@ impl Feeder {
         }
     }
 
+    /// Where it stands after the last batch it gave: samples used up. `None` for batches in memory.
+    pub(super) fn position(&self) -> Option<u64> {
+        match self {
+            Self::Pipeline(batches) => batches.state().ok().map(|state| state.position),
+            Self::Memory { .. } => None,
+        }
+    }
+
     /// What workers did while somebody waited, so far.
     pub(super) fn stall(&self) -> Times {
         match self {

@@ -13,13 +13,15 @@ pub(super) enum Part {
     Copy,
     /// It computed.
     Compute,
+    /// It stood still for a checkpoint.
+    Checkpoint,
     /// It was asked what it has learnt.
     Validate,
     /// Bookkeeping.
     Other,
 }
 
-const N: usize = 5;
+const N: usize = 6;
 
 /// Nanoseconds by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,6 +71,16 @@ impl Laps {
         std::mem::take(&mut self.step)
     }
 
+    /// Counts what went by on `part` since the last step ended to that step instead of the next one.
+    pub(super) fn count_to(&mut self, last: &mut Parts, part: Part) {
+        last.0[part as usize] += std::mem::take(&mut self.step.0[part as usize]);
+    }
+
+    /// When it was started, on its clock.
+    pub(super) fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
     /// Goes back to the end of the last step: what came after it was broken off.
     pub(super) fn forget_step(&mut self) {
         let step = std::mem::take(&mut self.step);
@@ -112,12 +124,17 @@ mod tests {
         assert_eq!(laps.total().total_ns(), laps.wall_ns());
         assert_eq!(steps.iter().map(Parts::total_ns).sum::<u64>(), laps.wall_ns());
         assert_eq!(laps.total().ns(Part::Validate), 0);
+        clock.advance(Duration::from_nanos(30));
+        assert_eq!(laps.lap(Part::Checkpoint), 30);
+        laps.count_to(&mut steps[2], Part::Checkpoint);
+        assert_eq!(steps[2].ns(Part::Checkpoint), 30, "a checkpoint belongs to the step it follows");
+        assert_eq!(steps.iter().map(Parts::total_ns).sum::<u64>(), laps.wall_ns());
         clock.advance(Duration::from_nanos(1_000));
         laps.lap(Part::Compute);
         laps.forget_step();
         assert_eq!(
             (laps.wall_ns(), laps.total().total_ns()),
-            (78 * 6, 78 * 6),
+            (78 * 6 + 30, 78 * 6 + 30),
             "a step that was broken off leaves no trace"
         );
     }

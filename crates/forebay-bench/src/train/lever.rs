@@ -4,12 +4,23 @@
 //! pipeline's own time is the workers' work over their number; taking a kind of work away, or spreading it over more cores,
 //! shortens the run by so much, but never by more than the accelerator waited.
 
+use forebay_checkpoint::Mode;
 use forebay_record::Lever;
 
 use super::stall::{Causes, Work};
 
 /// A wait below this share of the run is not worth a lever.
 const WORTH: f64 = 0.01;
+
+/// What a run's checkpoints cost it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Saving {
+    /// How long training stood still for them.
+    pub(super) seconds: f64,
+    /// Steps between two.
+    pub(super) every: u64,
+    pub(super) mode: Mode,
+}
 
 /// What a lever is chosen from.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +40,16 @@ pub(super) struct Situation {
     pub(super) shares_cores: bool,
     /// Whether batches were read at all.
     pub(super) reads: bool,
+    pub(super) saving: Option<Saving>,
 }
 
 impl Situation {
     /// The lever against the largest cause; of equal ones, the one that is a mere flag.
     pub(super) fn lever(&self) -> Lever {
         let waits: f64 = self.causes.by_name().values().sum();
+        if let Some(saving) = self.saving.filter(|saving| saving.seconds >= waits.max(WORTH * self.wall_s)) {
+            return self.against(saving);
+        }
         if waits < WORTH * self.wall_s {
             return self.none();
         }
@@ -86,6 +101,25 @@ impl Situation {
         ]
     }
 
+    /// What would shorten the checkpoints, where they hold up training most.
+    fn against(&self, saving: Saving) -> Lever {
+        let (advice, saves_s, is_bound) = match saving.mode {
+            Mode::Direct => {
+                let advice =
+                    "--checkpoint-mode async: go on while checkpoints are written; or --burst-dir on a faster device";
+                (advice.to_owned(), saving.seconds, true)
+            }
+            Mode::Burst => {
+                ("--checkpoint-mode async: go on while checkpoints are written".to_owned(), saving.seconds, true)
+            }
+            // Half as many copies of the state cost half as much; those that had to wait for others, less.
+            Mode::Async => {
+                (format!("--checkpoint-every {}: half as many", 2 * saving.every), saving.seconds / 2.0, false)
+            }
+        };
+        self.make("checkpoint", &advice, saves_s, is_bound)
+    }
+
     fn make(&self, name: &str, advice: &str, saves_s: f64, is_bound: bool) -> Lever {
         Lever { name: name.to_owned(), advice: advice.to_owned(), saves_s, wall_s: self.wall_s - saves_s, is_bound }
     }
@@ -117,7 +151,25 @@ mod tests {
             keeps_up: false,
             shares_cores: false,
             reads: true,
+            saving: None,
         }
+    }
+
+    #[test]
+    fn checkpoints_that_hold_up_most_are_acted_on() {
+        let causes = Causes { storage: 4.0, ..Causes::default() };
+        let lever = |seconds, mode| {
+            let saving = Some(Saving { seconds, every: 20, mode });
+            Situation { saving, ..situation(causes, 40.0, 0.0, 1) }.lever()
+        };
+        let direct = lever(30.0, Mode::Direct);
+        assert_eq!((direct.name.as_str(), direct.saves_s, direct.wall_s), ("checkpoint", 30.0, 70.0));
+        assert!(direct.is_bound && direct.advice.contains("--burst-dir"), "{direct:?}");
+        assert!(!lever(30.0, Mode::Burst).advice.contains("--burst-dir"));
+        let copied = lever(30.0, Mode::Async);
+        assert_eq!((copied.saves_s, copied.is_bound), (15.0, false));
+        assert!(copied.advice.starts_with("--checkpoint-every 40"), "{copied:?}");
+        assert_eq!(lever(3.0, Mode::Direct).name, "storage", "the larger cause goes first");
     }
 
     #[test]

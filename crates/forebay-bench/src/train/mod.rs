@@ -11,6 +11,7 @@ mod lever;
 mod plan;
 mod reads;
 mod run;
+mod saving;
 mod stall;
 mod stock;
 mod taker;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use forebay_pipeline::Meter;
 use forebay_record::Reads;
 
-const EVERY: Duration = Duration::from_millis(100);
+pub(super) const EVERY: Duration = Duration::from_millis(100);
 /// More entries than this are put together, ten by ten.
 const MOST: usize = 600;
 
@@ -47,7 +47,7 @@ impl Watcher {
 }
 
 /// From counts so far to megabytes an interval.
-fn gather(counts: &[u64]) -> Reads {
+pub(super) fn gather(counts: &[u64]) -> Reads {
     let before = std::iter::once(0).chain(counts.iter().copied());
     let mut mb: Vec<f64> = counts.iter().zip(before).map(|(now, before)| (now - before) as f64 / 1e6).collect();
     let mut every_s = EVERY.as_secs_f64();

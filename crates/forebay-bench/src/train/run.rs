@@ -11,6 +11,7 @@ use forebay_units::{Clock, SystemClock};
 
 use super::cell::{Settled, cell};
 use super::plan::{Accelerator, Input, Length, Plan, Validate};
+use super::saving::{self, Start};
 use super::stock::Stock;
 use super::taker::{EMULATED_IMAGE, Kind};
 use super::trial::{Machine, Trained, Trial};
@@ -35,6 +36,31 @@ pub enum Error {
     /// The network cannot be built, or its device failed.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
+    /// A checkpoint could not be saved, or read again.
+    #[error(transparent)]
+    Checkpoint(#[from] forebay_checkpoint::Error),
+    /// The state cannot be laid out in its format, or not be read from it.
+    #[error(transparent)]
+    Format(#[from] forebay_checkpoint::format::Error),
+    /// There are checkpoints where a run that begins anew would put its own.
+    #[error("{} has checkpoints already, the newest of step {step}", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// The step of the newest.
+        step: u64,
+    },
+    /// The checkpoint is of a run with other settings.
+    #[error("{} is of another run: {what}", path.display())]
+    OtherRun {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// An emulated accelerator has nothing to save.
+    #[error("an emulated accelerator has no state of its own to save: say how many bytes a checkpoint shall have")]
+    NoState,
     /// A thread cannot be started.
     #[error("cannot start a thread")]
     Thread(#[from] std::io::Error),
@@ -135,7 +161,9 @@ pub enum Event {
     Started {
         /// In words: "training", "repeat 2 of 5".
         what: String,
-        /// Steps it will have.
+        /// Steps that the run it goes on from has made.
+        first: u64,
+        /// Steps it will have with these.
         n_steps: u64,
     },
     /// A step was made.
@@ -150,6 +178,23 @@ pub enum Event {
         wait_share: f64,
         /// Bytes moved from storage since the last time.
         bytes: u64,
+    },
+    /// Something that a user wants to know at once: what a run goes on from, what is left to be done after it.
+    Remark {
+        /// In words.
+        text: String,
+    },
+    /// A checkpoint was saved as far as training waits for it.
+    Saved {
+        /// After which step.
+        step: u64,
+        /// How long training stood still.
+        stall_s: f64,
+    },
+    /// The last step is made, and checkpoints are on their way to the last tier.
+    Draining {
+        /// How many.
+        n_left: usize,
     },
     /// The run cannot go on after the steps it has, which are kept.
     Failed {
@@ -247,10 +292,15 @@ pub fn run(
     let judges = judges(plan, &kind, stock.as_ref(), &mut record.notes)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
+    let start = saving::begin(&trial, observe, &mut record.notes)?;
+    if start.step >= n_steps {
+        record.notes.extend(start.nothing_left(n_steps, observe)?);
+        return Ok(record);
+    }
     let mut machine = trial.build(observe)?;
     let baseline = trial.baseline(&mut machine, observe, cancel)?;
     let (tuning, auto) = settle_threads(&mut trial, observe, cancel)?;
-    let (trained, interrupted) = repeats(&trial, &mut machine, observe, cancel)?;
+    let (trained, interrupted) = repeats(&trial, &mut machine, start, observe, cancel)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
     record.cells.extend(cell(&settled, trained, interrupted, &mut record.notes)?);
     if interrupted && cancel.load(Ordering::Relaxed) {
@@ -306,11 +356,12 @@ fn settle_threads(
 fn repeats(
     trial: &Trial<'_>,
     machine: &mut Machine,
+    start: Start,
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<(Vec<Trained>, bool), Error> {
     let plan = trial.plan;
-    let mut kept = Vec::new();
+    let (mut kept, mut start) = (Vec::new(), Some(start));
     for round in 0..plan.warmups + plan.repeats {
         if cancel.load(Ordering::Relaxed) {
             return Ok((kept, true));
@@ -320,7 +371,8 @@ fn repeats(
             Some(_) if plan.repeats == 1 => "training".to_owned(),
             Some(n) => format!("repeat {} of {}", n + 1, plan.repeats),
         };
-        let trained = trial.repeat(&what, machine, observe, cancel)?;
+        let start = saving::for_round(trial, &mut start, round)?;
+        let trained = trial.repeat(&what, machine, start, observe, cancel)?;
         if let Some(error) = &trained.driven.failure {
             observe(Event::Failed { error: supply::chain(error) });
         }

@@ -103,6 +103,11 @@ impl Stock {
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
     }
 
+    /// What the order of the samples depends on, however long the run is.
+    pub(super) fn fingerprint(&self) -> u64 {
+        self.learnt(Threads::Fixed(1), 1).fingerprint()
+    }
+
     /// The same for the tuner to settle on; one pass where a second one would find the data in memory.
     pub(super) fn tuning(&self, one_pass: bool) -> Batched {
         self.learnt(Threads::Auto, if one_pass { 1 } else { TUNING_EPOCHS }).prefetch(1)

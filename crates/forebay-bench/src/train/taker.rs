@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use forebay_pipeline::Batch;
 use forebay_train::{
     Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Model, Network, Normalize,
-    Optimizer, PageLock, Settings, Shape,
+    Optimizer, PageLock, Settings, Shape, State,
 };
 use forebay_units::SystemClock;
 
@@ -38,6 +38,10 @@ pub(super) trait Taker {
     fn finish(&mut self, cancel: &AtomicBool) -> Result<Finished, Error>;
     /// Goes back to the first weights, or times.
     fn reset(&mut self) -> Result<(), Error>;
+    /// What a checkpoint must keep of it, borrowed where the host computes; `None` where nothing is learnt.
+    fn state(&self) -> Result<Option<State<'_>>, Error>;
+    /// Goes on after so many steps, from this state where there is one.
+    fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error>;
     /// Judges samples that nothing is learnt from; `None` where nothing is learnt at all.
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
     /// Lets the device fetch batches from this memory by itself; `None` where there is nothing to gain.
@@ -217,6 +221,16 @@ impl<E: Engine> Taker for Learner<E> {
         self.network.reset().map_err(Error::from)
     }
 
+    fn state(&self) -> Result<Option<State<'_>>, Error> {
+        Ok(Some(self.network.state()?))
+    }
+
+    fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error> {
+        let state = state.filter(|state| state.n_steps == n_steps);
+        let state = state.ok_or_else(|| forebay_train::Error::State("there is none of this step".to_owned()))?;
+        self.network.load_state(state).map_err(Error::from)
+    }
+
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error> {
         self.check_labels(batch)?;
         Ok(Some(self.network.evaluate(batch.as_f32(), Labels::Index(batch.labels()))?))
@@ -272,6 +286,15 @@ impl Taker for Emulated {
 
     fn reset(&mut self) -> Result<(), Error> {
         *self = Self::new(self.emulation, self.seed);
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Option<State<'_>>, Error> {
+        Ok(None)
+    }
+
+    fn go_on(&mut self, n_steps: u64, _state: Option<&State<'_>>) -> Result<(), Error> {
+        self.accelerator.skip(n_steps);
         Ok(())
     }
 

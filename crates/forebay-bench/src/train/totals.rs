@@ -14,6 +14,16 @@ pub(super) struct Around {
     pub(super) cpu_s: f64,
     pub(super) evidence: Option<CacheEvidence>,
     pub(super) steps_per_epoch: u64,
+    /// Steps made before, in the run that this one went on from.
+    pub(super) first: u64,
+}
+
+/// The steps of each epoch; the first one's are those that were left of it.
+pub(super) fn by_epoch(steps: &[Step], first: u64, steps_per_epoch: u64) -> impl Iterator<Item = &[Step]> {
+    let an_epoch = steps_per_epoch.max(1);
+    let left = (an_epoch - first % an_epoch).min(steps.len() as u64) as usize;
+    let (begun, whole) = steps.split_at(left);
+    std::iter::once(begun).filter(|steps| !steps.is_empty()).chain(whole.chunks(an_epoch as usize))
 }
 
 pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
@@ -33,14 +43,14 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         wait_s: seconds(Part::Wait),
         copy_s: seconds(Part::Copy),
         compute_s: seconds(Part::Compute),
-        checkpoint_s: 0.0,
+        checkpoint_s: seconds(Part::Checkpoint),
         validate_s,
         other_s: seconds(Part::Other),
         first_wait_s,
         cpu_s: around.cpu_s,
         au_epoch: seconds(Part::Compute) / (wall_s - validate_s),
         au_steady: (steady_s > 0.0).then(|| seconds(Part::Compute) / steady_s),
-        au_dlio: au_dlio(steps, around.steps_per_epoch),
+        au_dlio: au_dlio(steps, around),
         overlap: (busy_s > 0.0).then(|| 1.0 - Work::of(&stats.stall_time).busy_s() / busy_s),
         stall_by_cause: driven.charges.all.by_name(),
         worker_time: named(around, &stats.worker_time),
@@ -59,8 +69,8 @@ fn named(around: &Around, times: &Times) -> std::collections::BTreeMap<String, f
 }
 
 /// As DLIO counts: of every epoch, the first step is left out with all that it waited for; the mean over epochs.
-fn au_dlio(steps: &[Step], steps_per_epoch: u64) -> Option<f64> {
-    let epochs = steps.chunks(steps_per_epoch.max(1) as usize);
+fn au_dlio(steps: &[Step], around: &Around) -> Option<f64> {
+    let epochs = by_epoch(steps, around.first, around.steps_per_epoch);
     let counted = epochs.filter(|epoch| epoch.len() > 1).map(|epoch| {
         let sum = |value: &dyn Fn(&Step) -> u64| epoch[1..].iter().map(value).sum::<u64>() as f64;
         sum(&|step| step.parts.ns(Part::Compute)) / sum(&|step| step.parts.total_ns() - step.parts.ns(Part::Validate))
@@ -75,7 +85,7 @@ pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
         wait_s: step.parts.seconds(Part::Wait),
         copy_s: step.parts.seconds(Part::Copy),
         compute_s: step.parts.seconds(Part::Compute),
-        checkpoint_s: 0.0,
+        checkpoint_s: step.parts.seconds(Part::Checkpoint),
         other_s: step.parts.seconds(Part::Other),
         loss: step.loss.filter(|loss| loss.is_finite()),
     };
@@ -84,7 +94,8 @@ pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
 
 /// Median time of a step that waits for nothing, in seconds.
 pub(super) fn step_s(steps: &[Step]) -> Option<f64> {
-    let without = |step: &Step| step.parts.total_ns() - step.parts.ns(Part::Wait) - step.parts.ns(Part::Validate);
+    let aside = [Part::Wait, Part::Checkpoint, Part::Validate];
+    let without = |step: &Step| step.parts.total_ns() - aside.map(|part| step.parts.ns(part)).iter().sum::<u64>();
     let times: Vec<f64> = steps.iter().map(|step| without(step) as f64 / 1e9).collect();
     Summary::of(&times).map(|summary| summary.median)
 }

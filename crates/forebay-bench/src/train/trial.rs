@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_pipeline::{Stats, Threads};
-use forebay_record::{Baseline, Reads, TrainTotals, Validation};
+use forebay_pipeline::{State, Stats, Threads};
+use forebay_record::{Baseline, Reads, TrainCheckpoints, TrainTotals, Validation};
 use forebay_train::PageLock;
 use forebay_units::Clock;
 
-use super::drive::{Driven, Judged, Orders, drive};
+use super::drive::{Between, Driven, Judged, Orders, Reached, drive};
 use super::feeder::{Feeder, MadeBatch};
 use super::laps::{Laps, Part};
 use super::plan::Plan;
 use super::reads::Watcher;
 use super::run::{Error, Event};
+use super::saving::{Saver, Start};
 use super::stall::{Charges, Work};
 use super::stock::Stock;
 use super::taker::{Kind, Taker};
@@ -49,6 +50,9 @@ pub(super) struct Trained {
     /// One entry an epoch that ended; `None` where nothing came of it.
     pub(super) validations: Vec<Option<Validation>>,
     pub(super) reads: Option<Reads>,
+    pub(super) checkpoints: Option<TrainCheckpoints>,
+    /// Steps made before, in the run that this one went on from.
+    pub(super) first: u64,
     pub(super) device: String,
     /// What a reader must know.
     pub(super) notes: Vec<String>,
@@ -93,8 +97,9 @@ impl Trial<'_> {
         Feeder::Memory { batch: Arc::new(MadeBatch::new(batch, image_len, classes, self.plan.seed)), left: n_steps }
     }
 
-    fn orders<'a>(&self, n_steps: u64, cancel: &'a AtomicBool) -> Orders<'a> {
+    fn orders<'a>(&self, first: u64, n_steps: u64, cancel: &'a AtomicBool) -> Orders<'a> {
         Orders {
+            first,
             n_steps,
             device_prefetch: self.plan.device_prefetch,
             no_prefetch: self.plan.prefetch == 0 && self.plan.device_prefetch == 0,
@@ -120,8 +125,8 @@ impl Trial<'_> {
         let (taker, mut feeder) = (machine.fresh()?, self.in_memory(n_steps));
         let _lock = taker.lock_pages(feeder.memory()).ok().flatten();
         let laps = Laps::start(Arc::clone(&self.clock));
-        let orders = self.orders(n_steps, cancel);
-        let driven = drive(taker, &mut feeder, laps, orders, &mut |_| {}, &mut |_, _| Ok(Judged::Not))?;
+        let orders = self.orders(0, n_steps, cancel);
+        let driven = drive(taker, &mut feeder, laps, orders, &mut |_| {}, &mut ())?;
         let counted = driven.steps.get(WARM_UP as usize..).unwrap_or_default();
         let baseline = |step_s| Baseline { n_steps: counted.len() as u64, step_s, is_mean: false };
         Ok(totals::step_s(counted).map(baseline))
@@ -133,46 +138,60 @@ impl Trial<'_> {
         Ok(Machine { taker: self.kind.build(self.plan.batch, self.places(), self.plan.seed)?, is_used: false })
     }
 
-    /// One run from fresh weights.
+    /// One run from fresh weights, or from those of a checkpoint.
     pub(super) fn repeat(
         &self,
         what: &str,
         machine: &mut Machine,
+        mut start: Start,
         observe: &mut dyn FnMut(Event),
         cancel: &AtomicBool,
     ) -> Result<Trained, Error> {
         let taker = machine.fresh()?;
+        start.load(taker)?;
+        let (first, position) = (start.step, start.position);
         let files = self.stock.as_ref().map(|stock| stock.source.files()).unwrap_or_default();
         let before = cold::prepare(files, self.plan.cache == Cache::Cold)?;
-        let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } =
-            self.open(taker, || observe(Event::Started { what: what.to_owned(), n_steps: self.n_steps }))?;
-        let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
-        let (mut validations, mut faults) = (Vec::new(), Vec::new());
-        let orders = self.orders(self.n_steps, cancel);
-        let driven = drive(taker, &mut feeder, laps, orders, observe, &mut |step, taker| {
-            let Some(examined) = self.validate(step, taker, cancel)? else { return Ok(Judged::Not) };
-            faults.extend(examined.fault);
-            validations.push(examined.validation);
-            let epoch = validations.len() as u64;
-            Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
+        let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } = self.open(taker, first, position, || {
+            observe(Event::Started { what: what.to_owned(), first, n_steps: self.n_steps });
         })?;
+        if let Some(saver) = &mut start.saver {
+            saver.begin(laps.started_ns())?;
+        }
+        let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
+        let mut pauses =
+            Pauses { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
+        let orders = self.orders(first, self.n_steps - first, cancel);
+        let mut driven = drive(taker, &mut feeder, laps, orders, observe, &mut pauses)?;
+        let Pauses { saver, validations, faults, .. } = pauses;
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
             return Err(all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt), self.plan.batch));
         }
         let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
-        let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch };
+        drop(feeder);
+        let is_cut = driven.failure.is_some() || cancel.load(Ordering::Relaxed);
+        let saved = saver.map(|saver| saver.finish(is_cut, observe, cancel));
+        let (checkpoints, saving_notes) = match saved {
+            Some(saved) => {
+                driven.failure = driven.failure.or(saved.error);
+                (Some(saved.checkpoints), saved.notes)
+            }
+            None => (None, Vec::new()),
+        };
+        let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch, first };
         let (driven, work) = charged(driven, around.stats.as_ref());
         let totals = totals::totals(&driven, &around);
-        let (device, notes) = (taker.device(), note.into_iter().chain(faults.into_iter().next()).collect());
-        Ok(Trained { driven, totals, work, stats: around.stats, validations, reads, device, notes })
+        let notes = note.into_iter().chain(faults.into_iter().next()).chain(saving_notes).collect();
+        let (device, stats) = (taker.device(), around.stats);
+        Ok(Trained { driven, totals, work, stats, validations, reads, checkpoints, first, device, notes })
     }
 
     /// Where batches come from, and the stopwatch: a batch in memory is made before it starts, a pipeline is started on it.
-    fn open(&self, taker: &dyn Taker, tell: impl FnOnce()) -> Result<Opened, Error> {
+    fn open(&self, taker: &dyn Taker, first: u64, position: Option<u64>, tell: impl FnOnce()) -> Result<Opened, Error> {
         let Some(stock) = &self.stock else {
-            let feeder = self.in_memory(self.n_steps);
+            let feeder = self.in_memory(self.n_steps - first);
             let lock = taker.lock_pages(feeder.memory());
             tell();
             let laps = Laps::start(Arc::clone(&self.clock));
@@ -183,15 +202,42 @@ impl Trial<'_> {
         // Lent batches come back when they have left the host: one more than can be on the way.
         let pipeline = stock
             .training(Threads::Fixed(self.threads), self.n_steps)
+            .at_most(self.n_steps - first)
             .prefetch(self.plan.prefetch)
             .hold(self.places() + 1);
-        let feeder = Feeder::Pipeline(Box::new(pipeline.iter()?));
+        // How long the run is changes the pipeline and not its order, which was compared when the state was read.
+        let (version, fingerprint) = (State::VERSION, pipeline.fingerprint());
+        let state = State { version, fingerprint, position: position.unwrap_or(0) };
+        let feeder = Feeder::Pipeline(Box::new(pipeline.iter_from(&state)?));
         let watcher = feeder.meter().map(Watcher::start).transpose()?;
         laps.lap(Part::Wait);
         // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
         let lock = taker.lock_pages(feeder.memory());
         laps.lap(Part::Other);
         Ok(Opened { feeder, watcher, lock, laps, cpu_s })
+    }
+}
+
+/// What happens between the steps of a run.
+struct Pauses<'a> {
+    trial: &'a Trial<'a>,
+    saver: Option<Saver>,
+    cancel: &'a AtomicBool,
+    validations: Vec<Option<Validation>>,
+    faults: Vec<String>,
+}
+
+impl Between for Pauses<'_> {
+    fn judge(&mut self, step: u64, taker: &mut dyn Taker) -> Result<Judged, Error> {
+        let Some(examined) = self.trial.validate(step, taker, self.cancel)? else { return Ok(Judged::Not) };
+        self.faults.extend(examined.fault);
+        self.validations.push(examined.validation);
+        let epoch = step / self.trial.steps_per_epoch;
+        Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
+    }
+
+    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Option<Event>, Error> {
+        self.saver.as_mut().map_or(Ok(None), |saver| saver.save(at, taker))
     }
 }
 

@@ -63,6 +63,13 @@ impl EmulatedAccelerator {
         Self { emulation, rng: Rng::new(seed, u64::MAX), clock }
     }
 
+    /// Goes on as if so many steps had been made, in no time.
+    pub fn skip(&mut self, n_steps: u64) {
+        for _ in 0..n_steps {
+            self.emulation.law.draw(&mut self.rng);
+        }
+    }
+
     /// Takes a step's time.
     pub fn step(&mut self) -> EmulatedStep {
         let drawn = self.emulation.law.draw(&mut self.rng);

@@ -13,6 +13,7 @@ use forebay_bench::train::{Accelerator, Device, Input, Length, Plan, Validate};
 use forebay_storage::Profile;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 
+use super::saving::Saving;
 use crate::tier::Ground;
 use crate::values::{parse_io, parse_threads};
 
@@ -124,6 +125,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
     baseline: Option<u32>,
 
+    #[command(flatten)]
+    pub(super) saving: Saving,
+
     /// Exit with status 1 when the accelerator computes for less than this share of the run
     #[arg(long, value_name = "SHARE", value_parser = parse_share, conflicts_with = "dry_run")]
     pub(super) min_au: Option<f64>,
@@ -143,6 +147,7 @@ impl Args {
         let length = self.length();
         let device_prefetch = self.device_prefetch()?;
         let accelerator = self.accelerator()?;
+        let checkpoint = self.saving.plan(self.accelerator.is_some())?;
         if let (Some(n @ 1..), Some(_)) = (self.baseline, self.accelerator) {
             bail!(
                 "--baseline {n}: an emulated accelerator is measured by the run's own steps; give 0, or leave it out"
@@ -165,7 +170,7 @@ impl Args {
             kernel_tier: ground.kernel.clone(),
             cuda_folders: crate::cuda::folders(),
             validate: self.validate,
-            checkpoint: None,
+            checkpoint,
             baseline: u64::from(baseline),
             seed: self.seed,
             warmups: 0,

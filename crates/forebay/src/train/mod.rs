@@ -2,6 +2,7 @@
 
 mod args;
 mod display;
+mod saving;
 #[cfg(test)]
 mod tests;
 
@@ -30,11 +31,13 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let json = args.json.as_deref().map(JsonTarget::from);
     json.as_ref().map_or(Ok(()), JsonTarget::check)?;
     let threshold = args.min_au;
-    let notes = ground.notes_beside(args.tier.as_ref());
+    let mut notes = ground.notes_beside(args.tier.as_ref());
+    notes.extend(args.saving.notes()?);
     // Where nothing is read there is no path, and no file system to describe.
     let data = args.data.clone().unwrap_or_default();
     let plan = args.into_plan(&ground)?;
     check_validation(&plan)?;
+    check_checkpoints(&plan)?;
     let (mut record, failed) = observed(&plan, &data)?;
     record.notes.extend(notes);
     give(&forebay_report::train(&record), json.as_ref().map(|target| (target, record.to_json())))?;
@@ -72,6 +75,17 @@ fn check_validation(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Refuses checkpoints that would never come.
+fn check_checkpoints(plan: &Plan) -> Result<()> {
+    let Some(saving) = &plan.checkpoint else { return Ok(()) };
+    let n_steps = forebay_bench::train::preview(plan)?.n_steps;
+    if n_steps < saving.every {
+        let (every, steps) = (saving.every, count(n_steps, "step"));
+        bail!("--checkpoint-every {every}: the run ends after {steps}, before the first checkpoint");
+    }
+    Ok(())
+}
+
 /// Opens a GPU, so that one that is not there is found as the run would find it.
 fn check_device(plan: &Plan) -> Result<(), forebay_bench::train::Error> {
     if let Accelerator::Network { device: Device::Cuda { ordinal, precision }, .. } = plan.accelerator {
@@ -82,6 +96,7 @@ fn check_device(plan: &Plan) -> Result<(), forebay_bench::train::Error> {
 
 fn preview(plan: &Plan) -> Result<Outcome> {
     check_validation(plan)?;
+    check_checkpoints(plan)?;
     let preview = forebay_bench::train::preview(plan)?;
     check_device(plan)?;
     let data = &preview.dataset;
@@ -106,13 +121,20 @@ fn preview(plan: &Plan) -> Result<Outcome> {
             format!("{model} ({} parameters, {} classes)", number(preview.n_parameters), number(preview.classes))
         }
     };
-    print(&format!("{of_what}; {steps} of {}{an_epoch}; {taken_by}\n", group_digits(plan.batch as u64)))?;
+    let saves = plan.checkpoint.as_ref().map(saving::describe).unwrap_or_default();
+    print(&format!("{of_what}; {steps} of {}{an_epoch}; {taken_by}{saves}\n", group_digits(plan.batch as u64)))?;
     Ok(Outcome::Met)
 }
 
 /// Whether what was asked for was met. A run that was stopped did not do all that was asked.
 fn judge(cells: &[TrainCell], threshold: Option<f64>, stopped: bool) -> Outcome {
-    let Some(cell) = cells.first().filter(|_| !stopped) else { return Outcome::Missed };
+    if stopped {
+        return Outcome::Missed;
+    }
+    // Without a step there is nothing to judge: a run that goes on from its last checkpoint has none left.
+    let Some(cell) = cells.first() else {
+        return if threshold.is_none() { Outcome::Met } else { Outcome::Missed };
+    };
     let au = cell.totals.au_epoch;
     match threshold {
         Some(wanted) if au < wanted => {

@@ -26,7 +26,10 @@ pub(in crate::study::steps) fn run(
         train::Event::Preparing { what } | train::Event::Started { what, .. } => observe(Beat::Repeat { what }),
         train::Event::Step { images, bytes, .. } => observe(Beat::Moved { images, bytes }),
         train::Event::Failed { error } => failed = Some(error),
-        train::Event::Validated { .. } => {}
+        train::Event::Validated { .. }
+        | train::Event::Remark { .. }
+        | train::Event::Saved { .. }
+        | train::Event::Draining { .. } => {}
     };
     // Where and by which command it ran stands in the study's own head.
     let record = train::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;

@@ -1,0 +1,125 @@
+//! When each save was how safe: found out by two threads that wait, so that training does not.
+//!
+//! Saves become durable in their order, on the first tier as well as on the last, so that one thread for each is enough.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use forebay_checkpoint::{Fate, Handle, Level};
+use forebay_record::{SaveFate, TrainCheckpoint};
+use forebay_units::Clock;
+
+/// A save as far as it is known.
+struct Line {
+    save: TrainCheckpoint,
+    /// Whether nothing more is to come.
+    is_settled: bool,
+}
+
+#[derive(Default)]
+struct Book {
+    lines: Mutex<Vec<Line>>,
+    change: Condvar,
+}
+
+impl Book {
+    fn lock(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// A save to be waited for: its line, when it was asked for, and its handle.
+type Awaited = (usize, u64, Arc<Handle>);
+
+/// The saves of a run.
+pub(super) struct Ledger {
+    book: Arc<Book>,
+    waiters: Vec<(Sender<Awaited>, JoinHandle<()>)>,
+}
+
+impl Ledger {
+    pub(super) fn start(clock: Arc<dyn Clock>) -> std::io::Result<Self> {
+        let book = Arc::new(Book::default());
+        let mut waiters = Vec::new();
+        for (name, level) in [("forebay:on-fast", Level::DurableFast), ("forebay:on-slow", Level::DurableSlow)] {
+            let (sender, awaited) = mpsc::channel::<Awaited>();
+            let (book, clock) = (Arc::clone(&book), Arc::clone(&clock));
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                for (line, asked_ns, handle) in awaited {
+                    let outcome = handle.wait(level);
+                    let after_s = (clock.now_ns() - asked_ns) as f64 / 1e9;
+                    note(&mut book.lock()[line], level, outcome, after_s);
+                    book.change.notify_all();
+                }
+            })?;
+            waiters.push((sender, thread));
+        }
+        Ok(Self { book, waiters })
+    }
+
+    /// Enters a save that has returned.
+    pub(super) fn add(&self, step: u64, at_s: f64, asked_ns: u64, stall_s: f64, handle: Arc<Handle>) {
+        let save =
+            TrainCheckpoint { step, at_s, stall_s, durable_fast_s: None, durable_slow_s: None, fate: SaveFate::Failed };
+        let line = {
+            let mut lines = self.book.lock();
+            lines.push(Line { save, is_settled: false });
+            lines.len() - 1
+        };
+        for (sender, _) in &self.waiters {
+            // The threads end only after this has gone.
+            let _ = sender.send((line, asked_ns, Arc::clone(&handle)));
+        }
+    }
+
+    /// Saves that are still on their way.
+    pub(super) fn n_open(&self) -> usize {
+        self.book.lock().iter().filter(|line| !line.is_settled).count()
+    }
+
+    /// Waits until something is known of another one, for so long at most.
+    pub(super) fn wait(&self, at_most: Duration) {
+        let lines = self.book.lock();
+        if lines.iter().any(|line| !line.is_settled) {
+            let _ = self.book.change.wait_timeout(lines, at_most);
+        }
+    }
+
+    /// All saves, once the store is closed and no wait is without an end.
+    pub(super) fn conclude(self) -> Vec<TrainCheckpoint> {
+        for (sender, thread) in self.waiters {
+            drop(sender);
+            // A panic of the thread has been printed; what it knew is in the book.
+            let _ = thread.join();
+        }
+        let lines = self.book.lock();
+        let concluded = |line: &Line| match line.save {
+            // It never reached the last tier, and was safe on the first.
+            save @ TrainCheckpoint { fate: SaveFate::Failed, durable_fast_s: Some(_), .. } => {
+                TrainCheckpoint { fate: SaveFate::OnFast, ..save }
+            }
+            save => save,
+        };
+        lines.iter().map(concluded).collect()
+    }
+}
+
+fn note(line: &mut Line, level: Level, outcome: forebay_checkpoint::Result<Fate>, after_s: f64) {
+    let save = &mut line.save;
+    match (level, outcome) {
+        (Level::DurableSlow, outcome) => {
+            line.is_settled = true;
+            match outcome {
+                Ok(Fate::Reached) => (save.durable_slow_s, save.fate) = (Some(after_s), SaveFate::Saved),
+                Ok(Fate::Skipped) => save.fate = SaveFate::Skipped,
+                Ok(Fate::Superseded) => save.fate = SaveFate::Superseded,
+                // The store tells the error to the next save, or when it is closed.
+                Err(_) => {}
+            }
+        }
+        (_, Ok(Fate::Reached)) => save.durable_fast_s = Some(after_s),
+        _ => {}
+    }
+}

@@ -1,0 +1,113 @@
+//! The state of what is trained, as tensors and back.
+
+use std::borrow::Cow;
+
+use forebay_checkpoint::format::{Catalog, Error as FormatError};
+use forebay_checkpoint::{Dtype, Header, Restored, Tensor};
+use forebay_train::{Entry, State};
+
+/// Bytes of a tensor of a state that is made up.
+const MADE_TENSOR: u64 = 16 << 20;
+
+/// Names and shapes of a network's state.
+pub(super) fn headers(state: &State<'_>) -> Vec<Header> {
+    let header = |entry: &Entry<'_>| Header {
+        name: entry.name.clone(),
+        dtype: Dtype::F32,
+        shape: entry.shape.iter().map(|n| *n as u64).collect(),
+    };
+    state.entries.iter().map(header).collect()
+}
+
+/// A network's state, where it lies.
+pub(super) fn tensors<'a>(headers: &'a [Header], state: &'a State<'_>) -> Vec<Tensor<'a>> {
+    let entries = headers.iter().zip(&state.entries);
+    entries.map(|(header, entry)| Tensor { header, bytes: as_bytes(&entry.values) }).collect()
+}
+
+fn as_bytes(values: &[f32]) -> &[u8] {
+    // SAFETY: a float is four bytes, each of which may be anything; the slice covers the same memory.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The state of a network as a checkpoint has it.
+pub(super) fn loaded<'a>(restored: &'a Restored, catalog: &Catalog) -> Result<State<'a>, FormatError> {
+    let mut entries = Vec::with_capacity(catalog.tensors.len());
+    for tensor in &catalog.tensors {
+        let name = tensor.header.name.clone();
+        let file = restored.file(&catalog.files[tensor.file]).unwrap_or_default();
+        let bytes = file.get(tensor.offset as usize..(tensor.offset + tensor.n_bytes) as usize);
+        let bytes = bytes.ok_or_else(|| FormatError::NoTensor { name: name.clone() })?;
+        let shape = tensor.header.shape.iter().map(|n| *n as usize).collect();
+        entries.push(Entry { name, shape, values: as_floats(bytes) });
+    }
+    Ok(State { n_steps: restored.name.step, entries })
+}
+
+/// Borrowed where they are aligned, which they are unless another program wrote them.
+fn as_floats(bytes: &[u8]) -> Cow<'_, [f32]> {
+    // SAFETY: every bit pattern is a float.
+    let (before, floats, after) = unsafe { bytes.align_to::<f32>() };
+    if before.is_empty() && after.is_empty() {
+        return Cow::Borrowed(floats);
+    }
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+}
+
+/// A state for what has none: bytes without any pattern, so that nothing on the way can make them fewer.
+pub(super) struct Made {
+    headers: Vec<Header>,
+    values: Vec<Vec<u8>>,
+}
+
+impl Made {
+    pub(super) fn new(n_bytes: u64, seed: u64) -> Self {
+        let mut draw = seed;
+        let lens = (0..n_bytes.div_ceil(MADE_TENSOR)).map(|at| MADE_TENSOR.min(n_bytes - at * MADE_TENSOR));
+        let (mut headers, mut values) = (Vec::new(), Vec::new());
+        for (at, len) in lens.enumerate() {
+            headers.push(Header { name: format!("state.{at:04}"), dtype: Dtype::U8, shape: vec![len] });
+            let mut bytes = Vec::with_capacity(len as usize + 8);
+            while bytes.len() < len as usize {
+                // The steps of SplitMix64: small, and the same on every machine.
+                draw = draw.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                bytes.extend_from_slice(&(mixed ^ (mixed >> 27)).to_le_bytes());
+            }
+            bytes.truncate(len as usize);
+            values.push(bytes);
+        }
+        Self { headers, values }
+    }
+
+    pub(super) fn tensors(&self) -> Vec<Tensor<'_>> {
+        self.headers.iter().zip(&self.values).map(|(header, bytes)| Tensor { header, bytes }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_is_made_up_has_the_size_that_was_asked_for() {
+        let made = Made::new((16 << 20) + 5, 3);
+        let lens: Vec<usize> = made.tensors().iter().map(|tensor| tensor.bytes.len()).collect();
+        assert_eq!(lens, [16 << 20, 5]);
+        assert!(made.tensors().iter().all(|tensor| tensor.header.n_bytes() == Some(tensor.bytes.len() as u64)));
+        assert_ne!(made.values[0][..8], made.values[0][8..16]);
+    }
+
+    #[test]
+    fn floats_are_the_same_wherever_they_lie() {
+        let bytes: Vec<u8> = [1.5_f32, -2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let shifted: Vec<u8> = [0, 0, 0].into_iter().chain(bytes.iter().copied()).collect();
+        assert_eq!(as_floats(&bytes).as_ref(), [1.5, -2.0]);
+        for at in 0..4 {
+            let start = (0..4).find(|k| shifted[*k..].starts_with(&bytes)).unwrap_or(3);
+            assert_eq!(as_floats(&shifted[start..]).as_ref(), [1.5, -2.0], "{at}");
+        }
+        assert_eq!(as_bytes(&[1.5, -2.0]), bytes);
+    }
+}
