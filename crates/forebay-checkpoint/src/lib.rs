@@ -49,6 +49,7 @@ mod error;
 pub mod format;
 mod fs;
 mod keep;
+mod look;
 mod manifest;
 mod parallel;
 mod plan;
@@ -70,6 +71,7 @@ pub use fs::{
     lower_io_priority,
 };
 pub use keep::{Better, Keep};
+pub use look::{left_over, look, restore_step};
 pub use manifest::{FileSum, Manifest};
 pub use parallel::Progress;
 pub use plan::{FilePlan, Piece};

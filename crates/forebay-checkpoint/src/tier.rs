@@ -78,7 +78,8 @@ impl Tier {
         Ok(names)
     }
 
-    pub(crate) fn lock_path(&self) -> PathBuf {
+    /// The file whose lock a store holds.
+    pub fn lock_path(&self) -> PathBuf {
         self.dir.join(LOCK)
     }
 

@@ -28,6 +28,9 @@ pub(crate) enum Command {
     ///
     /// Every moment is a computation, a wait for data, a copy, a validation or something else; together they are the wall clock.
     Train(Box<crate::train::Args>),
+    /// Measure what checkpoints cost; list, verify, drain, prune, restore and convert them
+    #[command(subcommand)]
+    Checkpoint(crate::checkpoint::Command),
     /// Show what the machine does, or what a command does to it
     ///
     /// Prints a row at every tick: processors, the busiest disk, memory, time lost to I/O, network. With a command it

@@ -3,6 +3,7 @@
 //! Exit status: 0 ran and met what was asked, 1 ran and did not, 2 could not run.
 
 mod ceilings;
+mod checkpoint;
 mod cli;
 mod cuda;
 mod data;
@@ -20,13 +21,12 @@ mod train;
 mod values;
 mod watch;
 
+use clap::Parser;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
-    let outcome = match cli.command {
+    let outcome = match cli::Cli::parse().command {
+        cli::Command::Checkpoint(command) => checkpoint::run(command),
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),
         cli::Command::Probe(args) => probe::run(args),

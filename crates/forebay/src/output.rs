@@ -54,6 +54,9 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// What to do about an error, in the words of the command line where a library does not know them.
 fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
+    if let Some(forebay_checkpoint::Error::Locked { .. }) = error.downcast_ref() {
+        return Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned());
+    }
     match error.downcast_ref() {
         Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),
         Some(Train::Label { label: 0.., .. }) => {

@@ -4,6 +4,15 @@ use forebay_checkpoint::{Mode, WhenBehind};
 
 use super::Places;
 
+/// The modes by their names.
+pub const MODES: [(&str, Mode); 3] = [("direct", Mode::Direct), ("burst", Mode::Burst), ("async", Mode::Async)];
+
+/// A mode's name.
+pub fn mode_name(mode: Mode) -> &'static str {
+    let named = MODES.iter().find(|(_, known)| *known == mode);
+    named.map_or("unknown", |(name, _)| name)
+}
+
 /// What is saved.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {

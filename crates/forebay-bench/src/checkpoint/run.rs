@@ -1,10 +1,18 @@
 //! Running the plan.
 
-use std::sync::atomic::AtomicBool;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_checkpoint::format;
 use forebay_record::{CheckpointCell, Environment, Record};
+use forebay_units::Bytes;
 
-use super::Plan;
+use super::cell::cell;
+use super::plan::mode_name;
+use super::site::Site;
+use super::trial::Trial;
+use super::values::Values;
+use super::{Plan, State};
 
 /// A benchmark that could not be.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +27,46 @@ pub enum Error {
     /// The network whose state is wanted cannot be built.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
+    /// A place cannot be used, or its ceiling not be measured.
+    #[error(transparent)]
+    Probe(#[from] crate::probe::Error),
+    /// There is less room than the benchmark needs.
+    #[error(
+        "{}: the benchmark needs {needed} and {free} are free; give a smaller --size, or another folder",
+        path.display()
+    )]
+    TooLittleSpace {
+        /// Where.
+        path: PathBuf,
+        /// What it needs.
+        needed: Bytes,
+        /// What there is.
+        free: Bytes,
+    },
+    /// There is less memory than the benchmark needs.
+    #[error("the benchmark needs {needed} of memory and {available} are available; give a smaller --size")]
+    TooLittleMemory {
+        /// What it needs.
+        needed: Bytes,
+        /// What there is.
+        available: Bytes,
+    },
+    /// What was restored is not what was saved.
+    #[error("what was restored of save {step} is not what was saved")]
+    Differs {
+        /// Which save.
+        step: u64,
+    },
+    /// Anything else the system reported.
+    #[error("{what} {}", path.display())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
 }
 
 /// What an observer is told.
@@ -51,11 +99,124 @@ pub enum Event {
 /// # Errors
 /// When a place cannot be used, or a save or restore fails.
 pub fn run(
-    _plan: &Plan,
-    _environment: Environment,
-    _command_line: Vec<String>,
-    _observe: &mut dyn FnMut(Event),
-    _cancel: &AtomicBool,
+    plan: &Plan,
+    environment: Environment,
+    command_line: Vec<String>,
+    observe: &mut dyn FnMut(Event),
+    cancel: &AtomicBool,
 ) -> Result<Record<CheckpointCell>, Error> {
-    unimplemented!()
+    let site = Site::open(&plan.places)?;
+    if let State::Bytes(bytes) = plan.state {
+        site.check(bytes)?;
+    }
+    let what = match &plan.state {
+        State::Bytes(bytes) => format!("making {} of state", Bytes(*bytes)),
+        State::Model(name) => format!("making the state of {name}"),
+    };
+    observe(Event::Preparing { what });
+    let values = Values::of(&plan.state, plan.seed)?;
+    site.check(values.bytes().len() as u64)?;
+    let mut record = Record::new(command_line, environment);
+    record.dataset.path = plan.places.slow.dir.display().to_string();
+    record.notes.extend(site.notes.iter().cloned());
+    record.cells = measure(plan, &site, &values, observe, cancel)?;
+    if cancel.load(Ordering::Relaxed) {
+        record.notes.push(match record.cells.as_slice() {
+            [] => "interrupted before the first save that would be kept".to_owned(),
+            _ => "interrupted: the saves finished before that are kept".to_owned(),
+        });
+    }
+    Ok(record)
+}
+
+/// Each mode with each format, as far as it comes.
+fn measure(
+    plan: &Plan,
+    site: &Site,
+    values: &Values,
+    observe: &mut dyn FnMut(Event),
+    cancel: &AtomicBool,
+) -> Result<Vec<CheckpointCell>, Error> {
+    let (mut cells, mut trial) = (Vec::new(), Trial::new(plan, site, values)?);
+    for mode in &plan.modes {
+        for name in &plan.formats {
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(cells);
+            }
+            let format = format::named(name).expect("a plan has only formats of the table");
+            let what = format!("{}, {name}", mode_name(*mode));
+            observe(Event::Started { what, n_saves: plan.saves as u64 + 1 });
+            let measured = trial.run(*mode, format, observe, cancel)?;
+            if !measured.samples.is_empty() {
+                cells.push(cell(plan, site, values, *mode, name, measured));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_checkpoint::{Mode, WhenBehind};
+
+    use super::super::{Place, Places};
+    use super::*;
+
+    fn plan(dir: &std::path::Path) -> Plan {
+        let place = |name: &str| {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            Place::new(dir.join(name))
+        };
+        Plan {
+            places: Places { slow: place("slow"), fast: Some(place("fast")), keep: 5 },
+            state: State::Bytes(3_000_000),
+            modes: vec![Mode::Direct, Mode::Burst, Mode::Async],
+            formats: vec!["safetensors", "tensorflow"],
+            saves: 2,
+            when_behind: WhenBehind::Wait,
+            drain_bytes_per_s: None,
+            ceiling: true,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn every_mode_and_format_is_measured_beside_the_machine_and_nothing_stays() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let (mut saves, cancel) = (0, AtomicBool::new(false));
+        let mut observe = |event| saves += u64::from(matches!(event, Event::Saved { .. }));
+        let record = run(&plan(dir.path()), Environment::default(), Vec::new(), &mut observe, &cancel).unwrap();
+        let found: Vec<_> = record.cells.iter().map(|cell| (cell.mode.as_str(), cell.format.as_str())).collect();
+        let both = |mode| [(mode, "safetensors"), (mode, "tensorflow")];
+        assert_eq!(found, [both("direct"), both("burst"), both("async")].concat());
+        assert_eq!(saves, 18);
+        for cell in &record.cells {
+            assert_eq!((cell.bytes, cell.samples.len(), cell.skipped), (3_000_000, 2, 0));
+            let (fast, slow) = (cell.durable_fast_s.unwrap(), cell.durable_slow_s.unwrap());
+            assert!(0.0 < cell.stall_s && cell.stall_s <= fast && fast <= slow, "{cell:?}");
+            assert!(cell.mode != "burst" || slow > fast, "{cell:?}");
+            let machine = [cell.ceiling_mb_per_s, cell.read_ceiling_mb_per_s, cell.copy_s, cell.restore_s, cell.spread];
+            assert!(machine.iter().all(|value| value.is_some_and(|value| value >= 0.0)), "{cell:?}");
+            assert!(cell.burst_storage.is_some() && cell.tier.is_none());
+        }
+        for name in ["slow", "fast"] {
+            assert_eq!(std::fs::read_dir(dir.path().join(name)).unwrap().count(), 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let cancel = AtomicBool::new(false);
+        let mut observe = |event| {
+            if matches!(event, Event::Saved { save: 3, .. }) {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        };
+        let record = run(&plan(dir.path()), Environment::default(), Vec::new(), &mut observe, &cancel).unwrap();
+        assert_eq!(record.cells.len(), 1);
+        assert_eq!(record.cells[0].samples.len(), 1, "the save at work is not kept: its surroundings were cut short");
+        assert_eq!(record.notes, ["interrupted: the saves finished before that are kept"]);
+        assert_eq!(std::fs::read_dir(dir.path().join("slow")).unwrap().count(), 0);
+    }
 }

@@ -7,6 +7,7 @@
 //! What is written lies in a hidden folder of its own, which goes on every way out; what a killed run left behind, the
 //! next one removes.
 
+mod bare;
 mod cell;
 mod crew;
 mod error;
@@ -24,8 +25,12 @@ mod site;
 mod threads;
 mod trial;
 
+pub(crate) use bare::{Pass, read, write};
 pub use error::Error;
 pub use mix::Mix;
 pub use plan::{Modes, Plan, Sizes, TIME_LIMIT, Tree};
+pub(crate) use preflight::Memory;
 pub use preview::{Preview, preview};
+pub(crate) use random::Random;
 pub use run::{Event, run};
+pub(crate) use scratch::{Scratch, remove_left_overs};

@@ -34,14 +34,14 @@ impl Target {
 
 /// Memory of this machine, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     pub(super) total: u64,
-    pub(super) available: u64,
+    pub(crate) available: u64,
 }
 
 impl Memory {
     /// `None` where the kernel does not tell.
-    pub(super) fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         let text = fs::read_to_string("/proc/meminfo").ok()?;
         let of = |name: &str| -> Option<u64> {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;

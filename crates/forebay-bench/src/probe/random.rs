@@ -4,15 +4,15 @@
 
 /// A stream of pseudo-random numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The stream numbered `stream` of `seed`.
-    pub(super) fn new(seed: u64, stream: u64) -> Self {
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Self(mixed(mixed(seed ^ 0x7072_6F62_6521_5F5F).wrapping_add(stream.wrapping_mul(0xD1B5_4A32_D192_ED03))))
     }
 
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed(self.0)
     }
@@ -30,7 +30,7 @@ impl Random {
     }
 
     /// Fills memory with bytes that do not compress.
-    pub(super) fn fill(&mut self, bytes: &mut [u8]) {
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.bits().to_le_bytes()[..chunk.len()]);
         }

@@ -1,7 +1,7 @@
-//! The hidden folder that a probe writes to: it goes on every way out, and the next probe removes what a killed one left.
+//! The hidden folder that an experiment writes to: it goes on every way out, and the next one removes what a killed one left.
 //!
 //! A folder that is in use is locked (`flock`, which the kernel lets go of with its process, however that ends), so that
-//! two probes on one disk do not remove each other's files.
+//! two experiments on one disk do not remove each other's files.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -11,21 +11,21 @@ use std::{io, process};
 
 use super::error::{Context, Error};
 
-/// How the folders' names begin.
-const PREFIX: &str = ".forebay-probe-";
+/// How the names of a probe's folders begin.
+pub(super) const PREFIX: &str = ".forebay-probe-";
 
 /// A folder of this process.
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     path: PathBuf,
     /// Held until the folder is gone; `None` where the file system knows no locks.
     _lock: Option<File>,
 }
 
 impl Scratch {
-    /// Makes a folder in `dir`.
-    pub(super) fn create(dir: &Path) -> Result<Self, Error> {
+    /// Makes a folder in `dir` whose name begins with `prefix`.
+    pub(crate) fn create(dir: &Path, prefix: &str) -> Result<Self, Error> {
         for number in 0.. {
-            let path = dir.join(format!("{PREFIX}{}-{number}", process::id()));
+            let path = dir.join(format!("{prefix}{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 // What the kernel makes up, such as /proc, has no place for folders.
@@ -43,12 +43,12 @@ impl Scratch {
         unreachable!("numbers do not end")
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Makes a file of this name anew, with its space allocated, as fio does: what is measured is writing, not finding room.
-    pub(super) fn fresh(&self, name: &str, size: u64) -> Result<PathBuf, Error> {
+    pub(crate) fn fresh(&self, name: &str, size: u64) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -95,27 +95,27 @@ fn is_still(path: &Path, folder: &File) -> bool {
     identity(named) == identity(open)
 }
 
-/// Removes the folders that killed probes left in `dir`; returns their names.
-pub(super) fn remove_left_overs(dir: &Path) -> Vec<String> {
+/// Removes the folders with that prefix that killed runs left in `dir`; returns their names.
+pub(crate) fn remove_left_overs(dir: &Path, prefix: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| is_ours(name) && remove_unlocked(&dir.join(name))).collect()
+    names.filter(|name| is_ours(name, prefix) && remove_unlocked(&dir.join(name))).collect()
 }
 
 /// Whether another probe is at work in `dir`.
 pub(super) fn is_at_work(dir: &Path) -> bool {
     let names =
         fs::read_dir(dir).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| is_ours(name)).filter_map(|name| File::open(dir.join(name)).ok()).any(|folder| {
+    names.filter(|name| is_ours(name, PREFIX)).filter_map(|name| File::open(dir.join(name)).ok()).any(|folder| {
         // The lock goes with the descriptor.
         matches!(folder.try_lock(), Err(fs::TryLockError::WouldBlock))
     })
 }
 
-/// Whether a name is one that a probe gives: the prefix and two numbers.
-fn is_ours(name: &str) -> bool {
+/// Whether a name is one that such a run gives: the prefix and two numbers.
+fn is_ours(name: &str, prefix: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    let numbers = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
     numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_folder_goes_with_its_owner() {
         let dir = tempfile::tempdir().unwrap();
-        let scratch = Scratch::create(dir.path()).unwrap();
+        let scratch = Scratch::create(dir.path(), PREFIX).unwrap();
         let file = scratch.fresh("data", 10_000).unwrap();
         assert_eq!(fs::metadata(&file).unwrap().len(), 10_000);
         assert_eq!(scratch.fresh("data", 20_000).unwrap(), file);
@@ -151,14 +151,15 @@ mod tests {
     #[test]
     fn only_left_overs_of_ours_that_nobody_uses_are_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let used = Scratch::create(dir.path()).unwrap();
+        let used = Scratch::create(dir.path(), PREFIX).unwrap();
         let left = ".forebay-probe-1-0";
         for name in [left, ".forebay-probe-x-0", ".forebay-probe-results", ".forebay-probe-1-", "other"] {
             fs::create_dir(dir.path().join(name)).unwrap();
             fs::write(dir.path().join(name).join("data"), "x").unwrap();
         }
         fs::write(dir.path().join(".forebay-probe-2-0"), "a file, not a folder").unwrap();
-        assert_eq!(remove_left_overs(dir.path()), [left]);
+        assert_eq!(remove_left_overs(dir.path(), PREFIX), [left]);
+        assert_eq!(remove_left_overs(dir.path(), ".forebay-other-"), [] as [&str; 0]);
         assert!(used.path().exists());
         assert_eq!(names(dir.path()).len(), 6);
     }

@@ -39,7 +39,11 @@ impl Site {
     /// Checks the target and makes it ready.
     pub(super) fn open(plan: &Plan) -> Result<Self, Error> {
         let target = Target::of(&plan.target)?;
-        let left = if target == Target::Folder { scratch::remove_left_overs(&plan.target) } else { Vec::new() };
+        let left = if target == Target::Folder {
+            scratch::remove_left_overs(&plan.target, scratch::PREFIX)
+        } else {
+            Vec::new()
+        };
         let system = FileSystem::of(&plan.target).context("looking at", &plan.target)?;
         let memory = Memory::now();
         preflight::check(plan, target, &system, memory)?;
@@ -53,7 +57,7 @@ impl Site {
         }
         remarks.extend(preflight::remarks(plan, &system));
         let scratch = match target {
-            Target::Folder => Some(Scratch::create(&plan.target)?),
+            Target::Folder => Some(Scratch::create(&plan.target, scratch::PREFIX)?),
             Target::File(_) => None,
         };
         let (file, trial) = match &scratch {

@@ -321,6 +321,12 @@ impl Store {
         self.shared.lock().undrained(&self.shared.tiers)
     }
 
+    /// Makes a drain in progress end with [`Error::Stopped`] at its next chunk, whoever began it, and none begins again.
+    pub fn stop_draining(&self) {
+        self.shared.stop_draining.store(true, Ordering::Relaxed);
+        self.shared.changed();
+    }
+
     /// Removes from each tier what its rules do not keep and what may go.
     ///
     /// # Errors

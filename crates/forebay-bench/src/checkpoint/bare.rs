@@ -1,0 +1,79 @@
+//! What the machine does without us: the storage's rates, and a plain copy in memory.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use forebay_checkpoint::Region;
+
+use super::{Error, Place};
+use crate::probe::{self, Pass, Scratch};
+
+/// The file that is written and read, gone before the next save.
+const FILE: &str = "bare";
+
+/// Megabytes (10^6 bytes) a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rates {
+    pub(super) write: f64,
+    pub(super) read: f64,
+}
+
+/// What a place takes and gives: by its profile where this process emulates it, otherwise measured.
+pub(super) fn rates(
+    place: &Place,
+    scratch: &Scratch,
+    bytes: u64,
+    run: u64,
+    cancel: &AtomicBool,
+) -> Result<Rates, Error> {
+    if let Some(profile) = &place.shaped {
+        let [write, read] = [profile.write_bytes_per_s, profile.read_bytes_per_s].map(|rate| rate as f64 / 1e6);
+        return Ok(Rates { write, read });
+    }
+    let write = probe::write(scratch, FILE, bytes, run, cancel)?;
+    let read = probe::read(scratch, FILE, bytes, cancel)?;
+    let path = scratch.path().join(FILE);
+    std::fs::remove_file(&path).map_err(|source| Error::Io { what: "removing", path, source })?;
+    let [write, read] = [write, read].map(Pass::mb_per_s);
+    Ok(Rates { write, read })
+}
+
+/// Copies the bytes into memory that was touched before, on as many threads as a save does; seconds.
+pub(super) fn copy_s(bytes: &[u8], into: &mut Region) -> f64 {
+    const CHUNK: usize = 4 << 20;
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let share = bytes.len().div_ceil(n_threads).next_multiple_of(CHUNK).max(1);
+        for (from, to) in bytes.chunks(share).zip(into.chunks_mut(share)) {
+            scope.spawn(move || to[..from.len()].copy_from_slice(from));
+        }
+    });
+    start.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_same_bytes() {
+        let bytes: Vec<u8> = (0..9_000_000_u32).map(|n| (n % 251) as u8).collect();
+        let mut into = Region::new(bytes.len()).unwrap();
+        assert!(copy_s(&bytes, &mut into) > 0.0);
+        assert_eq!(into[..bytes.len()], bytes);
+    }
+
+    #[test]
+    fn an_emulated_place_has_the_rates_of_its_profile() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(dir.path(), ".forebay-bare-").unwrap();
+        let mut place = Place::new(dir.path());
+        let cancel = AtomicBool::new(false);
+        let measured = rates(&place, &scratch, 1 << 20, 1, &cancel).unwrap();
+        assert!(measured.write > 0.0 && measured.read > 0.0);
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "the file is gone");
+        place.shaped = Some(forebay_storage::Profile::hdd());
+        assert_eq!(rates(&place, &scratch, 1 << 20, 1, &cancel).unwrap(), Rates { write: 133.0, read: 163.0 });
+    }
+}

@@ -1,0 +1,130 @@
+//! The folders of a benchmark: made, found large enough, and removed.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use forebay_checkpoint::Tier;
+use forebay_units::Bytes;
+
+use super::{Error, Places};
+use crate::file_system::FileSystem;
+use crate::probe::{self, Memory, Scratch};
+
+/// How the folders' names begin.
+const PREFIX: &str = ".forebay-checkpoint-bench-";
+/// Checkpoints that are on a place at once: the last one and the one being written.
+const COPIES: u64 = 2;
+/// Manifests, indices, and what a file system needs for itself.
+const BESIDE: u64 = 16 << 20;
+/// States in memory at once: the state, a copy of it, the pool of an async save or what was restored.
+const STATES: u64 = 4;
+
+/// A folder of our own on each place, nearest first.
+pub(super) struct Site {
+    places: Places,
+    scratch: Vec<Scratch>,
+    /// What the record should say.
+    pub(super) notes: Vec<String>,
+}
+
+impl Site {
+    /// Makes the folders, after what a killed run left there is gone.
+    pub(super) fn open(places: &Places) -> Result<Self, Error> {
+        let (mut scratch, mut notes) = (Vec::new(), Vec::new());
+        for place in places.nearest_first() {
+            let left = probe::remove_left_overs(&place.dir, PREFIX);
+            if !left.is_empty() {
+                notes.push(format!("removed what a killed benchmark had left behind: {}", left.join(", ")));
+            }
+            scratch.push(Scratch::create(&place.dir, PREFIX)?);
+        }
+        let mut own = places.clone();
+        own.keep = 1;
+        let dirs = scratch.iter().map(|scratch| scratch.path().join("checkpoints"));
+        for (place, dir) in own.fast.iter_mut().chain([&mut own.slow]).zip(dirs) {
+            place.dir = dir;
+        }
+        Ok(Self { places: own, scratch, notes })
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The folder on a place, by its index from the nearest.
+    pub(super) fn scratch(&self, tier: usize) -> &Scratch {
+        &self.scratch[tier]
+    }
+
+    /// The tiers, nearest first.
+    pub(super) fn tiers(&self) -> Vec<Tier> {
+        self.places.tiers()
+    }
+
+    /// Whether a state of so many bytes has room on the places and in memory.
+    pub(super) fn check(&self, bytes: u64) -> Result<(), Error> {
+        let mut wanted: Vec<(u64, &Path, u64)> = Vec::new();
+        for scratch in &self.scratch {
+            let device = std::fs::metadata(scratch.path()).map_or(0, |found| found.dev());
+            match wanted.iter_mut().find(|(known, ..)| *known == device) {
+                Some((_, _, needed)) => *needed += COPIES * bytes + BESIDE,
+                None => wanted.push((device, scratch.path(), COPIES * bytes + BESIDE)),
+            }
+        }
+        for (_, path, needed) in wanted {
+            let free = FileSystem::of(path).ok().and_then(|system| system.free_bytes);
+            if let Some(free) = free.filter(|free| *free < needed) {
+                let path = path.parent().unwrap_or(path).to_owned();
+                return Err(Error::TooLittleSpace { path, needed: Bytes(needed), free: Bytes(free) });
+            }
+        }
+        match Memory::now().map(|memory| memory.available) {
+            Some(available) if available < STATES * bytes => {
+                Err(Error::TooLittleMemory { needed: Bytes(STATES * bytes), available: Bytes(available) })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Place;
+    use super::*;
+
+    fn places(dir: &Path) -> Places {
+        let place = |name: &str| {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            Place::new(dir.join(name))
+        };
+        Places { slow: place("slow"), fast: Some(place("fast")), keep: 5 }
+    }
+
+    #[test]
+    fn folders_are_its_own_and_go_and_left_overs_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = places(dir.path());
+        std::fs::create_dir_all(dir.path().join("slow/.forebay-checkpoint-bench-1-0/x")).unwrap();
+        std::fs::create_dir_all(dir.path().join("slow/step-000000000001")).unwrap();
+        let site = Site::open(&places).unwrap();
+        assert_eq!(site.notes.len(), 1, "{:?}", site.notes);
+        let tiers = site.tiers();
+        assert!(tiers[0].dir.starts_with(dir.path().join("fast")) && tiers[1].dir.starts_with(dir.path().join("slow")));
+        assert_eq!(tiers[0].keep.last, 1);
+        drop(site);
+        let left: Vec<_> =
+            std::fs::read_dir(dir.path().join("slow")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["step-000000000001"]);
+        assert_eq!(std::fs::read_dir(dir.path().join("fast")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn too_little_room_is_said_with_the_figures() {
+        let dir = tempfile::tempdir().unwrap();
+        let site = Site::open(&places(dir.path())).unwrap();
+        site.check(1 << 20).unwrap();
+        let error = site.check(1 << 50).unwrap_err();
+        assert!(matches!(error, Error::TooLittleSpace { .. }), "{error}");
+        assert!(error.to_string().contains("needs 4503.6"), "both folders are on one disk: {error}");
+    }
+}

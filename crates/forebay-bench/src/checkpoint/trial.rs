@@ -1,0 +1,156 @@
+//! One mode with one format: saved, made durable, restored, several times.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use forebay_checkpoint::format::{Catalog, Format, Source};
+use forebay_checkpoint::{Fate, Handle, Level, Mode, Options, Region, Snapshot, Store};
+use forebay_record::CheckpointSample;
+
+use super::cell::Measured;
+use super::run::Event;
+use super::site::Site;
+use super::values::Values;
+use super::{Error, Plan, bare};
+
+/// The stem of the files.
+const STEM: &str = "model";
+
+/// What all modes and formats share.
+pub(super) struct Trial<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) site: &'a Site,
+    pub(super) values: &'a Values,
+    /// Memory that the state is copied to, touched before.
+    pub(super) copy: Region,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(plan: &'a Plan, site: &'a Site, values: &'a Values) -> Result<Self, Error> {
+        let mut copy = Region::new(values.bytes().len())?;
+        copy.fault_in();
+        Ok(Self { plan, site, values, copy })
+    }
+
+    /// Saves and restores once that is not kept, and then as often as the plan says, or until it is to stop.
+    pub(super) fn run(
+        &mut self,
+        mode: Mode,
+        format: &dyn Format,
+        observe: &mut dyn FnMut(Event),
+        cancel: &AtomicBool,
+    ) -> Result<Measured, Error> {
+        let before = resident_bytes();
+        let store = Store::open(self.site.tiers(), self.options(mode))?;
+        let mut measured = Measured::default();
+        for save in 0..=self.plan.saves as u64 {
+            let machine = self.machine(mode, save, cancel)?;
+            let highest = reset_peak();
+            let sample = self.save(&store, format, save)?;
+            // What nobody keeps any more is removed before the next clock starts.
+            store.drain()?;
+            let peak = highest.and_then(peak_bytes);
+            let sample = CheckpointSample { restore_s: Some(self.restore(&store, format, save)?), ..sample };
+            observe(Event::Saved { save: save + 1, stall_s: sample.stall_s });
+            if cancel.load(Ordering::Relaxed) {
+                break;
+            }
+            measured.memory_bytes =
+                measured.memory_bytes.max(peak.zip(before).map(|(peak, before)| peak.saturating_sub(before)));
+            if save > 0 {
+                measured.samples.push(sample);
+                measured.rates.extend(machine.0);
+                measured.copies_s.extend(machine.1);
+            }
+        }
+        let closed = store.close();
+        measured.counts = closed.counts;
+        closed.errors.into_iter().next().map_or(Ok(measured), |error| Err(error.into()))
+    }
+
+    fn options(&self, mode: Mode) -> Options {
+        let (when_behind, drain_bytes_per_s) = (self.plan.when_behind, self.plan.drain_bytes_per_s);
+        Options { mode, when_behind, drain_bytes_per_s, ..Options::default() }
+    }
+
+    /// What storage and memory do without us, right before a save.
+    fn machine(
+        &mut self,
+        mode: Mode,
+        save: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(Option<bare::Rates>, Option<f64>), Error> {
+        if !self.plan.ceiling {
+            return Ok((None, None));
+        }
+        // The place that this mode writes to first is the one it is restored from.
+        let tier = if mode == Mode::Direct { self.site.tiers().len() - 1 } else { 0 };
+        let place = self.site.places().nearest_first().nth(tier).expect("a tier is a place");
+        let bytes = self.values.bytes();
+        let rates = bare::rates(place, self.site.scratch(tier), bytes.len() as u64, save, cancel)?;
+        Ok((Some(rates), Some(bare::copy_s(bytes, &mut self.copy))))
+    }
+
+    /// Saves, and waits until all is drained: the next one finds nothing unfinished.
+    fn save(&self, store: &Store, format: &dyn Format, step: u64) -> Result<CheckpointSample, Error> {
+        let snapshot = self.values.snapshot();
+        let start = Instant::now();
+        let handle = save(store, step, &snapshot, format)?;
+        let stall_s = start.elapsed().as_secs_f64();
+        let reached = |level| -> Result<Option<f64>, Error> {
+            let fate = handle.wait(level)?;
+            Ok((fate == Fate::Reached).then(|| start.elapsed().as_secs_f64()))
+        };
+        let durable_fast_s = reached(Level::DurableFast)?;
+        let durable_slow_s = reached(Level::DurableSlow)?;
+        Ok(CheckpointSample { stall_s, durable_fast_s, durable_slow_s, restore_s: None })
+    }
+
+    /// Restores the newest, which must be the one just saved, and compares every tensor with the state; seconds.
+    fn restore(&self, store: &Store, format: &dyn Format, step: u64) -> Result<f64, Error> {
+        let start = Instant::now();
+        let restored = store.restore()?;
+        let files = restored.by_name();
+        let catalog = format.open(STEM, &files)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let is_same =
+            restored.name.step == step && restored.passed_over.is_empty() && self.is_same(&catalog, &files)?;
+        if is_same { Ok(seconds) } else { Err(Error::Differs { step }) }
+    }
+
+    fn is_same(&self, catalog: &Catalog, files: &dyn Source) -> Result<bool, Error> {
+        let snapshot = self.values.snapshot();
+        for tensor in &snapshot.tensors {
+            if catalog.read(files, &tensor.header.name)? != tensor.bytes {
+                return Ok(false);
+            }
+        }
+        Ok(catalog.tensors.len() == snapshot.tensors.len())
+    }
+}
+
+/// The one place where a benchmark saves.
+fn save(store: &Store, step: u64, snapshot: &Snapshot<'_>, format: &dyn Format) -> Result<Handle, Error> {
+    let layout = format.plan(STEM, snapshot)?;
+    Ok(store.save(step, None, snapshot, &layout.complete(snapshot))?)
+}
+
+/// A line of this process's status, in bytes; `None` where the kernel does not tell.
+fn status(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+fn resident_bytes() -> Option<u64> {
+    status("VmRSS:")
+}
+
+/// Lets the kernel count the most memory anew; `None` where it does not.
+fn reset_peak() -> Option<()> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()
+}
+
+fn peak_bytes((): ()) -> Option<u64> {
+    status("VmHWM:")
+}

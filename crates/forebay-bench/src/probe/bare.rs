@@ -1,0 +1,89 @@
+//! One file written and read past the page cache as fast as the device takes it: what others set their own rates beside.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use forebay_record::Engine;
+
+use super::crew::{self, Shared};
+use super::error::{Context, Error};
+use super::requests::{GRAIN, Requests};
+use super::scratch::Scratch;
+use super::threads;
+
+/// Bytes a request.
+const BLOCK: u64 = 4 << 20;
+/// Requests in flight.
+const DEPTH: usize = 4;
+
+/// Bytes that went one way, and how long that took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pass {
+    pub(crate) bytes: u64,
+    pub(crate) seconds: f64,
+}
+
+impl Pass {
+    /// Megabytes (10^6 bytes) a second.
+    pub(crate) fn mb_per_s(self) -> f64 {
+        self.bytes as f64 / 1e6 / self.seconds
+    }
+}
+
+/// Makes a file of so many bytes, rounded up to whole pages, and makes it durable: its space allocated, its blocks
+/// written, synced. `run` makes its content another one than before.
+pub(crate) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
+    let requests = Requests::Sequential { block: BLOCK, size: size.next_multiple_of(GRAIN) };
+    let start = Instant::now();
+    let path = scratch.fresh(name, size.next_multiple_of(GRAIN))?;
+    let allocating_s = start.elapsed().as_secs_f64();
+    let workers = threads::writers(&path, engine_for(&path), DEPTH, BLOCK, &requests, run)?;
+    let file = File::open(&path).context("opening", &path)?;
+    let sync = || file.sync_all().context("syncing", &path);
+    let done = crew::run(workers, Shared::new(cancel, None), sync, &mut |_| ())?;
+    Ok(Pass { bytes: done.bytes, seconds: allocating_s + done.wall_s })
+}
+
+/// Reads a file that [`write`] made, from end to end.
+pub(crate) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
+    let path = scratch.path().join(name);
+    let requests = Requests::Sequential { block: BLOCK, size: size.next_multiple_of(GRAIN) };
+    let workers = threads::readers(&path, engine_for(&path), DEPTH, BLOCK, &requests)?;
+    let done = crew::run(workers, Shared::new(cancel, None), || Ok(()), &mut |_| ())?;
+    Ok(Pass { bytes: done.bytes, seconds: done.wall_s })
+}
+
+/// Past the page cache where the file system can.
+fn engine_for(path: &Path) -> Engine {
+    match OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) {
+        Ok(_) => Engine::Direct,
+        Err(_) => Engine::Sync,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_every_byte_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(dir.path(), ".forebay-bare-").unwrap();
+        let cancel = AtomicBool::new(false);
+        let wrote = write(&scratch, "data", 9_000_001, 1, &cancel).unwrap();
+        assert_eq!(wrote.bytes, 9_000_001_u64.next_multiple_of(GRAIN));
+        let found = read(&scratch, "data", 9_000_001, &cancel).unwrap();
+        assert_eq!(found.bytes, wrote.bytes);
+        assert!(wrote.seconds > 0.0 && found.mb_per_s() > 0.0);
+        let first = std::fs::read(scratch.path().join("data")).unwrap();
+        write(&scratch, "data", 9_000_001, 2, &cancel).unwrap();
+        assert_ne!(
+            std::fs::read(scratch.path().join("data")).unwrap(),
+            first,
+            "no device can tell it was there before"
+        );
+    }
+}

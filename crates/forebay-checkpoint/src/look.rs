@@ -1,0 +1,107 @@
+//! Looking at what lies on a tier without reading all of it, and without changing anything: no lock, no clearing up.
+
+use std::collections::BTreeMap;
+
+use crate::fs::Reading;
+use crate::restore::restore_of;
+use crate::tier::{STAGING, TRASH, Tier};
+use crate::verify::read_manifest;
+use crate::{Damage, Error, Manifest, Name, Restored, Result, list};
+
+/// Reads a checkpoint's manifest, and sees whether its files are there with their lengths. What they hold is not read:
+/// [`verify`](crate::verify()) does that.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn look(tier: &Tier, name: Name) -> std::result::Result<Manifest, Damage> {
+    let manifest = read_manifest(tier, name)?;
+    for sum in &manifest.files {
+        let unreadable = |error: Error| Damage::Unreadable { what: error.to_string() };
+        let file = match tier.fs.open(&tier.path_of(name).join(&sum.name), Reading::Cached) {
+            Err(Error::NotFound { .. }) => return Err(Damage::Missing { file: sum.name.clone() }),
+            other => other.map_err(unreadable)?,
+        };
+        let found = file.n_bytes().map_err(unreadable)?;
+        if found != sum.len {
+            return Err(Damage::Length { file: sum.name.clone(), expected: sum.len, found });
+        }
+    }
+    Ok(manifest)
+}
+
+/// The names on a tier that a save or a removal which was cut off left there; the next opening of a store clears them.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn left_over(tier: &Tier) -> Result<Vec<String>> {
+    let is_left_over = |name: &String| name.starts_with(STAGING) || name.starts_with(TRASH);
+    Ok(tier.fs.list(&tier.dir)?.into_iter().filter(is_left_over).collect())
+}
+
+/// Reads the newest checkpoint of a step that verifies, from the nearest tier that has it.
+///
+/// # Errors
+/// [`Error::NothingGood`] with what was found instead.
+pub fn restore_step(tiers: &[Tier], step: u64) -> Result<Restored> {
+    let mut unlisted = Vec::new();
+    let found: BTreeMap<Name, Vec<usize>> =
+        list(tiers, &mut unlisted).into_iter().filter(|(name, _)| name.step == step).collect();
+    restore_of(tiers, &found, unlisted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::format::{Format, Safetensors};
+    use crate::{Dtype, Header, LocalFs, Options, Snapshot, Store, Tensor};
+
+    fn saved(dir: &std::path::Path, steps: &[u64]) -> Tier {
+        let header = Header { name: "w".to_owned(), dtype: Dtype::U8, shape: vec![9000] };
+        let tier = Tier::new(Arc::new(LocalFs), dir);
+        let store = Store::open(vec![tier.clone()], Options::default()).unwrap();
+        for step in steps {
+            let bytes = vec![*step as u8; 9000];
+            let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &bytes }], ..Snapshot::default() };
+            let layout = Safetensors.plan("model", &snapshot).unwrap();
+            store.save(*step, None, &snapshot, &layout.complete(&snapshot)).unwrap();
+        }
+        tier
+    }
+
+    #[test]
+    fn a_look_sees_lengths_and_not_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let tier = saved(dir.path(), &[7]);
+        let name = Name { step: 7, take: 0 };
+        assert_eq!(look(&tier, name).unwrap().step, 7);
+        let path = tier.path_of(name).join("model.safetensors");
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(look(&tier, name).is_ok(), "what it holds is not read");
+        std::fs::write(&path, &bytes[1..]).unwrap();
+        assert!(matches!(look(&tier, name), Err(Damage::Length { .. })));
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(look(&tier, name), Err(Damage::Missing { .. })));
+        assert!(matches!(look(&tier, Name { step: 8, take: 0 }), Err(Damage::NoManifest)));
+    }
+
+    #[test]
+    fn left_overs_are_named_and_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let tier = saved(dir.path(), &[7]);
+        std::fs::create_dir(dir.path().join(".staging-step-000000000009-0")).unwrap();
+        assert_eq!(left_over(&tier).unwrap(), [".staging-step-000000000009-0"]);
+        assert!(dir.path().join(".staging-step-000000000009-0").exists());
+    }
+
+    #[test]
+    fn a_step_is_restored_by_its_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let tiers = [saved(dir.path(), &[7, 8])];
+        assert_eq!(restore_step(&tiers, 7).unwrap().name.step, 7);
+        assert!(matches!(restore_step(&tiers, 9), Err(Error::NothingGood { .. })));
+    }
+}

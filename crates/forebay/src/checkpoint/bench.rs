@@ -1,0 +1,143 @@
+//! `forebay checkpoint bench`: flags in, plan built, measured, table out.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, bail};
+use clap::builder::PossibleValuesParser;
+use forebay_bench::checkpoint::{Event, MODES, Places, Plan, State};
+use forebay_checkpoint::{Mode, WhenBehind, format};
+use forebay_observe::{Options, Sampler};
+use forebay_train::Model;
+use forebay_units::Bytes;
+use indicatif::ProgressBar;
+
+use super::{FolderArgs, JsonArgs, TierArgs, table};
+use crate::output::{Outcome, give};
+use crate::{progress, stop};
+
+/// The flags of `forebay checkpoint bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    folders: FolderArgs,
+
+    #[command(flatten)]
+    tiers: TierArgs,
+
+    /// Bytes of the state: tensors as AlexNet and its optimiser have them, and fillers; 600MB by default
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    size: Option<Bytes>,
+
+    /// The state of a network instead: weights and Adam's moments, after one step on the CPU
+    #[arg(long, conflicts_with = "size", value_parser = PossibleValuesParser::new(Model::names()))]
+    model: Option<String>,
+
+    /// When a save returns: direct, burst or async; a list is measured one after the other
+    ///
+    /// By default all three where there is a burst buffer, and direct where there is none.
+    #[arg(long, value_delimiter = ',', value_name = "MODE,…", value_parser = PossibleValuesParser::new(MODES.map(|(name, _)| name)))]
+    mode: Vec<String>,
+
+    /// The formats; both by default
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "FORMAT,…",
+        value_parser = PossibleValuesParser::new(format::FORMATS.map(format::Format::name))
+    )]
+    format: Vec<String>,
+
+    /// Saves and restores that are kept, after one that is not
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    saves: u32,
+
+    /// The most that draining reads and writes, a second: 100MB
+    #[arg(long, value_name = "SIZE", requires = "burst_dir", value_parser = parse_rate)]
+    drain_rate: Option<Bytes>,
+
+    /// Leave out what the storage and the memory do without us
+    #[arg(long)]
+    no_ceiling: bool,
+
+    /// Seed of the values
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    seed: u64,
+
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    args.folders.check()?;
+    let grounds = args.folders.places(&args.tiers, 1)?;
+    let plan = args.plan(grounds.places)?;
+    let json = args.json.target()?;
+    let environment = forebay_bench::describe_environment(&args.folders.dir, env!("CARGO_PKG_VERSION"));
+    let sampler = Sampler::start(Options::default())?;
+    let mut bar = ProgressBar::hidden();
+    let mut observe = |event: Event| match event {
+        Event::Preparing { what } => sampler.mark(what.as_str()),
+        Event::Started { what, n_saves } => {
+            sampler.mark(what.as_str());
+            bar.finish_and_clear();
+            bar = progress::items(n_saves, "saving");
+            bar.set_message(what);
+        }
+        Event::Saved { save, .. } => bar.set_position(save),
+    };
+    let command_line = std::env::args().collect();
+    let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
+    bar.finish_and_clear();
+    let mut record = record?;
+    record.notes.extend(grounds.notes);
+    record.series = Some(sampler.stop());
+    give(&table::bench(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    let is_stopped = stop::flag().load(Ordering::Relaxed);
+    Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
+}
+
+impl Args {
+    fn plan(&self, places: Places) -> Result<Plan> {
+        let named = |name: &String| MODES.into_iter().find(|(known, _)| known == name).map(|(_, mode)| mode);
+        let mut modes: Vec<Mode> = self.mode.iter().filter_map(named).collect();
+        if modes.is_empty() {
+            let all = MODES.map(|(_, mode)| mode);
+            modes = if places.fast.is_some() { all.to_vec() } else { vec![Mode::Direct] };
+        }
+        if modes.contains(&Mode::Burst) && places.fast.is_none() {
+            bail!("--mode burst: name the burst buffer with --burst-dir");
+        }
+        let known = format::FORMATS.map(format::Format::name);
+        let is_wanted = |name: &&str| self.format.is_empty() || self.format.iter().any(|wanted| wanted == name);
+        Ok(Plan {
+            places,
+            state: match &self.model {
+                Some(name) => State::Model(name.clone()),
+                None => State::Bytes(self.size.map_or(600_000_000, |size| size.0)),
+            },
+            modes,
+            formats: known.into_iter().filter(is_wanted).collect(),
+            saves: self.saves as usize,
+            when_behind: WhenBehind::Wait,
+            drain_bytes_per_s: self.drain_rate.map(|rate| rate.0),
+            ceiling: !self.no_ceiling,
+            seed: self.seed,
+        })
+    }
+}
+
+/// A state has at least one value.
+fn parse_size(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(Bytes(0..4)) => Err("a state has at least 4 bytes".to_owned()),
+        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
+    }
+}
+
+/// Bytes a second, at least one.
+pub(super) fn parse_rate(text: &str) -> Result<Bytes, String> {
+    match text.strip_suffix("/s").unwrap_or(text).parse() {
+        Ok(Bytes(0)) => Err("give a rate above 0".to_owned()),
+        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
+    }
+}

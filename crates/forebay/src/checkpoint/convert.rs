@@ -1,0 +1,130 @@
+//! `forebay checkpoint convert`: one format into the other, a piece at a time, whoever wrote it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
+use forebay_checkpoint::format::{self, Catalog, Format, State};
+use forebay_units::{Bytes, count};
+use serde::Serialize;
+
+use super::files::{self, Folder, Target};
+use super::{JsonArgs, give_both};
+use crate::output::{Outcome, remark};
+use crate::{progress, stop};
+
+/// The flags of `forebay checkpoint convert`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A .safetensors file, the prefix or .index of a TensorFlow checkpoint, or a folder with one of them
+    input: PathBuf,
+
+    /// The .safetensors file, or the prefix of the TensorFlow checkpoint, to be written
+    out: PathBuf,
+
+    /// What to make
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(format::FORMATS.map(Format::name)))]
+    to: String,
+
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+pub(super) struct Converted {
+    pub(super) format: &'static str,
+    pub(super) n_tensors: usize,
+    pub(super) bytes: u64,
+    pub(super) files: Vec<String>,
+    /// What the format cannot hold, and what else a reader should know.
+    pub(super) remarks: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let json = args.json.target()?;
+    let to = format::named(&args.to).context("clap lets only formats of the table through")?;
+    let (from, dir, stem) = find(&args.input)?;
+    let source = Folder(dir.clone());
+    let catalog = from.open(&stem, &source).with_context(|| format!("cannot read {}", args.input.display()))?;
+    let converted = write(&catalog, &source, &args.out, to, args.force)?;
+    converted.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
+    give_both(&converted.text(&args.out), &converted, json.as_ref())?;
+    Ok(Outcome::Met)
+}
+
+/// Writes a checkpoint's tensors and notes under a name, with a bar.
+pub(super) fn write(
+    catalog: &Catalog,
+    source: &dyn format::Source,
+    out: &Path,
+    to: &'static dyn Format,
+    force: bool,
+) -> Result<Converted> {
+    let (dir, stem) = files::split(out, to)?;
+    let bytes = files::n_bytes(catalog);
+    let bar = progress::bytes(bytes);
+    bar.set_message(out.display().to_string());
+    let moved = |bytes| bar.inc(bytes);
+    let target = Target { dir, stem, format: to, force, moved: &moved, cancel: stop::flag() };
+    let written = files::write(catalog, source, &target);
+    bar.finish_and_clear();
+    let written = written?;
+    let mut remarks = written.remarks;
+    if !catalog.strings.is_empty() {
+        let names: Vec<String> = catalog.strings.iter().map(|strings| format!("{:?}", strings.name)).collect();
+        let what = count(names.len() as u64, "tensor");
+        remarks.push(format!("left out {what} of strings, which cannot be written: {}", names.join(", ")));
+    }
+    let files = written.files.iter().map(|path| path.display().to_string()).collect();
+    Ok(Converted { format: to.name(), n_tensors: catalog.tensors.len(), bytes, files, remarks })
+}
+
+impl Converted {
+    pub(super) fn text(&self, out: &Path) -> String {
+        let tensors = count(self.n_tensors as u64, "tensor");
+        format!("{}: {tensors}, {} as {}\n", out.display(), Bytes(self.bytes), self.format)
+    }
+}
+
+/// The format of what a path names, the folder it lies in, and its stem there.
+fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
+    if path.is_dir() {
+        return find_in(path);
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some((format, stem)) = format::recognise(name).filter(|_| path.exists()) {
+        return Ok((format, dir, stem.to_owned()));
+    }
+    let index = format!("{name}.index");
+    if let Some((format, stem)) = format::recognise(&index).filter(|_| dir.join(&index).exists()) {
+        return Ok((format, dir, stem.to_owned()));
+    }
+    if path.exists() {
+        bail!("{}: neither a .safetensors file nor the .index of a TensorFlow checkpoint", path.display());
+    }
+    bail!("{}: no such file, and no TensorFlow checkpoint has that prefix", path.display())
+}
+
+/// The only checkpoint of a folder, or the one that TensorFlow's state file names.
+fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        found.extend(format::recognise(&name).map(|(format, stem)| (format, stem.to_owned())));
+    }
+    let state = std::fs::read_to_string(dir.join("checkpoint")).ok().and_then(|text| State::parse(&text));
+    let named = state.and_then(|state| Some(Path::new(&state.newest).file_name()?.to_string_lossy().into_owned()));
+    let newest = named.and_then(|newest| found.iter().find(|(_, stem)| *stem == newest).cloned());
+    match (newest, found.as_slice()) {
+        (Some((format, stem)), _) => Ok((format, dir.to_owned(), stem)),
+        (None, [(format, stem)]) => Ok((*format, dir.to_owned(), stem.clone())),
+        (None, []) => bail!("{}: no .safetensors file and no TensorFlow checkpoint in it", dir.display()),
+        (None, several) => bail!("{}: {} checkpoints in it; name one of them", dir.display(), several.len()),
+    }
+}

@@ -1,0 +1,101 @@
+//! `forebay checkpoint drain`: the burst buffer's checkpoints to where they belong, now.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+use forebay_checkpoint::{Error, Options, Store};
+use forebay_units::{Bytes, count};
+use serde::Serialize;
+
+use super::bench::parse_rate;
+use super::{FolderArgs, JsonArgs, TierArgs, give_both};
+use crate::output::{Outcome, complain, remark};
+use crate::{progress, stop};
+
+/// How often Ctrl-C is looked for.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The flags of `forebay checkpoint drain`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The folder of the checkpoints
+    dir: PathBuf,
+
+    /// The burst buffer: the folder that they are saved to first
+    #[arg(long, value_name = "DIR")]
+    burst_dir: PathBuf,
+
+    #[command(flatten)]
+    tiers: TierArgs,
+
+    /// The most that is read and written, a second: 100MB
+    #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
+    drain_rate: Option<Bytes>,
+
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, Serialize)]
+struct Drained {
+    /// Copies made and read back.
+    n_drained: u64,
+    /// Checkpoints that the folder still lacks.
+    n_undrained: usize,
+    /// Why.
+    errors: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let folders = FolderArgs { dir: args.dir.clone(), burst_dir: Some(args.burst_dir.clone()) };
+    folders.check()?;
+    let json = args.json.target()?;
+    let tiers = folders.places(&args.tiers, usize::MAX)?.places.tiers();
+    let drain_bytes_per_s = args.drain_rate.map(|rate| rate.0);
+    let options = Options { drain_bytes_per_s, drains_behind: false, ..Options::default() };
+    let store = Store::open(tiers, options)?;
+    let outcome = watched(&store);
+    let closed = store.close();
+    let mut errors: Vec<Error> = outcome.err().into_iter().collect();
+    errors.extend(closed.errors);
+    let drained = Drained {
+        n_drained: closed.counts.drained,
+        n_undrained: closed.n_undrained,
+        errors: errors.iter().map(ToString::to_string).collect(),
+    };
+    let left = match drained.n_undrained {
+        0 => String::new(),
+        n => format!("; {n} still to be drained"),
+    };
+    let copies = count(drained.n_drained, "checkpoint");
+    give_both(&format!("{}: {copies} drained and read back{left}\n", args.dir.display()), &drained, json.as_ref())?;
+    let is_done = errors.is_empty() && drained.n_undrained == 0;
+    for error in errors {
+        match error {
+            Error::Stopped => remark("forebay: stopped before the end"),
+            other => complain(&other.into()),
+        }
+    }
+    Ok(if is_done { Outcome::Met } else { Outcome::Missed })
+}
+
+/// Drains with a bar, until it is done or Ctrl-C.
+fn watched(store: &Store) -> Result<usize, Error> {
+    let [near, far] = [0, 1].map(|tier: usize| store.tiers()[tier].names().unwrap_or_default());
+    let bar = progress::items(near.iter().filter(|name| !far.contains(name)).count() as u64, "draining");
+    let outcome = std::thread::scope(|scope| {
+        let draining = scope.spawn(|| store.drain());
+        while !draining.is_finished() {
+            bar.set_position(store.counts().drained);
+            if stop::flag().load(Ordering::Relaxed) {
+                store.stop_draining();
+            }
+            std::thread::sleep(TICK);
+        }
+        draining.join().expect("no drain panics")
+    });
+    bar.finish_and_clear();
+    outcome
+}

@@ -1,0 +1,38 @@
+//! Who holds a folder's lock, found out without taking it: a look must not be what refuses somebody else.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The name that the holder of a lock file wrote into it; `None` when nobody on this machine holds it.
+pub(super) fn holder(lock: &Path) -> Option<String> {
+    let inode = fs::metadata(lock).ok()?.ino();
+    let written = fs::read_to_string(lock).ok()?.trim().to_owned();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let pid = written.split_whitespace().nth(1).and_then(|word| word.parse().ok());
+    locks.lines().any(|line| is_held(line, inode, pid)).then_some(written)
+}
+
+/// Whether a line of `/proc/locks` is of a lock of this file that this process holds. Device numbers are not compared:
+/// some file systems give files others than the kernel lists.
+fn is_held(line: &str, inode: u64, pid: Option<u64>) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, "WRITE", held_by, place, ..] = words[..] else { return false };
+    let found: Option<u64> = place.rsplit(':').next().and_then(|number| number.parse().ok());
+    found == Some(inode) && held_by.parse().ok() == pid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_exclusive_lock_of_that_file_by_that_process_counts() {
+        let line = "3: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF";
+        assert!(is_held(line, 1234, Some(4711)));
+        assert!(!is_held(line, 1235, Some(4711)) && !is_held(line, 1234, Some(1)) && !is_held(line, 1234, None));
+        assert!(!is_held("3: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", 1234, Some(4711)), "one that waits");
+        assert!(!is_held("3: POSIX  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", 1234, Some(4711)));
+        assert!(!is_held("", 1234, Some(4711)));
+    }
+}

@@ -1,0 +1,146 @@
+//! `forebay checkpoint ls`: what is where, as far as manifests and lengths tell.
+
+use anyhow::Result;
+use forebay_checkpoint::{Manifest, Name, Tier, format, left_over, look};
+use forebay_units::{Bytes, count};
+use serde::Serialize;
+
+use super::holder::holder;
+use super::{FolderArgs, JsonArgs, give_both, table};
+use crate::output::Outcome;
+
+/// The flags of `forebay checkpoint ls`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    folders: FolderArgs,
+
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// All that can be seen without reading values.
+#[derive(Debug, Serialize)]
+struct Listing {
+    /// Nearest first.
+    folders: Vec<Folder>,
+    /// Oldest first.
+    checkpoints: Vec<Checkpoint>,
+}
+
+#[derive(Debug, Serialize)]
+struct Folder {
+    path: String,
+    n_checkpoints: usize,
+    /// What a save or a removal that was cut off left here.
+    left_over: Vec<String>,
+    /// Who works on it now.
+    held_by: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Checkpoint {
+    name: String,
+    step: u64,
+    bytes: Option<u64>,
+    metric: Option<f64>,
+    format: Option<&'static str>,
+    files: Vec<String>,
+    copies: Vec<Copy>,
+}
+
+#[derive(Debug, Serialize)]
+struct Copy {
+    folder: String,
+    /// By its manifest and the lengths of its files; what they hold was not read.
+    is_whole: bool,
+    damage: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    args.folders.check()?;
+    let json = args.json.target()?;
+    let listing = Listing::of(&args.folders.bare().tiers())?;
+    give_both(&listing.text(), &listing, json.as_ref())?;
+    Ok(Outcome::Met)
+}
+
+impl Listing {
+    fn of(tiers: &[Tier]) -> Result<Self> {
+        let (mut folders, mut names) = (Vec::new(), std::collections::BTreeMap::<Name, Vec<&Tier>>::new());
+        for tier in tiers {
+            let here = tier.names()?;
+            folders.push(Folder {
+                path: tier.dir.display().to_string(),
+                n_checkpoints: here.len(),
+                left_over: left_over(tier)?,
+                held_by: holder(&tier.lock_path()),
+            });
+            here.into_iter().for_each(|name| names.entry(name).or_default().push(tier));
+        }
+        let checkpoints = names.into_iter().map(|(name, tiers)| Checkpoint::of(name, &tiers)).collect();
+        Ok(Self { folders, checkpoints })
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if self.checkpoints.is_empty() {
+            let places: Vec<&str> = self.folders.iter().map(|folder| folder.path.as_str()).collect();
+            text.push_str(&format!("{}: no checkpoints\n", places.join(", ")));
+        } else {
+            let head = ["step", "bytes", "format", "metric", "where", "state"].map(str::to_owned).to_vec();
+            let rows: Vec<Vec<String>> =
+                [head].into_iter().chain(self.checkpoints.iter().map(Checkpoint::row)).collect();
+            text.push_str(&table::columns(&rows));
+        }
+        for folder in &self.folders {
+            if !folder.left_over.is_empty() {
+                let n = count(folder.left_over.len() as u64, "unfinished folder");
+                let names = folder.left_over.join(", ");
+                text.push_str(&format!("{}: {n}, cleared by the next save or drain: {names}\n", folder.path));
+            }
+            if let Some(holder) = &folder.held_by {
+                text.push_str(&format!("{}: in use by {holder}\n", folder.path));
+            }
+        }
+        text
+    }
+}
+
+impl Checkpoint {
+    fn of(name: Name, tiers: &[&Tier]) -> Self {
+        let looks: Vec<_> = tiers.iter().map(|tier| (tier, look(tier, name))).collect();
+        let manifest = looks.iter().find_map(|(_, found)| found.as_ref().ok());
+        let copy = |(tier, found): &(&&Tier, Result<Manifest, forebay_checkpoint::Damage>)| Copy {
+            folder: tier.dir.display().to_string(),
+            is_whole: found.is_ok(),
+            damage: found.as_ref().err().map(ToString::to_string),
+        };
+        let files: Vec<String> = manifest.iter().flat_map(|m| m.files.iter().map(|file| file.name.clone())).collect();
+        Self {
+            name: name.to_string(),
+            step: name.step,
+            bytes: manifest.map(Manifest::n_bytes),
+            metric: manifest.and_then(|manifest| manifest.metric),
+            format: files.iter().find_map(|file| format::recognise(file)).map(|(format, _)| format.name()),
+            files,
+            copies: looks.iter().map(copy).collect(),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+        let places: Vec<&str> = self.copies.iter().map(|copy| copy.folder.as_str()).collect();
+        let damaged = self.copies.iter().filter_map(|copy| Some((&copy.folder, copy.damage.as_ref()?)));
+        let damaged: Vec<String> = damaged.map(|(folder, damage)| format!("in {folder}: {damage}")).collect();
+        let take = self.name.split_once('.').map_or(String::new(), |(_, take)| format!(" (take {take})"));
+        vec![
+            format!("{}{take}", self.step),
+            or_none(self.bytes.map(|bytes| Bytes(bytes).to_string())),
+            or_none(self.format.map(str::to_owned)),
+            or_none(self.metric.map(|metric| metric.to_string())),
+            places.join(", "),
+            if damaged.is_empty() { "whole".to_owned() } else { damaged.join("; ") },
+        ]
+    }
+}

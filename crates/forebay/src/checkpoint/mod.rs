@@ -1,0 +1,151 @@
+//! `forebay checkpoint`: measure what saving costs; list, verify, drain, prune, restore, convert what is there.
+
+mod bench;
+mod convert;
+mod drain;
+mod files;
+mod holder;
+mod ls;
+mod prune;
+mod restore;
+mod table;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use forebay_bench::checkpoint::{Place, Places};
+use forebay_storage::Profile;
+use serde::Serialize;
+
+use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::tier;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure what saving and restoring a state costs, beside what the storage would give
+    ///
+    /// Each mode with each format: one save that is not kept, then those that are, each made durable on all tiers and
+    /// restored, verified, from the nearest one. It works in a hidden folder of its own, which it removes.
+    Bench(bench::Args),
+    /// List checkpoints, where their copies are, and what was left behind; reads no values and changes nothing
+    Ls(ls::Args),
+    /// Read checkpoints whole from their devices and compare every checksum; status 1 when one is not good
+    Verify(verify::Args),
+    /// Copy to DIR what it lacks of the burst buffer, and read it back; removes no checkpoint
+    Drain(drain::Args),
+    /// Remove all but the newest checkpoints, never the only good copy
+    Prune(prune::Args),
+    /// Write the newest good checkpoint, or that of a step, to a file
+    Restore(restore::Args),
+    /// Turn a safetensors file into a TensorFlow checkpoint, or the other way round, whoever wrote it
+    Convert(convert::Args),
+}
+
+pub(crate) fn run(command: Command) -> Result<Outcome> {
+    match command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Ls(args) => ls::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Drain(args) => drain::run(&args),
+        Command::Prune(args) => prune::run(&args),
+        Command::Restore(args) => restore::run(&args),
+        Command::Convert(args) => convert::run(&args),
+    }
+}
+
+/// Where checkpoints are.
+#[derive(Debug, clap::Args)]
+struct FolderArgs {
+    /// The folder of the checkpoints
+    dir: PathBuf,
+
+    /// The burst buffer: the folder that they are saved to first
+    #[arg(long, value_name = "DIR")]
+    burst_dir: Option<PathBuf>,
+}
+
+/// The devices below the folders.
+#[derive(Debug, clap::Args)]
+struct TierArgs {
+    /// Emulate a device in this process below DIR: hdd, ssd, optane or lustre; a tier that is up needs no such word
+    #[arg(long, value_name = "NAME")]
+    tier: Option<Profile>,
+
+    /// The same below the burst buffer
+    #[arg(long, value_name = "NAME", requires = "burst_dir")]
+    burst_tier: Option<Profile>,
+}
+
+/// Where the result goes.
+#[derive(Debug, clap::Args)]
+struct JsonArgs {
+    /// Write the result to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// The places of a command, and what is to be said of them.
+struct Grounds {
+    places: Places,
+    notes: Vec<String>,
+}
+
+impl FolderArgs {
+    /// The folders as they are.
+    fn bare(&self) -> Places {
+        Places { slow: Place::new(&self.dir), fast: self.burst_dir.as_ref().map(Place::new), keep: usize::MAX }
+    }
+
+    /// The folders with the devices below them.
+    fn places(&self, tiers: &TierArgs, keep: usize) -> Result<Grounds> {
+        let (slow, mut notes) = place(&self.dir, tiers.tier.as_ref())?;
+        let fast = match &self.burst_dir {
+            Some(dir) => {
+                let (place, more) = place(dir, tiers.burst_tier.as_ref())?;
+                notes.extend(more);
+                Some(place)
+            }
+            None => None,
+        };
+        Ok(Grounds { places: Places { slow, fast, keep }, notes })
+    }
+
+    /// Refuses folders that are not there, and one folder under two names: nothing here makes them.
+    fn check(&self) -> Result<()> {
+        for dir in self.burst_dir.iter().chain([&self.dir]) {
+            if !dir.is_dir() {
+                bail!("{}: no such folder", dir.display());
+            }
+        }
+        match &self.burst_dir {
+            Some(fast) if fast.canonicalize()? == self.dir.canonicalize()? => {
+                bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.display())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
+    let ground = tier::ground(dir)?;
+    let notes = ground.notes_beside(named);
+    let shaped = named.cloned().or(ground.shaped);
+    Ok((Place { dir: dir.to_owned(), shaped, kernel: ground.kernel }, notes))
+}
+
+impl JsonArgs {
+    /// Fails now rather than later when nothing can be written there.
+    fn target(&self) -> Result<Option<JsonTarget>> {
+        let target = self.json.as_deref().map(JsonTarget::from);
+        target.as_ref().map_or(Ok(()), JsonTarget::check)?;
+        Ok(target)
+    }
+}
+
+/// Gives a result as text, and as JSON where that was asked for.
+fn give_both<T: Serialize>(text: &str, value: &T, target: Option<&JsonTarget>) -> Result<()> {
+    let json = target.map(|target| Ok::<_, anyhow::Error>((target, to_json(value)?))).transpose()?;
+    give(text, json)
+}

@@ -1,0 +1,116 @@
+//! `forebay checkpoint verify`: every copy read from its device, every checksum compared.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use forebay_checkpoint::{Name, Tier, list, look, verify};
+use forebay_units::Bytes;
+use serde::Serialize;
+
+use super::{FolderArgs, JsonArgs, TierArgs, give_both};
+use crate::output::{Outcome, remark};
+use crate::{progress, stop};
+
+/// The flags of `forebay checkpoint verify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    folders: FolderArgs,
+
+    #[command(flatten)]
+    tiers: TierArgs,
+
+    /// Only the checkpoints of this step
+    #[arg(long, value_name = "N")]
+    step: Option<u64>,
+
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, Serialize)]
+struct Verified {
+    n_good: usize,
+    n_bad: usize,
+    /// It was stopped before all were read.
+    is_interrupted: bool,
+    copies: Vec<Copy>,
+}
+
+#[derive(Debug, Serialize)]
+struct Copy {
+    name: String,
+    step: u64,
+    folder: String,
+    bytes: Option<u64>,
+    is_good: bool,
+    damage: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    args.folders.check()?;
+    let json = args.json.target()?;
+    let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
+    // Folders that cannot be listed are errors of the command, not of a checkpoint.
+    tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
+    let found = list(&tiers, &mut Vec::new());
+    let wanted: Vec<(Name, &Tier)> = found
+        .iter()
+        .filter(|(name, _)| args.step.is_none_or(|step| step == name.step))
+        .flat_map(|(name, places)| places.iter().map(|place| (*name, &tiers[*place])))
+        .collect();
+    let verified = all_of(&wanted);
+    give_both(&verified.text(args.step), &verified, json.as_ref())?;
+    if verified.is_interrupted {
+        remark("forebay: stopped before the end");
+    }
+    let met = verified.n_bad == 0 && verified.n_good > 0 && !verified.is_interrupted;
+    Ok(if met { Outcome::Met } else { Outcome::Missed })
+}
+
+fn all_of(wanted: &[(Name, &Tier)]) -> Verified {
+    let lens: Vec<u64> =
+        wanted.iter().map(|(name, tier)| look(tier, *name).map_or(0, |manifest| manifest.n_bytes())).collect();
+    let bar = progress::bytes(lens.iter().sum());
+    let mut copies = Vec::new();
+    for ((name, tier), len) in wanted.iter().zip(&lens) {
+        if stop::flag().load(Ordering::Relaxed) {
+            break;
+        }
+        bar.set_message(tier.path_of(*name).display().to_string());
+        let read = verify(tier, *name);
+        bar.inc(*len);
+        copies.push(Copy {
+            name: name.to_string(),
+            step: name.step,
+            folder: tier.dir.display().to_string(),
+            bytes: read.as_ref().ok().map(|manifest| manifest.n_bytes()),
+            is_good: read.is_ok(),
+            damage: read.err().map(|damage| damage.to_string()),
+        });
+    }
+    bar.finish_and_clear();
+    let n_good = copies.iter().filter(|copy| copy.is_good).count();
+    let (n_bad, is_interrupted) = (copies.len() - n_good, copies.len() < wanted.len());
+    Verified { n_good, n_bad, is_interrupted, copies }
+}
+
+impl Verified {
+    fn text(&self, step: Option<u64>) -> String {
+        let mut text = String::new();
+        for copy in &self.copies {
+            let path = format!("{}/{}", copy.folder, copy.name);
+            text.push_str(&match &copy.damage {
+                None => format!("good     {path}\n"),
+                Some(damage) => format!("DAMAGED  {path}: {damage}\n"),
+            });
+        }
+        if self.copies.is_empty() && !self.is_interrupted {
+            let of_step = step.map_or(String::new(), |step| format!(" of step {step}"));
+            return format!("no checkpoints{of_step} to verify\n");
+        }
+        let bytes: u64 = self.copies.iter().filter_map(|copy| copy.bytes).sum();
+        text.push_str(&format!("{} good, {} damaged; {} verified\n", self.n_good, self.n_bad, Bytes(bytes)));
+        text
+    }
+}
