@@ -61,6 +61,15 @@ impl Site {
         self.places.tiers()
     }
 
+    /// Removes the checkpoints.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        for place in self.places.nearest_first() {
+            let failed = |source| Error::Io { what: "removing", path: place.dir.clone(), source };
+            std::fs::remove_dir_all(&place.dir).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Whether a state of so many bytes has room on the places and in memory.
     pub(super) fn check(&self, bytes: u64) -> Result<(), Error> {
         let mut wanted: Vec<(u64, &Path, u64)> = Vec::new();

@@ -65,6 +65,8 @@ impl<'a> Trial<'a> {
         }
         let closed = store.close();
         measured.counts = closed.counts;
+        // The next mode or format begins with nothing.
+        self.site.clear()?;
         closed.errors.into_iter().next().map_or(Ok(measured), |error| Err(error.into()))
     }
 
