@@ -208,12 +208,15 @@ fn the_built_in_studies_train_and_pack() {
     let dir = Dir::new();
     let shown = dir.met("study show chien-2018");
     for wanted in [
-        "dataset caltech101: caltech101 images, made: 768 quick, 9144 full\n",
+        "dataset caltech101: caltech101 images, made: 800 quick, 9144 full\n",
         "experiment mini-app (train): 32 cells quick, 32 full, all combinations; \
          1 repeat after 0 warm-ups quick, 5 repeats after 1 warm-up full\n  dataset = caltech101\n",
         "  accelerator = emulated:90ms quick, emulated:1s full\n",
         "experiment batch-size (train): 10 cells quick, 10 full, ",
         "experiment reads (train): 4 cells quick, 4 full, ",
+        "experiment checkpoints (train): 5 cells quick, 5 full, ",
+        "  checkpoint: none, hdd, ssd, optane, optane → hdd\n",
+        "  checkpoints checkpoint=optane → hdd stall_speed_up: 2.6 (Section VII, ",
     ] {
         assert!(shown.contains(wanted), "{wanted}\n{shown}");
     }
