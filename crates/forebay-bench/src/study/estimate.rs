@@ -136,7 +136,7 @@ impl<'a> Estimator<'a> {
             let both = if settings.prefetch > 0 { step_s.max(make_s) } else { step_s + make_s };
             steps * both + baseline * step_s + saving.seconds.unwrap_or(0.0)
         });
-        let read = Bytes((images as f64 * samples.bytes) as u64) + saving.read;
+        let read = Bytes(((images as f64 * samples.bytes) as u64).saturating_add(saving.read.0));
         Estimate { images, read, written: saving.written, seconds }
     }
 

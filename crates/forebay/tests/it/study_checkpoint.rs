@@ -1,6 +1,7 @@
 //! Studies that make checkpoints while they train, and that only save.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -169,4 +170,18 @@ fn a_preview_counts_what_checkpoints_write_and_the_room_they_take() {
     let refused = dir.run("study run study.toml --dry-run --out out --tier slow=gone");
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("gone is not a folder that is there"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_example_that_saves_can_be_planned_on_emulated_and_on_real_devices() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/studies/checkpoints.toml");
+    let dir = Dir::new();
+    fs::create_dir(dir.path("disk")).unwrap();
+    let line = format!("study run {} --dry-run", file.display());
+    let preview = dir.met(&line);
+    assert!(preview.contains("\nwaiting (checkpoint): 4 cells × 1+3  "), "{preview}");
+    assert!(preview.contains("\nbehind (checkpoint): 2 cells × 1+3  "), "{preview}");
+    assert!(preview.contains("\ntier disk: shaped in this process, hdd: "), "{preview}");
+    let preview = dir.met(&format!("{line} --tier disk=disk"));
+    assert!(preview.contains("\ntier disk: a real device, ") && preview.contains("/disk\n"), "{preview}");
 }
