@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay_checkpoint::Mode;
 use forebay_dataset::synth::Camera;
 use forebay_dataset::{MakePlan, MakeSpec, Packing};
 use forebay_format::image::{Dtype, ImageDecoder, ImageSpec, Layout};
@@ -148,7 +149,11 @@ impl<'a> Estimator<'a> {
         let bytes = emulated.map_or_else(|| settings.state_bytes(), |size| size.0);
         let (first_s, behind_s) = self.save_s(&route, bytes);
         let (read, written) = moved(&route, bytes.saturating_mul(n_saves).saturating_mul(rounds));
-        let seconds = (n_saves as f64 * first_s + behind_s) * rounds as f64;
+        let (stall_s, after_s) = match settings.saving.mode {
+            Some(Mode::Async) => (0.0, first_s + behind_s),
+            _ => (first_s, behind_s),
+        };
+        let seconds = (n_saves as f64 * stall_s + after_s) * rounds as f64;
         Estimate { images: 0, read, written, seconds: Some(seconds) }
     }
 

@@ -117,6 +117,14 @@ fn stalls_and_the_last_drain_are_estimated() {
     near("train/checkpoint=none", 2.0 * 3.0);
     near("train/checkpoint=slow", 2.0 * (3.0 + 5.0 * s(64.0, hdd.write_bytes_per_s)));
     near("train/checkpoint=fast → slow", 2.0 * (3.0 + 5.0 * s(64.0, optane.write_bytes_per_s) + drain_s(64.0)));
+    let behind = plan_of(&SAVES.replacen("keep = 3", "checkpoint_mode = \"async\"", 1));
+    let cell = behind.cells.iter().find(|cell| cell.id == "train/checkpoint=slow").unwrap();
+    let estimator_behind = Estimator::new(&behind, &Places::new(&behind, Path::new("data")));
+    let seconds = estimator_behind.cell(cell).seconds.unwrap();
+    assert!(
+        (seconds - 2.0 * (3.0 + s(64.0, hdd.write_bytes_per_s))).abs() < 1e-6,
+        "only the last is waited for: {seconds}"
+    );
     let save_s = s(100.0, optane.write_bytes_per_s) + drain_s(100.0) + s(100.0, optane.read_bytes_per_s);
     near("save/tier=fast → slow", 5.0 * save_s);
     let written = ["none", "slow", "fast → slow"].map(|to| of(&format!("train/checkpoint={to}")).written.0);
