@@ -29,9 +29,10 @@ pub(crate) fn named(factor: &str, level: &Level) -> String {
         ("threads" | "readers" | "steps", _) => format!("{bare} {factor}"),
         ("tier" | "read_only" | "storage" | "mode" | "engine" | "dataset" | "mix" | "synthetic", _) => bare,
         ("model" | "device" | "precision" | "accelerator" | "optimizer" | "format" | "state", _) => bare,
-        ("checkpoint" | "checkpoint_mode" | "checkpoint_format", Level::Text(_)) => bare,
+        ("checkpoint", Level::Text(to)) if to == "none" => "no checkpoints".to_owned(),
+        ("checkpoint" | "checkpoint_tier", Level::Text(_)) => format!("checkpoints on {bare}"),
+        ("checkpoint_mode" | "checkpoint_format", Level::Text(_)) => bare,
         ("checkpoint_every", _) => format!("a checkpoint every {bare} steps"),
-        ("checkpoint_tier", _) => format!("checkpoints on {bare}"),
         ("burst_tier" | "burst_storage", _) => format!("burst buffer {bare}"),
         ("block", _) => format!("{bare} blocks"),
         ("threads_auto", Level::Flag(true)) => "auto".to_owned(),
@@ -52,6 +53,7 @@ pub(crate) fn title(factor: &str) -> String {
         "read_only" => "what is done".to_owned(),
         "prefetch" => "batches made ahead".to_owned(),
         "batch" => "batch size".to_owned(),
+        "checkpoint" => "where checkpoints go".to_owned(),
         _ => words(factor),
     };
     crate::number::capital(&words)

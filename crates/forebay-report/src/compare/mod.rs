@@ -146,6 +146,10 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     // What all have in common need not be said of each.
     let shown = differing(pairs.iter().map(|pair| pair.levels.clone()).collect(), &["threads", "depth", "mode"]);
     pairs.iter_mut().zip(shown).for_each(|(pair, levels)| pair.levels = levels);
+    // Which tier a mode has in front is told by the mode, in a record of checkpoints.
+    for pair in pairs.iter_mut().filter(|pair| pair.levels.contains_key("mode")) {
+        pair.levels.retain(|factor, _| !["burst_storage", "burst_tier"].contains(&factor.as_str()));
+    }
     Comparison { base: &base.short, name: &other.short, differences, pairs, only_base, only_other }
 }
 

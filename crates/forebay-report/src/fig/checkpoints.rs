@@ -42,8 +42,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let below = format!("{title}: median stall");
     Drawn {
         data: all.data(),
-        caption: all.caption(),
-        reading: all.reading(is_log(&stalls)),
+        reading: [all.said(), all.reading(is_log(&stalls))].join(" ").trim().to_owned(),
         remarks: grid.remarks.iter().cloned().chain(all.remarks()).collect(),
         legend_title: level_title(&grid),
         legend: all.legend(&classes, has_published),
@@ -143,8 +142,8 @@ impl<'a> All<'a> {
         }
     }
 
-    /// The least and the most that checkpoints cost, and what a burst buffer is worth.
-    fn caption(&self) -> String {
+    /// The least and the most that checkpoints cost, and what a burst buffer is worth: ours, whatever the caption says.
+    fn said(&self) -> String {
         let mut longer: Vec<(&StudyCell, f64)> = self
             .grid
             .cells

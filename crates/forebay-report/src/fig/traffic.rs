@@ -27,6 +27,8 @@ const TITLE: f64 = 38.0;
 
 /// A tier of a run.
 struct Panel<'a> {
+    /// What the run is called beside others.
+    run: String,
     cell: &'a StudyCell,
     train: &'a TrainCell,
     saved: &'a TrainCheckpoints,
@@ -50,13 +52,13 @@ impl Panel<'_> {
     /// The tier, and the run where there are several.
     fn name(&self, several: bool) -> String {
         let tier = &self.traffic.tier;
-        if several { format!("{tier} ({})", level::all(&self.cell.factors)) } else { tier.clone() }
+        if several && self.run != *tier { format!("{}: {tier}", self.run) } else { tier.clone() }
     }
 }
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     let cells = context.cells();
-    let all = panels(&cells);
+    let all = panels(&cells, context.spec.x.as_deref());
     if all.is_empty() {
         return Drawn::nothing("No cell of this figure kept what its checkpoints wrote and read when.");
     }
@@ -74,8 +76,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     Drawn {
         data: data(&all),
-        caption: caption(&all),
-        reading: reading(shown),
+        reading: [said(&all), reading(shown)].join(" ").trim().to_owned(),
         remarks,
         legend: legend(shown),
         pictures: both(|canvas| draw(canvas, shown, &context.spec.title)),
@@ -83,7 +84,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-fn panels<'a>(cells: &[&'a StudyCell]) -> Vec<Panel<'a>> {
+fn panels<'a>(cells: &[&'a StudyCell], x: Option<&str>) -> Vec<Panel<'a>> {
     let sound = |traffic: &&TierTraffic| {
         let mut mb = traffic.written_mb.iter().chain(&traffic.read_mb);
         let any = !traffic.written_mb.is_empty() || !traffic.read_mb.is_empty();
@@ -93,9 +94,17 @@ fn panels<'a>(cells: &[&'a StudyCell]) -> Vec<Panel<'a>> {
     for cell in cells.iter().filter(|cell| cell.error.is_none()) {
         let Some(train) = cell.train.as_deref().filter(|train| train.totals.wall_s.is_finite()) else { continue };
         let Some(saved) = &train.checkpoints else { continue };
-        panels.extend(saved.traffic.iter().filter(sound).map(|traffic| Panel { cell, train, saved, traffic }));
+        let panel = |traffic| Panel { run: called(cells, cell, x), cell, train, saved, traffic };
+        panels.extend(saved.traffic.iter().filter(sound).map(panel));
     }
     panels
+}
+
+/// A run's level of the axis where that tells it from all others, else all of its levels.
+fn called(cells: &[&StudyCell], cell: &StudyCell, x: Option<&str>) -> String {
+    let of = |cell: &StudyCell| x.and_then(|x| Some(level::bare(x, cell.level(x)?)));
+    let is_alone = cells.iter().filter(|other| of(other) == of(cell)).count() == 1;
+    of(cell).filter(|_| is_alone).unwrap_or_else(|| level::all(&cell.factors))
 }
 
 /// The runs of the panels, each once.
@@ -109,8 +118,8 @@ fn runs<'a, 'b>(panels: &'b [Panel<'a>]) -> Vec<&'b Panel<'a>> {
     runs
 }
 
-/// How much went where, and how long draining went on.
-fn caption(panels: &[Panel<'_>]) -> String {
+/// How much went where, and how long draining went on: ours, whatever the caption says.
+fn said(panels: &[Panel<'_>]) -> String {
     let runs = runs(panels);
     let several = runs.len() > 1;
     let wrote: Vec<String> = panels
@@ -125,7 +134,7 @@ fn caption(panels: &[Panel<'_>]) -> String {
         .iter()
         .filter(|run| run.saved.drain_after_s > 0.0)
         .map(|run| {
-            let of = if several { format!(" ({})", level::all(&run.cell.factors)) } else { String::new() };
+            let of = if several { format!(" ({})", run.run) } else { String::new() };
             format!("{}{of}", brief_seconds(run.saved.drain_after_s))
         })
         .collect();

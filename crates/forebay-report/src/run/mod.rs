@@ -211,6 +211,9 @@ pub(crate) fn mode_name(cell: &ProbeCell) -> &'static str {
 /// Engines in the order in which they are shown.
 const ENGINES: [&str; 3] = ["sync", "direct", "uring"];
 
+/// Modes of checkpoints in the order in which they are shown.
+const MODES: [&str; 3] = ["direct", "burst", "async"];
+
 /// How it did it.
 pub(crate) fn engine_name(cell: &ProbeCell) -> &'static str {
     use forebay_record::Engine::{Direct, Sync, Uring};

@@ -1,11 +1,13 @@
 //! Records of single commands as studies of one experiment.
 
+use std::collections::BTreeMap;
+
 use forebay_record::{
     Design, ExperimentSpec, FigureKind, FigureSpec, IngestCell, Level, Levels, ProbeCell, Record, SCHEMA, Scale,
     Scaled, Step, StudyCell, StudyHead, StudyRun, StudySpec, TierKind, TierNote,
 };
 
-use super::{ENGINES, differing, levels_of_ingest, levels_of_probe, mode_name};
+use super::{ENGINES, MODES, differing, levels_of_ingest, levels_of_probe, mode_name};
 
 pub(super) fn of_ingest(record: &Record<IngestCell>) -> StudyRun {
     let levels = differing(record.cells.iter().map(levels_of_ingest).collect(), &["threads"]);
@@ -104,7 +106,7 @@ pub(super) fn finish<C: forebay_record::Cell>(
         design: Design::Factorial,
         repeats: Scaled::Both(0),
         warmups: Scaled::Both(0),
-        factors: [("engine".to_owned(), Scaled::Both(ENGINES.map(|name| Level::Text(name.to_owned())).into()))].into(),
+        factors: orders(C::COMMAND),
         settings: [].into(),
         rules: Vec::new(),
     };
@@ -133,6 +135,12 @@ pub(super) fn finish<C: forebay_record::Cell>(
         notes: record.notes.clone(),
     };
     StudyRun { head, cells, resumed: Vec::new(), series: record.series.clone() }
+}
+
+/// Factors whose levels are shown in an order of their own.
+fn orders(command: &str) -> BTreeMap<String, Scaled<Vec<Level>>> {
+    let (factor, names) = if command == "checkpoint" { ("mode", MODES) } else { ("engine", ENGINES) };
+    [(factor.to_owned(), Scaled::Both(names.map(|name| Level::Text(name.to_owned())).into()))].into()
 }
 
 pub(super) fn bare_cell(experiment: &str, step: Step, factors: Levels) -> StudyCell {

@@ -15,11 +15,14 @@ const MAX_CELLS: usize = 3;
 
 /// The answer where nothing but checkpoints was measured.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
-    let (_, best) = fastest(run.checkpoints().filter(|(_, cell)| cell.save_mb_per_s().is_some()))?;
+    // One that is written behind the training's back is as durable as late as the one before it.
+    let known = || run.checkpoints().filter(|(_, cell)| cell.save_mb_per_s().is_some());
+    let (_, best) = fastest(known().filter(|(_, cell)| cell.mode != "async")).or_else(|| fastest(known()))?;
     let mut text = format!(
-        "A state of {} is durable after {} ({} MB/s{})",
+        "A state of {} is durable after {} ({}, {} MB/s{})",
         crate::number::bytes(best.bytes),
         brief_seconds(best.durable_fast_s?),
+        best.mode,
         quantity(best.save_mb_per_s()?),
         of_ceiling(best.save_mb_per_s(), best.ceiling_mb_per_s, "of the ceiling")
     );
@@ -62,8 +65,17 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
     let theirs = |cell: &StudyCell| stall::published(run, published, cell);
     // Those that something is published of come first.
     found.sort_by_key(|(cell, _)| theirs(cell).is_none());
+    let mut said: Vec<(&str, Option<&str>)> = Vec::new();
+    found.retain(|(cell, _)| {
+        let of = (cell.experiment.as_str(), stall::mode(cell));
+        let is_first = !said.contains(&of);
+        said.push(of);
+        is_first
+    });
     let sentence = |(cell, ratio): (&StudyCell, f64)| {
-        let theirs = theirs(cell).map(|value| format!(" (published: {}×)", given(value))).unwrap_or_default();
+        let theirs = theirs(cell)
+            .map(|value| format!(" (published: {}×{})", given(value), if ratio < 1.0 { " shorter" } else { "" }))
+            .unwrap_or_default();
         let stall =
             |cell: &StudyCell| run::metric(cell, "stall_s").map_or("–".to_owned(), |of| brief_seconds(of.value));
         let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{chien, mini, plain};
+use crate::{chien, mini, plain, saved};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -33,6 +33,13 @@ fn the_committed_trainings_are_what_the_generators_make() {
     assert_committed("mini/record.jsonl", &chien::jsonl(&lines));
     assert_committed("mini/samples.csv", &mini::series(&lines[1..]).to_csv());
     assert_committed("train.json", &format!("{}\n", mini::record(1.0)));
+}
+
+#[test]
+fn the_committed_checkpoints_are_what_the_generators_make() {
+    assert_committed("saved/record.jsonl", &chien::jsonl(&saved::lines()));
+    assert_committed("saved.json", &format!("{}\n", saved::train_record(Some(saved::BURST))));
+    assert_committed("checkpoint.json", &format!("{}\n", saved::bench(1.0)));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod checkpoint;
 mod chien;
 mod comparison;
 mod fixtures;
@@ -11,6 +12,7 @@ mod page;
 mod plain;
 mod prefetch;
 mod said;
+mod saved;
 mod train;
 mod trained;
 
