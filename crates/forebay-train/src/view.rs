@@ -4,9 +4,11 @@
 //! cross the bus once, straight into the memory they are saved from, and all of them on one wait.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::lent::{HostMemory, PageLock};
 use crate::network::Network;
 
 /// A piece of an entry, and where it is to go.
@@ -22,8 +24,7 @@ pub struct Fetch<'a> {
 
 /// Values on a device.
 pub trait Remote: Sync {
-    /// Copies all pieces to the host, from any thread; returns when they are there. Locked pages make it faster, see
-    /// [`Network::lock_pages`].
+    /// Copies all pieces to the host, from any thread; returns when they are there.
     ///
     /// # Errors
     /// The device fails.
@@ -31,6 +32,12 @@ pub trait Remote: Sync {
     /// # Panics
     /// When a piece reaches past its entry.
     fn fetch(&self, pieces: &mut [Fetch<'_>]) -> Result<()>;
+
+    /// Locks pages, so that the device copies to them at its full rate.
+    ///
+    /// # Errors
+    /// The system does not lock so much, or it is locked already. Pieces can be fetched there all the same.
+    fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock>;
 }
 
 /// Where the values of a state are.

@@ -10,9 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::{CudaContext, CudaStream, sys as driver};
 use forebay_units::Bytes;
 
-use super::device::{Device, words};
+use super::device::words;
 use crate::error::{Error, Result};
 use crate::lent::HostMemory;
+
+/// How bytes come from the pages, or go there.
+#[derive(Clone)]
+pub(super) struct Way {
+    pub(super) context: Arc<CudaContext>,
+    /// The stream that moves them.
+    pub(super) stream: Arc<CudaStream>,
+}
 
 /// The ranges of addresses that are locked.
 #[derive(Clone, Default)]
@@ -20,9 +28,9 @@ pub(super) struct Locks(Arc<Mutex<Vec<Range<usize>>>>);
 
 impl Locks {
     /// Locks the pages of `memory` until the guard is dropped.
-    pub(super) fn lock(&self, device: &Device, memory: Arc<dyn HostMemory>) -> Result<Locked> {
+    pub(super) fn lock(&self, way: Way, memory: Arc<dyn HostMemory>) -> Result<Locked> {
         let (start, n_bytes) = (memory.address() as usize, memory.n_bytes());
-        device.enter()?;
+        way.context.bind_to_thread()?;
         // SAFETY: by the law of `HostMemory` the range is mapped as long as the guard keeps it.
         let status = unsafe { driver::cuMemHostRegister_v2(start as *mut c_void, n_bytes, 0) };
         status.result().map_err(|error| Error::Device {
@@ -31,8 +39,7 @@ impl Locks {
         })?;
         let range = start..start + n_bytes;
         self.ranges().push(range.clone());
-        let (context, copies) = (Arc::clone(&device.context), Arc::clone(&device.copies));
-        Ok(Locked { context, copies, locks: self.clone(), range, _memory: memory })
+        Ok(Locked { way, locks: self.clone(), range, _memory: memory })
     }
 
     /// Whether all of a slice is locked.
@@ -49,8 +56,7 @@ impl Locks {
 
 /// Keeps pages locked, and the memory alive.
 pub(super) struct Locked {
-    context: Arc<CudaContext>,
-    copies: Arc<CudaStream>,
+    way: Way,
     locks: Locks,
     range: Range<usize>,
     _memory: Arc<dyn HostMemory>,
@@ -64,8 +70,8 @@ impl Drop for Locked {
         }
         drop(ranges);
         // Copies under way must end first. Nothing can be done about a device that fails while memory is let go.
-        let _ = self.context.bind_to_thread();
-        let _ = self.copies.synchronize();
+        let _ = self.way.context.bind_to_thread();
+        let _ = self.way.stream.synchronize();
         // SAFETY: the range was registered when this was made, and nothing reads it any more.
         let _ = unsafe { driver::cuMemHostUnregister(self.range.start as *mut c_void) };
     }

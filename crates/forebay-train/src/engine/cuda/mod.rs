@@ -26,6 +26,7 @@ use conv::{Choice, Conv};
 use device::Argument::{Count, Flag, Number, Wide};
 use device::{Address, Argument, Device, Tensor};
 use input::Input;
+use lock::Way;
 use loss::Loss;
 use pool::MaxPool;
 pub use precision::Precision;
@@ -201,7 +202,8 @@ impl Engine for Cuda {
     }
 
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock> {
-        self.device.locks.lock(&self.device, memory).map(PageLock::of)
+        let (context, stream) = (Arc::clone(&self.device.context), Arc::clone(&self.device.copies));
+        self.device.locks.lock(Way { context, stream }, memory).map(PageLock::of)
     }
 
     fn images<'a>(&self, input: &'a Input) -> Result<&'a Tensor> {

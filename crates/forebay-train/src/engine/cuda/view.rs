@@ -3,12 +3,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaStream, result};
+use cudarc::driver::result;
 
 use super::device::{Address, Device};
+use super::lock::{Locks, Way};
 use super::store::Store;
 use crate::engine::{Part, SlotId};
 use crate::error::Result;
+use crate::lent::{HostMemory, PageLock};
 use crate::view::{Fetch, Remote};
 
 /// Where a slot's values lie.
@@ -20,9 +22,9 @@ struct Piece {
 
 /// Values of a store that nobody changes meanwhile.
 pub(super) struct StoreView<'a> {
-    context: Arc<CudaContext>,
     /// The stream of all operations: what is fetched is what they left.
-    stream: Arc<CudaStream>,
+    way: Way,
+    locks: Locks,
     pieces: Vec<Piece>,
     _store: PhantomData<&'a Store>,
 }
@@ -34,19 +36,22 @@ impl Store {
             Piece { at, n_bytes: 4 * len }
         };
         let (context, stream) = (Arc::clone(&device.context), Arc::clone(&device.stream));
-        StoreView { context, stream, pieces: wanted.iter().map(piece).collect(), _store: PhantomData }
+        let (way, locks) = (Way { context, stream }, device.locks.clone());
+        StoreView { way, locks, pieces: wanted.iter().map(piece).collect(), _store: PhantomData }
     }
 }
 
 impl Remote for StoreView<'_> {
     fn fetch(&self, pieces: &mut [Fetch<'_>]) -> Result<()> {
-        self.context.bind_to_thread()?;
+        self.way.context.bind_to_thread()?;
         let queued = pieces.iter_mut().try_for_each(|Fetch { entry, offset, into }| {
             let piece = &self.pieces[*entry];
             assert!(*offset + into.len() <= piece.n_bytes, "a piece lies within its entry");
             match piece.at {
                 // SAFETY: the range was allocated for these values, and the stream is waited for before the slice can go.
-                Some(at) => unsafe { result::memcpy_dtoh_async(into, at + *offset as u64, self.stream.cu_stream()) },
+                Some(at) => unsafe {
+                    result::memcpy_dtoh_async(into, at + *offset as u64, self.way.stream.cu_stream())
+                },
                 None => {
                     into.fill(0);
                     Ok(())
@@ -54,8 +59,11 @@ impl Remote for StoreView<'_> {
             }
         });
         // Also after an error: copies that were queued still write to the caller's memory.
-        let arrived = self.stream.synchronize();
+        let arrived = self.way.stream.synchronize();
         queued?;
         Ok(arrived?)
+    }
+    fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock> {
+        self.locks.lock(self.way.clone(), memory).map(PageLock::of)
     }
 }
