@@ -71,7 +71,7 @@ pub use fs::{
     lower_io_priority,
 };
 pub use keep::{Better, Keep};
-pub use look::{left_over, look, restore_step};
+pub use look::{left_over, look};
 pub use manifest::{FileSum, Manifest};
 pub use parallel::Progress;
 pub use plan::{FilePlan, Piece};

@@ -1,12 +1,9 @@
 //! Looking at what lies on a tier without reading all of it, and without changing anything: no lock, no clearing up.
 
-use std::collections::BTreeMap;
-
 use crate::fs::Reading;
-use crate::restore::restore_of;
 use crate::tier::{STAGING, TRASH, Tier};
 use crate::verify::read_manifest;
-use crate::{Damage, Error, Manifest, Name, Restored, Result, list};
+use crate::{Damage, Error, Manifest, Name, Result};
 
 /// Reads a checkpoint's manifest, and sees whether its files are there with their lengths. What they hold is not read:
 /// [`verify`](crate::verify()) does that.
@@ -38,17 +35,6 @@ pub fn left_over(tier: &Tier) -> Result<Vec<String>> {
     Ok(tier.fs.list(&tier.dir)?.into_iter().filter(is_left_over).collect())
 }
 
-/// Reads the newest checkpoint of a step that verifies, from the nearest tier that has it.
-///
-/// # Errors
-/// [`Error::NothingGood`] with what was found instead.
-pub fn restore_step(tiers: &[Tier], step: u64) -> Result<Restored> {
-    let mut unlisted = Vec::new();
-    let found: BTreeMap<Name, Vec<usize>> =
-        list(tiers, &mut unlisted).into_iter().filter(|(name, _)| name.step == step).collect();
-    restore_of(tiers, &found, unlisted)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -63,9 +49,9 @@ mod tests {
         let store = Store::open(vec![tier.clone()], Options::default()).unwrap();
         for step in steps {
             let bytes = vec![*step as u8; 9000];
-            let snapshot = Snapshot { tensors: vec![Tensor { header: &header, bytes: &bytes }], ..Snapshot::default() };
+            let snapshot = Snapshot { tensors: vec![Tensor::new(&header, &bytes[..])], ..Snapshot::default() };
             let layout = Safetensors.plan("model", &snapshot).unwrap();
-            store.save(*step, None, &snapshot, &layout.complete(&snapshot)).unwrap();
+            store.save(*step, None, &snapshot, &layout).unwrap();
         }
         tier
     }
@@ -95,13 +81,5 @@ mod tests {
         std::fs::create_dir(dir.path().join(".staging-step-000000000009-0")).unwrap();
         assert_eq!(left_over(&tier).unwrap(), [".staging-step-000000000009-0"]);
         assert!(dir.path().join(".staging-step-000000000009-0").exists());
-    }
-
-    #[test]
-    fn a_step_is_restored_by_its_number() {
-        let dir = tempfile::tempdir().unwrap();
-        let tiers = [saved(dir.path(), &[7, 8])];
-        assert_eq!(restore_step(&tiers, 7).unwrap().name.step, 7);
-        assert!(matches!(restore_step(&tiers, 9), Err(Error::NothingGood { .. })));
     }
 }

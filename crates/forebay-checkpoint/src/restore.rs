@@ -112,7 +112,7 @@ pub fn restore_with(tiers: &[Tier], wanted: Wanted<'_>, memory: &mut Memory) -> 
     }
 }
 
-pub(crate) fn restore_of(
+fn restore_of(
     tiers: &[Tier],
     found: &BTreeMap<Name, Vec<usize>>,
     mut passed_over: Vec<PassedOver>,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use forebay_checkpoint::format::{Catalog, Format, Source};
-use forebay_checkpoint::{Fate, Handle, Level, Mode, Options, Region, Snapshot, Store};
+use forebay_checkpoint::{Fate, Handle, Level, Memory, Mode, Options, Region, Snapshot, Store, Wanted};
 use forebay_record::CheckpointSample;
 
 use super::cell::Measured;
@@ -18,18 +18,23 @@ const STEM: &str = "model";
 
 /// What all modes and formats share.
 pub(super) struct Trial<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) site: &'a Site,
-    pub(super) values: &'a Values,
+    plan: &'a Plan,
+    site: &'a Site,
+    values: &'a Values,
     /// Memory that the state is copied to, touched before.
-    pub(super) copy: Region,
+    copy: Region,
+    /// Memory that is restored into, touched before.
+    memory: Memory,
 }
 
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, site: &'a Site, values: &'a Values) -> Result<Self, Error> {
         let mut copy = Region::new(values.bytes().len())?;
         copy.fault_in();
-        Ok(Self { plan, site, values, copy })
+        // A file is the values and a directory of them.
+        let mut memory = Memory::default();
+        memory.reserve(values.bytes().len() + (1 << 20))?;
+        Ok(Self { plan, site, values, copy, memory })
     }
 
     /// Saves and restores once that is not kept, and then as often as the plan says, or until it is to stop.
@@ -109,32 +114,32 @@ impl<'a> Trial<'a> {
     }
 
     /// Restores the newest, which must be the one just saved, and compares every tensor with the state; seconds.
-    fn restore(&self, store: &Store, format: &dyn Format, step: u64) -> Result<f64, Error> {
+    fn restore(&mut self, store: &Store, format: &dyn Format, step: u64) -> Result<f64, Error> {
         let start = Instant::now();
-        let restored = store.restore()?;
+        let restored = store.restore_with(Wanted::default(), &mut self.memory)?;
         let files = restored.by_name();
         let catalog = format.open(STEM, &files)?;
         let seconds = start.elapsed().as_secs_f64();
         let is_same =
             restored.name.step == step && restored.passed_over.is_empty() && self.is_same(&catalog, &files)?;
+        restored.give_back(&mut self.memory);
         if is_same { Ok(seconds) } else { Err(Error::Differs { step }) }
     }
 
     fn is_same(&self, catalog: &Catalog, files: &dyn Source) -> Result<bool, Error> {
-        let snapshot = self.values.snapshot();
-        for tensor in &snapshot.tensors {
-            if catalog.read(files, &tensor.header.name)? != tensor.bytes {
+        for (header, bytes) in self.values.tensors() {
+            if catalog.read(files, &header.name)? != bytes {
                 return Ok(false);
             }
         }
-        Ok(catalog.tensors.len() == snapshot.tensors.len())
+        Ok(catalog.tensors.len() as u64 == self.values.n_tensors())
     }
 }
 
 /// The one place where a benchmark saves.
 fn save(store: &Store, step: u64, snapshot: &Snapshot<'_>, format: &dyn Format) -> Result<Handle, Error> {
     let layout = format.plan(STEM, snapshot)?;
-    Ok(store.save(step, None, snapshot, &layout.complete(snapshot))?)
+    Ok(store.save(step, None, snapshot, &layout)?)
 }
 
 /// A line of this process's status, in bytes; `None` where the kernel does not tell.

@@ -92,15 +92,20 @@ impl Values {
         self.headers.len() as u64
     }
 
-    /// The state as it is lent to be saved.
-    pub(super) fn snapshot(&self) -> Snapshot<'_> {
+    /// Each tensor with its values.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = (&Header, &[u8])> {
         let mut rest = self.bytes();
-        let lend = |header| {
+        self.headers.iter().map(move |header| {
             let (bytes, others) = rest.split_at(n_bytes_of(header));
             rest = others;
-            Tensor { header, bytes }
-        };
-        Snapshot { tensors: self.headers.iter().map(lend).collect(), ..Snapshot::default() }
+            (header, bytes)
+        })
+    }
+
+    /// The state as it is lent to be saved.
+    pub(super) fn snapshot(&self) -> Snapshot<'_> {
+        let tensors = self.tensors().map(|(header, bytes)| Tensor::new(header, bytes));
+        Snapshot { tensors: tensors.collect(), ..Snapshot::default() }
     }
 }
 
@@ -149,7 +154,7 @@ mod tests {
             let values = Values::of(&State::Bytes(bytes), 1).unwrap();
             let snapshot = values.snapshot();
             assert_eq!(snapshot.n_bytes(), bytes / 4 * 4);
-            assert!(snapshot.tensors.iter().all(|tensor| tensor.header.n_bytes() == Some(tensor.bytes.len() as u64)));
+            assert!(values.tensors().all(|(header, bytes)| header.n_bytes() == Some(bytes.len() as u64)));
         }
         let headers = headers_of(600_000_000);
         assert_eq!(headers.iter().filter_map(Header::n_bytes).sum::<u64>(), 600_000_000);

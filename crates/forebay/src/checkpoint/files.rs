@@ -58,7 +58,7 @@ pub(super) fn write(catalog: &Catalog, source: &dyn Source, target: &Target<'_>)
     let longest = catalog.tensors.iter().map(|entry| entry.n_bytes).max().unwrap_or(0);
     let blank = Region::new(usize::try_from(longest)?)?;
     let tensor = |entry: &'_ forebay_checkpoint::format::Entry| entry.n_bytes as usize;
-    let tensors = catalog.tensors.iter().map(|entry| Tensor { header: &entry.header, bytes: &blank[..tensor(entry)] });
+    let tensors = catalog.tensors.iter().map(|entry| Tensor::new(&entry.header, &blank[..tensor(entry)]));
     let snapshot = Snapshot { tensors: tensors.collect(), notes: catalog.notes.clone() };
     let layout = target.format.plan(&target.stem, &snapshot)?;
     let mut placing = Placing::new(target, &layout, snapshot.tensors.len())?;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use forebay_checkpoint::{Restored, format, restore, restore_step};
+use forebay_checkpoint::{Memory, Restored, Tier, Wanted, format, restore_with};
 use serde::Serialize;
 
 use super::convert::{self, Converted};
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
 use crate::output::{Outcome, complain, remark};
+use crate::progress;
 
 /// The flags of `forebay checkpoint restore`.
 #[derive(Debug, clap::Args)]
@@ -52,8 +53,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let json = args.json.target()?;
     let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
-    let found = args.step.map_or_else(|| restore(&tiers), |step| restore_step(&tiers, step));
-    let restored = match found {
+    let restored = match read(args, &tiers) {
         Ok(restored) => restored,
         // It ran, and there is nothing good.
         Err(error @ forebay_checkpoint::Error::NothingGood { .. }) => {
@@ -76,6 +76,20 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let text = format!("step {} of {}, verified\n{}", report.step, report.folder, report.written.text(&args.to));
     give_both(&text, &report, json.as_ref())?;
     Ok(Outcome::Met)
+}
+
+/// Reads it into memory, with a bar.
+fn read(args: &Args, tiers: &[Tier]) -> Result<Restored, forebay_checkpoint::Error> {
+    let bar = progress::bytes(0);
+    bar.set_message("reading");
+    let tell = |bytes| {
+        bar.inc_length(bytes);
+        bar.inc(bytes);
+    };
+    let wanted = Wanted { step: args.step, progress: Some(&tell) };
+    let restored = restore_with(tiers, wanted, &mut Memory::default());
+    bar.finish_and_clear();
+    restored
 }
 
 /// Writes it in the format that the name asks for.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use forebay_checkpoint::{Name, Tier, list, look, verify};
+use forebay_checkpoint::{Name, Tier, list, look, verify_with};
 use forebay_units::Bytes;
 use serde::Serialize;
 
@@ -69,17 +69,15 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 }
 
 fn all_of(wanted: &[(Name, &Tier)]) -> Verified {
-    let lens: Vec<u64> =
-        wanted.iter().map(|(name, tier)| look(tier, *name).map_or(0, |manifest| manifest.n_bytes())).collect();
-    let bar = progress::bytes(lens.iter().sum());
+    let len = |(name, tier): &(Name, &Tier)| look(tier, *name).map_or(0, |manifest| manifest.n_bytes());
+    let bar = progress::bytes(wanted.iter().map(len).sum());
     let mut copies = Vec::new();
-    for ((name, tier), len) in wanted.iter().zip(&lens) {
+    for (name, tier) in wanted {
         if stop::flag().load(Ordering::Relaxed) {
             break;
         }
         bar.set_message(tier.path_of(*name).display().to_string());
-        let read = verify(tier, *name);
-        bar.inc(*len);
+        let read = verify_with(tier, *name, &|bytes| bar.inc(bytes));
         copies.push(Copy {
             name: name.to_string(),
             step: name.step,
