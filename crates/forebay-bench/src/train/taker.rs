@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use forebay_pipeline::Batch;
 use forebay_train::{
     Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Model, Network, Normalize,
-    Optimizer, PageLock, Settings, Shape, State,
+    Optimizer, PageLock, Settings, Shape, State, View,
 };
 use forebay_units::SystemClock;
 
@@ -38,8 +38,8 @@ pub(super) trait Taker {
     fn finish(&mut self, cancel: &AtomicBool) -> Result<Finished, Error>;
     /// Goes back to the first weights, or times.
     fn reset(&mut self) -> Result<(), Error>;
-    /// What a checkpoint must keep of it, borrowed where the host computes; `None` where nothing is learnt.
-    fn state(&self) -> Result<Option<State<'_>>, Error>;
+    /// What a checkpoint must keep of it, where it lies; `None` where nothing is learnt.
+    fn view(&self) -> Result<Option<View<'_>>, Error>;
     /// Goes on after so many steps, from this state where there is one.
     fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error>;
     /// Judges samples that nothing is learnt from; `None` where nothing is learnt at all.
@@ -221,8 +221,8 @@ impl<E: Engine> Taker for Learner<E> {
         self.network.reset().map_err(Error::from)
     }
 
-    fn state(&self) -> Result<Option<State<'_>>, Error> {
-        Ok(Some(self.network.state()?))
+    fn view(&self) -> Result<Option<View<'_>>, Error> {
+        Ok(Some(self.network.view()?))
     }
 
     fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error> {
@@ -289,7 +289,7 @@ impl Taker for Emulated {
         Ok(())
     }
 
-    fn state(&self) -> Result<Option<State<'_>>, Error> {
+    fn view(&self) -> Result<Option<View<'_>>, Error> {
         Ok(None)
     }
 

@@ -148,10 +148,11 @@ impl Saver {
         taker: &dyn Taker,
         act: impl FnOnce(&Snapshot<'_>, &Layout) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let state = taker.state()?;
-        let headers = state.as_ref().map(state::headers).unwrap_or_default();
-        let tensors = match (&state, &self.made) {
-            (Some(state), _) => state::tensors(&headers, state),
+        let view = taker.view()?;
+        let headers = view.as_ref().map(state::headers).unwrap_or_default();
+        let device = view.as_ref().and_then(state::OnDevice::of);
+        let tensors = match (&view, &self.made) {
+            (Some(view), _) => state::tensors(&headers, view, device.as_ref()),
             (None, Some(made)) => made.tensors(),
             (None, None) => return Err(Error::NoState),
         };

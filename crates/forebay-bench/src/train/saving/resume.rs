@@ -28,7 +28,8 @@ impl Start {
     /// Brings what takes the batches to where the run begins.
     pub(in super::super) fn load(&mut self, taker: &mut dyn Taker) -> Result<(), Error> {
         if let Some((restored, catalog)) = self.found.take() {
-            match taker.state()?.is_some() {
+            let is_learnt = taker.view()?.is_some();
+            match is_learnt {
                 true => taker.go_on(self.step, Some(&state::loaded(&restored, &catalog)?))?,
                 false => taker.go_on(self.step, None)?,
             }
