@@ -112,8 +112,13 @@ fn write_files(
         let scratch_bytes = writing.chunk_bytes.min((len as usize).next_multiple_of(PAGE));
         parallel::for_each(tier.fs.in_flight(), scratch_bytes, 0..n_chunks, |chunk, scratch| {
             let offset = (chunk * writing.chunk_bytes) as u64;
-            let bytes = source.bytes(index, offset, writing.chunk_bytes.min((len - offset) as usize), scratch)?;
-            crcs[chunk].store(crc_of(source, index, offset, bytes, sums), Ordering::Relaxed);
+            let n_bytes = writing.chunk_bytes.min((len - offset) as usize);
+            let (bytes, crc) = source.bytes(index, offset, n_bytes, scratch)?;
+            crcs[chunk].store(crc, Ordering::Relaxed);
+            if let (Some(layout), Some(sums)) = (source.layout(), sums) {
+                let seen = Seen::of(&layout.files[index], offset, bytes, crc);
+                sums.lock().expect("no holder of this lock panics").add_seen(&seen);
+            }
             file.write_at(offset, bytes)
         })?;
         if writing.durability == Durability::EachFile {
@@ -122,14 +127,6 @@ fn write_files(
         manifest.files.push(FileSum { name, len, crcs: crcs.into_iter().map(AtomicU32::into_inner).collect() });
     }
     Ok(())
-}
-
-/// The crc32c of a chunk; those of the tensors in it go to the sums, where they are wanted.
-fn crc_of(source: &dyn Source, file: usize, offset: u64, bytes: &[u8], sums: Option<&Mutex<Sums>>) -> u32 {
-    let (Some(layout), Some(sums)) = (source.layout(), sums) else { return crc32c::crc32c(bytes) };
-    let seen = Seen::of(&layout.files[file], offset, bytes);
-    sums.lock().expect("no holder of this lock panics").add_seen(&seen);
-    seen.crc32c
 }
 
 fn publish(tier: &Tier, staging: &Path, name: Name) -> Result<()> {

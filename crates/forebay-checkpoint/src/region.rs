@@ -64,16 +64,10 @@ impl Region {
         if len == 0 {
             return Ok(Self::of(Pages { memory: NonNull::dangling(), len }));
         }
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
-        if memory == libc::MAP_FAILED {
-            let source = Arc::new(io::Error::last_os_error());
-            return Err(Error::Memory { wanted: len as u64, source });
-        }
+        let memory =
+            map_aligned(len).map_err(|source| Error::Memory { wanted: len as u64, source: Arc::new(source) })?;
         // SAFETY: the mapping was just made with this length. Where there are no huge pages, small ones serve.
-        unsafe { libc::madvise(memory, len, libc::MADV_HUGEPAGE) };
-        let memory = NonNull::new(memory.cast()).expect("a mapping is never at address 0");
+        unsafe { libc::madvise(memory.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
         Ok(Self::of(Pages { memory, len }))
     }
 
@@ -117,6 +111,32 @@ impl DerefMut for Region {
         // SAFETY: as in `deref`, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.pages.memory.as_ptr(), self.pages.len) }
     }
+}
+
+/// Maps whole pages, from the start of a huge page on where they would fill one. A buffer in huge pages is a few pieces
+/// to a device and not a thousand, which it would take in several requests.
+fn map_aligned(len: usize) -> io::Result<NonNull<u8>> {
+    const HUGE: usize = 2 << 20;
+    let slack = if len < HUGE { 0 } else { HUGE - PAGE };
+    let total = len.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new private mapping at an address of the kernel's choice touches no other memory.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), total, access, kind, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start: *mut u8 = start.cast();
+    let head = if slack > 0 { start.align_offset(HUGE) } else { 0 };
+    let unmap = |from: usize, n: usize| {
+        if n > 0 {
+            // SAFETY: whole pages of the mapping that was just made, and that nothing refers to.
+            unsafe { libc::munmap(start.add(from).cast(), n) };
+        }
+    };
+    unmap(0, head);
+    unmap(head + len, slack - head);
+    // SAFETY: `head` is at most the slack, so that `len` bytes of the mapping follow.
+    Ok(NonNull::new(unsafe { start.add(head) }).expect("a mapping is never at address 0"))
 }
 
 /// Memory that is kept from one restore to the next, so that its pages are faulted in once.
@@ -172,6 +192,9 @@ mod tests {
         assert_eq!((region.len(), region.as_ptr() as usize % PAGE), (2 * PAGE, 0));
         region[4999] = 7;
         assert_eq!(region[4999], 7);
+        let mut huge = Region::new(5 << 20).unwrap();
+        assert_eq!((huge.len(), huge.as_ptr() as usize % (2 << 20)), (5 << 20, 0));
+        huge.fill(7);
         assert!(Region::new(0).unwrap().is_empty());
         assert!(matches!(Region::new(usize::MAX / 2), Err(Error::Memory { .. })));
     }

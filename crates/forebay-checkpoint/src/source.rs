@@ -22,8 +22,16 @@ pub(crate) trait Source: Sync {
         None
     }
 
-    /// The `len` bytes of a file from `offset` on, in page-aligned memory: its own, or `scratch`, which is longer.
-    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]>;
+    /// The `len` bytes of a file from `offset` on, in page-aligned memory: its own, or `scratch`, which is longer; and
+    /// their crc32c.
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>>;
+}
+
+/// Bytes with their crc32c.
+pub(crate) type Summed<'a> = (&'a [u8], u32);
+
+fn summed(bytes: &[u8]) -> Summed<'_> {
+    (bytes, crc32c::crc32c(bytes))
 }
 
 /// The program's state, as a format wants it in files.
@@ -53,13 +61,12 @@ impl Source for Planned<'_> {
         Some(self.layout)
     }
 
-    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>> {
         if let Some(bytes) = self.in_place(file, offset, len) {
-            return Ok(bytes);
+            return Ok(summed(bytes));
         }
-        let filled = self.layout.files[file].fetch(self.snapshot, offset, &mut scratch[..len]).map_err(Error::fetch)?;
-        debug_assert_eq!(filled, len, "a plan's length is the sum of its pieces");
-        Ok(&scratch[..len])
+        let crc = self.layout.files[file].fetch_and_sum(self.snapshot, offset, &mut scratch[..len]);
+        Ok((&scratch[..len], crc.map_err(Error::fetch)?))
     }
 }
 
@@ -71,9 +78,9 @@ impl Source for Made {
         self.0.iter().map(|plan| (plan.name.clone(), plan.len)).collect()
     }
 
-    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>> {
         self.0[file].fill(&Snapshot::default(), offset, &mut scratch[..len]);
-        Ok(&scratch[..len])
+        Ok(summed(&scratch[..len]))
     }
 }
 
@@ -135,9 +142,9 @@ impl Source for Staged {
         Some(&self.layout)
     }
 
-    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, _: &'a mut [u8]) -> Result<&'a [u8]> {
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, _: &'a mut [u8]) -> Result<Summed<'a>> {
         let start = self.starts[file] + offset as usize;
-        Ok(&self.memory[start..start + len])
+        Ok(summed(&self.memory[start..start + len]))
     }
 }
 
@@ -161,7 +168,7 @@ impl Source for Copied<'_> {
         self.manifest.files.iter().map(|sum| (sum.name.clone(), sum.len)).collect()
     }
 
-    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<&'a [u8]> {
+    fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>> {
         self.pace.before(len)?;
         let into = &mut scratch[..len.next_multiple_of(PAGE)];
         let found = self.files[file].read_at(offset, into)?;
@@ -176,6 +183,6 @@ impl Source for Copied<'_> {
             return Err(damaged(damage::of_chunk(&sum.name, offset, &into[..len], expected, found)));
         }
         self.pace.after(len);
-        Ok(&scratch[..len])
+        Ok((&scratch[..len], expected))
     }
 }

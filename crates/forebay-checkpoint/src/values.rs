@@ -114,6 +114,10 @@ impl<'d, 'm> Errand<'d, 'm> {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.devices.is_empty()
+    }
+
     pub(crate) fn run(mut self) -> io::Result<()> {
         self.devices.iter_mut().try_for_each(|(device, fetches)| device.fetch(fetches))
     }

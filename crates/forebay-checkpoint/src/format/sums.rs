@@ -65,7 +65,7 @@ impl Sums {
     /// # Panics
     /// When the plan is not one of this snapshot.
     pub fn add_filled(&mut self, plan: &FilePlan, offset: u64, bytes: &[u8]) {
-        self.add_seen(&Seen::of(plan, offset, bytes));
+        self.add_seen(&Seen::of(plan, offset, bytes, crc32c::crc32c(bytes)));
     }
 
     /// Takes in parts that were looked at before.
@@ -94,8 +94,6 @@ impl Sums {
 /// What one pair of eyes saw of a planned file, apart from the sums, so that many threads can look at once.
 pub(crate) struct Seen {
     parts: Vec<Part>,
-    /// The crc32c of all the bytes.
-    pub(crate) crc32c: u32,
 }
 
 struct Part {
@@ -106,9 +104,8 @@ struct Part {
 }
 
 impl Seen {
-    /// Looks at bytes of a planned file from `offset` on.
-    pub(crate) fn of(plan: &FilePlan, offset: u64, bytes: &[u8]) -> Self {
-        let whole = crc32c::crc32c(bytes);
+    /// Looks at bytes of a planned file from `offset` on, whose crc32c is known.
+    pub(crate) fn of(plan: &FilePlan, offset: u64, bytes: &[u8], whole: u32) -> Self {
         let (mut parts, mut rest) = (Vec::new(), bytes);
         for (piece, within) in plan.pieces_of(offset..offset + bytes.len() as u64) {
             let (seen, others) = rest.split_at((within.end - within.start) as usize);
@@ -119,7 +116,7 @@ impl Seen {
             }
             rest = others;
         }
-        Self { parts, crc32c: whole }
+        Self { parts }
     }
 }
 
