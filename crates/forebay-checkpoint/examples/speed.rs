@@ -137,7 +137,10 @@ impl<'a> Bench<'a> {
         let store = self.open(mode, if mode == Mode::Burst { 2 } else { 1 })?;
         let layout = format.plan("model", &self.state.snapshot())?;
         let before = reset_peak();
-        let saved = timed(|| Ok(drop(store.save(1, None, &self.state.snapshot(), &layout)?)))?;
+        let saved = timed(|| {
+            store.save(1, None, &self.state.snapshot(), &layout)?;
+            Ok(())
+        })?;
         self.beyond.push((what.clone(), peak().saturating_sub(before)));
         self.add(&format!("save {what}"), saved);
         let mut restored = None;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::Pages;
 
-/// A device that holds values, such as a GPU. All methods may be called from many threads.
+/// A device that holds values, such as a GPU. All methods may be called from many threads, and must not panic.
 pub trait Elsewhere: Sync {
     /// Copies ranges of tensors into the host's memory. All of them are there when it returns, so a device can queue
     /// them all and wait once. In [`Mode::Async`](crate::Mode::Async) these are all ranges of a state at once,

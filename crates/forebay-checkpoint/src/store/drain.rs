@@ -87,8 +87,7 @@ impl Shared {
         let bytes = super::bytes_on_disk(manifest.files.iter().map(|file| file.len), manifest.chunk_bytes);
         while !self.has_room(from + 1, bytes)? {
             if !self.remove_for_room(from + 1)? {
-                let free = far.room(self.lock().used(from + 1))?;
-                return Err(Error::NoRoom { path: far.dir.clone(), wanted: bytes, free });
+                return Err(self.no_room(from + 1, bytes)?);
             }
         }
         let source = Copied::open(near, &path, Arc::clone(&manifest), &pace)?;

@@ -46,7 +46,8 @@ impl Handle {
         self.name
     }
 
-    /// Blocks until the checkpoint is that safe, or will never be.
+    /// Blocks until the checkpoint is that safe, or will never be. Where nothing drains behind the caller's back
+    /// ([`Options::drains_behind`](super::Options)), a farther tier is reached when another thread drains.
     ///
     /// # Errors
     /// What went wrong with it; [`Error::Stopped`] when the store was closed before.

@@ -25,7 +25,7 @@ use crate::manifest::Manifest;
 use crate::source::{Planned, Source};
 use crate::tier::Tier;
 use crate::{Elsewhere, Error, Memory, Name, Progress, Region, Restored, Result, Snapshot, Wanted};
-use state::{Entry, Health, Stage, State};
+use state::State;
 
 /// When `save` returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -136,40 +136,18 @@ impl Shared {
         self.changed();
     }
 
-    fn put_with_room(
-        &self,
-        tier: usize,
-        name: Name,
-        metric: Option<f64>,
-        source: &dyn Source,
-        bytes: u64,
-    ) -> Result<()> {
+    /// Writes a checkpoint to a tier that should have room for it.
+    fn write_with_room(&self, tier: usize, name: Name, metric: Option<f64>, source: &dyn Source) -> Result<Manifest> {
         let writing = Writing { chunk_bytes: self.options.chunk_bytes, durability: self.options.durability };
         let is_last = tier + 1 == self.tiers.len();
-        let manifest: Manifest = loop {
+        loop {
             match commit::commit(&self.tiers[tier], name, metric, source, writing) {
                 // Somebody else took the room that there was. What lies on the next tier too can go for it; what would
                 // only go once this one is there cannot, because it may never be.
                 Err(Error::Full { .. }) if !is_last && self.remove_for_room(tier)? => {}
-                other => break other?,
+                other => return other,
             }
-        };
-        let mut state = self.lock();
-        state.tiers[tier].insert(name, Entry { bytes: manifest.n_bytes(), metric, health: Health::Good });
-        state.counts.saved += 1;
-        state.last_bytes = bytes;
-        state.set_stage(name, if is_last { Stage::DurableSlow } else { Stage::DurableFast });
-        state.drain_wanted = true;
-        drop(state);
-        self.changed();
-        // The drain prunes, too. The checkpoint is durable, so what goes wrong with others is told by the next call.
-        if is_last
-            && !self.is_background()
-            && let Err(error) = self.prune(tier)
-        {
-            self.report(error);
         }
-        Ok(())
     }
 }
 
@@ -264,11 +242,13 @@ impl Store {
         let name = shared.lock().take_name(step);
         let handle = Handle::new(shared, name);
         let source = Planned { layout, snapshot };
-        match shared.options.mode {
-            Mode::Direct => shared.put(shared.tiers.len() - 1, name, metric, &source)?,
-            Mode::Burst => shared.put(0, name, metric, &source)?,
-            Mode::Async => shared.stage(&handle, metric, snapshot, layout)?,
-        }
+        let tier = match shared.options.mode {
+            Mode::Direct => shared.tiers.len() - 1,
+            Mode::Burst => 0,
+            Mode::Async => return shared.stage(&handle, metric, snapshot, layout).map(|()| handle),
+        };
+        let put = shared.put(tier, name, metric, &source)?;
+        shared.conclude(tier, name, metric, put, None);
         Ok(handle)
     }
 

@@ -36,8 +36,7 @@ impl Shared {
                 if self.lock().n_changes != seen {
                     continue;
                 }
-                let free = self.tiers[tier].room(self.lock().used(tier))?;
-                return Err(Error::NoRoom { path: self.tiers[tier].dir.clone(), wanted: bytes, free });
+                return Err(self.no_room(tier, bytes)?);
             }
             match self.options.when_behind {
                 WhenBehind::Skip => return Ok(Room::Skip),
@@ -69,6 +68,14 @@ impl Shared {
     pub(super) fn has_room(&self, tier: usize, bytes: u64) -> Result<bool> {
         let used = self.lock().used(tier);
         Ok(self.tiers[tier].room(used)? >= bytes)
+    }
+
+    /// What to tell when nothing on a tier may go for a checkpoint.
+    pub(super) fn no_room(&self, tier: usize, wanted: u64) -> Result<Error> {
+        // The lock is not held while the file system is asked, which may take its time.
+        let used = self.lock().used(tier);
+        let free = self.tiers[tier].room(used)?;
+        Ok(Error::NoRoom { path: self.tiers[tier].dir.clone(), wanted, free })
     }
 
     /// Removes the oldest checkpoint of a tier that may go, also one that it would like to keep; false when there is

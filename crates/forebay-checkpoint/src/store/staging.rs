@@ -9,12 +9,19 @@ use std::sync::atomic::Ordering;
 
 use super::handle::Handle;
 use super::room::Room;
-use super::state::Stage;
+use super::state::{Entry, Health, Stage};
 use super::{Shared, WhenBehind};
 use crate::format::Layout;
 use crate::region::Region;
-use crate::source::Staged;
+use crate::source::{Source, Staged};
 use crate::{Error, Name, Result, Snapshot};
+
+/// What became of a save.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Put {
+    Skipped,
+    Written { bytes: u64, bytes_on_disk: u64 },
+}
 
 /// A state in memory, to be written.
 pub(super) struct Waiting {
@@ -126,44 +133,67 @@ impl Shared {
                 state = self.wait(state);
             };
             drop(state);
-            self.write_staged(&waiting);
-            let mut state = self.lock();
-            state.pool.push(waiting.staged.into_memory());
-            drop(state);
-            self.changed();
+            self.write_staged(waiting);
         }
     }
 
-    fn write_staged(&self, waiting: &Waiting) {
-        let name = waiting.name;
-        if let Err(error) = self.put(0, name, waiting.metric, &waiting.staged) {
-            let mut state = self.lock();
-            state.set_stage(name, Stage::Failed(error.clone()));
-            state.errors.push_back(Error::Background { step: name.step, what: "written", source: Box::new(error) });
-            drop(state);
-            self.changed();
+    fn write_staged(&self, waiting: Waiting) {
+        let Waiting { name, metric, staged } = waiting;
+        let outcome = self.put(0, name, metric, &staged);
+        let memory = staged.into_memory();
+        match outcome {
+            Ok(put) => self.conclude(0, name, metric, put, Some(memory)),
+            Err(error) => {
+                let mut state = self.lock();
+                state.pool.push(memory);
+                state.set_stage(name, Stage::Failed(error.clone()));
+                state.errors.push_back(Error::Background { step: name.step, what: "written", source: Box::new(error) });
+                drop(state);
+                self.changed();
+            }
         }
     }
 
     /// Writes a checkpoint to a tier, or leaves it out by the policy.
-    pub(super) fn put(
-        &self,
-        tier: usize,
-        name: Name,
-        metric: Option<f64>,
-        source: &dyn crate::source::Source,
-    ) -> Result<()> {
+    pub(super) fn put(&self, tier: usize, name: Name, metric: Option<f64>, source: &dyn Source) -> Result<Put> {
         let last = source.layout().map_or_else(Vec::new, Layout::last_files);
         let lens = source.files().into_iter().map(|(_, len)| len).chain(last.iter().map(|plan| plan.len));
-        let bytes = super::bytes_on_disk(lens, self.options.chunk_bytes as u64);
-        if self.make_room(tier, bytes)? == Room::Skip {
-            let mut state = self.lock();
-            state.counts.skipped += 1;
-            state.set_stage(name, Stage::Skipped);
-            drop(state);
-            self.changed();
-            return Ok(());
+        let bytes_on_disk = super::bytes_on_disk(lens, self.options.chunk_bytes as u64);
+        if self.make_room(tier, bytes_on_disk)? == Room::Skip {
+            return Ok(Put::Skipped);
         }
-        self.put_with_room(tier, name, metric, source, bytes)
+        let manifest = self.write_with_room(tier, name, metric, source)?;
+        Ok(Put::Written { bytes: manifest.n_bytes(), bytes_on_disk })
+    }
+
+    /// Notes what became of a save and takes its memory back, at once: whoever is told that it is finished finds the
+    /// memory free.
+    pub(super) fn conclude(&self, tier: usize, name: Name, metric: Option<f64>, put: Put, memory: Option<Region>) {
+        let is_last = tier + 1 == self.tiers.len();
+        let mut state = self.lock();
+        state.pool.extend(memory);
+        match put {
+            Put::Skipped => {
+                state.counts.skipped += 1;
+                state.set_stage(name, Stage::Skipped);
+            }
+            Put::Written { bytes, bytes_on_disk } => {
+                state.tiers[tier].insert(name, Entry { bytes, metric, health: Health::Good });
+                state.counts.saved += 1;
+                state.last_bytes = bytes_on_disk;
+                state.set_stage(name, if is_last { Stage::DurableSlow } else { Stage::DurableFast });
+                state.drain_wanted = true;
+            }
+        }
+        drop(state);
+        self.changed();
+        // The drain prunes, too. The checkpoint is durable, so what goes wrong with others is told by the next call.
+        if matches!(put, Put::Written { .. })
+            && is_last
+            && !self.is_background()
+            && let Err(error) = self.prune(tier)
+        {
+            self.report(error);
+        }
     }
 }
