@@ -90,7 +90,7 @@ impl State {
 
     fn snapshot(&self) -> Snapshot<'_> {
         let tensors = self.headers.iter().zip(&self.values);
-        let tensors = tensors.map(|(header, bytes)| Tensor { header, bytes }).collect();
+        let tensors = tensors.map(|(header, bytes)| Tensor::new(header, bytes.as_slice())).collect();
         Snapshot { tensors, ..Snapshot::default() }
     }
 
