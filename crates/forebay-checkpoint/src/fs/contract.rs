@@ -106,3 +106,21 @@ fn a_pipe_is_no_checkpoint_and_is_not_waited_for() {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     assert!(matches!(LocalFs.open(&path, Reading::Direct), Err(Error::Io { .. })));
 }
+
+#[test]
+fn a_lock_is_free_again_though_another_process_still_has_its_descriptor() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lock");
+    let guard = LocalFs.lock(&path, "the first").unwrap();
+    let ours = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let ours = ours.into_iter().find(|fd| std::fs::read_link(fd).is_ok_and(|to| to == path)).unwrap();
+    let fd: i32 = ours.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    // What a process has that was forked from this one and has not yet begun its own program.
+    // SAFETY: a descriptor that the guard holds open.
+    let inherited = unsafe { libc::dup(fd) };
+    assert!(inherited >= 0);
+    drop(guard);
+    drop(LocalFs.lock(&path, "the second").unwrap());
+    // SAFETY: ours alone, and not used again.
+    assert_eq!(unsafe { libc::close(inherited) }, 0);
+}

@@ -123,17 +123,25 @@ impl Fs for LocalFs {
         file.set_len(0).context(Operation::Lock, path)?;
         file.seek(SeekFrom::Start(0)).context(Operation::Lock, path)?;
         writeln!(file, "{holder}").context(Operation::Lock, path)?;
-        Ok(Box::new(LocalGuard { _file: file }))
+        Ok(Box::new(LocalGuard { file }))
     }
 }
 
-/// The lock goes with the descriptor.
+/// The lock goes with the last descriptor, at the latest when the process ends.
 #[derive(Debug)]
 struct LocalGuard {
-    _file: fs::File,
+    file: fs::File,
 }
 
 impl Guard for LocalGuard {}
+
+impl Drop for LocalGuard {
+    fn drop(&mut self) {
+        // A process that is just being started has our descriptors until it has begun: closing ours would not be enough.
+        // SAFETY: a valid descriptor.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
 
 struct LocalFile {
     path: PathBuf,
