@@ -37,7 +37,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("data decode", &[include_str!("decode.rs")], 5),
         ("ingest", &INGEST, 23),
         ("probe", &PROBE, 14),
-        ("train", &[include_str!("train.rs"), include_str!("train_flags.rs")], 23),
+        ("train", &[include_str!("train.rs"), include_str!("train_flags.rs"), include_str!("train_checkpoint.rs")], 35),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 3),
         ("report", &[include_str!("report_page.rs")], 4),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

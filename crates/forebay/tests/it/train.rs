@@ -31,7 +31,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 /// The parts of the wall clock, and the steps' shares of them.
-fn adds_up(cell: &Value) {
+pub(crate) fn adds_up(cell: &Value) {
     parts_add_up(cell);
     for part in ["wait_s", "copy_s", "compute_s", "checkpoint_s"] {
         let steps = cell["steps"].as_array().unwrap();

@@ -51,11 +51,24 @@ pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>, round: usi
             for place in plan.places.fast.iter_mut().chain([&mut plan.places.slow]) {
                 place.dir = place.dir.join(&name);
             }
-            let scratch = plan.places.nearest_first().map(|place| place.dir.clone()).collect();
+            let scratch = Scratch(plan.places.nearest_first().map(|place| place.dir.clone()).collect());
             let saver = Saver { scratch, ..Saver::open(trial, &plan)? };
             Ok(Start { saver: Some(saver), ..Start::default() })
         }
         _ => Ok(found.take().unwrap_or_default()),
+    }
+}
+
+/// Folders of a single run, which go with it.
+#[derive(Default)]
+struct Scratch(Vec<PathBuf>);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for dir in &self.0 {
+            // What cannot be removed is found where the next run looks, and named by it.
+            let _ = std::fs::remove_dir_all(dir);
+        }
     }
 }
 
@@ -76,8 +89,8 @@ pub(super) struct Saver {
     traffic: Option<Traffic>,
     /// The last save, and its step.
     last: Option<(u64, Arc<Handle>)>,
-    /// Folders to be removed at the end.
-    scratch: Vec<PathBuf>,
+    /// Removed after the store is closed.
+    scratch: Scratch,
 }
 
 /// What the checkpoints of a run came to.
@@ -117,7 +130,7 @@ impl Saver {
             counts,
             traffic: None,
             last: None,
-            scratch: Vec::new(),
+            scratch: Scratch::default(),
         })
     }
 
@@ -206,7 +219,7 @@ impl Saver {
         if let Some((step, Ok(Fate::Reached))) = stopped_at {
             notes.push(format!("the state after step {step} is saved: --resume goes on from there"));
         }
-        if closed.n_undrained > 0 && self.scratch.is_empty() {
+        if closed.n_undrained > 0 && self.scratch.0.is_empty() {
             let slow = self.plan.places.slow.dir.display();
             let n = count(closed.n_undrained as u64, "checkpoint");
             notes.push(format!("{n} still to be drained to {slow}: the next start with --resume does that"));
@@ -215,7 +228,6 @@ impl Saver {
         let mut errors = closed.errors.into_iter();
         let error = errors.next().map(Error::from);
         notes.extend(errors.map(|error| crate::supply::chain(&error)));
-        notes.extend(self.scratch.iter().filter_map(|dir| left_behind(dir)));
         let stalls: Vec<f64> = saves.iter().map(|save| save.stall_s).collect();
         let checkpoints = TrainCheckpoints {
             median_stall_s: Summary::of(&stalls).map(|stalls| stalls.median),
@@ -287,9 +299,4 @@ fn described(plan: &Checkpointing, bytes: u64) -> TrainCheckpoints {
         saves: Vec::new(),
         traffic: Vec::new(),
     }
-}
-
-/// Removes a folder of a single run; what to say when that fails.
-fn left_behind(dir: &std::path::Path) -> Option<String> {
-    std::fs::remove_dir_all(dir).err().map(|error| format!("{} could not be removed: {error}", dir.display()))
 }
