@@ -12,14 +12,14 @@ use super::*;
 use crate::ingest::{Cache, Io, ThreadCount};
 
 /// Sixty photographs of a few kilobytes in 45 of 102 classes.
-fn data(dir: &Path) -> PathBuf {
+pub(super) fn data(dir: &Path) -> PathBuf {
     let plan = MakePlan::new(&MakeSpec { count: Some(60), ..MakeSpec::new(Made::Caltech101) }).unwrap();
     let out = dir.join("data");
     forebay_dataset::make(&plan, &out, &Control::default()).unwrap();
     out
 }
 
-fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
+pub(super) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
     Plan {
         input: Input::Data(path),
         accelerator: Accelerator::Emulated(step.parse().unwrap()),
@@ -42,7 +42,7 @@ fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
     }
 }
 
-fn learning(path: PathBuf, threads: usize) -> Plan {
+pub(super) fn learning(path: PathBuf, threads: usize) -> Plan {
     let optimizer = Optimizer::Adam(Adam { learning_rate: 1e-3, ..Adam::default() });
     let device = Device::Cpu { threads };
     let accelerator = Accelerator::Network { model: "resnet-small".to_owned(), classes: None, device, optimizer };

@@ -182,3 +182,13 @@ fn descriptions_that_make_no_sense_are_refused_with_the_reason() {
     assert!(refused("emulated:gamma(nan,1ms)").ends_with("\"nan\" is not a positive number"));
     assert!(refused("emulated:224ms,lazy").contains("give a unit"));
 }
+
+#[test]
+fn steps_that_are_skipped_are_drawn_all_the_same() {
+    let emulation = parse("emulated:uniform(1ms,60ms)").unwrap();
+    let made = || EmulatedAccelerator::new(emulation, 3, Arc::new(ManualClock::default()));
+    let (mut whole, mut later) = (made(), made());
+    let drawn: Vec<Duration> = (0..9).map(|_| whole.step().drawn).collect();
+    later.skip(4);
+    assert_eq!((4..9).map(|_| later.step().drawn).collect::<Vec<_>>(), drawn[4..]);
+}

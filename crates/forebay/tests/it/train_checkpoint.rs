@@ -199,3 +199,18 @@ fn a_full_disk_ends_the_run_and_leaves_the_older_checkpoints() {
     let record = dir.json("record.json");
     assert_eq!(record["cells"][0]["n_steps"], 4, "the steps are kept");
 }
+
+#[test]
+fn a_drain_that_fails_ends_the_run_at_the_next_checkpoint() {
+    let dir = Dir::new();
+    let script = "$forebay train --synthetic --accelerator emulated:300ms --batch 2 --steps 9 --checkpoint-every 1 \
+                  --checkpoint-size 10MB --checkpoint-dir small/ck --burst-dir fast --json record.json >/dev/null; echo status $?
+        ls small/ck";
+    let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=16m none small", script) else { return };
+    assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), ["status 1", &step(1)], "{ran:?}");
+    assert!(ran.stderr.contains("that was being drained failed"), "{}", ran.stderr);
+    let cell = &dir.json("record.json")["cells"][0];
+    assert!(cell["n_steps"].as_u64().unwrap() < 9, "{cell}");
+    assert_eq!((&saves(cell)[0]["fate"], &saves(cell)[1]["fate"]), (&"saved".into(), &"on-fast".into()));
+    assert_eq!(names(&dir, "fast").len(), saves(cell).len(), "what is not drained stays");
+}

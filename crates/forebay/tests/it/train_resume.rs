@@ -146,20 +146,3 @@ fn without_a_checkpoint_a_run_begins_anew_and_with_the_last_one_nothing_is_left(
     assert!(ran.stderr.ends_with("the checkpoint is of step 4, and 4 were asked for: nothing is left to do\n"));
     assert_eq!(names(&dir, "ck"), [2, 4].map(step));
 }
-
-#[test]
-fn emulated_steps_that_are_drawn_go_on_where_they_were() {
-    let dir = Dir::new();
-    let line = "--synthetic --accelerator emulated:uniform(1ms,60ms) --batch 2 --seed 3";
-    let times = |cell: &serde_json::Value| -> Vec<f64> {
-        cell["steps"].as_array().unwrap().iter().map(|step| step["compute_s"].as_f64().unwrap()).collect()
-    };
-    let saves = "--checkpoint-every 3 --checkpoint-dir ck --checkpoint-size 1MB";
-    let whole = times(&cell_of(&dir, &format!("{line} --steps 8 {saves}")));
-    std::fs::remove_dir_all(dir.path("ck").join(step(6))).unwrap();
-    let rest = times(&cell_of(&dir, &format!("{line} --steps 8 {saves} --resume")));
-    assert_eq!(rest.len(), 5);
-    // A busy machine wakes late, never early: what was drawn is what both have at least.
-    let late = whole[3..].iter().zip(&rest).filter(|(a, b)| (*a - *b).abs() > 0.008).count();
-    assert!(late <= 2, "{whole:?} {rest:?}");
-}

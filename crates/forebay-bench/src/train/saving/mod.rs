@@ -8,6 +8,8 @@ mod identity;
 mod ledger;
 mod resume;
 mod state;
+#[cfg(test)]
+mod tests;
 mod traffic;
 
 use std::path::PathBuf;

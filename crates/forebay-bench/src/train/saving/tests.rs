@@ -1,0 +1,79 @@
+//! Runs that save, in folders of their own or with batches sent ahead.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_record::{Environment, Record, SaveFate, TrainCell};
+
+use super::super::plan::{Checkpointing, Length, Plan};
+use super::super::run::{Error, Event, run};
+use super::super::tests::{data, emulated, learning};
+use crate::checkpoint::{Place, Places};
+
+fn saving(dir: &Path, every: u64, mode: Mode) -> Checkpointing {
+    let fast = (mode == Mode::Burst).then(|| Place::new(dir.join("fast")));
+    Checkpointing {
+        places: Places { slow: Place::new(dir.join("slow")), fast, keep: 5 },
+        every,
+        mode,
+        format: "safetensors",
+        when_behind: WhenBehind::Wait,
+        drain_bytes_per_s: None,
+        resume: false,
+        size: None,
+    }
+}
+
+fn run_it(plan: &Plan) -> Result<Record<TrainCell>, Error> {
+    run(plan, Environment::default(), Vec::new(), &mut |_| {}, &AtomicBool::new(false))
+}
+
+fn losses(record: &Record<TrainCell>) -> Vec<f32> {
+    record.cells[0].steps.iter().map(|step| step.loss.unwrap()).collect()
+}
+
+#[test]
+fn batches_that_were_sent_ahead_come_again_after_a_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan { device_prefetch: 2, prefetch: 3, baseline: 0, ..learning(data(dir.path()), 1) };
+    let whole = losses(&run_it(&Plan { length: Length::Steps(9), ..plan.clone() }).unwrap());
+    let checkpoint = saving(dir.path(), 2, Mode::Async);
+    let of = |n, resume| {
+        let checkpoint = Some(Checkpointing { resume, ..checkpoint.clone() });
+        losses(&run_it(&Plan { length: Length::Steps(n), checkpoint, ..plan.clone() }).unwrap())
+    };
+    assert_eq!(of(5, false), whole[..5]);
+    assert_eq!(of(9, true), whole[4..]);
+}
+
+#[test]
+fn each_of_several_runs_begins_with_an_empty_folder_and_removes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let checkpoint = Some(saving(dir.path(), 3, Mode::Burst));
+    let plan = Plan { checkpoint, warmups: 1, repeats: 2, baseline: 0, ..learning(data(dir.path()), 1) };
+    let record = run_it(&plan).unwrap();
+    assert_eq!(record.cells[0].samples.len(), 2);
+    let saves = &record.cells[0].checkpoints.as_ref().unwrap().saves;
+    let found: Vec<(u64, SaveFate)> = saves.iter().map(|save| (save.step, save.fate)).collect();
+    assert_eq!(found, [(3, SaveFate::Saved), (6, SaveFate::Saved)]);
+    for place in ["fast", "slow"] {
+        assert_eq!(std::fs::read_dir(dir.path().join(place)).unwrap().count(), 0, "{place}");
+    }
+}
+
+#[test]
+fn an_emulated_accelerator_needs_a_size_and_is_saved_when_it_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let checkpoint = saving(dir.path(), 1_000, Mode::Direct);
+    let plan = Plan { length: Length::Steps(1_000), ..emulated(data(dir.path()), "emulated:1ms", 1) };
+    let with = |size| Plan { checkpoint: Some(Checkpointing { size, ..checkpoint.clone() }), ..plan.clone() };
+    assert!(matches!(run_it(&with(None)), Err(Error::NoState)));
+    let cancel = AtomicBool::new(false);
+    let stop = |event: Event| cancel.fetch_or(matches!(event, Event::Step { step: 4, .. }), Ordering::Relaxed);
+    let stopped = run(&with(Some(100_000)), Environment::default(), Vec::new(), &mut |event| _ = stop(event), &cancel);
+    let cell = &stopped.unwrap().cells[0];
+    let checkpoints = cell.checkpoints.as_ref().unwrap();
+    assert_eq!((checkpoints.bytes, checkpoints.saves.len(), checkpoints.saves[0].step), (100_000, 1, 4));
+    assert!((cell.totals.parts_s() - cell.totals.wall_s).abs() < 1e-6 && cell.totals.checkpoint_s > 0.0);
+}
