@@ -128,8 +128,8 @@ pub struct Baseline {
 /// What would help most.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Lever {
-    /// `prefetch`, `threads`, `storage`, `decode`, `order`, or `none` when the accelerator is the limit; empty
-    /// where the record does not say.
+    /// `prefetch`, `threads`, `storage`, `decode`, `order`, `checkpoint`, or `none` when the accelerator is the limit;
+    /// empty where the record does not say.
     pub name: String,
     /// What to do, in words.
     pub advice: String,

@@ -32,7 +32,12 @@ pub(crate) struct Saving {
     /// When training goes on: once the checkpoint is durable (direct), durable in --burst-dir (burst), copied in memory (async)
     ///
     /// burst by default where there is a --burst-dir, direct otherwise.
-    #[arg(long, value_name = "direct|burst|async", requires = "checkpoint_dir", value_parser = PossibleValuesParser::new(["direct", "burst", "async"]))]
+    #[arg(
+        long,
+        value_name = "direct|burst|async",
+        requires = "checkpoint_dir",
+        value_parser = PossibleValuesParser::new(["direct", "burst", "async"])
+    )]
     checkpoint_mode: Option<String>,
 
     /// How checkpoints lie in files; safetensors by default
@@ -56,7 +61,12 @@ pub(crate) struct Saving {
     burst_tier: Option<Profile>,
 
     /// What a checkpoint does that finds those before it unfinished and no room: wait, be skipped, or take an older one's place
-    #[arg(long, value_name = "wait|skip|coalesce", requires = "checkpoint_dir", value_parser = PossibleValuesParser::new(["wait", "skip", "coalesce"]))]
+    #[arg(
+        long,
+        value_name = "wait|skip|coalesce",
+        requires = "checkpoint_dir",
+        value_parser = PossibleValuesParser::new(["wait", "skip", "coalesce"])
+    )]
     checkpoint_behind: Option<String>,
 
     /// The most that draining reads and writes, as 100MB/s

@@ -3,6 +3,7 @@
 use clap::Parser;
 use forebay_bench::ingest::{Cache, Io, ThreadCount};
 use forebay_bench::train::{Accelerator, Device, Input, Length, Plan, Validate};
+use forebay_checkpoint::{Mode, WhenBehind};
 use forebay_train::{Optimizer, Precision};
 
 use super::Args;
@@ -109,6 +110,31 @@ fn an_emulated_accelerator_takes_its_time_from_the_flag() {
         Accelerator::Emulated(emulation) => assert_eq!(emulation.to_string(), "emulated:normal(224ms,20ms),busy"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn checkpoints_go_by_way_of_a_burst_buffer_where_there_is_one() {
+    let saves =
+        |flags: &str| plan(&format!("set --checkpoint-every 20 --checkpoint-dir slow {flags}")).checkpoint.unwrap();
+    let direct = saves("");
+    assert_eq!((direct.every, direct.mode, direct.format, direct.places.keep), (20, Mode::Direct, "safetensors", 5));
+    assert_eq!((direct.places.slow.dir.as_path(), direct.places.fast.as_ref()), (std::path::Path::new("slow"), None));
+    assert_eq!((direct.when_behind, direct.drain_bytes_per_s, direct.resume), (WhenBehind::Wait, None, false));
+    let burst = saves(
+        "--burst-dir fast --keep 2 --resume --checkpoint-tier hdd --burst-tier optane --checkpoint-behind coalesce \
+         --drain-rate 100MB/s --checkpoint-format tensorflow",
+    );
+    assert_eq!((burst.mode, burst.format, burst.places.keep), (Mode::Burst, "tensorflow", 2));
+    assert_eq!(
+        (burst.when_behind, burst.drain_bytes_per_s, burst.resume),
+        (WhenBehind::Coalesce, Some(100_000_000), true)
+    );
+    let tiers: Vec<String> =
+        burst.places.nearest_first().filter_map(|place| Some(place.shaped.clone()?.name)).collect();
+    assert_eq!(tiers, ["optane", "hdd"]);
+    assert_eq!(saves("--burst-dir fast --checkpoint-mode async").mode, Mode::Async);
+    assert_eq!(saves("--accelerator emulated:1ms --checkpoint-size 600MB").size, Some(600_000_000));
+    assert_eq!(plan("set").checkpoint, None);
 }
 
 #[test]
