@@ -59,10 +59,6 @@ pub(crate) struct Args {
     #[arg(long)]
     no_ceiling: bool,
 
-    /// Seed of the values
-    #[arg(long, default_value_t = 0, value_name = "S")]
-    seed: u64,
-
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -121,7 +117,7 @@ impl Args {
             when_behind: WhenBehind::Wait,
             drain_bytes_per_s: self.drain_rate.map(|rate| rate.0),
             ceiling: !self.no_ceiling,
-            seed: self.seed,
+            seed: 0,
         })
     }
 }

@@ -20,6 +20,13 @@ const INGEST: [&str; 8] = [
     include_str!("probe_ceiling.rs"),
 ];
 
+const CHECKPOINT: [&str; 4] = [
+    include_str!("checkpoint_bench.rs"),
+    include_str!("checkpoint_convert.rs"),
+    include_str!("checkpoint_damage.rs"),
+    include_str!("checkpoint_folders.rs"),
+];
+
 /// The long flags that a command's help names at the start of a line.
 fn flags(help: &str) -> Vec<&str> {
     let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
@@ -30,6 +37,13 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 11),
+        ("checkpoint ls", &CHECKPOINT, 2),
+        ("checkpoint verify", &CHECKPOINT, 5),
+        ("checkpoint drain", &CHECKPOINT, 5),
+        ("checkpoint prune", &CHECKPOINT, 6),
+        ("checkpoint restore", &CHECKPOINT, 7),
+        ("checkpoint convert", &CHECKPOINT, 3),
         ("data make", &[include_str!("make.rs")], 8),
         ("data inspect", &[include_str!("inspect.rs")], 2),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs")], 9),

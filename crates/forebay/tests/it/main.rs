@@ -5,6 +5,11 @@
 
 mod bad_files;
 mod bad_shards;
+mod checkpoint;
+mod checkpoint_bench;
+mod checkpoint_convert;
+mod checkpoint_damage;
+mod checkpoint_folders;
 mod command_line;
 mod decode;
 mod dir;

@@ -1,0 +1,154 @@
+//! `forebay checkpoint bench`: the cells, what stands beside them, and what stays behind: nothing.
+
+use serde_json::Value;
+
+use crate::dir::Dir;
+use crate::process::Running;
+use crate::record::number;
+
+fn folders() -> Dir {
+    let dir = Dir::new();
+    for name in ["slow", "fast"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
+    }
+    dir
+}
+
+fn cells(dir: &Dir, flags: &str) -> Vec<Value> {
+    let printed = dir.met(&format!("checkpoint bench slow --json - {flags}"));
+    let record: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(record["command"], "checkpoint");
+    assert_empty(dir);
+    record["cells"].as_array().unwrap().clone()
+}
+
+fn assert_empty(dir: &Dir) {
+    for name in ["slow", "fast"] {
+        let left: Vec<_> = std::fs::read_dir(dir.path(name)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [] as [&str; 0], "{name}");
+    }
+}
+
+fn kinds(cells: &[Value]) -> Vec<[&str; 2]> {
+    cells.iter().map(|cell| ["mode", "format"].map(|name| cell[name].as_str().unwrap())).collect()
+}
+
+#[test]
+fn without_a_burst_buffer_direct_saves_of_both_formats_are_measured() {
+    let dir = folders();
+    let cells = cells(&dir, "--size 3MB --saves 2");
+    assert_eq!(kinds(&cells), [["direct", "safetensors"], ["direct", "tensorflow"]]);
+    for cell in &cells {
+        assert_eq!((&cell["bytes"], cell["samples"].as_array().unwrap().len()), (&3_000_000.into(), 2));
+        let times =
+            ["stall_s", "durable_fast_s", "durable_slow_s", "restore_s", "copy_s"].map(|name| number(cell, name));
+        assert!(times.iter().all(|seconds| *seconds > 0.0), "{cell}");
+        assert!(number(cell, "ceiling_mb_per_s") > 0.0 && number(cell, "read_ceiling_mb_per_s") > 0.0);
+        assert!(cell["storage"].as_str().unwrap().starts_with("slow: local files"), "{cell}");
+        assert!(cell["burst_storage"].is_null() && cell["tier"].is_null());
+    }
+}
+
+#[test]
+fn with_a_burst_buffer_all_modes_are_measured_and_modes_and_formats_can_be_chosen() {
+    let dir = folders();
+    let all = cells(&dir, "--burst-dir fast --size 1MB --saves 1");
+    assert_eq!(all.len(), 6);
+    let some = cells(&dir, "--burst-dir fast --size 1MB --saves 1 --mode burst,async --format tensorflow --no-ceiling");
+    assert_eq!(kinds(&some), [["burst", "tensorflow"], ["async", "tensorflow"]]);
+    assert!(some.iter().all(|cell| cell["ceiling_mb_per_s"].is_null() && cell["copy_s"].is_null()));
+    assert!(some.iter().all(|cell| number(cell, "durable_slow_s") > number(cell, "durable_fast_s")));
+}
+
+#[test]
+fn emulated_devices_take_their_time_and_are_named() {
+    let dir = folders();
+    let flags = "--burst-dir fast --tier hdd --burst-tier optane --size 20MB --saves 1 --format safetensors";
+    let cells = cells(&dir, flags);
+    let [direct, burst, _] = &cells[..] else { panic!("{cells:?}") };
+    for cell in [direct, burst] {
+        assert_eq!((&cell["tier"], &cell["burst_tier"]), (&"hdd".into(), &"optane".into()));
+        assert_eq!(cell["tier_kind"], "shaped");
+    }
+    assert!(number(direct, "stall_s") >= 20.0 / 133.0, "{direct}");
+    assert!(number(burst, "stall_s") < number(direct, "stall_s"), "{burst}");
+    assert!(number(burst, "durable_slow_s") >= 20.0 / 133.0, "{burst}");
+    assert_eq!((number(direct, "ceiling_mb_per_s"), number(burst, "ceiling_mb_per_s")), (133.0, 512.0));
+}
+
+#[test]
+fn a_drain_rate_slows_the_drain_and_not_the_save() {
+    let dir = folders();
+    let of = |flags: &str| {
+        let flags = format!("--burst-dir fast --size 10MB --saves 1 --mode burst --format safetensors {flags}");
+        cells(&dir, &flags).remove(0)
+    };
+    // Ten megabytes are read, written and read back.
+    let slow = of("--drain-rate 40MB");
+    assert!(number(&slow, "durable_slow_s") >= 0.2, "{slow}");
+    assert!(number(&slow, "durable_fast_s") < 0.2 || number(&of(""), "durable_fast_s") >= 0.1, "{slow}");
+}
+
+#[test]
+fn a_networks_state_is_its_weights_and_two_moments_of_each() {
+    let dir = folders();
+    let cells = cells(&dir, "--model alexnet-small --saves 1 --format safetensors --no-ceiling");
+    assert!(cells[0]["state"].as_str().unwrap().starts_with("alexnet-small with adam, "), "{cells:?}");
+    let [bytes, tensors] = ["bytes", "n_tensors"].map(|name| cells[0][name].as_u64().unwrap());
+    assert!(bytes > 0 && bytes % 12 == 0 && tensors >= 12 && tensors % 3 == 0, "{cells:?}");
+}
+
+#[test]
+fn the_table_has_a_line_for_each_cell() {
+    let dir = folders();
+    let printed = dir.met("checkpoint bench slow --burst-dir fast --size 1MB --saves 1");
+    for mode in ["direct", "burst", "async"] {
+        let lines = printed.lines().filter(|line| line.starts_with(mode)).count();
+        assert_eq!(lines, 2, "{printed}");
+    }
+    assert!(printed.contains("1.0 MB in "), "{printed}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_what_to_do() {
+    let dir = folders();
+    let said = dir.refused("checkpoint bench slow --mode burst");
+    assert_eq!(said, "forebay: --mode burst: name the burst buffer with --burst-dir\n");
+    assert_eq!(dir.refused("checkpoint bench missing"), "forebay: missing: no such folder\n");
+    let said = dir.refused("checkpoint bench slow --burst-dir slow/../slow");
+    assert!(said.contains("is the folder of the checkpoints itself"), "{said}");
+    let said = dir.refused("checkpoint bench slow --size 900TB");
+    assert!(said.contains("the benchmark needs 1800.00 TB and ") && said.contains("give a smaller --size"), "{said}");
+    let said = dir.refused("checkpoint bench slow --size 3");
+    assert!(said.contains("a state has at least 4 bytes"), "{said}");
+    let said = dir.refused("checkpoint bench slow --drain-rate 1MB");
+    assert!(said.contains("--burst-dir"), "{said}");
+    assert_empty(&dir);
+}
+
+#[test]
+fn an_interrupted_benchmark_leaves_nothing_and_a_killed_one_is_cleared_by_the_next() {
+    let dir = folders();
+    let line = "checkpoint bench slow --tier hdd --size 20MB --saves 1000 --format safetensors --no-ceiling";
+    let begin = || {
+        let mut running = Running::start(&dir, line);
+        running.wait_until("a checkpoint", |_| {
+            let mut found = std::fs::read_dir(dir.path("slow")).unwrap().flatten();
+            found.any(|own| own.path().join("checkpoints/step-000000000000").exists())
+        });
+        running
+    };
+    let running = begin();
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""), "{}", ran.stdout);
+    assert!(ran.stdout.contains("note: interrupted"), "{}", ran.stdout);
+    assert_empty(&dir);
+    let running = begin();
+    running.signal(libc::SIGKILL);
+    running.finish();
+    assert_eq!(std::fs::read_dir(dir.path("slow")).unwrap().count(), 1);
+    let printed = dir.met("checkpoint bench slow --size 1MB --saves 1 --no-ceiling");
+    assert!(printed.contains("note: removed what a killed benchmark had left behind: "), "{printed}");
+    assert_empty(&dir);
+}
