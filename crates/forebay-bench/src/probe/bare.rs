@@ -1,15 +1,18 @@
 //! One file written and read past the page cache as fast as the device takes it: what others set their own rates beside.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use forebay_checkpoint::Region;
 use forebay_record::Engine;
 
-use super::crew::{self, Shared};
+use super::crew::{self, Shared, Worker};
 use super::error::{Context, Error};
+use super::random::{Random, stamp};
 use super::requests::{GRAIN, Requests};
 use super::scratch::Scratch;
 use super::threads;
@@ -36,11 +39,14 @@ impl Pass {
 /// Makes a file of so many bytes, rounded up to whole pages, and makes it durable: its space allocated, its blocks
 /// written, synced. `run` makes its content another one than before.
 pub(crate) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
-    let requests = Requests::Sequential { block: BLOCK, size: size.next_multiple_of(GRAIN) };
+    let size = size.next_multiple_of(GRAIN);
     let start = Instant::now();
-    let path = scratch.fresh(name, size.next_multiple_of(GRAIN))?;
+    let path = scratch.fresh(name, size)?;
     let allocating_s = start.elapsed().as_secs_f64();
-    let workers = threads::writers(&path, engine_for(&path), DEPTH, BLOCK, &requests, run)?;
+    let workers = workers(&path, true, size, |file, memory, offset| {
+        stamp(memory, offset, run);
+        file.write_all_at(memory, offset).context("writing", &path)
+    })?;
     let file = File::open(&path).context("opening", &path)?;
     let sync = || file.sync_all().context("syncing", &path);
     let done = crew::run(workers, Shared::new(cancel, None), sync, &mut |_| ())?;
@@ -50,10 +56,42 @@ pub(crate) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: 
 /// Reads a file that [`write`] made, from end to end.
 pub(crate) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
     let path = scratch.path().join(name);
-    let requests = Requests::Sequential { block: BLOCK, size: size.next_multiple_of(GRAIN) };
-    let workers = threads::readers(&path, engine_for(&path), DEPTH, BLOCK, &requests)?;
+    let workers = workers(&path, false, size.next_multiple_of(GRAIN), |file, memory, offset| {
+        file.read_exact_at(memory, offset).context("reading", &path)
+    })?;
     let done = crew::run(workers, Shared::new(cancel, None), || Ok(()), &mut |_| ())?;
     Ok(Pass { bytes: done.bytes, seconds: done.wall_s })
+}
+
+/// Workers that take the blocks of a file as they come, each with memory of its own in huge pages: the kernel has a
+/// thousand times fewer of them to look after, and a save and a restore of ours have the same.
+fn workers<'a>(
+    path: &'a Path,
+    write: bool,
+    size: u64,
+    act: impl Fn(&File, &mut [u8], u64) -> Result<(), Error> + Clone + Send + 'a,
+) -> Result<Vec<Worker<'a>>, Error> {
+    let requests = Requests::Sequential { block: BLOCK, size };
+    let (engine, next) = (engine_for(path), Arc::new(AtomicU64::new(0)));
+    let worker = |number: usize| -> Result<Worker<'a>, Error> {
+        let file = threads::open(path, engine, write, &requests)?;
+        let mut memory = Region::new(BLOCK as usize).map_err(|error| Error::senseless(error.to_string()))?;
+        Random::new(0, number as u64).fill(&mut memory);
+        let (next, act) = (Arc::clone(&next), act.clone());
+        Ok(Box::new(move |tally| {
+            while !tally.is_over() {
+                let offset = next.fetch_add(BLOCK, Ordering::Relaxed);
+                if offset >= size {
+                    break;
+                }
+                let (start, len) = (Instant::now(), BLOCK.min(size - offset));
+                act(&file, &mut memory[..len as usize], offset)?;
+                tally.count(start, len);
+            }
+            Ok(())
+        }))
+    };
+    (0..DEPTH).map(worker).collect()
 }
 
 /// Past the page cache where the file system can.
