@@ -42,7 +42,7 @@ def forebay() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def pages(forebay: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page of each kind: studies, a probe, a training, and two ingest runs made right now side by side."""
+    """A page of each kind: studies, a probe, trainings, checkpoints, and two ingest runs made right now side by side."""
     folder = tmp_path_factory.mktemp("pages")
     data = folder / "photos"
     forebay("data", "make", "caltech101", data, "--count", 24, "--median-size", "4KB")
@@ -54,6 +54,9 @@ def pages(forebay: Callable[..., str], tmp_path_factory: pytest.TempPathFactory)
         "ingest": [FIXTURES / "ingest.json"],
         "mini": [FIXTURES / "mini"],
         "train": [FIXTURES / "train.json"],
+        "saved": [FIXTURES / "saved"],
+        "saving": [FIXTURES / "saved.json"],
+        "bench": [FIXTURES / "checkpoint.json"],
         "compared": [folder / "now.json", folder / "again.json"],
     }
     made = {}

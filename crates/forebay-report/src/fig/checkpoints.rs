@@ -34,8 +34,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         return Drawn { data: all.data(), ..Drawn::nothing(format!("No cell of this figure made checkpoints.{why}")) };
     }
     let classes = classes(&grid);
-    let run_times = all.groups(&classes, "Run time in seconds", all.base_s().map(|base_s| (base_s, "")), run_time);
+    let mut run_times = all.groups(&classes, "Run time in seconds", all.base_s().map(|base_s| (base_s, "")), run_time);
     let stalls = all.groups(&classes, "Standing still for a checkpoint in seconds, median", None, stall_of);
+    // The axis is that of the picture below.
+    run_times.x_title = String::new();
     let has_published =
         stalls.slots.iter().flatten().any(|slot| matches!(slot, Slot::Bar(bar) if bar.published.is_some()));
     let title = &context.spec.title;

@@ -54,7 +54,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&runs),
         caption: caption(&runs),
-        reading: "Times count from the moment a checkpoint is asked for. A cross is one that was not made.".to_owned(),
+        reading: reading(&runs),
         remarks,
         legend: legend(&runs, &classes),
         pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
@@ -94,6 +94,13 @@ pub(super) fn describe(save: &TrainCheckpoint) -> String {
         }
     }
     text
+}
+
+fn reading(runs: &[Run<'_>]) -> String {
+    let is_not_made = |save: &TrainCheckpoint| matches!(save.fate, SaveFate::Skipped | SaveFate::Failed);
+    let crosses = runs.iter().any(|(_, saved)| saved.saves.iter().any(is_not_made));
+    let cross = if crosses { " A cross is one that was not made." } else { "" };
+    format!("Times count from the moment a checkpoint is asked for.{cross}")
 }
 
 fn caption(runs: &[Run<'_>]) -> String {

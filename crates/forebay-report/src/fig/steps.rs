@@ -72,9 +72,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&trained),
         caption: if trained.len() == 1 { caption(first) } else { String::new() },
-        reading:
-            "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
-                .to_owned(),
+        reading: reading(shown),
         remarks,
         legend: legend(shown, has_copy),
         pictures: both(|canvas| draw(canvas, shown, has_copy, &context.spec.title)),
@@ -82,9 +80,19 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
+fn has_saves(shown: &[(&StudyCell, &TrainCell)]) -> bool {
+    shown.iter().any(|(_, cell)| cell.steps.iter().any(|step| step.checkpoint_s > 0.0))
+}
+
+fn reading(shown: &[(&StudyCell, &TrainCell)]) -> String {
+    let first = "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch.";
+    let saves = " A stroke is a checkpoint after its step; one with an arrow is longer than the scale.";
+    format!("{first}{}", if has_saves(shown) { saves } else { "" })
+}
+
 fn legend(shown: &[(&StudyCell, &TrainCell)], has_copy: bool) -> Vec<Key> {
     let mut keys: Vec<Key> = PARTS[..if has_copy { 3 } else { 2 }].iter().map(key).collect();
-    if shown.iter().any(|(_, cell)| cell.steps.iter().any(|step| step.checkpoint_s > 0.0)) {
+    if has_saves(shown) {
         keys.push(key(&SAVE));
     }
     keys

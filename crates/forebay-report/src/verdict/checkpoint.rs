@@ -33,6 +33,13 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     Some(text + ".")
 }
 
+/// What a burst buffer is worth to a training, in short; `None` where none was tried or it is worth nothing.
+pub(super) fn brief(run: &Run<'_>) -> Option<String> {
+    let ratios = run.trains().filter(|(of, _)| stall::mode(of) == Some("burst"));
+    let best = ratios.filter_map(|(of, _)| stall::speed_up(run, of)).max_by(f64::total_cmp)?;
+    (best > 1.0).then(|| format!("A burst buffer shortens the stall of a checkpoint {}.", times(best)))
+}
+
 /// The cell whose saves are durable at the highest rate.
 fn fastest<'a>(
     cells: impl Iterator<Item = (&'a StudyCell, &'a CheckpointCell)>,

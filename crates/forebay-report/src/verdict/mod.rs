@@ -69,7 +69,7 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
     }
     let decoding: Vec<&Place<'_>> = places.iter().filter(|place| !place.read_only).collect();
     let said = if decoding.is_empty() { of_reading(places) } else { of_decoding(&decoding) };
-    [Some(said), train::of_prefetch(run)].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    [Some(said), train::of_prefetch(run), checkpoint::brief(run)].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// What a dataset holds, where nothing else was measured.

@@ -33,6 +33,9 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     if let [(_, cell)] = cells.as_slice() {
         return Some(of_one(cell));
     }
+    if let Some(said) = hardly_waits(&cells).then(|| super::checkpoint::brief(run)).flatten() {
+        return Some(said);
+    }
     let au = |(of, _): &&Trained<'_>| run::metric(of, "au_epoch").map_or(0.0, |metric| metric.value);
     let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
@@ -43,6 +46,11 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         level::all(&least.0.factors),
         cause(least.1)
     ))
+}
+
+/// Whether there is no wait to speak of in any.
+fn hardly_waits(cells: &[Trained<'_>]) -> bool {
+    cells.iter().all(|(_, cell)| cell.totals.wait_s / cell.totals.wall_s < HARDLY)
 }
 
 fn of_one(cell: &TrainCell) -> String {

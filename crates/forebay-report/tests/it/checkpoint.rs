@@ -52,6 +52,8 @@ fn the_burst_buffers_ratio_is_that_of_the_median_stalls_and_stands_beside_the_pu
     let said = format!(
         "A burst buffer (checkpoints on optane → hdd) shortens the stall of a checkpoint {wanted:.2}× (published: 2.6×)"
     );
+    let short = format!("A burst buffer shortens the stall of a checkpoint {wanted:.2}×.");
+    assert_eq!(found["runs"][0]["verdict"]["headline"], short);
     let findings = found["runs"][0]["verdict"]["findings"].to_string();
     assert!(findings.contains(&said), "{said}\n{findings}");
     let caption = figure(&found, "fig-9")["caption"].clone();

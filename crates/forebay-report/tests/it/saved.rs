@@ -24,6 +24,8 @@ pub(crate) struct Route<'a> {
 }
 
 const TIERS: [&str; 3] = ["hdd", "ssd", "optane"];
+const MODES: [&str; 3] = ["direct", "burst", "async"];
+const FORMATS: [&str; 2] = ["safetensors", "tensorflow"];
 const MB: f64 = 600.0;
 const EVERY: u64 = 20;
 const N_STEPS: u64 = 100;
@@ -102,10 +104,16 @@ fn save(cell: &mut Value, route: Route<'_>) {
     let longer = |run: &mut Value| {
         run["wall_s"] = json!(r(number(&run["wall_s"]) + stalls));
         run["checkpoint_s"] = json!(r(stalls));
+        let (wall, first) = (number(&run["wall_s"]), number(&run["first_wait_s"]));
+        run["au_epoch"] = json!(r(number(&run["compute_s"]) / wall));
+        run["au_steady"] = json!(r(number(&run["compute_s"]) / (wall - first)));
+        run["au_dlio"] = run["au_steady"].clone();
     };
     longer(cell);
     cell["samples"].as_array_mut().unwrap().iter_mut().for_each(longer);
     let wall = number(&cell["wall_s"]);
+    cell["images_per_s"] = json!(r(number(&cell["images"]) / wall));
+    cell["io_cost_s"] = json!(r(wall - number(&cell["compute_s"])));
     let mut traffic = vec![tier_of(first, &written, &read)];
     if route.fast.is_some() {
         traffic.push(tier_of(route.slow, &drained, &[]));
@@ -135,7 +143,10 @@ pub(crate) fn bench_cell(mode: &str, format: &str, speed: f64) -> Value {
     let restore = MB / if is_two { 1_480.0 } else { 161.0 } / speed;
     let sample = |i: u64| {
         let vary = 1.0 + 2.0 * noise(41, i + mode.len() as u64 * 10);
-        json!({"stall_s": r(stall * vary), "durable_fast_s": r(fast * vary), "durable_slow_s": r(slow * vary), "restore_s": r(restore * vary)})
+        json!({
+            "stall_s": r(stall * vary), "durable_fast_s": r(fast * vary), "durable_slow_s": r(slow * vary),
+            "restore_s": r(restore * vary),
+        })
     };
     let samples: Vec<Value> = (0..5).map(sample).collect();
     let median = |part: &str| chien::median(&samples.iter().map(|sample| number(&sample[part])).collect::<Vec<_>>());
@@ -153,10 +164,8 @@ pub(crate) fn bench_cell(mode: &str, format: &str, speed: f64) -> Value {
 
 /// A record of `forebay checkpoint bench`.
 pub(crate) fn bench(speed: f64) -> Value {
-    let cells: Vec<Value> = ["direct", "burst", "async"]
-        .into_iter()
-        .flat_map(|mode| ["safetensors", "tensorflow"].map(|format| bench_cell(mode, format, speed)))
-        .collect();
+    let cells: Vec<Value> =
+        MODES.into_iter().flat_map(|mode| FORMATS.map(|format| bench_cell(mode, format, speed))).collect();
     json!({
         "schema": "forebay-record/1", "command": "checkpoint",
         "command_line": ["forebay", "checkpoint", "bench", "slow", "--burst-dir", "fast"], "environment": environment(),
@@ -194,7 +203,7 @@ fn spec() -> Value {
         "tier": TIERS.map(|name| json!({"name": name, "profile": name})),
         "experiment": [
             {"name": "checkpoints", "run": "train", "factors": {"checkpoint": names}},
-            {"name": "bench", "run": "checkpoint", "factors": {"mode": ["direct", "burst", "async"], "format": ["safetensors", "tensorflow"]}},
+            {"name": "bench", "run": "checkpoint", "factors": {"mode": MODES, "format": FORMATS}},
         ],
         "reference": [{
             "experiment": "checkpoints", "metric": "stall_speed_up", "at": {"checkpoint": "optane → hdd"}, "value": 2.6, "within": 0.5,
@@ -223,8 +232,8 @@ pub(crate) fn lines() -> Vec<Value> {
         line["train"] = trained(route, 3);
         cells.push(line);
     }
-    for mode in ["direct", "burst", "async"] {
-        for format in ["safetensors", "tensorflow"] {
+    for mode in MODES {
+        for format in FORMATS {
             let mut line = cell("bench", "checkpoint", &json!({"mode": mode, "format": format}), 30.0);
             line["checkpoint"] = bench_cell(mode, format, 1.0);
             cells.push(line);
