@@ -3,7 +3,7 @@
 //! A stall is set beside that of the cell that writes the same state straight to the same last tier: what a burst buffer
 //! is bought for.
 
-use forebay_record::{CheckpointCell, StudyCell};
+use forebay_record::{CheckpointCell, Level, StudyCell};
 
 use crate::published::{self, Published};
 use crate::run::{self, Run};
@@ -32,15 +32,31 @@ pub(crate) fn mode(cell: &StudyCell) -> Option<&str> {
     saved(cell).map(|(mode, _)| mode)
 }
 
-/// The cell of the same experiment that saves the same straight to the same last tier; of several, the most alike.
+/// The cell of the same experiment that saves the same straight to the same last tier; of several, the most alike. Where
+/// two are equally alike, which one is meant cannot be told, and it is none.
 pub(crate) fn direct<'a>(run: &'a Run<'a>, cell: &StudyCell) -> Option<&'a StudyCell> {
     let (mode, what) = saved(cell)?;
-    let alike = |other: &&StudyCell| {
+    let is_candidate = |other: &&StudyCell| {
         let is_direct = saved(other).is_some_and(|(mode, of)| mode == "direct" && of == what);
         other.experiment == cell.experiment && other.error.is_none() && is_direct
     };
-    let n_same = |other: &&StudyCell| other.factors.iter().filter(|(of, level)| cell.level(of) == Some(level)).count();
-    (mode != "direct").then(|| run.study.cells.iter().filter(alike).max_by_key(n_same)).flatten()
+    if mode == "direct" {
+        return None;
+    }
+    let candidates: Vec<&StudyCell> = run.study.cells.iter().filter(is_candidate).collect();
+    let most = candidates.iter().map(|other| n_alike(cell, other)).max()?;
+    let mut best = candidates.into_iter().filter(|other| n_alike(cell, other) == most);
+    best.next().filter(|_| best.next().is_none())
+}
+
+/// Factors in which a cell is like another: the same level, or a way whose end the other is, as "optane → hdd" has "hdd".
+/// Real devices have no name but that.
+fn n_alike(cell: &StudyCell, other: &StudyCell) -> usize {
+    let alike = |(factor, level): &(&String, &Level)| {
+        let end = |level: &Level| level.to_string().rsplit('→').next().unwrap_or_default().trim().to_owned();
+        cell.level(factor).is_some_and(|own| own == *level || end(own) == level.to_string())
+    };
+    other.factors.iter().filter(alike).count()
 }
 
 /// How many times shorter a cell's stall is than the direct one's.

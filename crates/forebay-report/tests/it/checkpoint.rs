@@ -66,6 +66,23 @@ fn the_burst_buffers_ratio_is_that_of_the_median_stalls_and_stands_beside_the_pu
 }
 
 #[test]
+fn the_direct_save_beside_a_burst_buffer_is_that_to_the_same_device_also_where_devices_are_real() {
+    let mut lines = saved::lines();
+    for line in lines.iter_mut().filter(|line| line["train"]["checkpoints"].is_object()) {
+        line["train"]["checkpoints"]["tier"] = Value::Null;
+        line["train"]["checkpoints"]["burst_tier"] = Value::Null;
+    }
+    let stall = |to: &str| number(&trained(&lines, to)["checkpoints"]["median_stall_s"]);
+    let wanted = stall("hdd") / stall("optane → hdd");
+    let found = figure(&report(&[saved::run(&lines)]), "fig-9");
+    assert!((number(&row(&found, "optane → hdd")["stall_speed_up"]) - wanted).abs() < 1e-9);
+    let burst = lines.iter_mut().find(|line| line["factors"]["checkpoint"] == "optane → hdd").unwrap();
+    burst["factors"]["checkpoint"] = json!("somewhere");
+    let found = figure(&report(&[saved::run(&lines)]), "fig-9");
+    assert_eq!(row(&found, "somewhere")["stall_speed_up"], Value::Null, "which is meant cannot be told");
+}
+
+#[test]
 fn a_burst_buffer_that_does_not_help_is_not_praised() {
     let mut lines = saved::lines();
     let burst = lines.iter_mut().find(|line| line["factors"]["checkpoint"] == "optane → hdd").unwrap();
