@@ -275,7 +275,8 @@ impl std::fmt::Display for Level {
 pub struct Reference {
     /// The experiment whose cells it belongs to.
     pub experiment: String,
-    /// The quantity, as [`StudyCell::metric`](crate::StudyCell::metric) names it, or `speed_up` of the figure's metric.
+    /// The quantity, as [`StudyCell::metric`](crate::StudyCell::metric) names it, or `speed_up` of the figure's metric, or
+    /// `stall_speed_up`: how many times shorter a checkpoint's stall is than that of a direct save to the same tier.
     pub metric: String,
     /// The levels it was measured at.
     pub at: Levels,
@@ -322,9 +323,10 @@ pub enum FigureKind {
     Need,
     /// Wait, computing and loss, step by step.
     Steps,
-    /// Run times with checkpoints, a bar a level of `x`, the time without them marked, and the median stall beside.
+    /// Run times with checkpoints, a bar a level of `x`, the time without them marked, and the median stall below; without
+    /// `x`, the stall of every save.
     Checkpoints,
-    /// What went to and from the tiers of checkpoints over time, the draining after the end included: a panel a cell.
+    /// What went to and from the tiers of checkpoints over time, the draining after the end included: a panel a tier.
     Traffic,
 }
 
