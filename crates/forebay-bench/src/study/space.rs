@@ -81,15 +81,15 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
     by_device.into_values().collect()
 }
 
-/// What the checkpoints of a cell take, file system by file system: those that are kept on each tier, and one more that
-/// is written before the oldest goes.
+/// What the checkpoints of a cell take, file system by file system: those that are kept on each tier and one more, which
+/// is written before the oldest goes, as far as so many are made.
 fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
-    let (bytes, keep) = match &cell.work {
-        Work::Train(settings) => (settings.state_bytes(), settings.saving.keep()),
-        Work::Checkpoint(settings) => (settings.state_bytes(), cell.repeats as u64),
+    let (bytes, n_copies) = match &cell.work {
+        Work::Train(settings) => (settings.state_bytes(), settings.most_copies()),
+        Work::Checkpoint(settings) => (settings.state_bytes(), cell.repeats as u64 + 1),
         _ => return Vec::new(),
     };
-    let most = Bytes(bytes.saturating_mul(keep + 1));
+    let most = Bytes(bytes.saturating_mul(n_copies));
     let mut all: BTreeMap<u64, (PathBuf, Bytes)> = BTreeMap::new();
     for tier in cell.work.route().iter().flat_map(Route::tiers) {
         let folder = places.checkpoints_of(tier);

@@ -129,13 +129,19 @@ fn said(cell: &StudyCell) -> String {
     let one = |(name, unit): &(&str, &str)| {
         let value = cell.metric(name)?.value;
         Some(match *name {
-            // Milliseconds or minutes, and without a burst buffer nothing is drained.
-            "drain_after_s" if value == 0.0 => return None,
+            // What is written directly is not drained, however long the end of it takes.
+            "drain_after_s" if is_direct(cell) => return None,
             "stall_s" | "drain_after_s" | "restore_s" => format!("{} {unit}", format_seconds(value)),
             _ => format!("{} {unit}", grouped(value)),
         })
     };
     metrics.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the cell trained, and waited for its checkpoints until they were where they belong.
+fn is_direct(cell: &StudyCell) -> bool {
+    let saved = cell.train.as_ref().and_then(|train| train.checkpoints.as_ref());
+    saved.is_some_and(|saved| saved.mode == "direct")
 }
 
 /// 12345.67 as "12,345.7".

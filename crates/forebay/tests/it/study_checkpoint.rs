@@ -100,6 +100,8 @@ fn a_train_cell_saves_where_its_level_says_and_takes_it_away_again() {
     assert!(seconds(&burst["drain_after_s"]) > 0.0, "the last one is drained when training is over");
     let said = done.stderr.lines().find(|line| line.contains("checkpoint=fast → slow: ")).unwrap();
     assert!(said.contains(" a checkpoint, ") && said.contains(" draining after; "), "{said}");
+    let said = done.stderr.lines().find(|line| line.contains("checkpoint=slow: ")).unwrap();
+    assert!(said.contains(" a checkpoint; ") && !said.contains("draining"), "{said}");
     let said = done.stderr.lines().find(|line| line.contains("checkpoint=none: ")).unwrap();
     assert!(!said.contains(" a checkpoint"), "{said}");
     let left: Vec<_> = fs::read_dir(dir.path("out/data")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -158,7 +160,7 @@ fn a_preview_counts_what_checkpoints_write_and_the_room_they_take() {
         "{preview}"
     );
     assert!(preview.contains("save (checkpoint): 2 cells × 1+2  "), "{preview}");
-    assert!(preview.contains("space: 96.0 MB needed at "), "six of 8 MB on each of two tiers: {preview}");
+    assert!(preview.contains("space: 80.0 MB needed at "), "five of 8 MB on each of two tiers: {preview}");
     let shown = dir.met("study show study.toml");
     assert!(
         shown.contains(

@@ -143,6 +143,15 @@ impl TrainSettings {
         }
     }
 
+    /// The most checkpoints that a tier has at a time.
+    pub(crate) fn most_copies(&self) -> u64 {
+        let kept = self.saving.keep() + 1;
+        match self.length() {
+            Length::Steps(_) => kept.min(self.n_saves(0)),
+            Length::Epochs(_) => kept,
+        }
+    }
+
     /// Checkpoints of a run over so many samples.
     pub(crate) fn n_saves(&self, n_samples: u64) -> u64 {
         match (self.saving.route(), self.saving.every) {

@@ -182,8 +182,10 @@ fn checkpoints_are_counted_before_they_are_made() {
         settings(&[&given[..], more].concat())
     };
     let of = with(&[("steps", Level::Integer(100)), ("keep", Level::Integer(2))]);
-    assert_eq!((of.n_saves(9_144), of.saving.keep()), (5, 2));
-    assert_eq!((with(&[]).n_saves(9_144), with(&[]).saving.keep()), (142 / 20, 5));
+    assert_eq!((of.n_saves(9_144), of.saving.keep(), of.most_copies()), (5, 2, 3));
+    assert_eq!((with(&[]).n_saves(9_144), with(&[]).saving.keep(), with(&[]).most_copies()), (142 / 20, 5, 6));
+    let few = with(&[("steps", Level::Integer(100))]);
+    assert_eq!(few.most_copies(), 5, "no more than are made");
     assert_eq!(settings(&[("steps", Level::Integer(100))]).n_saves(9_144), 0);
     let size = ("checkpoint_size", text("1GB"));
     let emulated = || ("accelerator", text("emulated:1ms"));
