@@ -56,6 +56,13 @@ fn hardly_waits(cells: &[Trained<'_>]) -> bool {
 fn of_one(cell: &TrainCell) -> String {
     let totals = &cell.totals;
     let au = percent(totals.au_epoch);
+    let saving = totals.checkpoint_s / totals.wall_s;
+    if saving >= HARDLY && totals.checkpoint_s > totals.wait_s {
+        let still = percent(saving);
+        return format!(
+            "Checkpoints hold the training up most: it stood still {still} of the time for them and computed {au}."
+        );
+    }
     if totals.wait_s / totals.wall_s < HARDLY {
         return format!("The accelerator is the limit: it computed {au} of the time{}.", rest(totals));
     }

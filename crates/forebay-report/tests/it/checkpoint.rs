@@ -164,6 +164,11 @@ fn a_record_of_training_has_its_saves_and_their_traffic() {
     let saves = figure(&found, "checkpoints");
     assert_eq!(rows(&saves).len(), 5);
     assert_eq!((&rows(&saves)[0]["step"], &rows(&saves)[0]["fate"]), (&json!(20), &json!("saved")));
+    let headline = found["runs"][0]["verdict"]["headline"].as_str().unwrap();
+    assert_eq!(
+        headline,
+        "Checkpoints hold the training up most: it stood still 11 % of the time for them and computed 89 %."
+    );
     let steps = figure(&found, "steps");
     assert_eq!(rows(&steps).iter().filter(|row| row["checkpoint_s"].is_number()).count(), 5);
     assert!(!rows(&figure(&found, "traffic")).is_empty());
