@@ -11,7 +11,7 @@ use forebay_train::Model;
 use forebay_units::Bytes;
 use indicatif::ProgressBar;
 
-use super::{FolderArgs, JsonArgs, TierArgs, table};
+use super::{FolderArgs, JsonArgs, TierArgs};
 use crate::output::{Outcome, give};
 use crate::{progress, stop};
 
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let mut record = record?;
     record.notes.extend(grounds.notes);
     record.series = Some(sampler.stop());
-    give(&table::bench(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    give(&forebay_report::checkpoint(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let is_stopped = stop::flag().load(Ordering::Relaxed);
     Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
 }

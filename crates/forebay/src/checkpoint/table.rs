@@ -1,7 +1,4 @@
-//! Columns of text, and the table of a benchmark.
-
-use forebay_record::{CheckpointCell, Record};
-use forebay_units::Bytes;
+//! Columns of text.
 
 /// Rows as aligned columns, two spaces apart; the last one is not padded.
 pub(super) fn columns(rows: &[Vec<String>]) -> String {
@@ -13,55 +10,6 @@ pub(super) fn columns(rows: &[Vec<String>]) -> String {
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
     rows.iter().map(line).collect()
-}
-
-/// What a benchmark found.
-pub(super) fn bench(record: &Record<CheckpointCell>) -> String {
-    let mut text = match record.cells.first() {
-        Some(cell) => format!("{}\n\n", cell.state),
-        None => "nothing was measured\n".to_owned(),
-    };
-    let head = [
-        "mode",
-        "format",
-        "stall s",
-        "durable s",
-        "all tiers s",
-        "MB/s",
-        "of ceiling",
-        "restore s",
-        "of ceiling",
-        "copy s",
-        "memory",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(record.cells.iter().map(row));
-    if rows.len() > 1 {
-        text.push_str(&columns(&rows));
-    }
-    record.notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
-    text
-}
-
-fn row(cell: &CheckpointCell) -> Vec<String> {
-    let seconds = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
-    let share = |rate: Option<f64>, ceiling: Option<f64>| {
-        let of = rate.zip(ceiling);
-        of.map_or("–".to_owned(), |(rate, ceiling)| format!("{:.0} % of {ceiling:.0}", 100.0 * rate / ceiling))
-    };
-    vec![
-        cell.mode.clone(),
-        cell.format.clone(),
-        seconds(Some(cell.stall_s)),
-        seconds(cell.durable_fast_s),
-        seconds(cell.durable_slow_s),
-        cell.save_mb_per_s().map_or("–".to_owned(), |rate| format!("{rate:.0}")),
-        share(cell.save_mb_per_s(), cell.ceiling_mb_per_s),
-        seconds(cell.restore_s),
-        share(cell.restore_mb_per_s(), cell.read_ceiling_mb_per_s),
-        seconds(cell.copy_s),
-        cell.memory_bytes.map_or("–".to_owned(), |bytes| Bytes(bytes).to_string()),
-    ]
 }
 
 #[cfg(test)]

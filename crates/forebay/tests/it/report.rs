@@ -13,6 +13,21 @@ fn a_record_shows_the_table_that_the_run_printed() {
 }
 
 #[test]
+fn a_record_of_checkpoints_shows_the_table_that_the_benchmark_printed() {
+    let dir = Dir::new();
+    for name in ["slow", "fast"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
+    }
+    for (n, flags) in ["", "--burst-dir fast --tier hdd", "--burst-dir fast --mode async"].into_iter().enumerate() {
+        let printed = dir.met(&format!("checkpoint bench slow --size 1MB --saves 2 --json {n}.json {flags}"));
+        assert!(printed.contains("of ceiling") && printed.contains("safetensors"), "{printed}");
+        assert_eq!(dir.met(&format!("report {n}.json")), printed, "{flags}");
+    }
+    let both = dir.met("report 0.json 1.json");
+    assert!(both.contains("direct  tensorflow") && both.contains("The tier hdd is "), "{both}");
+}
+
+#[test]
 fn several_records_stand_below_one_another() {
     let dir = Dir::with_set();
     let one = dir.met("ingest set --threads 1 --repeats 1 --warmups 0 --json 1.json");
@@ -41,7 +56,7 @@ fn what_is_no_record_is_refused_by_name() {
     );
     assert_eq!(
         said("other"),
-        "forebay: cannot show other: this is a record of \"workload\", not of \"ingest, probe, train or study\"\n"
+        "forebay: cannot show other: this is a record of \"workload\", not of \"ingest, probe, train, checkpoint or study\"\n"
     );
     assert!(dir.refused("report").contains("<RUN>..."));
 }
