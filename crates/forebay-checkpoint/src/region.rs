@@ -76,7 +76,10 @@ impl Region {
     }
 
     /// Offers the pages to a device, unless that was done before.
-    pub(crate) fn lock_for(&mut self, device: &dyn Elsewhere) -> Result<()> {
+    ///
+    /// # Errors
+    /// When the device refuses them.
+    pub fn lock_for(&mut self, device: &dyn Elsewhere) -> Result<()> {
         if !self.is_offered && self.pages.len > 0 {
             let locked = device.lock(Arc::clone(&self.pages));
             let wanted = self.pages.len as u64;

@@ -107,7 +107,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The device that holds values, the first where there are several.
-    pub(crate) fn device(&self) -> Option<&'a dyn Elsewhere> {
+    pub fn device(&self) -> Option<&'a dyn Elsewhere> {
         self.tensors.iter().find_map(|tensor| match tensor.bytes {
             Values::Here(_) => None,
             Values::There { device, .. } => Some(device),

@@ -33,6 +33,9 @@ pub struct CheckpointCell {
     /// What was saved, in words: "600 MB in 64 tensors", "alexnet with adam".
     #[serde(default)]
     pub state: String,
+    /// The device that the state lies on, in words; `None` for this machine's memory.
+    #[serde(default)]
+    pub device: Option<String>,
     /// How many tensors that is.
     #[serde(default)]
     pub n_tensors: u64,
@@ -69,7 +72,8 @@ pub struct CheckpointCell {
     /// What the tier that is restored from gives without us.
     #[serde(default)]
     pub read_ceiling_mb_per_s: Option<f64>,
-    /// A plain copy of the state in memory that was touched before, median, in seconds.
+    /// A plain copy of the state in memory that was touched before, or from the device into memory that is locked for it;
+    /// median, in seconds.
     #[serde(default)]
     pub copy_s: Option<f64>,
     /// The most memory that saving took beyond the state, in bytes; `None` where the kernel does not tell.

@@ -38,7 +38,8 @@ fn head(record: &Record<CheckpointCell>) -> String {
         } else {
             format!(" in {}", count(cell.n_tensors, "tensor"))
         };
-        words.push(state + &tensors);
+        let on = cell.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
+        words.push(state + &tensors + &on);
     }
     for (what, place) in places(&record.cells) {
         words.push(format!("{what} {place}"));
@@ -124,11 +125,12 @@ fn sentences(cells: &[CheckpointCell]) -> Vec<String> {
     );
     said.extend(shorter(cells));
     said.extend(ceilings(cells));
-    if cells.iter().any(|cell| stall::over_copy(cell).is_some()) {
-        said.push(
-            "A copy is a plain one of the state in memory that was touched before: the floor of an async stall."
-                .to_owned(),
-        );
+    if let Some(cell) = cells.iter().find(|cell| stall::over_copy(cell).is_some()) {
+        let which = match cell.device {
+            Some(_) => "from the device into memory that is locked for it",
+            None => "in memory that was touched before",
+        };
+        said.push(format!("A copy is a plain one of the state {which}: the floor of an async stall."));
     }
     if cells.iter().any(|cell| cell.memory_bytes.is_some()) {
         said.push("Memory is the most that saving took beyond the state itself.".to_owned());

@@ -1,9 +1,10 @@
 //! What the machine does without us: the storage's rates, and a plain copy in memory.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use forebay_checkpoint::Region;
+use forebay_checkpoint::{Fetch, Region, Snapshot, Values};
 
 use super::{Error, Place};
 use crate::probe::{self, Pass, Scratch};
@@ -50,6 +51,25 @@ pub(super) fn copy_s(bytes: &[u8], into: &mut Region) -> f64 {
         }
     });
     start.elapsed().as_secs_f64()
+}
+
+/// Copies a state into memory end to end, what is on a device queued at once and waited for once; seconds.
+pub(super) fn fetch_s(snapshot: &Snapshot<'_>, into: &mut Region) -> Result<f64, forebay_checkpoint::Error> {
+    let (mut fetches, mut rest) = (Vec::new(), &mut into[..]);
+    for tensor in &snapshot.tensors {
+        let (mine, others) = std::mem::take(&mut rest).split_at_mut(tensor.bytes.n_bytes() as usize);
+        match tensor.bytes {
+            Values::Here(bytes) => mine.copy_from_slice(bytes),
+            Values::There { index, .. } => fetches.push(Fetch { index, offset: 0, into: mine }),
+        }
+        rest = others;
+    }
+    let start = Instant::now();
+    if let Some(device) = snapshot.device() {
+        let failed = |source| forebay_checkpoint::Error::Fetch { source: Arc::new(source) };
+        device.fetch(&mut fetches).map_err(failed)?;
+    }
+    Ok(start.elapsed().as_secs_f64())
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub(super) fn cell(
         mode: mode_name(mode).to_owned(),
         format: format.to_owned(),
         state: values.what.clone(),
+        device: values.device(),
         n_tensors: values.n_tensors(),
         bytes: values.bytes().len() as u64,
         storage,

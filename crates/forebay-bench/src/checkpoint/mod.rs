@@ -6,6 +6,7 @@
 
 mod bare;
 mod cell;
+pub(crate) mod device;
 mod places;
 mod plan;
 mod run;
@@ -14,5 +15,5 @@ mod trial;
 mod values;
 
 pub use places::{Place, Places};
-pub use plan::{MODES, Plan, State, mode_name};
+pub use plan::{Gpu, MODES, Plan, State, mode_name};
 pub use run::{Error, Event, run};

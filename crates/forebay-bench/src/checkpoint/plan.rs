@@ -1,5 +1,7 @@
 //! What a benchmark of checkpoints is going to do: validated, total.
 
+use std::path::PathBuf;
+
 use forebay_checkpoint::{Mode, WhenBehind};
 
 use super::Places;
@@ -22,6 +24,15 @@ pub enum State {
     Model(String),
 }
 
+/// An NVIDIA GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gpu {
+    /// Which one.
+    pub ordinal: usize,
+    /// Where CUDA's libraries may lie.
+    pub cuda_folders: Vec<PathBuf>,
+}
+
 /// A benchmark of checkpoints: each mode with each format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -29,6 +40,8 @@ pub struct Plan {
     pub places: Places,
     /// What is saved.
     pub state: State,
+    /// The GPU that a network's state lies on; `None` for this machine's memory.
+    pub gpu: Option<Gpu>,
     /// The modes, in this order.
     pub modes: Vec<Mode>,
     /// The formats, by their names.

@@ -114,7 +114,7 @@ pub fn run(
         State::Model(name) => format!("making the state of {name}"),
     };
     observe(Event::Preparing { what });
-    let values = Values::of(&plan.state, plan.seed)?;
+    let values = Values::of(plan)?;
     site.check(values.bytes().len() as u64)?;
     let mut record = Record::new(command_line, environment);
     record.dataset.path = plan.places.slow.dir.display().to_string();
@@ -159,6 +159,7 @@ fn measure(
 mod tests {
     use forebay_checkpoint::{Mode, WhenBehind};
 
+    use super::super::device::tests::Fake;
     use super::super::{Place, Places};
     use super::*;
 
@@ -170,6 +171,7 @@ mod tests {
         Plan {
             places: Places { slow: place("slow"), fast: Some(place("fast")), keep: 5 },
             state: State::Bytes(3_000_000),
+            gpu: None,
             modes: vec![Mode::Direct, Mode::Burst, Mode::Async],
             formats: vec!["safetensors", "tensorflow"],
             saves: 2,
@@ -218,5 +220,19 @@ mod tests {
         assert_eq!(record.cells[0].samples.len(), 1, "the save at work is not kept: its surroundings were cut short");
         assert_eq!(record.notes, ["interrupted: the saves finished before that are kept"]);
         assert_eq!(std::fs::read_dir(dir.path().join("slow")).unwrap().count(), 0);
+    }
+    #[test]
+    fn a_state_on_a_device_is_saved_from_there_in_every_mode_and_restored_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        let site = Site::open(&plan.places).unwrap();
+        let fake = Fake([vec![1.5; 700_000], vec![-2.0; 3]]);
+        let values = Values::held("two tensors".to_owned(), Box::new(fake)).unwrap();
+        let cells = measure(&plan, &site, &values, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        assert_eq!(cells.len(), 6);
+        for cell in &cells {
+            assert_eq!((cell.device.as_deref(), cell.bytes, cell.n_tensors), (Some("a fake"), 2_800_012, 2));
+            assert!(cell.copy_s.is_some_and(|seconds| seconds > 0.0) && cell.restore_s.is_some(), "{cell:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use forebay_checkpoint::{Fate, Handle, Level, Memory, Mode, Options, Region, Sna
 use forebay_record::CheckpointSample;
 
 use super::cell::Measured;
+use super::device::prepare;
 use super::run::Event;
 use super::site::Site;
 use super::values::Values;
@@ -21,7 +22,7 @@ pub(super) struct Trial<'a> {
     plan: &'a Plan,
     site: &'a Site,
     values: &'a Values,
-    /// Memory that the state is copied to, touched before.
+    /// Memory that the state is copied to, touched before and locked for its device.
     copy: Region,
     /// Memory that is restored into, touched before.
     memory: Memory,
@@ -29,8 +30,7 @@ pub(super) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, site: &'a Site, values: &'a Values) -> Result<Self, Error> {
-        let mut copy = Region::new(values.bytes().len())?;
-        copy.fault_in();
+        let copy = values.memory_for_copies()?;
         // A file is the values and a directory of them.
         let mut memory = Memory::default();
         memory.reserve(values.bytes().len() + (1 << 20))?;
@@ -47,6 +47,9 @@ impl<'a> Trial<'a> {
     ) -> Result<Measured, Error> {
         let before = resident_bytes();
         let store = Store::open(self.site.tiers(), self.options(mode))?;
+        if mode == Mode::Async {
+            self.values.with_snapshot(|snapshot| Ok(prepare(&store, &format.plan(STEM, snapshot)?, snapshot)?))?;
+        }
         let mut measured = Measured::default();
         for save in 0..=self.plan.saves as u64 {
             let machine = self.machine(mode, save, cancel)?;
@@ -93,16 +96,15 @@ impl<'a> Trial<'a> {
         // The place that this mode writes to first is the one it is restored from.
         let tier = if mode == Mode::Direct { self.site.tiers().len() - 1 } else { 0 };
         let place = self.site.places().nearest_first().nth(tier).expect("a tier is a place");
-        let bytes = self.values.bytes();
-        let rates = bare::rates(place, self.site.scratch(tier), bytes.len() as u64, save, cancel)?;
-        Ok((Some(rates), Some(bare::copy_s(bytes, &mut self.copy))))
+        let n_bytes = self.values.bytes().len() as u64;
+        let rates = bare::rates(place, self.site.scratch(tier), n_bytes, save, cancel)?;
+        Ok((Some(rates), Some(self.values.copy_s(&mut self.copy)?)))
     }
 
     /// Saves, and waits until all is drained: the next one finds nothing unfinished.
     fn save(&self, store: &Store, format: &dyn Format, step: u64) -> Result<CheckpointSample, Error> {
-        let snapshot = self.values.snapshot();
         let start = Instant::now();
-        let handle = save(store, step, &snapshot, format)?;
+        let handle = self.values.with_snapshot(|snapshot| save(store, step, snapshot, format))?;
         let stall_s = start.elapsed().as_secs_f64();
         let reached = |level| -> Result<Option<f64>, Error> {
             let fate = handle.wait(level)?;

@@ -1,10 +1,11 @@
 //! The state that is saved: tensors as a network has them, with values that no device can shrink.
 
 use forebay_checkpoint::{Dtype, Header, Region, Snapshot, Tensor};
-use forebay_train::{Cpu, Labels, Model, Network, Settings};
+use forebay_train::{Cpu, Cuda, Engine, Labels, Model, Network, Precision, Settings};
 use forebay_units::Bytes;
 
-use super::{Error, State};
+use super::device::{self, Holder, OnDevice};
+use super::{Error, Plan, State, bare};
 use crate::probe::Random;
 
 /// AlexNet's parameters, as torchvision names them.
@@ -33,21 +34,30 @@ const FILLER_BYTES: u64 = 64 << 20;
 /// Classes of a network whose state is saved.
 const CLASSES: usize = 1000;
 
-/// A state in memory, its tensors end to end.
+/// A state in memory, its tensors end to end; and the network that it is a copy of, where that is saved instead.
 pub(super) struct Values {
     /// What it is, in words.
     pub(super) what: String,
     headers: Vec<Header>,
     memory: Region,
     n_bytes: usize,
+    /// The network, on a device with memory of its own.
+    holder: Option<Box<dyn Holder>>,
 }
 
 impl Values {
     /// The state of a plan.
-    pub(super) fn of(state: &State, seed: u64) -> Result<Self, Error> {
-        match state {
-            State::Bytes(bytes) => Self::of_size(*bytes, seed),
-            State::Model(name) => Self::of_model(name, seed),
+    pub(super) fn of(plan: &Plan) -> Result<Self, Error> {
+        match (&plan.state, &plan.gpu) {
+            (State::Bytes(bytes), _) => Self::of_size(*bytes, plan.seed),
+            (State::Model(name), None) => {
+                let network = after_a_step(name, Cpu::new(0)?, plan.seed)?;
+                Ok(Self { holder: None, ..Self::held(with_adam(name), Box::new(network))? })
+            }
+            (State::Model(name), Some(gpu)) => {
+                let cuda = Cuda::with_folders(gpu.ordinal, Precision::F32, &gpu.cuda_folders)?;
+                Self::held(with_adam(name), Box::new(after_a_step(name, cuda, plan.seed)?))
+            }
         }
     }
 
@@ -58,29 +68,42 @@ impl Values {
         Random::new(seed, 0).fill(&mut memory[..n_bytes]);
         memory[..n_bytes].chunks_exact_mut(4).for_each(make_finite);
         let what = format!("{} in {} tensors", Bytes(n_bytes as u64), headers.len());
-        Ok(Self { what, headers, memory, n_bytes })
+        Ok(Self { what, headers, memory, n_bytes, holder: None })
     }
 
-    /// Weights and moments after one step, so that the moments are not all zero.
-    fn of_model(name: &str, seed: u64) -> Result<Self, Error> {
-        let model = Model::named(name, CLASSES)?;
-        let mut network = Network::new(Cpu::new(0)?, &model, Settings::new(1, seed))?;
-        let n_values = model.input.height * model.input.width * model.input.channels;
-        let mut random = Random::new(seed, 1);
-        let image: Vec<f32> = (0..n_values).map(|_| (random.bits() >> 40) as f32 / (1 << 24) as f32).collect();
-        network.step(&image, Labels::Index(&[0]))?;
-        let state = network.state()?;
-        let n_bytes = state.entries.iter().map(|entry| entry.values.len() * 4).sum();
-        let (mut memory, mut at, mut headers) = (Region::new(n_bytes)?, 0, Vec::new());
-        for entry in &state.entries {
-            for value in entry.values.iter() {
-                memory[at..at + 4].copy_from_slice(&value.to_le_bytes());
-                at += 4;
-            }
-            let shape = entry.shape.iter().map(|n| *n as u64).collect();
-            headers.push(Header { name: entry.name.clone(), dtype: Dtype::F32, shape });
+    /// The state of a network, with a copy of it to compare with.
+    pub(super) fn held(what: String, holder: Box<dyn Holder>) -> Result<Self, Error> {
+        let view = holder.view()?;
+        let headers = device::headers(&view);
+        drop(view);
+        let n_bytes = headers.iter().map(n_bytes_of).sum();
+        let what = format!("{what}, {}", Bytes(n_bytes as u64));
+        let mut values = Self { what, headers, memory: Region::new(0)?, n_bytes, holder: Some(holder) };
+        let mut memory = Region::new(n_bytes)?;
+        values.copy_s(&mut memory)?;
+        values.memory = memory;
+        Ok(values)
+    }
+
+    /// The device that the state lies on; `None` for this machine's memory.
+    pub(super) fn device(&self) -> Option<String> {
+        self.holder.as_ref().map(|holder| holder.device())
+    }
+
+    /// Copies the state into memory, from wherever it lies; seconds.
+    pub(super) fn copy_s(&self, into: &mut Region) -> Result<f64, Error> {
+        if self.holder.is_none() {
+            return Ok(bare::copy_s(self.bytes(), into));
         }
-        Ok(Self { what: format!("{name} with adam, {}", Bytes(n_bytes as u64)), headers, memory, n_bytes })
+        self.with_snapshot(|snapshot| Ok(bare::fetch_s(snapshot, into)?))
+    }
+
+    /// Memory for copies of the state, touched, and locked for the device that it lies on.
+    pub(super) fn memory_for_copies(&self) -> Result<Region, Error> {
+        let mut copy = Region::new(self.n_bytes)?;
+        copy.fault_in();
+        self.with_snapshot(|snapshot| Ok(snapshot.device().map_or(Ok(()), |device| copy.lock_for(device))?))?;
+        Ok(copy)
     }
 
     /// Bytes of all values.
@@ -102,11 +125,32 @@ impl Values {
         })
     }
 
-    /// The state as it is lent to be saved.
-    pub(super) fn snapshot(&self) -> Snapshot<'_> {
-        let tensors = self.tensors().map(|(header, bytes)| Tensor::new(header, bytes));
-        Snapshot { tensors: tensors.collect(), ..Snapshot::default() }
+    /// The state as it is lent to be saved, from where it lies.
+    pub(super) fn with_snapshot<T>(&self, act: impl FnOnce(&Snapshot<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let Some(holder) = &self.holder else {
+            let tensors = self.tensors().map(|(header, bytes)| Tensor::new(header, bytes));
+            return act(&Snapshot { tensors: tensors.collect(), ..Snapshot::default() });
+        };
+        let view = holder.view()?;
+        let there = OnDevice::of(&view);
+        let tensors = device::tensors(&self.headers, &view, there.as_ref());
+        act(&Snapshot { tensors, ..Snapshot::default() })
     }
+}
+
+fn with_adam(name: &str) -> String {
+    format!("{name} with adam")
+}
+
+/// A network after one step, so that the moments are not all zero.
+fn after_a_step<E: Engine>(name: &str, engine: E, seed: u64) -> Result<Network<E>, Error> {
+    let model = Model::named(name, CLASSES)?;
+    let mut network = Network::new(engine, &model, Settings::new(1, seed))?;
+    let n_values = model.input.height * model.input.width * model.input.channels;
+    let mut random = Random::new(seed, 1);
+    let image: Vec<f32> = (0..n_values).map(|_| (random.bits() >> 40) as f32 / (1 << 24) as f32).collect();
+    network.step(&image, Labels::Index(&[0]))?;
+    Ok(network)
 }
 
 fn n_bytes_of(header: &Header) -> usize {
@@ -146,14 +190,15 @@ fn make_finite(value: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::device::tests::Fake;
     use super::*;
 
     #[test]
     fn a_state_has_exactly_its_size_whatever_that_is() {
         for bytes in [4, 1_000, 1_234_567, 99_999_996] {
-            let values = Values::of(&State::Bytes(bytes), 1).unwrap();
-            let snapshot = values.snapshot();
-            assert_eq!(snapshot.n_bytes(), bytes / 4 * 4);
+            let values = Values::of_size(bytes, 1).unwrap();
+            let n_bytes = values.with_snapshot(|snapshot| Ok(snapshot.n_bytes())).unwrap();
+            assert_eq!((n_bytes, values.device()), (bytes / 4 * 4, None));
             assert!(values.tensors().all(|(header, bytes)| header.n_bytes() == Some(bytes.len() as u64)));
         }
         let headers = headers_of(600_000_000);
@@ -163,7 +208,7 @@ mod tests {
 
     #[test]
     fn values_are_numbers_and_follow_the_seed() {
-        let of = |seed| Values::of(&State::Bytes(400_000), seed).unwrap();
+        let of = |seed| Values::of_size(400_000, seed).unwrap();
         let is_number = |value: &[u8]| f32::from_le_bytes(value.try_into().unwrap()).is_finite();
         assert!(of(1).bytes().chunks(4).all(is_number));
         assert_eq!(of(1).bytes(), of(1).bytes());
@@ -172,10 +217,23 @@ mod tests {
 
     #[test]
     fn a_networks_state_is_its_weights_and_two_moments_that_are_not_zero() {
-        let values = Values::of(&State::Model("alexnet-small".to_owned()), 1).unwrap();
+        let network = after_a_step("alexnet-small", Cpu::new(0).unwrap(), 1).unwrap();
+        let values = Values::held(with_adam("alexnet-small"), Box::new(network)).unwrap();
         let parameters = Model::named("alexnet-small", CLASSES).unwrap().n_parameters().unwrap();
         assert_eq!(values.bytes().len(), 3 * 4 * parameters);
         assert!(values.bytes()[2 * 4 * parameters..].iter().any(|byte| *byte != 0));
         assert!(values.what.starts_with("alexnet-small with adam, "), "{}", values.what);
+    }
+    #[test]
+    fn a_state_on_a_device_is_lent_from_there_and_copied_from_there() {
+        let values = Values::held("two tensors".to_owned(), Box::new(Fake([vec![1.5; 3], vec![-2.0]]))).unwrap();
+        assert_eq!((values.n_tensors(), values.device().as_deref()), (2, Some("a fake")));
+        let expected: Vec<u8> = [1.5_f32, 1.5, 1.5, -2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(values.bytes(), expected);
+        let is_there = |snapshot: &Snapshot<'_>| Ok(snapshot.tensors.iter().all(|t| t.bytes.here().is_none()));
+        assert!(values.with_snapshot(is_there).unwrap());
+        let mut copy = values.memory_for_copies().unwrap();
+        assert!(values.copy_s(&mut copy).unwrap() >= 0.0);
+        assert_eq!(copy[..expected.len()], expected);
     }
 }

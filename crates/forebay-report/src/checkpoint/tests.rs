@@ -16,6 +16,7 @@ fn cell(mode: &str) -> CheckpointCell {
         mode: mode.to_owned(),
         format: "safetensors".to_owned(),
         state: "600 MB in 64 tensors".to_owned(),
+        device: None,
         n_tensors: 64,
         bytes: 600_000_000,
         storage: "slow".to_owned(),
@@ -100,4 +101,15 @@ fn a_mode_that_stalls_longer_than_direct_is_not_called_shorter() {
         text.contains("A stall of burst is 2.00× longer than one of direct (safetensors: 4.60 s → 9.20 s)."),
         "{text}"
     );
+}
+
+#[test]
+fn a_state_on_a_device_is_said_to_be_there_and_to_be_copied_from_there() {
+    let of = |device: Option<&str>| {
+        checkpoint(&record(vec![CheckpointCell { device: device.map(str::to_owned), ..cell("async") }]))
+    };
+    let text = of(Some("an H200"));
+    assert!(text.starts_with("600 MB in 64 tensors on an H200; to slow"), "{text}");
+    assert!(text.contains("the state from the device into memory that is locked for it: the floor"), "{text}");
+    assert!(of(None).contains("the state in memory that was touched before: the floor"));
 }

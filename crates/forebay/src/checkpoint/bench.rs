@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
-use forebay_bench::checkpoint::{Event, MODES, Places, Plan, State};
+use forebay_bench::checkpoint::{Event, Gpu, MODES, Places, Plan, State};
 use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_observe::{Options, Sampler};
 use forebay_train::Model;
@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 
 use super::{FolderArgs, JsonArgs, TierArgs};
 use crate::output::{Outcome, give};
+use crate::train::DeviceName;
 use crate::{progress, stop};
 
 /// The flags of `forebay checkpoint bench`.
@@ -28,9 +29,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     size: Option<Bytes>,
 
-    /// The state of a network instead: weights and Adam's moments, after one step on the CPU
+    /// The state of a network instead: weights and Adam's moments, after one step
     #[arg(long, conflicts_with = "size", value_parser = PossibleValuesParser::new(Model::names()))]
     model: Option<String>,
+
+    /// Where the network's state lies: cpu, cuda, or cuda:N for one of several; cpu by default
+    #[arg(long, requires = "model", value_name = "cpu|cuda[:N]")]
+    device: Option<DeviceName>,
 
     /// When a save returns: direct, burst or async; a list is measured one after the other
     ///
@@ -110,6 +115,10 @@ impl Args {
             state: match &self.model {
                 Some(name) => State::Model(name.clone()),
                 None => State::Bytes(self.size.map_or(600_000_000, |size| size.0)),
+            },
+            gpu: match self.device {
+                Some(DeviceName::Cuda(ordinal)) => Some(Gpu { ordinal, cuda_folders: crate::cuda::folders() }),
+                Some(DeviceName::Cpu) | None => None,
             },
             modes,
             formats: known.into_iter().filter(is_wanted).collect(),

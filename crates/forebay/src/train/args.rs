@@ -229,7 +229,7 @@ impl Args {
 
 /// A device as the command line has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DeviceName {
+pub(crate) enum DeviceName {
     Cpu,
     Cuda(usize),
 }

@@ -16,7 +16,7 @@ use forebay_record::{Record, TrainCell};
 use forebay_train::Cuda;
 use forebay_units::{count, group_digits};
 
-pub(crate) use args::Args;
+pub(crate) use args::{Args, DeviceName};
 
 use crate::output::{JsonTarget, Outcome, give, print, remark};
 use crate::tier::Ground;

@@ -99,6 +99,21 @@ fn a_networks_state_is_its_weights_and_two_moments_of_each() {
 }
 
 #[test]
+fn a_state_lies_on_the_device_that_was_asked_for_or_it_is_said_that_there_is_none() {
+    let dir = folders();
+    let of = |device: &str| format!("checkpoint bench slow --model alexnet-small --device {device} --saves 1");
+    let printed = dir.met(&format!("{} --json -", of("cpu")));
+    let record: Value = serde_json::from_str(&printed).unwrap();
+    assert!(record["cells"][0]["device"].is_null(), "{record}");
+    let gone = dir.refused(&of("cuda:1000"));
+    assert!(gone.to_lowercase().contains("cuda"), "{gone}");
+    assert_eq!(gone, dir.refused("train --synthetic --device cuda:1000 --steps 1 --repeats 1"));
+    let said = dir.refused("checkpoint bench slow --size 1MB --device cuda");
+    assert!(said.contains("--model"), "{said}");
+    assert_empty(&dir);
+}
+
+#[test]
 fn the_table_has_a_line_for_each_cell() {
     let dir = folders();
     let printed = dir.met("checkpoint bench slow --burst-dir fast --size 1MB --saves 1");

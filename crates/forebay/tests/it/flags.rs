@@ -37,7 +37,7 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
-        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 11),
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 12),
         ("checkpoint ls", &CHECKPOINT, 2),
         ("checkpoint verify", &CHECKPOINT, 5),
         ("checkpoint drain", &CHECKPOINT, 5),

@@ -133,6 +133,7 @@ fn plan(settings: &CheckpointSettings, on: Stage) -> Result<Plan, Failed> {
             Some(model) => State::Model(model.clone()),
             None => State::Bytes(settings.size.unwrap_or(SIZE).0),
         },
+        gpu: None,
         modes: vec![route.mode(settings.mode)],
         formats: vec![settings.format.unwrap_or_else(route::usual_format)],
         saves: on.repeats,

@@ -27,7 +27,7 @@ use super::plan::{Checkpointing, Plan};
 use super::run::{Error, Event};
 use super::taker::Taker;
 use super::trial::Trial;
-use crate::checkpoint::Place;
+use crate::checkpoint::{Place, device};
 use identity::Identity;
 use ledger::Ledger;
 pub(super) use resume::{Start, begin};
@@ -142,7 +142,7 @@ impl Saver {
         let (store, mode) = (&self.store, self.plan.mode);
         self.n_bytes = self.with_snapshot(at, taker, |snapshot, layout| {
             if mode == Mode::Async {
-                store.prepare(layout)?;
+                device::prepare(store, layout, snapshot)?;
             }
             Ok(snapshot.n_bytes())
         })?;
@@ -164,10 +164,10 @@ impl Saver {
         act: impl FnOnce(&Snapshot<'_>, &Layout) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let view = taker.view()?;
-        let headers = view.as_ref().map(state::headers).unwrap_or_default();
-        let device = view.as_ref().and_then(state::OnDevice::of);
+        let headers = view.as_ref().map(device::headers).unwrap_or_default();
+        let there = view.as_ref().and_then(device::OnDevice::of);
         let tensors = match (&view, &self.made) {
-            (Some(view), _) => state::tensors(&headers, view, device.as_ref()),
+            (Some(view), _) => device::tensors(&headers, view, there.as_ref()),
             (None, Some(made)) => made.tensors(),
             (None, None) => return Err(Error::NoState),
         };

@@ -1,96 +1,13 @@
 //! The state of what is trained, as tensors and back.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::io;
-use std::sync::Arc;
 
 use forebay_checkpoint::format::{Catalog, Error as FormatError};
-use forebay_checkpoint::{Dtype, Elsewhere, Header, Pages, Restored, Tensor, Values};
-use forebay_train::{Entry, Fetch, HostMemory, Remote, State, Title, View};
+use forebay_checkpoint::{Dtype, Header, Restored, Tensor};
+use forebay_train::{Entry, State};
 
 /// Bytes of a tensor of a state that is made up.
 const MADE_TENSOR: u64 = 16 << 20;
-
-/// Names and shapes of a network's state.
-pub(super) fn headers(view: &View<'_>) -> Vec<Header> {
-    let header = |title: &Title| Header {
-        name: title.name.clone(),
-        dtype: Dtype::F32,
-        shape: title.shape.iter().map(|n| *n as u64).collect(),
-    };
-    view.titles.iter().map(header).collect()
-}
-
-/// A network's state, where it lies.
-pub(super) fn tensors<'a>(
-    headers: &'a [Header],
-    view: &'a View<'_>,
-    device: Option<&'a OnDevice<'_>>,
-) -> Vec<Tensor<'a>> {
-    let there = |(index, header): (usize, &'a Header)| {
-        let device = device.expect("values that are not here are on a device");
-        let n_bytes = header.n_bytes().expect("a network's tensors fit in memory");
-        Tensor { header, bytes: Values::There { device, index, n_bytes } }
-    };
-    match &view.values {
-        forebay_train::Values::Here(values) => {
-            let here = |(header, values): (&'a Header, &'a Cow<'_, [f32]>)| Tensor {
-                header,
-                bytes: Values::Here(as_bytes(values)),
-            };
-            headers.iter().zip(values).map(here).collect()
-        }
-        forebay_train::Values::There(_) => headers.iter().enumerate().map(there).collect(),
-    }
-}
-
-/// Values on a device, fetched straight to where they are saved from.
-pub(super) struct OnDevice<'a>(&'a dyn Remote);
-
-impl<'a> OnDevice<'a> {
-    /// `None` where the values are in the host's memory.
-    pub(super) fn of(view: &'a View<'_>) -> Option<Self> {
-        match &view.values {
-            forebay_train::Values::Here(_) => None,
-            forebay_train::Values::There(remote) => Some(Self(remote.as_ref())),
-        }
-    }
-}
-
-impl Elsewhere for OnDevice<'_> {
-    fn fetch(&self, fetches: &mut [forebay_checkpoint::Fetch<'_>]) -> io::Result<()> {
-        self.0.fetch(&mut fetches.iter_mut().map(piece).collect::<Vec<_>>()).map_err(io::Error::other)
-    }
-
-    fn lock(&self, pages: Arc<Pages>) -> io::Result<Option<Box<dyn Any + Send>>> {
-        // Where the system locks no more, the copy goes through the driver's own memory, and is slower.
-        Ok(self.0.lock_pages(Arc::new(Pool(pages))).ok().map(|lock| Box::new(lock) as Box<dyn Any + Send>))
-    }
-}
-
-/// The same request, as a device knows it.
-fn piece<'a>(fetch: &'a mut forebay_checkpoint::Fetch<'_>) -> Fetch<'a> {
-    Fetch { entry: fetch.index, offset: fetch.offset as usize, into: fetch.into }
-}
-
-/// Memory of the pool, as a device knows it.
-struct Pool(Arc<Pages>);
-
-impl HostMemory for Pool {
-    fn address(&self) -> *const u8 {
-        self.0.address()
-    }
-
-    fn n_bytes(&self) -> usize {
-        self.0.n_bytes()
-    }
-}
-
-fn as_bytes(values: &[f32]) -> &[u8] {
-    // SAFETY: a float is four bytes, each of which may be anything; the slice covers the same memory.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
-}
 
 /// The state of a network as a checkpoint has it.
 pub(super) fn loaded<'a>(restored: &'a Restored, catalog: &Catalog) -> Result<State<'a>, FormatError> {
@@ -150,45 +67,7 @@ impl Made {
 
 #[cfg(test)]
 mod tests {
-    use forebay_checkpoint::{Level, LocalFs, Mode, Options, Snapshot, Store, Tier, format};
-
     use super::*;
-
-    /// A device whose values are those of a network on the CPU.
-    struct Far(Vec<Vec<u8>>);
-
-    impl Remote for Far {
-        fn fetch(&self, pieces: &mut [Fetch<'_>]) -> forebay_train::Result<()> {
-            for Fetch { entry, offset, into } in pieces {
-                into.copy_from_slice(&self.0[*entry][*offset..*offset + into.len()]);
-            }
-            Ok(())
-        }
-
-        fn lock_pages(&self, _memory: Arc<dyn HostMemory>) -> forebay_train::Result<forebay_train::PageLock> {
-            Err(forebay_train::Error::Order("no page can be locked"))
-        }
-    }
-
-    #[test]
-    fn values_on_a_device_are_saved_as_those_in_memory_are() {
-        let values = [vec![1.0_f32, 2.0, 3.0], vec![4.0_f32]];
-        let title = |name: &str, n| Title { name: name.to_owned(), shape: vec![n] };
-        let view = |values| View { n_steps: 1, titles: vec![title("w", 3), title("b", 1)], values };
-        let files = |view: &View<'_>| {
-            let (headers, device) = (headers(view), OnDevice::of(view));
-            let snapshot = Snapshot { tensors: tensors(&headers, view, device.as_ref()), ..Snapshot::default() };
-            let dir = tempfile::tempdir().unwrap();
-            let options = Options { mode: Mode::Async, ..Options::default() };
-            let store = Store::open(vec![Tier::new(Arc::new(LocalFs), dir.path())], options).unwrap();
-            let layout = format::FORMATS[0].plan("model", &snapshot).unwrap();
-            store.save(1, None, &snapshot, &layout).unwrap().wait(Level::DurableSlow).unwrap();
-            store.restore().unwrap().file("model.safetensors").unwrap().to_vec()
-        };
-        let here = view(forebay_train::Values::Here(values.iter().map(Cow::from).collect()));
-        let far = Far(values.iter().map(|values| as_bytes(values).to_vec()).collect());
-        assert_eq!(files(&here), files(&view(forebay_train::Values::There(Box::new(far)))));
-    }
 
     #[test]
     fn a_state_that_is_made_up_has_the_size_that_was_asked_for() {
@@ -206,6 +85,5 @@ mod tests {
             let shifted: Vec<u8> = std::iter::repeat_n(0, at).chain(bytes.iter().copied()).collect();
             assert_eq!(as_floats(&shifted[at..]).as_ref(), [1.5, -2.0], "{at} bytes further on");
         }
-        assert_eq!(as_bytes(&[1.5, -2.0]), bytes);
     }
 }
