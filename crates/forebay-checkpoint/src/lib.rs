@@ -81,4 +81,4 @@ pub use store::{Closed, Counts, Fate, Handle, Level, Mode, Options, Store, Undra
 pub use tensor::{Dtype, Header, Snapshot, Tensor};
 pub use tier::{Name, Tier};
 pub use values::{Elsewhere, Fetch, Values};
-pub use verify::{read_manifest, verify, verify_with};
+pub use verify::{read_manifest, verify, verify_until, verify_with};

@@ -69,6 +69,11 @@ impl<'a> Pace<'a> {
         Self { progress, ..self }
     }
 
+    /// The same, until a flag is set.
+    pub(crate) fn until(self, stop: &'a AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
     /// Tells that so many bytes were moved.
     pub(crate) fn after(&self, bytes: usize) {
         if let Some(progress) = self.progress {

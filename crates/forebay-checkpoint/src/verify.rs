@@ -1,5 +1,7 @@
 //! Reading a checkpoint whole, and believing nothing of it that its checksums do not say.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::fs::{PAGE, Reading};
 use crate::manifest::{FileSum, MANIFEST};
 use crate::parallel::{self, Pace, Progress};
@@ -24,6 +26,17 @@ pub fn verify(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
 /// What is wrong with it.
 pub fn verify_with(tier: &Tier, name: Name, progress: &Progress<'_>) -> Result<Manifest, Damage> {
     verify_paced(tier, name, &Pace::free().telling(Some(progress)))
+}
+
+/// The same, unless `stop` is set before its end.
+///
+/// # Errors
+/// [`Error::Stopped`] within a chunk of the stop, [`Error::Damaged`] with what is wrong with it.
+pub fn verify_until(tier: &Tier, name: Name, progress: &Progress<'_>, stop: &AtomicBool) -> crate::Result<Manifest> {
+    match verify_paced(tier, name, &Pace::free().telling(Some(progress)).until(stop)) {
+        Err(Damage::Unreadable { .. }) if stop.load(Ordering::Relaxed) => Err(Error::Stopped),
+        other => other.map_err(|damage| Error::Damaged { path: tier.path_of(name), damage }),
+    }
 }
 
 pub(crate) fn verify_paced(tier: &Tier, name: Name, pace: &Pace<'_>) -> Result<Manifest, Damage> {

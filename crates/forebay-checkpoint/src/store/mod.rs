@@ -301,7 +301,8 @@ impl Store {
         self.shared.lock().undrained(&self.shared.tiers)
     }
 
-    /// Makes a drain in progress end with [`Error::Stopped`] at its next chunk, whoever began it, and none begins again.
+    /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whoever began it, and none
+    /// begins again.
     pub fn stop_draining(&self) {
         self.shared.stop_draining.store(true, Ordering::Relaxed);
         self.shared.changed();
@@ -310,9 +311,11 @@ impl Store {
     /// Removes from each tier what its rules do not keep and what may go.
     ///
     /// # Errors
-    /// What went wrong; what was not removed is still whole.
+    /// What went wrong, or [`Error::Stopped`] after [`stop_draining`](Self::stop_draining); what was not removed is still
+    /// whole.
     pub fn prune(&self) -> Result<()> {
-        (0..self.shared.tiers.len()).try_for_each(|tier| self.shared.prune(tier))
+        let is_to_stop = || self.shared.stop_draining.load(Ordering::Relaxed);
+        (0..self.shared.tiers.len()).try_for_each(|tier| self.shared.prune_unless(tier, is_to_stop))
     }
 
     /// Reads the newest checkpoint that verifies from the nearest tier that has it.

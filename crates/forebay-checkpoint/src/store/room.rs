@@ -95,6 +95,11 @@ impl Shared {
 
     /// Removes from a tier what its rules do not keep.
     pub(super) fn prune(&self, tier: usize) -> Result<()> {
+        self.prune_unless(tier, || false)
+    }
+
+    /// The same, until it is to stop; what is not removed by then is whole.
+    pub(super) fn prune_unless(&self, tier: usize, is_to_stop: impl Fn() -> bool) -> Result<()> {
         let candidates: Vec<Name> = {
             let state = self.lock();
             let kept = self.tiers[tier].keep.kept(&state.sound(tier));
@@ -102,6 +107,9 @@ impl Shared {
         };
         for name in candidates {
             self.remove_first(tier, &[name])?;
+            if is_to_stop() {
+                return Err(Error::Stopped);
+            }
         }
         Ok(())
     }

@@ -83,19 +83,27 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 
 /// Drains with a bar, until it is done or Ctrl-C.
 fn watched(store: &Store) -> Result<usize, Error> {
-    let [near, far] = [0, 1].map(|tier: usize| store.tiers()[tier].names().unwrap_or_default());
-    let bar = progress::items(near.iter().filter(|name| !far.contains(name)).count() as u64, "draining");
-    let outcome = std::thread::scope(|scope| {
-        let draining = scope.spawn(|| store.drain());
-        while !draining.is_finished() {
-            bar.set_position(store.counts().drained);
+    // What is copied is read back.
+    let bar = progress::bytes(2 * store.undrained().n_bytes);
+    bar.set_message("draining");
+    let outcome = unless_stopped(store, || store.drain_with(&|bytes| bar.inc(bytes)));
+    bar.finish_and_clear();
+    outcome
+}
+
+/// Lets a store work until it is done or Ctrl-C.
+pub(super) fn unless_stopped<T: Send>(
+    store: &Store,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let working = scope.spawn(work);
+        while !working.is_finished() {
             if stop::flag().load(Ordering::Relaxed) {
                 store.stop_draining();
             }
             std::thread::sleep(TICK);
         }
-        draining.join().expect("no drain panics")
-    });
-    bar.finish_and_clear();
-    outcome
+        working.join().expect("no work of a store panics")
+    })
 }

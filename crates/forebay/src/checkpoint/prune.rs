@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use forebay_checkpoint::{Keep, Name, Options, Store, Tier, look};
+use forebay_checkpoint::{Error, Keep, Name, Options, Store, Tier, look};
 use forebay_units::{Bytes, count};
 use serde::Serialize;
 
+use super::drain::unless_stopped;
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::Outcome;
+use crate::output::{Outcome, remark};
 
 /// The flags of `forebay checkpoint prune`.
 #[derive(Debug, clap::Args)]
@@ -50,20 +51,25 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let json = args.json.target()?;
     let tiers = args.folders.places(&args.tiers, args.keep as usize)?.places.tiers();
     let before = survey(&tiers)?;
+    let mut is_stopped = false;
     let removed = if args.dry_run {
         expected(&tiers, &before)
     } else {
         let store = Store::open(tiers.clone(), Options { drains_behind: false, ..Options::default() })?;
-        let outcome = store.prune();
+        let outcome = unless_stopped(&store, || store.prune());
         let closed = store.close();
-        outcome?;
+        is_stopped = matches!(outcome, Err(Error::Stopped));
+        outcome.or_else(|error| if is_stopped { Ok(()) } else { Err(error) })?;
         closed.errors.into_iter().next().map_or(Ok(()), Err)?;
         gone(&before, &survey(&tiers)?)
     };
     let n_kept = before.iter().map(BTreeMap::len).sum::<usize>() - removed.len();
     let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed };
     give_both(&pruned.text(), &pruned, json.as_ref())?;
-    Ok(Outcome::Met)
+    if is_stopped {
+        remark("forebay: stopped before the end");
+    }
+    Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
 }
 
 /// The checkpoints of each tier with what they take and their metric.

@@ -1,9 +1,7 @@
 //! `forebay checkpoint verify`: every copy read from its device, every checksum compared.
 
-use std::sync::atomic::Ordering;
-
 use anyhow::Result;
-use forebay_checkpoint::{Name, Tier, list, look, verify_with};
+use forebay_checkpoint::{Error, Name, Tier, list, look, verify_until};
 use forebay_units::Bytes;
 use serde::Serialize;
 
@@ -73,18 +71,19 @@ fn all_of(wanted: &[(Name, &Tier)]) -> Verified {
     let bar = progress::bytes(wanted.iter().map(len).sum());
     let mut copies = Vec::new();
     for (name, tier) in wanted {
-        if stop::flag().load(Ordering::Relaxed) {
-            break;
-        }
         bar.set_message(tier.path_of(*name).display().to_string());
-        let read = verify_with(tier, *name, &|bytes| bar.inc(bytes));
+        let read = match verify_until(tier, *name, &|bytes| bar.inc(bytes), stop::flag()) {
+            Err(Error::Stopped) => break,
+            Err(Error::Damaged { damage, .. }) => Err(damage.to_string()),
+            other => other.map_err(|error| error.to_string()),
+        };
         copies.push(Copy {
             name: name.to_string(),
             step: name.step,
             folder: tier.dir.display().to_string(),
             bytes: read.as_ref().ok().map(|manifest| manifest.n_bytes()),
             is_good: read.is_ok(),
-            damage: read.err().map(|damage| damage.to_string()),
+            damage: read.err(),
         });
     }
     bar.finish_and_clear();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::formats::Model;
 use super::*;
 use crate::format::{self, FORMATS, Format};
-use crate::{Checkpoint, CountedFs, Damage, list_with_manifests, restore_with, verify_with};
+use crate::{Checkpoint, CountedFs, Damage, list_with_manifests, restore_with, verify_until, verify_with};
 
 fn name(step: u64) -> Name {
     Name { step, take: 0 }
@@ -123,6 +123,32 @@ fn verifying_restoring_and_draining_tell_of_every_byte() {
     assert_eq!(undrained, Undrained { n_copies: 1, n_bytes: TENSOR as u64 + 6 });
     assert_eq!(store.drain_with(&tell).unwrap(), 1);
     assert_eq!((told.load(Ordering::Relaxed), store.undrained().n_copies), (2 * undrained.n_bytes, 0));
+}
+
+#[test]
+fn a_stop_ends_verifying_and_pruning_at_the_next_chunk_and_is_no_damage() {
+    let (model, tiers) = prepared(FORMATS[0]);
+    let (stop, told) = (AtomicBool::new(false), AtomicU64::new(0));
+    let tell = |bytes| {
+        told.fetch_add(bytes, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
+    };
+    let bytes = verify_with(&tiers[1], name(2), &|_| {}).unwrap().n_bytes();
+    assert!(matches!(verify_until(&tiers[1], name(2), &tell, &stop), Err(Error::Stopped)));
+    let told = told.into_inner();
+    assert!(0 < told && told < bytes, "{told} of {bytes}");
+    let free = AtomicBool::new(false);
+    assert_eq!(verify_until(&tiers[1], name(2), &|_| {}, &free).unwrap().n_bytes(), bytes);
+    model.damage(&tiers[1].path_of(name(2)).join("model.safetensors"), |bytes| bytes[5000] ^= 1).unwrap();
+    assert!(matches!(verify_until(&tiers[1], name(2), &|_| {}, &free), Err(Error::Damaged { .. })));
+    let tiers: Vec<_> = tiers.into_iter().map(|tier| Tier { keep: Keep::last(1), ..tier }).collect();
+    let before: Vec<_> = tiers.iter().map(|tier| tier.names().unwrap()).collect();
+    assert!(before.iter().any(|names| names.len() > 1), "{before:?}");
+    let store = Store::open(tiers.clone(), Options { drains_behind: false, ..options(Mode::Burst) }).unwrap();
+    store.stop_draining();
+    assert!(matches!(store.prune(), Err(Error::Stopped)));
+    drop(store);
+    assert_eq!(tiers.iter().map(|tier| tier.names().unwrap()).collect::<Vec<_>>(), before);
 }
 
 #[test]
