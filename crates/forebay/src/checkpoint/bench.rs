@@ -34,7 +34,7 @@ pub(crate) struct Args {
     model: Option<String>,
 
     /// Where the network's state lies: cpu, cuda, or cuda:N for one of several; cpu by default
-    #[arg(long, requires = "model", value_name = "cpu|cuda[:N]")]
+    #[arg(long, requires = "model", conflicts_with = "size", value_name = "cpu|cuda[:N]")]
     device: Option<DeviceName>,
 
     /// When a save returns: direct, burst or async; a list is measured one after the other

@@ -108,8 +108,10 @@ fn a_state_lies_on_the_device_that_was_asked_for_or_it_is_said_that_there_is_non
     let gone = dir.refused(&of("cuda:1000"));
     assert!(gone.to_lowercase().contains("cuda"), "{gone}");
     assert_eq!(gone, dir.refused("train --synthetic --device cuda:1000 --steps 1"));
-    let said = dir.refused("checkpoint bench slow --size 1MB --device cuda");
+    let said = dir.refused("checkpoint bench slow --device cuda");
     assert!(said.contains("--model"), "{said}");
+    let said = dir.refused("checkpoint bench slow --size 1MB --device cuda");
+    assert!(said.contains("cannot be used with '--size"), "{said}");
     assert_empty(&dir);
 }
 
