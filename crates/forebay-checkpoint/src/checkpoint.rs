@@ -6,9 +6,11 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::format::{self, Catalog};
 use crate::fs::{File, PAGE};
+use crate::parallel::Pace;
 use crate::region::Region;
 use crate::tier::Tier;
 use crate::{Damage, Error, FileSum, Manifest, Name, PassedOver, damage, list, parallel, verify};
@@ -20,6 +22,8 @@ pub struct Checkpoint {
     manifest: Manifest,
     files: Vec<Box<dyn File>>,
     in_flight: usize,
+    /// Which chunks of each file were read and are good.
+    seen: Vec<Vec<AtomicBool>>,
     /// The chunk read last: directories of tensors are read in many small parts.
     last: Mutex<Option<(usize, usize, Region)>>,
 }
@@ -34,7 +38,9 @@ impl Checkpoint {
         let files = manifest.files.iter().map(|sum| verify::check_length(tier, name, sum));
         let files = files.collect::<Result<_, _>>()?;
         let (path, in_flight) = (tier.path_of(name), tier.fs.in_flight());
-        Ok(Self { name, path, manifest, files, in_flight, last: Mutex::new(None) })
+        let unseen = |sum: &FileSum| sum.crcs.iter().map(|_| AtomicBool::new(false)).collect();
+        let seen = manifest.files.iter().map(unseen).collect();
+        Ok(Self { name, path, manifest, files, in_flight, seen, last: Mutex::new(None) })
     }
 
     /// Opens the newest, or the newest of a step, from the nearest tier where it opens.
@@ -78,6 +84,23 @@ impl Checkpoint {
         format.open(stem, self)
     }
 
+    /// Reads what nobody asked for yet, so that all of it was held against the manifest, unless `stop` is set before.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] with what is wrong with it, [`Error::Stopped`].
+    pub fn verify_rest(&self, stop: &AtomicBool) -> crate::Result<()> {
+        let pace = Pace::free().until(stop);
+        for (file, seen) in self.seen.iter().enumerate() {
+            let is_left = |chunk: &usize| !seen[*chunk].load(Ordering::Relaxed);
+            let left: Vec<usize> = (0..seen.len()).filter(is_left).collect();
+            parallel::for_each(self.in_flight, self.span(file), left.into_iter(), |chunk, scratch| {
+                pace.before(0)?;
+                self.read_chunk(file, chunk, scratch).map(drop)
+            })?;
+        }
+        Ok(())
+    }
+
     fn index_of(&self, file: &str) -> io::Result<usize> {
         self.manifest.files.iter().position(|sum| sum.name == file).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -95,6 +118,7 @@ impl Checkpoint {
         let n = self.files[file].read_at(offset, &mut scratch[..len.next_multiple_of(PAGE)])?.min(len);
         let (expected, found) = (sum.crcs[chunk], crc32c::crc32c(&scratch[..n]));
         if n == len && found == expected {
+            self.seen[file][chunk].store(true, Ordering::Relaxed);
             return Ok(len);
         }
         let damage = damage::of_chunk(&sum.name, offset, &scratch[..n], expected, found);
@@ -123,6 +147,11 @@ impl Checkpoint {
         let (head, rest) = into.split_at_mut(into.len().min(chunk_bytes as usize - from));
         if rest.is_empty() {
             return if head.is_empty() { Ok(()) } else { self.read_within(file, first, from, head) };
+        }
+        if head.len() + rest.len() <= chunk_bytes as usize {
+            // Whoever reads on from here finds the second chunk kept.
+            self.read_within(file, first, from, head)?;
+            return self.read_within(file, first + 1, 0, rest);
         }
         let others = rest.chunks_mut(chunk_bytes as usize).enumerate().map(|(k, part)| (first + 1 + k, 0, part));
         let parts: Vec<_> = std::iter::once((first, from, head)).chain(others).collect();

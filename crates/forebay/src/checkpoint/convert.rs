@@ -51,26 +51,27 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (from, dir, stem) = find(&args.input)?;
     let source = Folder(dir.clone());
     let catalog = from.open(&stem, &source).with_context(|| format!("cannot read {}", args.input.display()))?;
-    let converted = write(&catalog, &source, &args.out, to, args.force)?;
+    let converted = write(&catalog, &source, &args.out, to, args.force, &|| Ok(()))?;
     converted.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
     give_both(&converted.text(&args.out), &converted, json.as_ref())?;
     Ok(Outcome::Met)
 }
 
-/// Writes a checkpoint's tensors and notes under a name, with a bar.
+/// Writes a checkpoint's tensors and notes under a name, with a bar, if they are good in the end.
 pub(super) fn write(
     catalog: &Catalog,
     source: &dyn format::Source,
     out: &Path,
     to: &'static dyn Format,
     force: bool,
+    is_good: &dyn Fn() -> Result<()>,
 ) -> Result<Converted> {
     let (dir, stem) = files::split(out, to)?;
     let bytes = files::n_bytes(catalog);
     let bar = progress::bytes(bytes);
     bar.set_message(out.display().to_string());
     let moved = |bytes| bar.inc(bytes);
-    let target = Target { dir, stem, format: to, force, moved: &moved, cancel: stop::flag() };
+    let target = Target { dir, stem, format: to, force, moved: &moved, cancel: stop::flag(), is_good };
     let written = files::write(catalog, source, &target);
     bar.finish_and_clear();
     let written = written?;

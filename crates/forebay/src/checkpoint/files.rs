@@ -38,6 +38,8 @@ pub(super) struct Target<'a> {
     /// Hears of bytes written.
     pub(super) moved: &'a dyn Fn(u64),
     pub(super) cancel: &'a AtomicBool,
+    /// Asked once all is written, before anything gets its name.
+    pub(super) is_good: &'a dyn Fn() -> Result<()>,
 }
 
 /// What was written.
@@ -75,6 +77,7 @@ pub(super) fn write(catalog: &Catalog, source: &dyn Source, target: &Target<'_>)
             &mut Sums::new(&snapshot),
         )?;
     }
+    (target.is_good)()?;
     placing.commit()
 }
 

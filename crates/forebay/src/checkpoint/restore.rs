@@ -1,15 +1,23 @@
 //! `forebay checkpoint restore`: the newest good checkpoint, verified as it is read, as a file for other programs.
+//!
+//! It is never in memory as a whole. Nothing gets its name before all of the checkpoint was held against its manifest, so
+//! that one that turns out to be damaged half-way leaves nothing, and the next one is tried.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use forebay_checkpoint::{Memory, Restored, Tier, Wanted, format, restore_with};
+use forebay_checkpoint::{Checkpoint, Damage, Error, Name, PassedOver, Tier, format, list};
 use serde::Serialize;
 
 use super::convert::{self, Converted};
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
 use crate::output::{Outcome, complain, remark};
-use crate::progress;
+use crate::stop;
+
+/// How often everything is looked at anew because it changed meanwhile.
+const TIMES_ANEW: usize = 8;
 
 /// The flags of `forebay checkpoint restore`.
 #[derive(Debug, clap::Args)]
@@ -48,57 +56,111 @@ struct Report {
     written: Converted,
 }
 
+/// What was written, and of which.
+struct Found {
+    name: Name,
+    tier: usize,
+    metric: Option<f64>,
+    passed_over: Vec<PassedOver>,
+    written: Converted,
+}
+
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let json = args.json.target()?;
     let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
-    let restored = match read(args, &tiers) {
-        Ok(restored) => restored,
+    let found = match first_good(args, &tiers) {
+        Ok(found) => found,
         // It ran, and there is nothing good.
-        Err(error @ forebay_checkpoint::Error::NothingGood { .. }) => {
-            complain(&error.into());
+        Err(error) if matches!(error.downcast_ref(), Some(Error::NothingGood { .. })) => {
+            complain(&error);
             return Ok(Outcome::Missed);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
-    restored.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
-    let written = write(args, &restored)?;
-    written.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
+    found.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
+    found.written.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
     let report = Report {
-        name: restored.name.to_string(),
-        step: restored.name.step,
-        folder: tiers[restored.tier].dir.display().to_string(),
-        metric: restored.manifest.metric,
-        passed_over: restored.passed_over.iter().map(ToString::to_string).collect(),
-        written,
+        name: found.name.to_string(),
+        step: found.name.step,
+        folder: tiers[found.tier].dir.display().to_string(),
+        metric: found.metric,
+        passed_over: found.passed_over.iter().map(ToString::to_string).collect(),
+        written: found.written,
     };
     let text = format!("step {} of {}, verified\n{}", report.step, report.folder, report.written.text(&args.to));
     give_both(&text, &report, json.as_ref())?;
     Ok(Outcome::Met)
 }
 
-/// Reads it into memory, with a bar.
-fn read(args: &Args, tiers: &[Tier]) -> Result<Restored, forebay_checkpoint::Error> {
-    let bar = progress::bytes(0);
-    bar.set_message("reading");
-    let tell = |bytes| {
-        bar.inc_length(bytes);
-        bar.inc(bytes);
+/// The checkpoints that are wanted, with the tiers that have them.
+fn wanted(args: &Args, tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name, Vec<usize>> {
+    let mut found = list(tiers, passed_over);
+    found.retain(|name, _| args.step.is_none_or(|step| step == name.step));
+    found
+}
+
+/// Writes the newest that is good to its last byte, from the nearest folder; of the others nothing is left.
+fn first_good(args: &Args, tiers: &[Tier]) -> Result<Found> {
+    let mut n_anew = 0;
+    'anew: loop {
+        let mut passed_over = Vec::new();
+        let found = wanted(args, tiers, &mut passed_over);
+        let copies = found.iter().rev().flat_map(|(name, at)| at.iter().map(|tier| (*name, *tier)));
+        for (name, tier) in copies {
+            let damage = match write(args, &tiers[tier], name)? {
+                Ok((metric, written)) => return Ok(Found { name, tier, metric, passed_over, written }),
+                Err(damage) => damage,
+            };
+            // It may have been moved to a farther folder after they were listed.
+            if n_anew < TIMES_ANEW && wanted(args, tiers, &mut Vec::new()) != found {
+                n_anew += 1;
+                continue 'anew;
+            }
+            passed_over.push(PassedOver { tier: tiers[tier].dir.clone(), name: Some(name), damage });
+        }
+        let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
+        return Err(Error::NothingGood { step: args.step, places: places.join(", "), passed_over }.into());
+    }
+}
+
+/// Writes one, a piece at a time and each held against the manifest; what is wrong with it when it is not good.
+fn write(args: &Args, tier: &Tier, name: Name) -> Result<Result<(Option<f64>, Converted), Damage>> {
+    let checkpoint = match Checkpoint::open(tier, name) {
+        Ok(checkpoint) => checkpoint,
+        Err(damage) => return Ok(Err(damage)),
     };
-    let wanted = Wanted { step: args.step, progress: Some(&tell) };
-    let restored = restore_with(tiers, wanted, &mut Memory::default());
-    bar.finish_and_clear();
-    restored
+    match copy(args, &checkpoint) {
+        Ok(written) => Ok(Ok((checkpoint.manifest().metric, written))),
+        Err(error) => damage_of(&error).map(Err).ok_or(error),
+    }
 }
 
 /// Writes it in the format that the name asks for.
-fn write(args: &Args, restored: &Restored) -> Result<Converted> {
-    let source = restored.by_name();
-    let opened = source.keys().find_map(|file| format::recognise(file));
-    let (format, stem) = opened.with_context(|| format!("{} holds no format of ours", restored.name))?;
-    let catalog = format.open(stem, &source)?;
+fn copy(args: &Args, checkpoint: &Checkpoint) -> Result<Converted> {
+    let catalog = checkpoint.catalog()?;
     let is_safetensors = args.to.extension().is_some_and(|extension| extension == "safetensors");
     let to = format::named(if is_safetensors { "safetensors" } else { "tensorflow" });
-    convert::write(&catalog, &source, &args.to, to.context("both are in the table")?, args.force)
+    let is_good = || match checkpoint.verify_rest(stop::flag()) {
+        Err(Error::Stopped) => Err(forebay_dataset::Error::Cancelled.into()),
+        other => Ok(other?),
+    };
+    convert::write(&catalog, checkpoint, &args.to, to.context("both are in the table")?, args.force, &is_good)
+}
+
+/// What is wrong with the checkpoint, where that is why it could not be written elsewhere.
+fn damage_of(error: &anyhow::Error) -> Option<Damage> {
+    let of = |cause: &(dyn std::error::Error + 'static)| {
+        let within = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = match within {
+            Some(inner) => inner.downcast_ref::<Error>(),
+            None => cause.downcast_ref(),
+        };
+        match found? {
+            Error::Damaged { damage, .. } => Some(damage.clone()),
+            other => Some(Damage::Unreadable { what: format!("{:#}", anyhow::Error::from(other.clone())) }),
+        }
+    };
+    error.chain().find_map(of)
 }

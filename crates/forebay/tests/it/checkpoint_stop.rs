@@ -63,3 +63,46 @@ fn a_prune_stops_before_it_removes_anything_on_account_of_what_it_has_not_read()
     assert_eq!(names(&dir, "slow"), before);
     assert!(dir.met("checkpoint prune slow --keep 1").contains("1 checkpoint removed"));
 }
+
+#[test]
+fn a_restore_that_is_stopped_leaves_nothing() {
+    let dir = saved();
+    fs::create_dir(dir.path("out")).unwrap();
+    for to in ["out/model.safetensors", "out/model"] {
+        let ran = stopped(&dir, &format!("checkpoint restore slow --tier hdd --to {to}"));
+        assert!(ran.stdout.is_empty() && ran.stderr.starts_with("forebay: "), "{ran:?}");
+        assert_eq!(names(&dir, "out"), [] as [&str; 0], "{to}");
+    }
+}
+
+#[test]
+fn a_restore_holds_pieces_of_the_state_in_memory_and_never_all() {
+    let dir = saved();
+    let mut running = Running::start(&dir, "checkpoint restore slow --tier hdd --to out.safetensors");
+    let mut peak = 0;
+    running.wait_until("nearly all of it", |running| {
+        peak = running.peak_bytes();
+        running.bytes_read() > 9 * LARGE as u64 / 10
+    });
+    let ran = running.finish();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(0 < peak && peak < LARGE as u64 / 2, "{peak} bytes");
+    assert_eq!(dir.read("out.safetensors"), dir.read("slow/step-000000000040/model.safetensors"));
+}
+
+#[test]
+fn one_that_is_damaged_at_its_end_leaves_nothing_and_the_next_is_restored() {
+    let dir = saved();
+    dir.edit("slow/step-000000000040/model.safetensors", |bytes| *bytes.last_mut().unwrap() ^= 1);
+    fs::create_dir(dir.path("out")).unwrap();
+    let ran = dir.run("checkpoint restore slow --to out/model.safetensors");
+    assert!(
+        ran.code == Some(0) && ran.stderr.contains("step-000000000040: ") && ran.stderr.contains("checksum"),
+        "{ran:?}"
+    );
+    assert!(ran.stdout.starts_with("step 20 of slow, verified\n"), "{ran:?}");
+    assert_eq!(names(&dir, "out"), ["model.safetensors"]);
+    let ran = dir.missed("checkpoint restore slow --step 40 --to out/other.safetensors");
+    assert!(ran.stderr.starts_with("forebay: no good checkpoint"), "{ran:?}");
+    assert_eq!(names(&dir, "out"), ["model.safetensors"]);
+}

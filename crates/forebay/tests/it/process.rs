@@ -49,6 +49,13 @@ impl Running {
         io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap_or(0)
     }
 
+    /// The most memory it had so far.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+    }
+
     pub(crate) fn signal(&self, signal: libc::c_int) {
         // SAFETY: plain integers; the child has not been waited for, so its id is still its own.
         let code = unsafe { libc::kill(self.id() as libc::pid_t, signal) };

@@ -126,6 +126,38 @@ fn verifying_restoring_and_draining_tell_of_every_byte() {
 }
 
 #[test]
+fn what_was_not_asked_for_is_verified_too_and_nothing_is_read_twice() {
+    for format in FORMATS {
+        let (model, tiers) = prepared(format);
+        let (fs, counters) = CountedFs::new(Arc::new(model.clone()));
+        let tier = Tier { fs: Arc::new(fs), ..tiers[1].clone() };
+        let free = AtomicBool::new(false);
+        let open = || Checkpoint::open(&tier, name(2)).unwrap();
+        let checkpoint = open();
+        let (before, n_bytes) = (counters.read_bytes(), checkpoint.manifest().n_bytes());
+        let n_files = checkpoint.manifest().files.len() as u64;
+        checkpoint.verify_rest(&free).unwrap();
+        let read = counters.read_bytes() - before;
+        assert!(n_bytes <= read && read <= n_bytes + n_files * 4096, "{read} of {n_bytes}");
+        checkpoint.verify_rest(&free).unwrap();
+        assert_eq!(counters.read_bytes() - before, read, "all was seen");
+        let stopped = open().verify_rest(&AtomicBool::new(true));
+        assert!(matches!(stopped, Err(Error::Stopped)));
+        // Piece by piece through a file, each chunk is read once.
+        let checkpoint = open();
+        let file = checkpoint.manifest().files.iter().max_by_key(|file| file.len).unwrap().clone();
+        let (before, mut piece) = (counters.read_bytes(), vec![0; 4096]);
+        for at in (100..file.len - 4096).step_by(4096) {
+            format::Source::read_at(&checkpoint, &file.name, at, &mut piece).unwrap();
+        }
+        assert!(counters.read_bytes() - before <= file.len.next_multiple_of(4096), "{}", file.name);
+        let last = tier.path_of(name(2)).join(&file.name);
+        model.damage(&last, |bytes| *bytes.last_mut().unwrap() ^= 1).unwrap();
+        assert!(matches!(open().verify_rest(&free), Err(Error::Damaged { .. })));
+    }
+}
+
+#[test]
 fn a_stop_ends_verifying_and_pruning_at_the_next_chunk_and_is_no_damage() {
     let (model, tiers) = prepared(FORMATS[0]);
     let (stop, told) = (AtomicBool::new(false), AtomicU64::new(0));
