@@ -43,6 +43,12 @@ impl Scratch {
         unreachable!("numbers do not end")
     }
 
+    /// The same in a folder that is made where it is not there.
+    pub(crate) fn create_below(dir: &Path, prefix: &str) -> Result<Self, Error> {
+        fs::create_dir_all(dir).context("making", dir)?;
+        Self::create(dir, prefix)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

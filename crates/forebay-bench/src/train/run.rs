@@ -39,6 +39,9 @@ pub enum Error {
     /// A checkpoint could not be saved, or read again.
     #[error(transparent)]
     Checkpoint(#[from] forebay_checkpoint::Error),
+    /// A folder for the checkpoints of one of several runs cannot be made.
+    #[error(transparent)]
+    Scratch(#[from] crate::probe::Error),
     /// The state cannot be laid out in its format, or not be read from it.
     #[error(transparent)]
     Format(#[from] forebay_checkpoint::format::Error),
@@ -294,7 +297,7 @@ pub fn run(
     let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
     let start = saving::begin(&trial, observe, &mut record.notes)?;
     if start.step >= n_steps {
-        record.notes.extend(start.nothing_left(n_steps, observe)?);
+        record.notes.extend(start.nothing_left(n_steps, observe, cancel)?);
         return Ok(record);
     }
     let mut machine = trial.build(observe)?;
@@ -371,7 +374,7 @@ fn repeats(
             Some(_) if plan.repeats == 1 => "training".to_owned(),
             Some(n) => format!("repeat {} of {}", n + 1, plan.repeats),
         };
-        let start = saving::for_round(trial, &mut start, round)?;
+        let start = saving::for_round(trial, &mut start)?;
         let trained = trial.repeat(&what, machine, start, observe, cancel)?;
         if let Some(error) = &trained.driven.failure {
             observe(Event::Failed { error: supply::chain(error) });

@@ -12,7 +12,6 @@ mod state;
 mod tests;
 mod traffic;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +27,7 @@ use super::run::{Error, Event};
 use super::taker::Taker;
 use super::trial::Trial;
 use crate::checkpoint::{Place, device};
+use crate::probe::{self, Scratch};
 use identity::Identity;
 use ledger::Ledger;
 pub(super) use resume::{Start, begin};
@@ -36,6 +36,8 @@ use traffic::{TierCount, Traffic};
 
 /// What the files of a checkpoint are called.
 const STEM: &str = "model";
+/// How the names of folders of a single run begin.
+const SCRATCH: &str = ".forebay-train-";
 /// How often somebody who waits for the drain is told how much is left.
 const TELL: Duration = Duration::from_millis(100);
 
@@ -44,16 +46,16 @@ fn is_scratch(plan: &Plan) -> bool {
     plan.warmups + plan.repeats > 1
 }
 
-/// What the run of this round begins with: what was found, or folders of its own where there are several runs.
-pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>, round: usize) -> Result<Start, Error> {
+/// What the next run begins with: what was found, or folders of its own where there are several runs.
+pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<Start, Error> {
     match &trial.plan.checkpoint {
         Some(plan) if is_scratch(trial.plan) => {
-            let name = format!(".forebay-train-{}-{round}", std::process::id());
-            let mut plan = plan.clone();
+            let (mut plan, mut scratch) = (plan.clone(), Vec::new());
             for place in plan.places.fast.iter_mut().chain([&mut plan.places.slow]) {
-                place.dir = place.dir.join(&name);
+                let own = Scratch::create_below(&place.dir, SCRATCH)?;
+                place.dir = own.path().to_owned();
+                scratch.push(own);
             }
-            let scratch = Scratch(plan.places.nearest_first().map(|place| place.dir.clone()).collect());
             let saver = Saver { scratch, ..Saver::open(trial, &plan)? };
             Ok(Start { saver: Some(saver), ..Start::default() })
         }
@@ -61,17 +63,20 @@ pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>, round: usi
     }
 }
 
-/// Folders of a single run, which go with it.
-#[derive(Default)]
-struct Scratch(Vec<PathBuf>);
+/// Removes the folders of single runs that were killed; says which.
+fn remove_left_overs(plan: &Checkpointing) -> Vec<String> {
+    let said = |place: &Place| {
+        let left = probe::remove_left_overs(&place.dir, SCRATCH);
+        let dir = place.dir.display();
+        (!left.is_empty()).then(|| format!("removed what a killed run had left in {dir}: {}", left.join(", ")))
+    };
+    plan.places.nearest_first().filter_map(said).collect()
+}
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        for dir in &self.0 {
-            // What cannot be removed is found where the next run looks, and named by it.
-            let _ = std::fs::remove_dir_all(dir);
-        }
-    }
+/// What stays for a later run.
+fn left_to_drain(plan: &Checkpointing, n_undrained: usize) -> String {
+    let (n, slow) = (count(n_undrained as u64, "checkpoint"), plan.places.slow.dir.display());
+    format!("{n} still to be drained to {slow}: the next start with --resume does that")
 }
 
 /// Makes the checkpoints of a run.
@@ -91,8 +96,8 @@ pub(super) struct Saver {
     traffic: Option<Traffic>,
     /// The last save, and its step.
     last: Option<(u64, Arc<Handle>)>,
-    /// Removed after the store is closed.
-    scratch: Scratch,
+    /// Folders of this run alone, removed after the store is closed.
+    scratch: Vec<Scratch>,
 }
 
 /// What the checkpoints of a run came to.
@@ -132,7 +137,7 @@ impl Saver {
             counts,
             traffic: None,
             last: None,
-            scratch: Scratch::default(),
+            scratch: Vec::new(),
         })
     }
 
@@ -221,10 +226,8 @@ impl Saver {
         if let Some((step, Ok(Fate::Reached))) = stopped_at {
             notes.push(format!("the state after step {step} is saved: --resume goes on from there"));
         }
-        if closed.n_undrained > 0 && self.scratch.0.is_empty() {
-            let slow = self.plan.places.slow.dir.display();
-            let n = count(closed.n_undrained as u64, "checkpoint");
-            notes.push(format!("{n} still to be drained to {slow}: the next start with --resume does that"));
+        if closed.n_undrained > 0 && self.scratch.is_empty() {
+            notes.push(left_to_drain(&self.plan, closed.n_undrained));
         }
         notes.iter().for_each(|text| observe(Event::Remark { text: text.clone() }));
         let mut errors = closed.errors.into_iter();

@@ -2,15 +2,21 @@
 //!
 //! All is looked at before anything is opened for writing, so that a run that is refused changes nothing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use forebay_checkpoint::format::{self, Catalog};
-use forebay_checkpoint::{Error as StoreError, Name, PassedOver, Restored, Tier, restore};
+use forebay_checkpoint::{Error as StoreError, Name, PassedOver, Restored, Store, Tier, restore};
 
 use super::super::plan::Checkpointing;
 use super::super::run::{Error, Event};
 use super::super::taker::Taker;
 use super::super::trial::Trial;
 use super::identity::{self, Identity};
-use super::{Saver, is_scratch, state};
+use super::{Saver, is_scratch, left_to_drain, remove_left_overs, state};
+
+/// How often a drain that is waited for is looked at, and whether it is to stop.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What a run begins with.
 #[derive(Default)]
@@ -37,24 +43,48 @@ impl Start {
         self.saver.as_mut().map_or(Ok(()), |saver| saver.prepare(taker))
     }
 
-    /// Ends a run that has nothing to do, with what an earlier one left to be drained: what to say of it.
+    /// Ends a run that has nothing to do, with what an earlier one left to be drained unless it is to stop: what to say
+    /// of it.
     pub(in super::super) fn nothing_left(
         self,
         n_steps: u64,
         observe: &mut dyn FnMut(Event),
+        cancel: &AtomicBool,
     ) -> Result<Vec<String>, Error> {
         let text =
             format!("the checkpoint is of step {}, and {n_steps} were asked for: nothing is left to do", self.step);
-        observe(Event::Remark { text: text.clone() });
+        let mut notes = Vec::new();
+        tell(text, observe, &mut notes);
         if let Some(saver) = self.saver {
-            saver.store.drain()?;
+            match drain(&saver.store, observe, cancel) {
+                Err(StoreError::Stopped) => {}
+                other => other?,
+            }
             let closed = saver.store.close();
+            if closed.n_undrained > 0 {
+                tell(left_to_drain(&saver.plan, closed.n_undrained), observe, &mut notes);
+            }
             if let Some(error) = closed.errors.into_iter().next() {
                 return Err(error.into());
             }
         }
-        Ok(vec![text])
+        Ok(notes)
     }
+}
+
+/// Drains what is left, until it is done or to stop.
+fn drain(store: &Store, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Result<(), StoreError> {
+    std::thread::scope(|scope| {
+        let draining = scope.spawn(|| store.drain());
+        while !draining.is_finished() {
+            if cancel.load(Ordering::Relaxed) {
+                store.stop_draining();
+            }
+            observe(Event::Draining { n_left: store.undrained().n_copies });
+            std::thread::sleep(LOOK);
+        }
+        draining.join().expect("no drain panics").map(drop)
+    })
 }
 
 /// Looks for what a run shall go on from, and opens the places of its checkpoints; both in vain where every run has its own.
@@ -63,9 +93,11 @@ pub(in super::super) fn begin(
     observe: &mut dyn FnMut(Event),
     notes: &mut Vec<String>,
 ) -> Result<Start, Error> {
-    let Some(plan) = trial.plan.checkpoint.as_ref().filter(|_| !is_scratch(trial.plan)) else {
+    let Some(plan) = &trial.plan.checkpoint else { return Ok(Start::default()) };
+    if is_scratch(trial.plan) {
+        remove_left_overs(plan).into_iter().for_each(|text| tell(text, observe, notes));
         return Ok(Start::default());
-    };
+    }
     let tiers = plan.places.tiers();
     let newest = newest(&tiers)?;
     let mut start = match (plan.resume, newest) {
@@ -79,6 +111,7 @@ pub(in super::super) fn begin(
         }
         (true, Some(_)) => found(trial, tiers, observe, notes)?,
     };
+    remove_left_overs(plan).into_iter().for_each(|text| tell(text, observe, notes));
     start.saver = Some(Saver::open(trial, plan)?);
     Ok(start)
 }

@@ -9,7 +9,9 @@ use forebay_record::{Environment, Record, SaveFate, TrainCell};
 use super::super::plan::{Checkpointing, Length, Plan};
 use super::super::run::{Error, Event, run};
 use super::super::tests::{data, emulated, learning};
+use super::SCRATCH;
 use crate::checkpoint::{Place, Places};
+use crate::probe::Scratch;
 
 fn saving(dir: &Path, every: u64, mode: Mode) -> Checkpointing {
     let fast = (mode == Mode::Burst).then(|| Place::new(dir.join("fast")));
@@ -76,4 +78,45 @@ fn an_emulated_accelerator_needs_a_size_and_is_saved_when_it_is_stopped() {
     let checkpoints = cell.checkpoints.as_ref().unwrap();
     assert_eq!((checkpoints.bytes, checkpoints.saves.len(), checkpoints.saves[0].step), (100_000, 1, 4));
     assert!((cell.totals.parts_s() - cell.totals.wall_s).abs() < 1e-6 && cell.totals.checkpoint_s > 0.0);
+}
+
+#[test]
+fn folders_of_runs_that_were_killed_are_removed_and_those_in_use_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = dir.path().join("slow");
+    let in_use = Scratch::create_below(&slow, SCRATCH).unwrap();
+    std::fs::create_dir_all(slow.join(".forebay-train-1-7/step-000000000003")).unwrap();
+    std::fs::create_dir_all(slow.join(".forebay-train-mine")).unwrap();
+    for (warmups, of_a_killed_run) in [(1, ".forebay-train-1-7"), (0, ".forebay-train-2-0")] {
+        std::fs::create_dir_all(slow.join(of_a_killed_run)).unwrap();
+        let checkpoint = Some(saving(dir.path(), 3, Mode::Direct));
+        let plan = Plan { checkpoint, warmups, repeats: 1, baseline: 0, ..learning(data(dir.path()), 1) };
+        let record = run_it(&plan).unwrap();
+        let said = format!("removed what a killed run had left in {}: {of_a_killed_run}", slow.display());
+        assert!(record.notes.contains(&said), "{:?}", record.notes);
+        assert!(!slow.join(of_a_killed_run).exists());
+        assert!(in_use.path().exists() && slow.join(".forebay-train-mine").exists());
+    }
+}
+
+#[test]
+fn a_run_with_nothing_to_do_stops_draining_when_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    // A checkpoint would take a day.
+    let slowly = Checkpointing { drain_bytes_per_s: Some(1), ..saving(dir.path(), 3, Mode::Burst) };
+    let of = |resume| {
+        let checkpoint = Some(Checkpointing { resume, ..slowly.clone() });
+        let length = Length::Steps(6);
+        let plan = Plan { checkpoint, length, warmups: 0, repeats: 1, baseline: 0, ..learning(data(dir.path()), 1) };
+        let cancel = AtomicBool::new(false);
+        let mut stop = |event: Event| {
+            cancel.fetch_or(matches!(event, Event::Draining { .. }), Ordering::Relaxed);
+        };
+        run(&plan, Environment::default(), Vec::new(), &mut stop, &cancel).unwrap()
+    };
+    of(false);
+    let record = of(true);
+    assert!(record.cells.is_empty(), "{:?}", record.cells);
+    let said = |what: &str| record.notes.iter().any(|note| note.contains(what));
+    assert!(said("nothing is left to do") && said("still to be drained to "), "{:?}", record.notes);
 }
