@@ -111,8 +111,20 @@ fn a_state_lies_on_the_device_that_was_asked_for_or_it_is_said_that_there_is_non
     let said = dir.refused("checkpoint bench slow --device cuda");
     assert!(said.contains("--model"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 1MB --device cuda");
-    assert!(said.contains("cannot be used with '--size"), "{said}");
+    assert!(said.contains("'--size <SIZE>' cannot be used with '--device"), "{said}");
     assert_empty(&dir);
+}
+
+#[test]
+fn an_async_save_takes_the_memory_of_one_state_and_hardly_more() {
+    let dir = folders();
+    let cells = cells(&dir, "--mode async --size 60MB --saves 2 --no-ceiling");
+    for cell in &cells {
+        let Some(memory_bytes) = cell["memory_bytes"].as_u64() else {
+            return crate::dir::not_run("the kernel does not tell the most memory");
+        };
+        assert!((60_000_000..66_000_000).contains(&memory_bytes), "{memory_bytes} bytes, {}", cell["format"]);
+    }
 }
 
 #[test]
