@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::format::Layout;
-use crate::fs::{File, PAGE, Reading};
+use crate::fs::{File, PAGE};
 use crate::parallel::Pace;
 use crate::plan::{self, At};
 use crate::region::Region;
 use crate::tier::Tier;
 use crate::values::Errand;
-use crate::{Damage, Error, Fetch, FilePlan, Manifest, Result, Snapshot, damage};
+use crate::verify::check_length;
+use crate::{Damage, Error, Fetch, FilePlan, Manifest, Name, Result, Snapshot, damage};
 
 /// Files of known names and lengths, whose bytes can be had in any order.
 pub(crate) trait Source: Sync {
@@ -157,9 +158,17 @@ pub(crate) struct Copied<'a> {
 }
 
 impl<'a> Copied<'a> {
-    pub(crate) fn open(tier: &Tier, dir: &'a Path, manifest: Arc<Manifest>, pace: &'a Pace<'a>) -> Result<Self> {
-        let files = manifest.files.iter().map(|sum| tier.fs.open(&dir.join(&sum.name), Reading::Direct));
-        Ok(Self { files: files.collect::<Result<_>>()?, dir, manifest, pace })
+    pub(crate) fn open(
+        tier: &Tier,
+        name: Name,
+        dir: &'a Path,
+        manifest: Arc<Manifest>,
+        pace: &'a Pace<'a>,
+    ) -> Result<Self> {
+        let files =
+            manifest.files.iter().map(|sum| check_length(tier, name, sum)).collect::<std::result::Result<_, _>>();
+        let files = files.map_err(|damage| Error::Damaged { path: dir.to_owned(), damage })?;
+        Ok(Self { files, dir, manifest, pace })
     }
 }
 

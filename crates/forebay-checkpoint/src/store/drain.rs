@@ -1,18 +1,38 @@
 //! The drain: what a farther tier lacks and wants is copied there, read back, and only then may go from the nearer one.
 //!
 //! What is left to do is seen from the tiers themselves, so that a drain goes on after a crash where it was, and needs
-//! no journal. A copy that was cut off has no checkpoint's name and is made anew.
+//! no journal. A copy that was cut off has no checkpoint's name and is made anew; one that was not read back, because the
+//! process was killed before, is read back by the next.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
-use super::state::{Entry, Health, Stage};
+use super::room::Damaged;
+use super::state::{About, Entry, Health, Stage};
 use crate::commit::{Writing, commit};
-use crate::fs::lower_io_priority;
+use crate::fs::{PAGE, lower_io_priority};
+use crate::parallel::Pace;
 use crate::source::Copied;
 use crate::verify::{read_manifest, verify_paced};
-use crate::{Damage, Error, Name, Progress, Result};
+use crate::{Damage, Error, Manifest, Name, Progress, Result};
+
+/// What one look at all that is to be drained came to.
+#[derive(Default)]
+struct Round {
+    n_drained: usize,
+    tried: BTreeSet<(usize, Name)>,
+    troubles: Vec<(About, Error)>,
+    is_stopped: bool,
+}
+
+impl Round {
+    fn first_error(&self) -> Option<Error> {
+        let first = self.troubles.first().map(|(_, error)| error.clone());
+        first.or(self.is_stopped.then_some(Error::Stopped))
+    }
+}
 
 impl Shared {
     /// What the drain thread does: drains whenever there is something to drain, until it is told to stop.
@@ -26,98 +46,160 @@ impl Shared {
             if self.stop_draining.load(Ordering::Relaxed) {
                 return;
             }
-            (state.drain_wanted, state.is_draining) = (false, true);
+            (state.drain_wanted, state.is_draining, state.drain_error) = (false, true, None);
+            state.n_rounds += 1;
             drop(state);
-            let outcome = self.drain_all(None);
+            let round = self.drain_round(None);
             let mut state = self.lock();
-            // At once, so that whoever is told by a wait finds it told to the next call, too.
-            (state.is_draining, state.drain_error) = (false, outcome.as_ref().err().cloned());
-            state.errors.extend(outcome.err().filter(|error| !matches!(error, Error::Stopped)));
+            // At once, so that whoever is told by a wait finds it told to whoever asks, too.
+            (state.is_draining, state.drain_error) = (false, round.first_error());
+            state.troubles.extend(round.troubles);
             drop(state);
             self.changed();
         }
     }
 
-    /// Copies all that farther tiers lack and want; returns how many copies were made.
+    /// Copies all that farther tiers lack and want; returns how many copies were made, or the first of what went wrong
+    /// and was not told yet.
     pub(super) fn drain_all(&self, progress: Option<&Progress<'_>>) -> Result<usize> {
+        let round = self.drain_round(progress);
+        let mut state = self.lock();
+        state.troubles.extend(round.troubles);
+        if round.is_stopped {
+            return Err(Error::Stopped);
+        }
+        state.troubles.pop_first().map_or(Ok(round.n_drained), |(_, error)| Err(error))
+    }
+
+    /// Tries each checkpoint that a farther tier lacks and wants: one that cannot be drained does not hold up the others.
+    fn drain_round(&self, progress: Option<&Progress<'_>>) -> Round {
         let _turn = self.draining.lock().expect("no holder of this lock panics");
-        let (mut n_drained, mut first_damaged) = (0, None);
-        loop {
-            let next = {
-                let mut state = self.lock();
-                state.supersede_unwanted(&self.tiers);
-                state.copying = state.next_to_drain(&self.tiers);
-                state.copying
-            };
-            self.changed();
-            let Some((tier, name)) = next else { break };
+        let mut round = Round { troubles: self.tell_damaged(), ..Round::default() };
+        while let Some((tier, name)) = self.begin_next(&round.tried) {
             let outcome = self.drain_one(tier, name, progress);
-            let mut state = self.lock();
-            state.copying = None;
-            let is_lost = state.tiers[tier].get(&name).is_some_and(|entry| entry.health == Health::Damaged);
-            drop(state);
+            self.lock().copying = None;
+            round.tried.insert((tier, name));
             match outcome {
-                Ok(()) => n_drained += 1,
-                Err(Error::Stopped) => return Err(Error::Stopped),
+                Ok(is_copied) => round.n_drained += usize::from(is_copied),
+                Err(Error::Stopped) => {
+                    round.is_stopped = true;
+                    return round;
+                }
                 Err(source) => {
                     let error = Error::Background { step: name.step, what: "drained", source: Box::new(source) };
-                    // One that is damaged where it lies does not hold up the others.
-                    if !is_lost {
-                        return Err(error);
-                    }
-                    first_damaged.get_or_insert(error);
+                    round.troubles.push((Some((tier, name)), error));
                     continue;
                 }
             }
-            self.tidy_after(tier)?;
+            self.tidy_after(tier, &mut round.troubles);
         }
-        (0..self.tiers.len()).try_for_each(|tier| self.prune(tier))?;
-        first_damaged.map_or(Ok(n_drained), Err)
+        (0..self.tiers.len()).for_each(|tier| self.prune(tier, Damaged::Stay, &mut round.troubles));
+        round
     }
 
-    fn drain_one(&self, from: usize, name: Name, progress: Option<&Progress<'_>>) -> Result<()> {
+    /// Damage that is seen from a manifest keeps a checkpoint from being tried, but is told all the same.
+    fn tell_damaged(&self) -> Vec<(About, Error)> {
+        let untold = self.lock().untold();
+        self.lock().told.extend(&untold);
+        let of = |(tier, name): (usize, Name)| {
+            let damage = read_manifest(&self.tiers[tier], name).err()?;
+            let source = Box::new(Error::Damaged { path: self.tiers[tier].path_of(name), damage });
+            Some((Some((tier, name)), Error::Background { step: name.step, what: "drained", source }))
+        };
+        untold.into_iter().filter_map(of).collect()
+    }
+
+    /// Decides what is drained next, which stays where it is until it is.
+    fn begin_next(&self, tried: &BTreeSet<(usize, Name)>) -> About {
+        let is_short = (1..self.tiers.len()).any(|to| {
+            let left = self.lock().undrained_to(&self.tiers, to);
+            let bytes = super::bytes_on_disk([left.n_bytes].into_iter(), PAGE as u64);
+            left.n_copies > 1 && !self.has_room(to, bytes).unwrap_or(true)
+        });
+        let mut state = self.lock();
+        state.supersede_unwanted(&self.tiers);
+        state.copying = state.next_to_drain(&self.tiers, tried, is_short);
+        let next = state.copying;
+        drop(state);
+        self.changed();
+        next
+    }
+
+    /// Makes sure that the next tier has a good copy; false when it had one already.
+    fn drain_one(&self, from: usize, name: Name, progress: Option<&Progress<'_>>) -> Result<bool> {
         let pace = self.drain_pace().telling(progress);
-        let (near, far) = (&self.tiers[from], &self.tiers[from + 1]);
-        let path = near.path_of(name);
+        let near = &self.tiers[from];
         let manifest = Arc::new(read_manifest(near, name).map_err(|damage| self.found_damaged(from, name, damage))?);
-        if self.lock().tiers[from + 1].contains_key(&name) {
-            // A copy that does not verify: the good one takes its place.
+        let there = self.lock().tiers[from + 1].get(&name).map(|entry| entry.health);
+        if there == Some(Health::Unknown) && self.is_there_already(from, name, &manifest, &pace)? {
+            self.drained(from, name);
+            return Ok(false);
+        }
+        if there.is_some() {
+            // A copy that does not verify: the good one takes its place, if it is one.
+            verify_paced(near, name, &pace).map_err(|damage| self.found_damaged(from, name, damage))?;
             self.discard_copy(from + 1, name)?;
         }
         let bytes = super::bytes_on_disk(manifest.files.iter().map(|file| file.len), manifest.chunk_bytes);
         while !self.has_room(from + 1, bytes)? {
-            if !self.remove_for_room(from + 1)? {
+            if !self.remove_for_room(from + 1) {
                 return Err(self.no_room(from + 1, bytes)?);
             }
         }
-        let source = Copied::open(near, &path, Arc::clone(&manifest), &pace)?;
-        let writing = Writing { chunk_bytes: manifest.chunk_bytes as usize, durability: self.options.durability };
-        commit(far, name, manifest.metric, &source, writing).map_err(|error| match error {
+        self.copy(from, name, &manifest, &pace)?;
+        self.lock().counts.drained += 1;
+        self.drained(from, name);
+        Ok(true)
+    }
+
+    /// Reads what was found on the next tier: whether it is this checkpoint and good.
+    fn is_there_already(&self, from: usize, name: Name, manifest: &Manifest, pace: &Pace<'_>) -> Result<bool> {
+        let far = &self.tiers[from + 1];
+        let found = verify_paced(far, name, pace);
+        pace.before(0)?; // A stop is no damage.
+        let (health, outcome) = match found {
+            Ok(found) if found == *manifest => (Health::Good, Ok(true)),
+            Ok(_) => (Health::Good, Err(Error::Conflict { path: far.path_of(name) })),
+            Err(damage @ Damage::Unreadable { .. }) => {
+                (Health::Unknown, Err(Error::Damaged { path: far.path_of(name), damage }))
+            }
+            Err(_) => (Health::Damaged, Ok(false)),
+        };
+        self.lock().set_health(from + 1, name, health);
+        outcome
+    }
+
+    /// Copies a checkpoint to the next tier and reads it back.
+    fn copy(&self, from: usize, name: Name, manifest: &Arc<Manifest>, pace: &Pace<'_>) -> Result<()> {
+        let (near, far) = (&self.tiers[from], &self.tiers[from + 1]);
+        let path = near.path_of(name);
+        let damaged_here = |error| match error {
             Error::Damaged { path: at, damage } if at == path => self.found_damaged(from, name, damage),
             other => other,
-        })?;
-        let read_back = verify_paced(far, name, &pace);
+        };
+        let source = Copied::open(near, name, &path, Arc::clone(manifest), pace).map_err(damaged_here)?;
+        let writing = Writing { chunk_bytes: manifest.chunk_bytes as usize, durability: self.options.durability };
+        commit(far, name, manifest.metric, &source, writing).map_err(damaged_here)?;
+        let read_back = verify_paced(far, name, pace);
         let health = match &read_back {
             Ok(_) => Health::Good,
             Err(Damage::Unreadable { .. }) => Health::Unknown,
             Err(_) => Health::Damaged,
         };
-        let mut state = self.lock();
-        state.tiers[from + 1].insert(name, Entry { bytes: manifest.n_bytes(), metric: manifest.metric, health });
-        drop(state);
+        let entry = Entry { bytes: manifest.n_bytes(), metric: manifest.metric, health };
+        self.lock().tiers[from + 1].insert(name, entry);
         if let Err(damage) = read_back {
             pace.before(0)?; // A stop is no damage.
             return Err(Error::Damaged { path: far.path_of(name), damage });
         }
-        self.drained(from, name);
+        self.lock().set_health(from, name, Health::Good);
         Ok(())
     }
 
     /// Notes that a checkpoint is safe on the next tier.
     fn drained(&self, from: usize, name: Name) {
         let mut state = self.lock();
-        state.counts.drained += 1;
-        state.set_health(from, name, Health::Good);
+        state.troubles.remove(&Some((from, name)));
         if from + 2 == self.tiers.len() {
             state.set_stage(name, Stage::DurableSlow);
         }
@@ -126,12 +208,11 @@ impl Shared {
     }
 
     /// Removes what need not stay, and then what it takes for the next checkpoint to find room at once.
-    fn tidy_after(&self, from: usize) -> Result<()> {
-        self.prune(from + 1)?;
-        self.prune(from)?;
+    fn tidy_after(&self, from: usize, troubles: &mut Vec<(About, Error)>) {
+        self.prune(from + 1, Damaged::Stay, troubles);
+        self.prune(from, Damaged::Stay, troubles);
         let next_bytes = self.lock().last_bytes;
-        while !self.has_room(from, next_bytes)? && self.remove_for_room(from)? {}
-        Ok(())
+        while !self.has_room(from, next_bytes).unwrap_or(true) && self.remove_for_room(from) {}
     }
 
     fn found_damaged(&self, tier: usize, name: Name, damage: Damage) -> Error {
@@ -139,6 +220,7 @@ impl Shared {
         if !matches!(damage, Damage::Unreadable { .. }) {
             let mut state = self.lock();
             state.set_health(tier, name, Health::Damaged);
+            state.told.insert((tier, name));
             state.set_stage(name, Stage::Failed(error.clone()));
         }
         error

@@ -67,9 +67,11 @@ impl Handle {
                 _ if state.is_closed => return Err(Error::Stopped),
                 _ => {}
             }
-            match &state.drain_error {
+            let is_idle = level == Level::DurableSlow && !state.drain_wanted && !state.is_draining;
+            let mut own = (0..state.tiers.len()).filter_map(|tier| state.troubles.get(&Some((tier, self.name))));
+            match own.next().or(state.drain_error.as_ref()) {
                 // Whoever waits for the drain is told; it is tried again after the next save.
-                Some(error) if level == Level::DurableSlow && !state.drain_wanted => return Err(error.clone()),
+                Some(error) if is_idle && state.drain_error.is_some() => return Err(error.clone()),
                 _ => state = self.shared.wait(state),
             }
         }

@@ -1,7 +1,8 @@
 //! Checkpoints over tiers, nearest first: saved, drained, kept, removed.
 //!
-//! A save is written to one tier by the commit protocol; everything else happens behind the caller's back. What goes
-//! wrong there is told by the next call and by [`Store::close`], once.
+//! A save is written to one tier by the commit protocol; everything else happens behind the caller's back. A save that
+//! fails there is told by the next save, once; what goes wrong with the drain costs no save, and is told by
+//! [`Store::take_errors`], the next [`Store::drain`], or [`Store::close`].
 
 mod drain;
 mod handle;
@@ -25,6 +26,7 @@ use crate::manifest::Manifest;
 use crate::source::{Planned, Source};
 use crate::tier::Tier;
 use crate::{Elsewhere, Error, Memory, Name, Progress, Region, Restored, Result, Snapshot, Wanted};
+use room::Damaged;
 use state::State;
 
 /// When `save` returns.
@@ -93,6 +95,8 @@ pub(crate) struct Shared {
     change: Condvar,
     stop_saving: AtomicBool,
     stop_draining: AtomicBool,
+    /// The drain's rate does not matter any more.
+    hurry: AtomicBool,
     /// Held by whoever drains.
     draining: Mutex<()>,
     /// Held by whoever decides about removing a checkpoint and removes it.
@@ -128,14 +132,6 @@ impl Shared {
         self.change.notify_all();
     }
 
-    /// Keeps an error for the next call.
-    fn report(&self, error: Error) {
-        if !matches!(error, Error::Stopped) {
-            self.lock().errors.push_back(error);
-        }
-        self.changed();
-    }
-
     /// Writes a checkpoint to a tier that should have room for it.
     fn write_with_room(&self, tier: usize, name: Name, metric: Option<f64>, source: &dyn Source) -> Result<Manifest> {
         let writing = Writing { chunk_bytes: self.options.chunk_bytes, durability: self.options.durability };
@@ -144,7 +140,7 @@ impl Shared {
             match commit::commit(&self.tiers[tier], name, metric, source, writing) {
                 // Somebody else took the room that there was. What lies on the next tier too can go for it; what would
                 // only go once this one is there cannot, because it may never be.
-                Err(Error::Full { .. }) if !is_last && self.remove_for_room(tier)? => {}
+                Err(Error::Full { .. }) if !is_last && self.remove_for_room(tier) => {}
                 other => return other,
             }
         }
@@ -207,6 +203,7 @@ impl Store {
             change: Condvar::new(),
             stop_saving: AtomicBool::new(false),
             stop_draining: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
             draining: Mutex::new(()),
             removing: Mutex::new(()),
         });
@@ -230,8 +227,9 @@ impl Store {
     /// Saves a state as a format laid it out. `metric` is what [`Keep::best`](crate::Keep) goes by.
     ///
     /// # Errors
-    /// What went wrong with this save, or behind the caller's back before it: this save is then not made, and can be
-    /// asked for again.
+    /// What went wrong with this save, or with an earlier one that was taken for made: this save is then not made, and
+    /// can be asked for again. What goes wrong with the drain refuses no save, unless the save needs the room:
+    /// [`take_errors`](Self::take_errors) tells it.
     pub fn save(&self, step: u64, metric: Option<f64>, snapshot: &Snapshot<'_>, layout: &Layout) -> Result<Handle> {
         commit::check(layout, snapshot)?;
         let _turn = self.saving.lock().expect("no holder of this lock panics");
@@ -278,17 +276,18 @@ impl Store {
         outcome
     }
 
-    /// Drains in the caller's own time until farther tiers lack nothing they want, and prunes; returns how many copies
-    /// were made.
+    /// Drains in the caller's own time until farther tiers lack nothing they want, and removes what the rules do not
+    /// keep, but nothing that is damaged; returns how many copies were made. One that cannot be drained does not hold up
+    /// the others.
     ///
     /// # Errors
-    /// What went wrong; the rest stays to be drained.
+    /// The first of what went wrong; [`take_errors`](Self::take_errors) has the others.
     pub fn drain(&self) -> Result<usize> {
         self.shared.drain_all(None)
     }
 
-    /// The same, telling after each chunk how many bytes it had: once when it is copied, once when it is read back, so
-    /// in the end twice [`Undrained::n_bytes`].
+    /// The same, telling after each chunk how many bytes it had: once when it is copied, once when it is read back.
+    /// What lay there already is only read.
     ///
     /// # Errors
     /// What went wrong; the rest stays to be drained.
@@ -299,6 +298,17 @@ impl Store {
     /// What farther tiers lack and want.
     pub fn undrained(&self) -> Undrained {
         self.shared.lock().undrained(&self.shared.tiers)
+    }
+
+    /// What went wrong with the drain or a removal behind the caller's back and was not told yet. It refuses no save, and
+    /// what was drained at a later try is not among it.
+    pub fn take_errors(&self) -> Vec<Error> {
+        std::mem::take(&mut self.shared.lock().troubles).into_values().collect()
+    }
+
+    /// From now on the drain goes as fast as it can: somebody waits for the room that it makes.
+    pub fn hurry(&self) {
+        self.shared.hurry.store(true, Ordering::Relaxed);
     }
 
     /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whoever began it, and none
@@ -315,7 +325,15 @@ impl Store {
     /// whole.
     pub fn prune(&self) -> Result<()> {
         let is_to_stop = || self.shared.stop_draining.load(Ordering::Relaxed);
-        (0..self.shared.tiers.len()).try_for_each(|tier| self.shared.prune_unless(tier, is_to_stop))
+        let mut troubles = Vec::new();
+        let tiers = 0..self.shared.tiers.len();
+        let stopped = tiers
+            .map(|tier| self.shared.prune_unless(tier, Damaged::Go, &mut troubles, is_to_stop))
+            .find(Result::is_err);
+        let mut troubles = troubles.into_iter();
+        let first = troubles.next();
+        self.shared.lock().troubles.extend(troubles);
+        first.map_or(Ok(()), |(_, error)| Err(error)).and(stopped.unwrap_or(Ok(())))
     }
 
     /// Reads the newest checkpoint that verifies from the nearest tier that has it.
@@ -349,17 +367,29 @@ impl Store {
         self.stop();
         let mut state = self.shared.lock();
         let n_undrained = state.undrained(&self.shared.tiers).n_copies;
-        Closed { counts: state.counts, n_undrained, errors: state.errors.drain(..).collect() }
+        let mut errors: Vec<Error> = state.errors.drain(..).collect();
+        errors.extend(std::mem::take(&mut state.troubles).into_values());
+        Closed { counts: state.counts, n_undrained, errors }
     }
 
     fn stop(&mut self) {
+        if self.shared.lock().is_closed {
+            return;
+        }
         // The drain goes on until all is written: it may be what makes the room.
+        self.hurry();
         for (thread, stop) in [(Thread::Save, &self.shared.stop_saving), (Thread::Drain, &self.shared.stop_draining)] {
             stop.store(true, Ordering::Relaxed);
             self.shared.changed();
             for (_, handle) in self.threads.extract_if(.., |(which, _)| *which == thread) {
                 handle.join().expect("no thread of the store panics");
             }
+        }
+        if self.shared.options.drains_behind {
+            // What was saved last may have come after the drain thread's last look.
+            let mut troubles = Vec::new();
+            (0..self.shared.tiers.len()).for_each(|tier| self.shared.prune(tier, Damaged::Stay, &mut troubles));
+            self.shared.lock().troubles.extend(troubles);
         }
         self.shared.lock().is_closed = true;
         self.shared.changed();

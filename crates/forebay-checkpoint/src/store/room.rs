@@ -4,9 +4,10 @@
 //! the same, or nobody wants it any more and a newer one is known to be good. What is known is what this store itself
 //! wrote or read; a checkpoint found at opening is read before anything is removed on its account.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use super::state::Health;
+use super::state::{About, Health};
 use super::{Shared, WhenBehind};
 use crate::parallel::Pace;
 use crate::verify::{read_manifest, verify_paced};
@@ -19,19 +20,29 @@ pub(super) enum Room {
     Skip,
 }
 
+/// What becomes of damaged checkpoints that the rules do not keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damaged {
+    /// They stay for whoever wants to look at them, unless a good copy is farther away.
+    Stay,
+    /// They go, when a newer one is good.
+    Go,
+}
+
 impl Shared {
     /// Makes room on a tier for a checkpoint that a caller wants to save, by the policy when there is none.
     pub(super) fn make_room(&self, tier: usize, bytes: u64) -> Result<Room> {
         let mut has_waited = false;
+        let n_rounds = self.lock().n_rounds;
         loop {
             let seen = self.lock().n_changes;
-            if self.has_room(tier, bytes)? || self.remove_for_room(tier)? {
+            if self.has_room(tier, bytes)? || self.remove_for_room(tier) {
                 if self.has_room(tier, bytes)? {
                     return Ok(Room::Made);
                 }
                 continue;
             }
-            if !self.can_wait(tier)? {
+            if !self.can_wait(tier, n_rounds)? {
                 // The drain may have made the room and ended since it was looked at.
                 if self.lock().n_changes != seen {
                     continue;
@@ -48,21 +59,27 @@ impl Shared {
         }
     }
 
-    /// Whether the drain will make room here; an error of the drain if it will not.
-    fn can_wait(&self, tier: usize) -> Result<bool> {
+    /// Whether the drain will make room here. A drain that began after `n_rounds` and failed will not: its error.
+    fn can_wait(&self, tier: usize, n_rounds: u64) -> Result<bool> {
         let mut state = self.lock();
-        if let Some(error) = state.errors.pop_front() {
-            return Err(error);
-        }
         if !self.is_background() || tier + 1 == self.tiers.len() {
             return Ok(false);
         }
-        // A drain that gave up is asked to try again; it fails again, and says so, or it makes room.
-        if !state.is_draining && state.next_to_drain(&self.tiers).is_some() {
-            state.drain_wanted = true;
-            self.change.notify_all();
+        if state.is_draining || state.drain_wanted {
+            return Ok(true);
         }
-        Ok(state.is_draining || state.drain_wanted)
+        if state.next_to_drain(&self.tiers, &BTreeSet::new(), false).is_none() {
+            return Ok(false);
+        }
+        match &state.drain_error {
+            Some(error) if state.n_rounds > n_rounds => Err(error.clone()),
+            // It is asked to try again.
+            _ => {
+                state.drain_wanted = true;
+                self.change.notify_all();
+                Ok(true)
+            }
+        }
     }
 
     pub(super) fn has_room(&self, tier: usize, bytes: u64) -> Result<bool> {
@@ -79,8 +96,8 @@ impl Shared {
     }
 
     /// Removes the oldest checkpoint of a tier that may go, also one that it would like to keep; false when there is
-    /// none.
-    pub(super) fn remove_for_room(&self, tier: usize) -> Result<bool> {
+    /// none. What cannot be removed is no reason not to remove another.
+    pub(super) fn remove_for_room(&self, tier: usize) -> bool {
         let is_last = tier + 1 == self.tiers.len();
         let mut candidates: Vec<Name> = self.lock().tiers[tier].keys().copied().collect();
         if is_last {
@@ -90,23 +107,41 @@ impl Shared {
             let kept = keep.kept(&self.lock().sound(tier));
             candidates.retain(|name| !kept.contains(name));
         }
-        self.remove_first(tier, &candidates)
+        let _turn = self.removing.lock().expect("no holder of this lock panics");
+        candidates.into_iter().any(|name| {
+            let outcome = self.may_go(tier, name, Damaged::Stay).and_then(|may| Ok(may && self.remove(tier, name)?));
+            outcome.unwrap_or_else(|error| {
+                self.lock().troubles.insert(Some((tier, name)), error);
+                false
+            })
+        })
     }
 
-    /// Removes from a tier what its rules do not keep.
-    pub(super) fn prune(&self, tier: usize) -> Result<()> {
-        self.prune_unless(tier, || false)
+    /// Removes from a tier what its rules do not keep. What cannot be removed does not hold up the others.
+    pub(super) fn prune(&self, tier: usize, damaged: Damaged, troubles: &mut Vec<(About, Error)>) {
+        let _ = self.prune_unless(tier, damaged, troubles, || false);
     }
 
     /// The same, until it is to stop; what is not removed by then is whole.
-    pub(super) fn prune_unless(&self, tier: usize, is_to_stop: impl Fn() -> bool) -> Result<()> {
-        let candidates: Vec<Name> = {
+    pub(super) fn prune_unless(
+        &self,
+        tier: usize,
+        damaged: Damaged,
+        troubles: &mut Vec<(About, Error)>,
+        is_to_stop: impl Fn() -> bool,
+    ) -> Result<()> {
+        let unkept = || {
             let state = self.lock();
             let kept = self.tiers[tier].keep.kept(&state.sound(tier));
-            state.tiers[tier].keys().filter(|name| !kept.contains(name)).copied().collect()
+            state.tiers[tier].keys().filter(|name| !kept.contains(name)).copied().collect::<Vec<_>>()
         };
-        for name in candidates {
-            self.remove_first(tier, &[name])?;
+        for name in unkept() {
+            let _turn = self.removing.lock().expect("no holder of this lock panics");
+            let outcome = self.may_go(tier, name, damaged).and_then(|may| {
+                // Others may have turned out to be damaged, and do not count any more.
+                if may && unkept().contains(&name) { self.remove(tier, name) } else { Ok(false) }
+            });
+            troubles.extend(outcome.err().map(|error| (Some((tier, name)), error)));
             if is_to_stop() {
                 return Err(Error::Stopped);
             }
@@ -114,17 +149,7 @@ impl Shared {
         Ok(())
     }
 
-    fn remove_first(&self, tier: usize, candidates: &[Name]) -> Result<bool> {
-        let _turn = self.removing.lock().expect("no holder of this lock panics");
-        for name in candidates {
-            if self.may_go(tier, *name)? && self.remove(tier, *name)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn may_go(&self, tier: usize, name: Name) -> Result<bool> {
+    fn may_go(&self, tier: usize, name: Name, damaged: Damaged) -> Result<bool> {
         let (is_copied, is_wanted) = {
             let state = self.lock();
             if state.copying == Some((tier, name)) || !state.tiers[tier].contains_key(&name) {
@@ -142,7 +167,9 @@ impl Shared {
         if is_copied && self.is_copy_good(tier, name)? {
             return Ok(true);
         }
-        Ok(!is_wanted && self.has_newer_good(tier, name))
+        let is_damaged = self.lock().tiers[tier].get(&name).is_some_and(|entry| entry.health == Health::Damaged);
+        let is_left_alone = is_damaged && damaged == Damaged::Stay;
+        Ok(!is_wanted && !is_left_alone && self.has_newer_good(tier, name))
     }
 
     /// Whether the next tier's checkpoint of that name is good, and the same.
@@ -226,9 +253,9 @@ impl Shared {
         Ok(false)
     }
 
-    /// How fast the drain may go: at its rate, until the store is being closed and a save may wait for room.
+    /// How fast the drain may go: at its rate, until somebody is in a hurry.
     pub(super) fn drain_pace(&self) -> Pace<'_> {
-        Pace::new(self.options.drain_bytes_per_s, &self.stop_draining, &self.stop_saving)
+        Pace::new(self.options.drain_bytes_per_s, &self.stop_draining, &self.hurry)
     }
 
     pub(super) fn is_background(&self) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::handle::Handle;
-use super::room::Room;
+use super::room::{Damaged, Room};
 use super::state::{Entry, Health, Stage};
 use super::{Shared, WhenBehind};
 use crate::format::Layout;
@@ -187,13 +187,11 @@ impl Shared {
         }
         drop(state);
         self.changed();
-        // The drain prunes, too. The checkpoint is durable, so what goes wrong with others is told by the next call.
-        if matches!(put, Put::Written { .. })
-            && is_last
-            && !self.is_background()
-            && let Err(error) = self.prune(tier)
-        {
-            self.report(error);
+        // The drain prunes, too. The checkpoint is durable: what goes wrong with others does not make it less so.
+        if matches!(put, Put::Written { .. }) && is_last && !self.is_background() {
+            let mut troubles = Vec::new();
+            self.prune(tier, Damaged::Stay, &mut troubles);
+            self.lock().troubles.extend(troubles);
         }
     }
 }

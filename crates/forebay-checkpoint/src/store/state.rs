@@ -66,6 +66,9 @@ pub struct Undrained {
     pub n_bytes: u64,
 }
 
+/// The tier and name of the checkpoint that something went wrong with; none when it was none of them.
+pub(super) type About = Option<(usize, Name)>;
+
 #[derive(Default)]
 pub(super) struct State {
     pub(super) tiers: Vec<BTreeMap<Name, Entry>>,
@@ -74,12 +77,19 @@ pub(super) struct State {
     /// The tier and name of what is being copied, which must stay until then.
     pub(super) copying: Option<(usize, Name)>,
     pub(super) stages: BTreeMap<Name, Stage>,
+    /// Saves that had been taken for made and were not: each refuses one save.
     pub(super) errors: VecDeque<Error>,
+    /// What else went wrong and was not told yet, by what it is about; a later success takes it back.
+    pub(super) troubles: BTreeMap<About, Error>,
+    /// Checkpoints whose damage was seen by their manifest alone, and told.
+    pub(super) told: BTreeSet<(usize, Name)>,
     pub(super) counts: Counts,
     /// Something may be there to drain.
     pub(super) drain_wanted: bool,
     pub(super) is_draining: bool,
-    /// Why the drain gave up; it is tried again when it is wanted again.
+    /// How often the drain thread began.
+    pub(super) n_rounds: u64,
+    /// What the drain did not manage, the first of it; it is tried again when it is wanted again.
     pub(super) drain_error: Option<Error>,
     pub(super) is_closed: bool,
     /// States copied into memory, to be written, oldest first.
@@ -133,25 +143,39 @@ impl State {
         tiers[tier].keep.kept(&all)
     }
 
-    /// What farther tiers lack and want of all that is on a nearer one.
-    pub(super) fn undrained(&self, tiers: &[Tier]) -> Undrained {
-        let mut undrained = Undrained::default();
-        for to in 1..tiers.len() {
-            let here = self.sound(to);
-            for name in self.wanted(tiers, to).iter().filter(|name| !here.contains_key(name)) {
-                undrained.n_copies += 1;
-                undrained.n_bytes += self.tiers[to - 1].get(name).map_or(0, |entry| entry.bytes);
-            }
-        }
-        undrained
+    /// What a tier lacks and wants, oldest first, of what the one before it has. What was found there and not read since
+    /// counts as lacking as long as the one before has it too: a drain may have been cut off before it read it back.
+    fn lacking(&self, tiers: &[Tier], to: usize) -> Vec<Name> {
+        let near = self.sound(to - 1);
+        let is_lacking = |name: &Name| match self.tiers[to].get(name).map(|entry| entry.health) {
+            Some(Health::Good) => false,
+            Some(Health::Unknown | Health::Damaged) | None => near.contains_key(name),
+        };
+        self.wanted(tiers, to).into_iter().filter(is_lacking).collect()
     }
 
-    /// The oldest checkpoint that a tier lacks and wants, with the tier that has it.
-    pub(super) fn next_to_drain(&self, tiers: &[Tier]) -> Option<(usize, Name)> {
+    /// What a tier lacks and wants.
+    pub(super) fn undrained_to(&self, tiers: &[Tier], to: usize) -> Undrained {
+        let lacking = self.lacking(tiers, to);
+        let bytes = |name: &Name| self.tiers[to - 1].get(name).map_or(0, |entry| entry.bytes);
+        Undrained { n_copies: lacking.len(), n_bytes: lacking.iter().map(bytes).sum() }
+    }
+
+    /// What farther tiers lack and want of all that is on a nearer one.
+    pub(super) fn undrained(&self, tiers: &[Tier]) -> Undrained {
+        (1..tiers.len()).map(|to| self.undrained_to(tiers, to)).fold(Undrained::default(), |sum, one| Undrained {
+            n_copies: sum.n_copies + one.n_copies,
+            n_bytes: sum.n_bytes + one.n_bytes,
+        })
+    }
+
+    /// The next checkpoint that a tier lacks and wants, with the tier that has it, of those not tried yet: the oldest,
+    /// or the newest where there may not be room for all.
+    pub(super) fn next_to_drain(&self, tiers: &[Tier], tried: &BTreeSet<(usize, Name)>, is_short: bool) -> About {
         (1..tiers.len()).rev().find_map(|to| {
-            let (here, wanted) = (self.sound(to), self.wanted(tiers, to));
-            let lacking = wanted.into_iter().find(|name| !here.contains_key(name))?;
-            Some((to - 1, lacking))
+            let mut left =
+                self.lacking(tiers, to).into_iter().map(|name| (to - 1, name)).filter(|one| !tried.contains(one));
+            if is_short { left.next_back() } else { left.next() }
         })
     }
 
@@ -181,6 +205,18 @@ impl State {
         if let Some(known) = self.stages.get_mut(&name) {
             *known = stage;
         }
+    }
+
+    /// Those on a nearer tier that are damaged, have no sound copy farther away, and were not told.
+    pub(super) fn untold(&self) -> Vec<(usize, Name)> {
+        let near = self.tiers.len() - 1;
+        let lost = |tier: usize, name: &Name| {
+            let is_sound = |far: &BTreeMap<Name, Entry>| far.get(name).is_some_and(|e| e.health != Health::Damaged);
+            !self.tiers[tier + 1..].iter().any(is_sound) && !self.told.contains(&(tier, *name))
+        };
+        let damaged = |(name, entry): (&Name, &Entry)| (entry.health == Health::Damaged).then_some(*name);
+        let of = |tier: usize| self.tiers[tier].iter().filter_map(damaged).map(move |name| (tier, name));
+        (0..near).flat_map(of).filter(|(tier, name)| lost(*tier, name)).collect()
     }
 
     pub(super) fn set_health(&mut self, tier: usize, name: Name, health: Health) {

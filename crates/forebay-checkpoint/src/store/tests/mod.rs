@@ -3,6 +3,7 @@
 mod campaign;
 mod damaged;
 mod device;
+mod drains;
 mod files;
 mod formats;
 mod parts;

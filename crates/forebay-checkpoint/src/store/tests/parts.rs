@@ -117,6 +117,9 @@ fn verifying_restoring_and_draining_tell_of_every_byte() {
     restore_with(&tiers, Wanted { progress: Some(&tell), ..Wanted::default() }, &mut Memory::default()).unwrap();
     assert_eq!(told.swap(0, Ordering::Relaxed), bytes);
     let store = Store::open(tiers, Options { drains_behind: false, ..options(Mode::Burst) }).unwrap();
+    assert_eq!(store.undrained(), Undrained { n_copies: 1, n_bytes: bytes }, "nobody knows yet how the slow copy is");
+    assert_eq!(store.drain_with(&tell).unwrap(), 0);
+    assert_eq!(told.swap(0, Ordering::Relaxed), bytes);
     assert_eq!(store.undrained(), Undrained::default());
     save(&store, 4).unwrap();
     let undrained = store.undrained();
