@@ -149,6 +149,9 @@ pub(crate) fn check(layout: &Layout, snapshot: &Snapshot<'_>) -> Result<()> {
     }
     let last = layout.last_files();
     let plans: Vec<&FilePlan> = layout.files.iter().chain(&last).collect();
+    if plans.is_empty() {
+        return refuse("it has no file".to_owned());
+    }
     for (k, plan) in plans.iter().enumerate() {
         if !is_name(&plan.name) {
             return refuse(format!("no file of a checkpoint can be called \"{}\"", plan.name));

@@ -9,8 +9,10 @@ use crate::Name;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
-    /// There is no manifest: it was never finished, or is half deleted.
+    /// There is no manifest: it was never a checkpoint, or is half deleted. It is left alone.
     NoManifest,
+    /// A file or a link has a checkpoint's name. It is left alone.
+    NotAFolder,
     /// The manifest is not whole.
     Manifest {
         /// What is wrong with it.
@@ -22,6 +24,11 @@ pub enum Damage {
     OtherStep {
         /// The step it was saved at.
         found: u64,
+    },
+    /// A link, a folder or a pipe lies where a file was.
+    NotAFile {
+        /// Which one.
+        file: String,
     },
     /// A file is not there.
     Missing {
@@ -72,7 +79,9 @@ pub enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoManifest => write!(f, "it has no manifest: never finished, or half deleted"),
+            Self::NoManifest => write!(f, "it has no manifest: not written by forebay, or half deleted"),
+            Self::NotAFolder => write!(f, "it is no folder: not written by forebay"),
+            Self::NotAFile { file } => write!(f, "{file} is not a plain file"),
             Self::Manifest { what } => write!(f, "its manifest is damaged: {what}"),
             Self::Foreign => write!(f, "its manifest was not written by forebay"),
             Self::OtherStep { found } => write!(f, "it is the checkpoint of step {found} under another name"),

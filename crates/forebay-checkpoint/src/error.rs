@@ -111,8 +111,8 @@ pub enum Error {
         /// What is wrong with it.
         damage: Damage,
     },
-    /// Two tiers hold different checkpoints of one name.
-    #[error("{} is not the checkpoint of that name on the nearer tier, and it is intact", path.display())]
+    /// Two tiers hold different checkpoints of one name, or a farther one something that is not ours.
+    #[error("{} is not the checkpoint of that name on the nearer tier, and cannot give way to it", path.display())]
     Conflict {
         /// The farther tier's copy.
         path: PathBuf,

@@ -67,7 +67,7 @@ pub use commit::Durability;
 pub use damage::{Damage, PassedOver};
 pub use error::{Error, Operation, Result};
 pub use fs::{
-    CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, LocalFs, ModelFs, Reading, ShapedFs, Site,
+    CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, Kind, LocalFs, ModelFs, Reading, ShapedFs, Site,
     lower_io_priority,
 };
 pub use keep::{Better, Keep};

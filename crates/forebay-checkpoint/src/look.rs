@@ -1,9 +1,8 @@
 //! Looking at what lies on a tier without reading all of it, and without changing anything: no lock, no clearing up.
 
-use crate::fs::Reading;
-use crate::tier::{STAGING, TRASH, Tier};
-use crate::verify::read_manifest;
-use crate::{Damage, Error, Manifest, Name, Result};
+use crate::tier::Tier;
+use crate::verify::{check_length, read_manifest};
+use crate::{Damage, Manifest, Name, Result};
 
 /// Reads a checkpoint's manifest, and sees whether its files are there with their lengths. What they hold is not read:
 /// [`verify`](crate::verify()) does that.
@@ -13,15 +12,7 @@ use crate::{Damage, Error, Manifest, Name, Result};
 pub fn look(tier: &Tier, name: Name) -> std::result::Result<Manifest, Damage> {
     let manifest = read_manifest(tier, name)?;
     for sum in &manifest.files {
-        let unreadable = |error: Error| Damage::Unreadable { what: error.to_string() };
-        let file = match tier.fs.open(&tier.path_of(name).join(&sum.name), Reading::Cached) {
-            Err(Error::NotFound { .. }) => return Err(Damage::Missing { file: sum.name.clone() }),
-            other => other.map_err(unreadable)?,
-        };
-        let found = file.n_bytes().map_err(unreadable)?;
-        if found != sum.len {
-            return Err(Damage::Length { file: sum.name.clone(), expected: sum.len, found });
-        }
+        check_length(tier, name, sum)?;
     }
     Ok(manifest)
 }
@@ -31,8 +22,7 @@ pub fn look(tier: &Tier, name: Name) -> std::result::Result<Manifest, Damage> {
 /// # Errors
 /// When the folder cannot be read.
 pub fn left_over(tier: &Tier) -> Result<Vec<String>> {
-    let is_left_over = |name: &String| name.starts_with(STAGING) || name.starts_with(TRASH);
-    Ok(tier.fs.list(&tier.dir)?.into_iter().filter(is_left_over).collect())
+    tier.unfinished()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! crc32c 9c8d7e6f
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::Damage;
@@ -80,6 +81,18 @@ impl Manifest {
         text.into_bytes()
     }
 
+    /// Whether it names files, and each of them once.
+    fn check_names(&self) -> Result<(), Damage> {
+        if self.files.is_empty() {
+            return Err(Damage::Manifest { what: "it names no file".to_owned() });
+        }
+        let mut seen = BTreeSet::new();
+        match self.files.iter().find(|file| !seen.insert(&file.name)) {
+            Some(twice) => Err(Damage::Manifest { what: format!("it names {} twice", twice.name) }),
+            None => Ok(()),
+        }
+    }
+
     /// Reads a manifest.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
         if bytes.is_empty() {
@@ -95,7 +108,10 @@ impl Manifest {
         let whole =
             check_crc(text).ok_or_else(|| Damage::Manifest { what: "its own checksum does not match".to_owned() })?;
         let mut lines = Lines { lines: whole.lines().skip(1).peekable() };
-        lines.manifest().ok_or_else(|| Damage::Manifest { what: "a line of it makes no sense".to_owned() })
+        let manifest = lines.manifest();
+        let manifest = manifest.ok_or_else(|| Damage::Manifest { what: "a line of it makes no sense".to_owned() })?;
+        manifest.check_names()?;
+        Ok(manifest)
     }
 }
 
@@ -178,8 +194,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         assert_eq!(Manifest::decode(&example().encode()), Ok(example()));
-        let plain = Manifest { metric: None, files: Vec::new(), ..example() };
+        let plain = Manifest { metric: None, ..example() };
         assert_eq!(Manifest::decode(&plain.encode()), Ok(plain));
+    }
+
+    #[test]
+    fn no_file_or_one_twice_is_damage() {
+        let none = Manifest { files: Vec::new(), ..example() };
+        let mut twice = example();
+        twice.files.push(twice.files[2].clone());
+        for (manifest, said) in [(none, "it names no file"), (twice, "it names one twice")] {
+            assert_eq!(Manifest::decode(&manifest.encode()), Err(Damage::Manifest { what: said.to_owned() }));
+        }
     }
 
     #[test]

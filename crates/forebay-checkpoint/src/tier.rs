@@ -1,15 +1,16 @@
 //! A folder with checkpoints, and the names in it.
 //!
-//! `step-000000000120` is a finished checkpoint and nothing else ever has such a name: it is made under a name that
+//! `step-000000000120` is a finished checkpoint, and we give nothing else such a name: it is made under a name that
 //! starts with `.staging-` and loses its name to one that starts with `.trash-` before any of its files goes. Names sort
 //! by step. A step saved a second time is another take of it, `step-000000000120.001`, and the later take is the newer.
 
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fs::Fs;
+use crate::fs::{Fs, Kind};
+use crate::manifest::{MANIFEST, is_name};
+use crate::verify::read_manifest;
 use crate::{Error, Keep, Operation, Result};
 
 pub(crate) const STAGING: &str = ".staging-";
@@ -68,7 +69,7 @@ impl Tier {
         self.dir.join(name.to_string())
     }
 
-    /// The finished checkpoints, oldest first.
+    /// The names of finished checkpoints, oldest first. Something else may have such a name, which its manifest tells.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -94,12 +95,52 @@ impl Tier {
     /// removes another copy loses both.
     pub(crate) fn settle(&self) -> Result<()> {
         self.fs.sync_dir(&self.dir)?;
+        self.unfinished()?.into_iter().try_for_each(|name| self.clear(&self.dir.join(name)))
+    }
+
+    /// The folders here that have a name which only we give, and hold only what we may have put there.
+    pub(crate) fn unfinished(&self) -> Result<Vec<String>> {
+        let mut unfinished = Vec::new();
         for name in self.fs.list(&self.dir)? {
-            if name.starts_with(STAGING) || name.starts_with(TRASH) {
-                self.clear(&self.dir.join(name))?;
+            let dir = self.dir.join(&name);
+            if is_spare(&name) && self.is_kind(&dir, Kind::Folder)? && self.holds_only_files(&dir)? {
+                unfinished.push(name);
             }
         }
-        Ok(())
+        Ok(unfinished)
+    }
+
+    fn is_kind(&self, path: &Path, kind: Kind) -> Result<bool> {
+        match self.fs.kind(path) {
+            // It is gone, or has a name that is no text.
+            Err(Error::NotFound { .. }) => Ok(false),
+            other => Ok(other? == kind),
+        }
+    }
+
+    /// Whether all in a folder are plain files with names that files of a checkpoint may have.
+    fn holds_only_files(&self, dir: &Path) -> Result<bool> {
+        for name in self.fs.list(dir)? {
+            let may_be_ours = name == MANIFEST || is_name(&name);
+            if !may_be_ours || !self.is_kind(&dir.join(&name), Kind::File)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a checkpoint's folder holds nothing but what we put there: the files that its manifest names, which may
+    /// have become something else, or any files when it does not say.
+    fn holds_only_ours(&self, name: Name) -> Result<bool> {
+        let dir = self.path_of(name);
+        let Ok(manifest) = read_manifest(self, name) else { return self.holds_only_files(&dir) };
+        let is_named = |entry: &String| entry == MANIFEST || manifest.files.iter().any(|file| file.name == *entry);
+        for entry in self.fs.list(&dir)? {
+            if !is_named(&entry) || self.is_kind(&dir.join(&entry), Kind::Folder)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A name that nothing here has, for a checkpoint that is being made or removed.
@@ -109,25 +150,22 @@ impl Tier {
         Ok(self.dir.join(spare.expect("a folder has fewer names than there are numbers")))
     }
 
-    /// Removes a checkpoint so that no crash leaves half of it under its name.
-    pub(crate) fn discard(&self, name: Name) -> Result<()> {
+    /// Removes a checkpoint so that no crash leaves half of it under its name; false when its folder holds something
+    /// that we did not put there, and it stays.
+    pub(crate) fn discard(&self, name: Name) -> Result<bool> {
+        if !self.holds_only_ours(name)? {
+            return Ok(false);
+        }
         let trash = self.spare_path(TRASH, name)?;
         self.fs.rename(&self.path_of(name), &trash)?;
         self.fs.sync_dir(&self.dir)?;
-        self.clear(&trash)
+        self.clear(&trash)?;
+        Ok(true)
     }
 
-    /// Removes a folder that is no checkpoint, with all in it.
+    /// Removes a folder that is no checkpoint with the files in it. Links go, and not what they lead to.
     pub(crate) fn clear(&self, dir: &Path) -> Result<()> {
-        for name in self.fs.list(dir)? {
-            match self.fs.remove(&dir.join(&name)) {
-                // Not ours, but in a folder of ours that has to go.
-                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::IsADirectory => {
-                    self.clear(&dir.join(name))?
-                }
-                other => other?,
-            }
-        }
+        self.fs.list(dir)?.iter().try_for_each(|name| self.fs.remove(&dir.join(name)))?;
         self.fs.remove_dir(dir)
     }
 
@@ -136,6 +174,15 @@ impl Tier {
         let free = self.fs.free_bytes(&self.dir)?.saturating_sub(self.reserve_bytes);
         Ok(self.limit_bytes.map_or(free, |limit| free.min(limit.saturating_sub(used))))
     }
+}
+
+/// Whether a name is one of those that [`Tier::spare_path`] gives.
+fn is_spare(name: &str) -> bool {
+    let rest = name.strip_prefix(STAGING).or_else(|| name.strip_prefix(TRASH));
+    let parts = rest.and_then(|rest| rest.rsplit_once('-'));
+    parts.is_some_and(|(name, k)| {
+        Name::parse(name).is_some() && k.parse::<u32>().is_ok_and(|number| number.to_string() == k)
+    })
 }
 
 fn make_all(fs: &dyn Fs, dir: &Path) -> Result<()> {
@@ -163,6 +210,16 @@ mod tests {
             assert_eq!(Name::parse(&known.to_string()), Some(known));
         }
         assert!(name(99, 5) < name(120, 0) && name(120, 0) < name(120, 1));
+        for k in ["0", "17"] {
+            assert!(
+                is_spare(&format!("{STAGING}step-000000000120-{k}"))
+                    && is_spare(&format!("{TRASH}step-000000000120.001-{k}"))
+            );
+        }
+        for foreign in [".staging-mine", ".staging-step-000000000120", ".trash-step-000000000120-00", ".staging-", "x"]
+        {
+            assert!(!is_spare(foreign), "{foreign}");
+        }
         for foreign in ["step-120", "step-000000000120.1", "step-000000000120.000", ".staging-step-000000000120-0", "x"]
         {
             assert_eq!(Name::parse(foreign), None, "{foreign}");

@@ -1,8 +1,9 @@
 //! Reading a checkpoint whole, and believing nothing of it that its checksums do not say.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::fs::{PAGE, Reading};
+use crate::fs::{File, Kind, PAGE, Reading};
 use crate::manifest::{FileSum, MANIFEST};
 use crate::parallel::{self, Pace, Progress};
 use crate::region::{Memory, Region};
@@ -40,7 +41,7 @@ pub fn verify_until(tier: &Tier, name: Name, progress: &Progress<'_>, stop: &Ato
 }
 
 pub(crate) fn verify_paced(tier: &Tier, name: Name, pace: &Pace<'_>) -> Result<Manifest, Damage> {
-    let manifest = read_manifest(tier, name)?;
+    let manifest = read_manifest_as(tier, name, Reading::Direct)?;
     for sum in &manifest.files {
         check_file(tier, name, &manifest, sum, None, pace)?;
     }
@@ -89,17 +90,25 @@ fn load_file(
 /// # Errors
 /// What is wrong with it.
 pub fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
-    let path = tier.path_of(name).join(MANIFEST);
-    let file = tier.fs.open(&path, Reading::Cached).map_err(|error| match error {
-        Error::NotFound { .. } => Damage::NoManifest,
-        other => unreadable(other),
-    })?;
+    read_manifest_as(tier, name, Reading::Cached)
+}
+
+fn read_manifest_as(tier: &Tier, name: Name, reading: Reading) -> Result<Manifest, Damage> {
+    let dir = tier.path_of(name);
+    match tier.fs.kind(&dir) {
+        Ok(Kind::Folder) => {}
+        Ok(Kind::File | Kind::Other) => return Err(Damage::NotAFolder),
+        Err(Error::NotFound { .. }) => return Err(Damage::NoManifest),
+        Err(other) => return Err(unreadable(other)),
+    }
+    let file = open(tier, &dir, MANIFEST, reading)?.ok_or(Damage::NoManifest)?;
     let len = file.n_bytes().map_err(unreadable)?;
     if len > MANIFEST_BYTES_MAX {
         return Err(Damage::Foreign);
     }
-    let mut bytes = vec![0; len as usize];
-    let n = file.read_at(0, &mut bytes).map_err(unreadable)?;
+    // Whole pages, so that it can come from the device.
+    let mut bytes = Region::new(len as usize).map_err(unreadable)?;
+    let n = file.read_at(0, &mut bytes).map_err(unreadable)?.min(len as usize);
     let manifest = Manifest::decode(&bytes[..n])?;
     match manifest.step {
         step if step == name.step => Ok(manifest),
@@ -107,11 +116,22 @@ pub fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
     }
 }
 
-pub(crate) fn check_length(tier: &Tier, name: Name, sum: &FileSum) -> Result<Box<dyn crate::File>, Damage> {
-    let file = tier.fs.open(&tier.path_of(name).join(&sum.name), Reading::Direct).map_err(|error| match error {
-        Error::NotFound { .. } => Damage::Missing { file: sum.name.clone() },
-        other => unreadable(other),
-    })?;
+/// Opens a checkpoint's file; `None` when there is nothing by that name.
+fn open(tier: &Tier, dir: &Path, name: &str, reading: Reading) -> Result<Option<Box<dyn File>>, Damage> {
+    let path = dir.join(name);
+    match tier.fs.open(&path, reading) {
+        Ok(file) => Ok(Some(file)),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(_) if matches!(tier.fs.kind(&path), Ok(Kind::Folder | Kind::Other)) => {
+            Err(Damage::NotAFile { file: name.to_owned() })
+        }
+        Err(other) => Err(unreadable(other)),
+    }
+}
+
+pub(crate) fn check_length(tier: &Tier, name: Name, sum: &FileSum) -> Result<Box<dyn File>, Damage> {
+    let missing = || Damage::Missing { file: sum.name.clone() };
+    let file = open(tier, &tier.path_of(name), &sum.name, Reading::Direct)?.ok_or_else(missing)?;
     match file.n_bytes().map_err(unreadable)? {
         found if found == sum.len => Ok(file),
         found => Err(Damage::Length { file: sum.name.clone(), expected: sum.len, found }),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_checkpoint::{File, Fs, Guard, Reading, Result};
+use forebay_checkpoint::{File, Fs, Guard, Kind, Reading, Result};
 
 #[derive(Clone)]
 pub(crate) struct HookFs {
@@ -73,6 +73,10 @@ impl Fs for HookFs {
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.passed().list(dir)
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        self.inner.kind(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

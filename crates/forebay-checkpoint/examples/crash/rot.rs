@@ -102,7 +102,7 @@ fn of_folder(files: &[(String, usize)], rots: &mut Vec<Rot>) {
     // The system does not open such a thing as a file, or its length is another.
     let unusable: IsNamed = |damage| !matches!(damage, Damage::Foreign | Damage::OtherStep { .. });
     add("a folder in a file's place", unusable, in_place_of(data.clone(), |path| fs::create_dir(path)));
-    add("a link to nothing in a file's place", gone, in_place_of(data, |path| symlink("nothing", path)));
+    add("a link to nothing in a file's place", unusable, in_place_of(data, |path| symlink("nothing", path)));
     add("a link to itself in a file's place", unusable, in_place_of(swap, |path| symlink(path, path)));
     add("a pipe in a file's place", unusable, in_place_of(pipe, make_pipe));
     add("a pipe in the manifest's place", unusable, in_place_of(MANIFEST.to_owned(), make_pipe));

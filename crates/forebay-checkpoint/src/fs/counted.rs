@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{File, Fs, Guard, Reading};
+use super::{File, Fs, Guard, Kind, Reading};
 use crate::Result;
 
 /// Bytes moved so far; clones look at the same.
@@ -72,6 +72,10 @@ impl Fs for CountedFs {
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.inner.list(dir)
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        self.inner.kind(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

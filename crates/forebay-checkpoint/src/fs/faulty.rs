@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::{File, Fs, Guard, Reading};
+use super::{File, Fs, Guard, Kind, Reading};
 use crate::manifest::MANIFEST;
 use crate::tier::{STAGING, TRASH};
 use crate::{Error, Operation, Result};
@@ -181,6 +181,10 @@ impl Fs for FaultyFs {
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.script.enter(Operation::List, dir)?;
         self.inner.list(dir)
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        self.inner.kind(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

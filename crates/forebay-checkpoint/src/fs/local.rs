@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{File, Fs, Guard, PAGE, Reading};
+use super::{File, Fs, Guard, Kind, PAGE, Reading};
 use crate::error::Context;
 use crate::{Error, Operation, Result};
 
@@ -42,7 +42,8 @@ impl Fs for LocalFs {
     fn open(&self, path: &Path, reading: Reading) -> Result<Box<dyn File>> {
         // Opening a pipe would otherwise wait for its writer.
         let mut options = OpenOptions::new();
-        let cached = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).context(Operation::Open, path)?;
+        let cached = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
+        let cached = cached.context(Operation::Open, path)?;
         if !cached.metadata().context(Operation::Open, path)?.is_file() {
             let what = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return Err(Error::from_io(Operation::Open, path, what));
@@ -69,6 +70,15 @@ impl Fs for LocalFs {
             .collect::<Result<Vec<_>>>()?;
         names.sort();
         Ok(names)
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        let found = fs::symlink_metadata(path).context(Operation::Open, path)?.file_type();
+        Ok(match found {
+            found if found.is_dir() => Kind::Folder,
+            found if found.is_file() => Kind::File,
+            _ => Kind::Other,
+        })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -110,7 +120,9 @@ impl Fs for LocalFs {
 
     fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>> {
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path);
+        let options = options.read(true).write(true).create(true).truncate(false);
+        // What a link leads to is not ours to write to.
+        let file = options.custom_flags(libc::O_NOFOLLOW).open(path);
         let mut file = file.context(Operation::Lock, path)?;
         // SAFETY: a valid descriptor.
         if let Err(error) = check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
@@ -209,7 +221,7 @@ pub fn lower_io_priority() {
 }
 
 fn open_direct(path: &Path, options: &mut OpenOptions) -> io::Result<Option<fs::File>> {
-    match options.custom_flags(libc::O_DIRECT | libc::O_NONBLOCK).open(path) {
+    match options.custom_flags(libc::O_DIRECT | libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
         other => other.map(Some),
     }

@@ -39,6 +39,17 @@ pub enum Reading {
     Cached,
 }
 
+/// What a name leads to, without following it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A plain file.
+    File,
+    /// Anything else: a link, a pipe, a device.
+    Other,
+}
+
 /// A file system with checkpoints on it. All methods block; all may be called from many threads.
 pub trait Fs: Send + Sync {
     /// What this is, in a few words, for the record.
@@ -53,7 +64,7 @@ pub trait Fs: Send + Sync {
     /// When there is one already, or it cannot be made.
     fn create(&self, path: &Path) -> Result<Box<dyn File>>;
 
-    /// Opens a file for reading.
+    /// Opens a plain file for reading; no link is followed.
     ///
     /// # Errors
     /// [`Error::NotFound`](crate::Error::NotFound) when there is none.
@@ -77,13 +88,19 @@ pub trait Fs: Send + Sync {
     /// [`Error::NotFound`](crate::Error::NotFound) when there is no such folder.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
 
+    /// What a name leads to; a link is not followed.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`](crate::Error::NotFound) when there is nothing by that name.
+    fn kind(&self, path: &Path) -> Result<Kind>;
+
     /// Gives a file or folder another name, which must be free.
     ///
     /// # Errors
     /// When it cannot; both names are then as before.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Removes a file.
+    /// Removes a file, or a link without what it leads to.
     ///
     /// # Errors
     /// When it is not there or cannot be removed.

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{File, Fs, Guard, PAGE, Reading};
+use super::{File, Fs, Guard, Kind, PAGE, Reading};
 use crate::{Error, Operation, Result};
 
 /// What of the unsynced is found after a crash.
@@ -271,6 +271,14 @@ impl Fs for ModelFs {
             Node::Dir { current, .. } => Ok(current.keys().cloned().collect()),
             Node::File { .. } => Err(refused(Operation::List, dir, io::ErrorKind::NotADirectory)),
         }
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        let state = self.lock_state();
+        Ok(match &state.nodes[state.find(Operation::Open, path)?] {
+            Node::Dir { .. } => Kind::Folder,
+            Node::File { .. } => Kind::File,
+        })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_storage::{Device, Profile};
 use forebay_units::{Clock, SystemClock};
 
-use super::{File, Fs, Guard, Reading};
+use super::{File, Fs, Guard, Kind, Reading};
 use crate::Result;
 
 /// A file system whose reads and writes take the time that the profile's device would need.
@@ -60,6 +60,10 @@ impl Fs for ShapedFs {
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.inner.list(dir)
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        self.inner.kind(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

@@ -228,7 +228,9 @@ impl Shared {
 
     fn discard_copy(&self, tier: usize, name: Name) -> Result<()> {
         let _turn = self.removing.lock().expect("no holder of this lock panics");
-        self.tiers[tier].discard(name)?;
+        if !self.tiers[tier].discard(name)? {
+            return Err(Error::Conflict { path: self.tiers[tier].path_of(name) });
+        }
         self.lock().tiers[tier].remove(&name);
         Ok(())
     }

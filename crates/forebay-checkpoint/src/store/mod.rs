@@ -192,7 +192,7 @@ impl Store {
         let mut locks = Vec::new();
         for tier in &tiers {
             tier.make()?;
-            locks.push(tier.fs.lock(&tier.lock_path(), &holder())?);
+            locks.push(lock(tier)?);
             tier.settle()?;
         }
         let state = State { drain_wanted: true, ..State::survey(&tiers)? };
@@ -413,6 +413,14 @@ fn bytes_on_disk(lens: impl Iterator<Item = u64>, chunk_bytes: u64) -> u64 {
     let (page, crc) = (PAGE as u64, 9);
     lens.map(|len| len.next_multiple_of(page) + (len.div_ceil(chunk_bytes) * crc)).sum::<u64>().next_multiple_of(page)
         + LINES
+}
+
+/// Locks a tier.
+fn lock(tier: &Tier) -> Result<Box<dyn Guard>> {
+    tier.fs.lock(&tier.lock_path(), &holder()).map_err(|error| match error {
+        Error::Locked { holder, .. } => Error::Locked { path: tier.dir.clone(), holder },
+        other => other,
+    })
 }
 
 /// This process, for whoever finds a tier locked.

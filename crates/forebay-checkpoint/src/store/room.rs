@@ -211,7 +211,7 @@ impl Shared {
         found == Health::Good
     }
 
-    /// Removes a checkpoint, unless it is just being copied.
+    /// Removes a checkpoint, unless it is just being copied, or holds what is not ours.
     fn remove(&self, tier: usize, name: Name) -> Result<bool> {
         let mut state = self.lock();
         if state.copying == Some((tier, name)) {
@@ -221,7 +221,7 @@ impl Shared {
         let Some(entry) = state.tiers[tier].remove(&name) else { return Ok(false) };
         drop(state);
         let outcome = self.tiers[tier].discard(name);
-        let is_gone = outcome.is_ok() || self.tiers[tier].names().is_ok_and(|names| !names.contains(&name));
+        let is_gone = matches!(outcome, Ok(true)) || self.tiers[tier].names().is_ok_and(|names| !names.contains(&name));
         let mut state = self.lock();
         if is_gone {
             state.counts.removed += 1;
@@ -233,7 +233,7 @@ impl Shared {
         }
         drop(state);
         self.changed();
-        outcome.map(|()| true)
+        outcome
     }
 
     /// Gives up the oldest checkpoint that waits to be drained, when a newer good one waits too; false when none may go.

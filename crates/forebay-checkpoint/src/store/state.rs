@@ -110,7 +110,9 @@ impl State {
         let mut state = Self::default();
         for tier in tiers {
             let names = tier.names()?;
-            state.tiers.push(names.into_iter().map(|name| (name, entry_of(tier, name))).collect());
+            state.tiers.push(names.iter().filter_map(|name| Some((*name, entry_of(tier, *name)?))).collect());
+            // What is not ours has its name all the same.
+            state.taken.extend(names);
         }
         Ok(state)
     }
@@ -226,10 +228,12 @@ impl State {
     }
 }
 
-fn entry_of(tier: &Tier, name: Name) -> Entry {
+/// What a manifest tells; `None` for what is no checkpoint of ours, and never becomes one.
+fn entry_of(tier: &Tier, name: Name) -> Option<Entry> {
     match verify::read_manifest(tier, name) {
-        Ok(manifest) => Entry { bytes: manifest.n_bytes(), metric: manifest.metric, health: Health::Unknown },
-        Err(Damage::Unreadable { .. }) => Entry { bytes: 0, metric: None, health: Health::Unknown },
-        Err(_) => Entry { bytes: 0, metric: None, health: Health::Damaged },
+        Ok(manifest) => Some(Entry { bytes: manifest.n_bytes(), metric: manifest.metric, health: Health::Unknown }),
+        Err(Damage::NoManifest | Damage::NotAFolder) => None,
+        Err(Damage::Unreadable { .. }) => Some(Entry { bytes: 0, metric: None, health: Health::Unknown }),
+        Err(_) => Some(Entry { bytes: 0, metric: None, health: Health::Damaged }),
     }
 }

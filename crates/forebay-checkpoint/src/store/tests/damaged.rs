@@ -131,16 +131,41 @@ fn a_damaged_checkpoint_on_the_fast_tier_is_reported_and_does_not_hold_up_the_ot
 #[test]
 fn what_is_not_ours_stays_and_what_was_never_finished_goes() {
     let (model, tiers) = prepared();
-    for dir in ["/fast/step-1", "/fast/notes", "/fast/.staging-step-000000000030-0", "/fast/.trash-step-000000000001-0"]
-    {
+    let ours = ["/fast/.staging-step-000000000030-0", "/fast/.trash-step-000000000001-0"];
+    let foreign = ["/fast/step-1", "/fast/notes", "/fast/.staging-mine", "/fast/step-000000000003"];
+    for dir in ours.iter().chain(&foreign) {
         model.make_dir(Path::new(dir)).unwrap();
         model.create(&Path::new(dir).join("file")).unwrap();
-        model.make_dir(&Path::new(dir).join("folder")).unwrap();
     }
+    // Ours by its name, and not by what it holds.
+    model.make_dir(Path::new("/fast/.staging-step-000000000031-0")).unwrap();
+    model.make_dir(Path::new("/fast/.staging-step-000000000031-0/folder")).unwrap();
+    model.create(Path::new("/fast/.trash-file")).unwrap();
+    model.create(Path::new("/fast/step-000000000005")).unwrap();
     let store = Store::open(tiers, options(Mode::Burst)).unwrap();
-    save(&store, 30).unwrap();
-    drop(store);
-    let names: Vec<String> = model.list(Path::new("/fast")).unwrap();
-    assert!(names.contains(&"step-1".to_owned()) && names.contains(&"notes".to_owned()), "{names:?}");
-    assert!(!names.iter().any(|name| name.starts_with('.')), "{names:?}");
+    save(&store, 30).unwrap().wait(Level::DurableSlow).unwrap();
+    assert_eq!(save(&store, 5).unwrap().name(), Name { step: 5, take: 1 }, "the name is taken");
+    store.prune().unwrap();
+    assert!(store.close().errors.is_empty());
+    let mut expected = foreign.map(|dir| dir.strip_prefix("/fast/").unwrap()).to_vec();
+    expected.extend([
+        ".staging-step-000000000031-0",
+        ".trash-file",
+        "step-000000000005",
+        "step-000000000020",
+        "step-000000000030",
+    ]);
+    expected.sort_unstable();
+    assert_eq!(model.list(Path::new("/fast")).unwrap(), expected);
+    assert_eq!(model.list(Path::new("/fast/step-000000000003")).unwrap(), ["file"]);
+}
+
+#[test]
+fn a_checkpoint_that_holds_something_else_as_well_stays() {
+    let (model, mut tiers) = prepared();
+    model.create(Path::new("/slow/step-000000000010/thesis.txt")).unwrap();
+    (tiers[0].keep, tiers[1].keep) = (Keep::last(1), Keep::last(1));
+    let store = Store::open(tiers, Options { drains_behind: false, ..options(Mode::Burst) }).unwrap();
+    store.prune().unwrap();
+    assert_eq!((steps(&model, "/fast"), steps(&model, "/slow")), (vec![20], vec![10, 20]));
 }

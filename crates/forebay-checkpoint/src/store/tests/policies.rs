@@ -213,6 +213,7 @@ fn a_plan_that_does_not_fit_its_state_is_refused() {
     let sample = Sample::of(1);
     let tensor = |index, range| vec![Piece::Tensor { index, range }];
     let bad = [
+        vec![],
         vec![FilePlan::new("../x", vec![])],
         vec![FilePlan::new("manifest.forebay", vec![])],
         vec![FilePlan::new("a", vec![]), FilePlan::new("a", vec![])],
