@@ -43,7 +43,7 @@ impl Checkpoint {
         Ok(Self { name, path, manifest, files, in_flight, seen, last: Mutex::new(None) })
     }
 
-    /// Opens the newest, or the newest of a step, from the nearest tier where it opens.
+    /// Opens the newest, or the newest of a step, from the nearest tier where it opens, also as its format.
     ///
     /// # Errors
     /// [`Error::NothingGood`] with what was found instead.
@@ -52,7 +52,7 @@ impl Checkpoint {
         let found = list(tiers, &mut passed_over);
         for (name, at) in found.into_iter().rev().filter(|(name, _)| step.is_none_or(|step| step == name.step)) {
             for tier in at.into_iter().map(|index| &tiers[index]) {
-                match Self::open(tier, name) {
+                match Self::open(tier, name).and_then(Self::opened) {
                     Ok(checkpoint) => return Ok(checkpoint),
                     Err(damage) => passed_over.push(PassedOver { tier: tier.dir.clone(), name: Some(name), damage }),
                 }
@@ -60,6 +60,14 @@ impl Checkpoint {
         }
         let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
         Err(Error::NothingGood { step, places: places.join(", "), passed_over })
+    }
+
+    /// Itself, when its directory of tensors can be read or it has none that we know.
+    fn opened(self) -> Result<Self, Damage> {
+        match self.manifest.format().map(|(format, stem)| format.open(stem, &self)) {
+            Some(Err(error)) => Err(Damage::Format { what: verify::chain(&error) }),
+            Some(Ok(_)) | None => Ok(self),
+        }
     }
 
     /// Which one.

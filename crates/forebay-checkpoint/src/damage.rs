@@ -69,6 +69,11 @@ pub enum Damage {
         /// The checksum of what is there.
         found: u32,
     },
+    /// It is as it was written, and cannot be opened as what its files' names say it is.
+    Format {
+        /// Why not.
+        what: String,
+    },
     /// It could not be read.
     Unreadable {
         /// What the system said.
@@ -95,6 +100,7 @@ impl fmt::Display for Damage {
             Self::Changed { file, offset, expected, found } => {
                 write!(f, "{file} at {offset}: checksum {found:08x} instead of {expected:08x}")
             }
+            Self::Format { what } => write!(f, "its format is not right: {what}"),
             Self::Unreadable { what } => write!(f, "it cannot be read: {what}"),
         }
     }

@@ -14,6 +14,9 @@ pub enum Better {
 }
 
 /// What stays: a checkpoint stays when any of the rules wants it.
+///
+/// One that is known to be damaged counts for none of them. One that waits to be drained does count for the farther tier:
+/// those that it would remove on arrival, for newer ones there or on their way, are not drained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     /// The newest so many; at least one stays whatever this says.

@@ -16,6 +16,7 @@
 //! - A folder with a checkpoint's name is whole, unless its device damaged it: it gets its name last and loses it first.
 //! - Nothing is returned that does not verify.
 //! - Nothing is removed on account of another checkpoint that this store did not itself write or read back.
+//! - Nothing is removed that this library did not write, and no link is followed.
 //! - No clock orders anything: the step does.
 //!
 //! # Limits

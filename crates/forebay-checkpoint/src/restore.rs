@@ -1,6 +1,7 @@
 //! Finding the newest checkpoint that is good, wherever it is.
 //!
-//! Newest first, and of one checkpoint the nearest copy first. Nothing is returned that did not verify as it was read;
+//! Newest first, and of one checkpoint the nearest copy first. Nothing is returned that did not verify as it was read, or
+//! that does not open as the format which its files' names tell;
 //! what was wrong with each one passed over is part of the answer. No lock is taken: a checkpoint that is removed
 //! meanwhile is one more that is passed over.
 
@@ -46,6 +47,12 @@ impl Restored {
     /// The content of a file, by its name.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|file| file.name == name).map(Loaded::bytes)
+    }
+
+    /// Opens it by the format that its files' names tell: what was written badly verifies, and is of no use.
+    fn open(&self) -> std::result::Result<(), Damage> {
+        let Some((format, stem)) = self.manifest.format() else { return Ok(()) };
+        format.open(stem, &self.by_name()).map(drop).map_err(|error| Damage::Format { what: verify::chain(&error) })
     }
 
     /// Leaves the memory to the next restore.
@@ -125,7 +132,11 @@ fn restore_of(
             match verify::load(&tiers[*tier], *name, memory, &pace) {
                 Ok((manifest, regions)) => {
                     let files = loaded(&manifest, regions);
-                    return Ok(Restored { name: *name, tier: *tier, files, manifest, passed_over });
+                    let mut restored = Restored { name: *name, tier: *tier, files, manifest, passed_over };
+                    let Err(damage) = restored.open() else { return Ok(restored) };
+                    passed_over = std::mem::take(&mut restored.passed_over);
+                    passed_over.push(PassedOver { tier: tiers[*tier].dir.clone(), name: Some(*name), damage });
+                    restored.give_back(memory);
                 }
                 Err(damage) => {
                     passed_over.push(PassedOver { tier: tiers[*tier].dir.clone(), name: Some(*name), damage });
@@ -146,7 +157,7 @@ fn loaded(manifest: &Manifest, regions: Vec<Region>) -> Vec<Loaded> {
 pub fn list(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name, Vec<usize>> {
     let mut found: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
     for (index, tier) in tiers.iter().enumerate() {
-        match tier.names() {
+        match tier.names_of_all() {
             Ok(names) => names.into_iter().for_each(|name| found.entry(name).or_default().push(index)),
             Err(error) => {
                 let damage = Damage::Unreadable { what: error.to_string() };

@@ -69,11 +69,22 @@ impl Tier {
         self.dir.join(name.to_string())
     }
 
-    /// The names of finished checkpoints, oldest first. Something else may have such a name, which its manifest tells.
+    /// The finished checkpoints, oldest first: the folders with such a name. Whether it is one its manifest tells.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn names(&self) -> Result<Vec<Name>> {
+        let mut folders = Vec::new();
+        for name in self.names_of_all()? {
+            if self.is_kind(&self.path_of(name), Kind::Folder)? {
+                folders.push(name);
+            }
+        }
+        Ok(folders)
+    }
+
+    /// All names that a checkpoint could have, whatever has them.
+    pub(crate) fn names_of_all(&self) -> Result<Vec<Name>> {
         let mut names: Vec<Name> = self.fs.list(&self.dir)?.iter().filter_map(|name| Name::parse(name)).collect();
         names.sort();
         Ok(names)

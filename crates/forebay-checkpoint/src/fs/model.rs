@@ -53,6 +53,9 @@ struct State {
     nodes: Vec<Node>,
     locks: BTreeMap<PathBuf, String>,
     capacity: u64,
+    /// What was opened, and how.
+    #[cfg(test)]
+    opened: Vec<(PathBuf, Reading)>,
 }
 
 /// The model. Clones share one content; a [`fork`](Self::fork) has its own.
@@ -64,7 +67,13 @@ pub struct ModelFs {
 impl ModelFs {
     /// An endless file system with these folders in its root, durable.
     pub fn with_dirs(names: &[&str]) -> Self {
-        let state = State { nodes: vec![Node::dir()], locks: BTreeMap::new(), capacity: u64::MAX };
+        let state = State {
+            nodes: vec![Node::dir()],
+            locks: BTreeMap::new(),
+            capacity: u64::MAX,
+            #[cfg(test)]
+            opened: Vec::new(),
+        };
         let model = Self { state: Arc::new(Mutex::new(state)) };
         for name in names {
             model.make_dir(&Path::new("/").join(name)).expect("the root is there");
@@ -76,6 +85,12 @@ impl ModelFs {
     /// Another file system with the same content, synced and not.
     pub fn fork(&self) -> Self {
         Self { state: Arc::new(Mutex::new(self.lock_state().clone())) }
+    }
+
+    /// What was opened since this was last asked, and how.
+    #[cfg(test)]
+    pub(crate) fn take_opened(&self) -> Vec<(PathBuf, Reading)> {
+        std::mem::take(&mut self.lock_state().opened)
     }
 
     /// Sets the bytes that all files together may take.
@@ -242,7 +257,9 @@ impl Fs for ModelFs {
         self.open(path, Reading::Cached)
     }
 
-    fn open(&self, path: &Path, _: Reading) -> Result<Box<dyn File>> {
+    fn open(&self, path: &Path, _reading: Reading) -> Result<Box<dyn File>> {
+        #[cfg(test)]
+        self.lock_state().opened.push((path.to_owned(), _reading));
         let state = self.lock_state();
         let id = state.find(Operation::Open, path)?;
         if matches!(state.nodes[id], Node::Dir { .. }) {

@@ -43,6 +43,10 @@ pub enum Mode {
 
 /// What happens to a save when those before it are not finished and it finds no room: no memory of the pool, no space on
 /// the first tier that draining has not freed yet.
+///
+/// Where there is room, none of them matters. A checkpoint that waits to be drained is then given up, under each policy,
+/// when the farther tier's [`Keep`](crate::Keep) would remove it as soon as it arrived, because of newer ones that are
+/// there or on their way. Whoever wants every checkpoint on the slow tier has to keep every one there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenBehind {
     /// It waits.
@@ -50,7 +54,9 @@ pub enum WhenBehind {
     Wait,
     /// It is not made.
     Skip,
-    /// It takes the place of an older one that is not yet being written or drained; it waits when there is none.
+    /// It takes the place of an older one: in memory of the oldest that is not yet being written; on the first tier of
+    /// the oldest that is not being drained and has a newer good one beside it. It waits when there is none: a pool of
+    /// one state has none, and the newest checkpoint that is durable never goes before the next one is.
     Coalesce,
 }
 
@@ -63,7 +69,8 @@ pub struct Options {
     pub when_behind: WhenBehind,
     /// Bytes a chunk: one write, one checksum. Whole pages.
     pub chunk_bytes: usize,
-    /// Bytes of memory that states may be copied into, in [`Mode::Async`]; `None` for what one state takes.
+    /// Bytes of memory that states may be copied into, in [`Mode::Async`]; `None` for what one state takes. With one a save
+    /// waits, or is skipped, until the one before it is written; there is nothing that it could take the place of.
     pub pool_bytes: Option<u64>,
     /// The most that the drain reads and writes, bytes a second.
     pub drain_bytes_per_s: Option<u64>,

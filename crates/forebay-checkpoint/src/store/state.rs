@@ -109,7 +109,7 @@ impl State {
     pub(super) fn survey(tiers: &[Tier]) -> crate::Result<Self> {
         let mut state = Self::default();
         for tier in tiers {
-            let names = tier.names()?;
+            let names = tier.names_of_all()?;
             state.tiers.push(names.iter().filter_map(|name| Some((*name, entry_of(tier, *name)?))).collect());
             // What is not ours has its name all the same.
             state.taken.extend(names);

@@ -207,6 +207,19 @@ fn the_newest_arrives_where_there_is_no_room_for_all() {
 }
 
 #[test]
+fn what_is_read_back_comes_from_the_device_manifest_and_all() {
+    let model = model();
+    let store = Store::open(keeping(&model, 9, 9), quiet()).unwrap();
+    save(&store, 1).unwrap();
+    model.take_opened();
+    store.drain().unwrap();
+    let read: Vec<_> =
+        model.take_opened().into_iter().filter(|(path, _)| path.starts_with("/slow/step-000000000001")).collect();
+    assert_eq!(read.len(), 3, "{read:?}");
+    assert!(read.iter().all(|(_, reading)| *reading == crate::Reading::Direct), "{read:?}");
+}
+
+#[test]
 fn whoever_is_in_a_hurry_does_not_wait_for_the_rate() {
     let model = model();
     let held = Options { drain_bytes_per_s: Some(1), ..options(Mode::Burst) };

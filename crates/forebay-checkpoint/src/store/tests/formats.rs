@@ -66,3 +66,22 @@ fn a_layout_of_other_tensors_is_refused() {
         assert!(matches!(store.save(1, None, &other.snapshot(), &layout), Err(Error::Plan { .. })));
     }
 }
+
+#[test]
+fn what_verifies_and_does_not_open_as_its_format_is_passed_over() {
+    for format in FORMATS {
+        let tiers = two_tiers(Arc::new(model()));
+        let store = Store::open(tiers.clone(), options(Mode::Direct)).unwrap();
+        let good = Model::of(1);
+        let layout = format.plan("model", &good.snapshot()).unwrap();
+        store.save(1, None, &good.snapshot(), &layout).unwrap();
+        let names = layout.complete(&good.snapshot()).into_iter().map(|plan| plan.name);
+        let bad = names.map(|name| FilePlan::new(&name, vec![Piece::Bytes(b"not what it says".to_vec())])).collect();
+        store.save(2, None, &Snapshot::default(), &Layout::from_plans(bad)).unwrap();
+        let restored = store.restore().unwrap();
+        assert!(restored.name.step == 1 && good.is_in(&restored, format), "{}", format.name());
+        let is_format = |one: &crate::PassedOver| matches!(one.damage, crate::Damage::Format { .. });
+        assert!(!restored.passed_over.is_empty() && restored.passed_over.iter().all(is_format));
+        assert_eq!(crate::Checkpoint::find(&tiers, None).unwrap().name().step, 1);
+    }
+}
