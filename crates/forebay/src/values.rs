@@ -1,6 +1,7 @@
 //! What the values of flags may be, where several commands take them.
 
 use forebay_bench::ingest::{Io, ThreadCount};
+use forebay_units::Bytes;
 
 /// A number of threads, or `auto`.
 pub(crate) fn parse_threads(text: &str) -> Result<ThreadCount, String> {
@@ -26,5 +27,41 @@ pub(crate) fn parse_io(text: &str) -> Result<Io, String> {
     match text {
         "auto" => Ok(Io::Auto),
         _ => text.parse().map(Io::Fixed).map_err(|error: String| format!("{error}, auto")),
+    }
+}
+
+/// Bytes of a state, which has at least one value.
+pub(crate) fn parse_state(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(Bytes(0..4)) => Err("a state has at least 4 bytes".to_owned()),
+        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
+    }
+}
+
+/// Bytes a second, at least one: `100MB` or `100MB/s`.
+pub(crate) fn parse_bytes_per_s(text: &str) -> Result<Bytes, String> {
+    match text.strip_suffix("/s").unwrap_or(text).parse() {
+        Ok(Bytes(0)) => Err("give a rate above 0".to_owned()),
+        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_size_above_nothing_with_or_without_its_second() {
+        assert_eq!(parse_bytes_per_s("100MB/s"), Ok(Bytes(100_000_000)));
+        assert_eq!(parse_bytes_per_s("100MB"), Ok(Bytes(100_000_000)));
+        for wrong in ["0", "0/s", "1MB/s/s", "1MB/", "/s"] {
+            assert!(parse_bytes_per_s(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_state_has_at_least_a_value() {
+        assert_eq!(parse_state("4"), Ok(Bytes(4)));
+        assert_eq!(parse_state("3"), Err("a state has at least 4 bytes".to_owned()));
     }
 }

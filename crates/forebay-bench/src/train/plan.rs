@@ -84,7 +84,7 @@ pub struct Checkpointing {
     pub format: &'static str,
     /// What a save does that finds those before it unfinished.
     pub when_behind: WhenBehind,
-    /// The most that draining reads and writes, bytes a second.
+    /// The most that draining copies, bytes a second; it reads back what it copied at the same rate at the most.
     pub drain_bytes_per_s: Option<u64>,
     /// Whether the run goes on from the newest good one instead of beginning anew.
     pub resume: bool,

@@ -72,7 +72,7 @@ pub struct Options {
     /// Bytes of memory that states may be copied into, in [`Mode::Async`]; `None` for what one state takes. With one a save
     /// waits, or is skipped, until the one before it is written; there is nothing that it could take the place of.
     pub pool_bytes: Option<u64>,
-    /// The most that the drain reads and writes, bytes a second.
+    /// The most that draining copies, bytes a second; it reads back what it copied at the same rate at the most.
     pub drain_bytes_per_s: Option<u64>,
     /// What makes files durable.
     pub durability: Durability,

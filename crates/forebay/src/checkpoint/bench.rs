@@ -14,6 +14,7 @@ use indicatif::ProgressBar;
 use super::{FolderArgs, JsonArgs, TierArgs};
 use crate::output::{Outcome, give};
 use crate::train::DeviceName;
+use crate::values::{parse_bytes_per_s, parse_state};
 use crate::{progress, stop};
 
 /// The flags of `forebay checkpoint bench`.
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     tiers: TierArgs,
 
     /// Bytes of the state: tensors as AlexNet and its optimiser have them, and fillers; 600MB by default
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_state)]
     size: Option<Bytes>,
 
     /// The state of a network instead: weights and Adam's moments, after one step
@@ -56,8 +57,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     saves: u32,
 
-    /// The most that draining reads and writes, a second: 100MB
-    #[arg(long, value_name = "SIZE", requires = "burst_dir", value_parser = parse_rate)]
+    /// The most that draining copies a second, as 100MB; what it copied it reads back as fast at the most
+    #[arg(long, value_name = "SIZE", requires = "burst_dir", value_parser = parse_bytes_per_s)]
     drain_rate: Option<Bytes>,
 
     /// Leave out what the storage and the memory do without us
@@ -128,21 +129,5 @@ impl Args {
             ceiling: !self.no_ceiling,
             seed: 0,
         })
-    }
-}
-
-/// A state has at least one value.
-fn parse_size(text: &str) -> Result<Bytes, String> {
-    match text.parse() {
-        Ok(Bytes(0..4)) => Err("a state has at least 4 bytes".to_owned()),
-        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
-    }
-}
-
-/// Bytes a second, at least one.
-pub(super) fn parse_rate(text: &str) -> Result<Bytes, String> {
-    match text.strip_suffix("/s").unwrap_or(text).parse() {
-        Ok(Bytes(0)) => Err("give a rate above 0".to_owned()),
-        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
     }
 }

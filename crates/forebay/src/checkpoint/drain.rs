@@ -9,9 +9,9 @@ use forebay_checkpoint::{Error, Options, Store};
 use forebay_units::{Bytes, count};
 use serde::Serialize;
 
-use super::bench::parse_rate;
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
 use crate::output::{Outcome, complain, remark};
+use crate::values::parse_bytes_per_s;
 use crate::{progress, stop};
 
 /// How often Ctrl-C is looked for.
@@ -30,8 +30,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     tiers: TierArgs,
 
-    /// The most that is read and written, a second: 100MB
-    #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
+    /// The most that is copied a second, as 100MB; what was copied is read back as fast at the most
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes_per_s)]
     drain_rate: Option<Bytes>,
 
     #[command(flatten)]

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
-use forebay_bench::checkpoint::{Place, Places};
+use forebay_bench::checkpoint::{MODES, Place, Places, mode_name};
 use forebay_bench::train::Checkpointing;
 use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, group_digits};
 
 use crate::tier;
+use crate::values::{parse_bytes_per_s, parse_state};
 
 const KEEP: u32 = 5;
 
@@ -36,7 +37,7 @@ pub(crate) struct Saving {
         long,
         value_name = "direct|burst|async",
         requires = "checkpoint_dir",
-        value_parser = PossibleValuesParser::new(["direct", "burst", "async"])
+        value_parser = PossibleValuesParser::new(MODES.map(|(name, _)| name))
     )]
     checkpoint_mode: Option<String>,
 
@@ -69,12 +70,12 @@ pub(crate) struct Saving {
     )]
     checkpoint_behind: Option<String>,
 
-    /// The most that draining reads and writes, as 100MB/s
-    #[arg(long, value_name = "BYTES/s", requires = "burst_dir", value_parser = parse_rate)]
+    /// The most that draining copies, as 100MB/s; what it copied it reads back as fast at the most
+    #[arg(long, value_name = "BYTES/s", requires = "burst_dir", value_parser = parse_bytes_per_s)]
     drain_rate: Option<Bytes>,
 
     /// Bytes of a checkpoint of an emulated accelerator, which has no state of its own
-    #[arg(long, value_name = "BYTES", requires_all = ["checkpoint_dir", "accelerator"], value_parser = parse_size)]
+    #[arg(long, value_name = "BYTES", requires_all = ["checkpoint_dir", "accelerator"], value_parser = parse_state)]
     checkpoint_size: Option<Bytes>,
 }
 
@@ -149,11 +150,7 @@ impl Saving {
 pub(super) fn describe(saving: &Checkpointing) -> String {
     let Places { slow, fast, keep } = &saving.places;
     let by_way = fast.as_ref().map(|fast| format!(" by way of {}", fast.dir.display())).unwrap_or_default();
-    let mode = match saving.mode {
-        Mode::Direct => "direct",
-        Mode::Burst => "burst",
-        Mode::Async => "async",
-    };
+    let mode = mode_name(saving.mode);
     let (every, dir) = (group_digits(saving.every), slow.dir.display());
     format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {}, {keep} kept", saving.format)
 }
@@ -167,16 +164,4 @@ fn is_same(a: &Path, b: &Path) -> bool {
 fn parse_format(text: &str) -> Result<&'static str, String> {
     let known = || format::FORMATS.map(|format| format.name()).join(" or ");
     format::named(text).map(|format| format.name()).ok_or_else(|| format!("give {}", known()))
-}
-
-fn parse_rate(text: &str) -> Result<Bytes, String> {
-    parse_size(text.trim_end_matches("/s"))
-}
-
-fn parse_size(text: &str) -> Result<Bytes, String> {
-    match text.parse() {
-        Ok(Bytes(0)) => Err("give more than nothing".to_owned()),
-        Ok(size) => Ok(size),
-        Err(error) => Err(error.to_string()),
-    }
 }

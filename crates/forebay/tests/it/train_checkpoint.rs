@@ -142,7 +142,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         (format!("{saves} {size} --burst-dir ck"), "--burst-dir ck: it is the folder of --checkpoint-dir"),
         (format!("{saves} {size} --burst-tier ssd"), "--burst-dir <DIR>"),
         (format!("{saves} {size} --drain-rate 1MB"), "--burst-dir <DIR>"),
-        (format!("{saves} {size} --drain-rate 0 --burst-dir b"), "give more than nothing"),
+        (format!("{saves} {size} --drain-rate 0 --burst-dir b"), "give a rate above 0"),
         (format!("{saves} {size} --checkpoint-behind skip"), "--checkpoint-behind skip: with --checkpoint-mode direct"),
         (saves.clone(), "an emulated accelerator has no state of its own; give --checkpoint-size 600MB"),
         ("train --synthetic --steps 4 --checkpoint-every 2".to_owned(), "--checkpoint-dir <DIR>"),
