@@ -116,7 +116,7 @@ fn run(options: &Options) -> Result<bool, Error> {
         .for_each(|site| println!("the syncs of {site:?} can be left out, and the campaign does not notice"));
     println!("{} cases, {} losses, {:.1} s", summary.n_cases(), losses.len(), summary.seconds);
     if let Some(path) = &options.summary {
-        fs::write(path, summary.page(&said_by("date", "-I")?, &said_by("uname", "-r")?, n_cores()))?;
+        fs::write(path, summary.page(&said_by("date", "-I")?, release(&said_by("uname", "-r")?), n_cores()))?;
     }
     let is_whole = options.is_short || n_images == KINDS.len() && summary.n_cases() >= CASES_MIN;
     if !is_whole {
@@ -131,6 +131,12 @@ fn n_cores() -> usize {
 
 fn said_by(program: &str, flag: &str) -> Result<String, Error> {
     Ok(String::from_utf8(Command::new(program).arg(flag).output()?.stdout)?.trim().to_owned())
+}
+
+/// A kernel's version without what tells one build from another: "6.18".
+fn release(version: &str) -> &str {
+    let end = version.match_indices('.').nth(1).map_or(version.len(), |(at, _)| at);
+    version[..end].split('-').next().unwrap_or_default()
 }
 
 const KINDS: [&str; 2] = ["ext4", "xfs"];
