@@ -154,11 +154,17 @@ fn proportion(cells: &[&StudyCell], first: &str, second: &str) -> Option<f64> {
     ratios.iter().all(|ratio| (ratio / middle - 1.0).abs() <= PROPORTIONAL).then_some(middle)
 }
 
-/// Every cell of the figure with its values.
-pub(super) fn data(cells: &[&StudyCell], metrics: &[String]) -> Data {
+/// The factors of the cells, in order.
+pub(super) fn factors<'a>(cells: &[&'a StudyCell]) -> Vec<&'a str> {
     let mut factors: Vec<&str> = cells.iter().flat_map(|cell| cell.factors.keys().map(String::as_str)).collect();
     factors.sort_unstable();
     factors.dedup();
+    factors
+}
+
+/// Every cell of the figure with its values.
+pub(super) fn data(cells: &[&StudyCell], metrics: &[String]) -> Data {
+    let factors = factors(cells);
     let mut data = Data::default();
     for factor in &factors {
         data.column(factor, &level::words(factor), Left);

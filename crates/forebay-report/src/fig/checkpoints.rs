@@ -18,7 +18,7 @@ use crate::stall;
 use crate::svg::{Area, NARROW, Tip, WIDE};
 use crate::table::Align::{Left, Right};
 
-use super::bars::{classes, level_title, level_value, range};
+use super::bars::{classes, factors, level_title, level_value, range};
 use super::groups::{Bar, Groups, Slot, hatched};
 use super::{Context, Drawn, Key, saves, swatch};
 
@@ -50,7 +50,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         legend: all.legend(&classes, has_published),
         pictures: [WIDE, NARROW]
             .into_iter()
-            .flat_map(|on| [run_times.draw(on, title), stalls.draw(on, &below)])
+            .flat_map(|on| {
+                let left = run_times.tick_room(on).max(stalls.tick_room(on));
+                [run_times.draw_from(on, title, left), stalls.draw_from(on, &below, left)]
+            })
             .collect(),
         ..Drawn::default()
     }
@@ -227,9 +230,7 @@ impl<'a> All<'a> {
 
     fn data(&self) -> Data {
         let cells = &self.grid.cells;
-        let mut factors: Vec<&str> = cells.iter().flat_map(|cell| cell.factors.keys().map(String::as_str)).collect();
-        factors.sort_unstable();
-        factors.dedup();
+        let factors = factors(cells);
         let mut data = Data::default();
         for factor in &factors {
             data.column(factor, &level::words(factor), Left);

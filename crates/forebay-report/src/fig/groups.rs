@@ -54,11 +54,24 @@ pub(super) struct Groups<'a> {
 /// Bars narrower than this are not told apart.
 const MIN_BAR: f64 = 7.0;
 
+fn n_ticks(canvas: Canvas) -> usize {
+    if canvas.narrow { 5 } else { 6 }
+}
+
 impl Groups<'_> {
     pub(super) fn draw(&self, canvas: Canvas, label: &str) -> Markup {
+        self.draw_from(canvas, label, self.tick_room(canvas))
+    }
+
+    /// What the ticks on the left need.
+    pub(super) fn tick_room(&self, canvas: Canvas) -> f64 {
+        axes::tick_room(&self.scale(), n_ticks(canvas), self.show)
+    }
+
+    /// The same with as much room on the left: pictures that stand below each other begin alike.
+    pub(super) fn draw_from(&self, canvas: Canvas, label: &str, left: f64) -> Markup {
         let scale = self.scale();
-        let ticks = if canvas.narrow { 5 } else { 6 };
-        let left = axes::tick_room(&scale, ticks, self.show);
+        let ticks = n_ticks(canvas);
         let right = match self.right {
             Some((_, factor)) => {
                 text_width(&crate::number::tick((scale.high() * factor).round()), SMALL).max(18.0) + 14.0
