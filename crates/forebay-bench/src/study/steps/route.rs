@@ -4,6 +4,7 @@ use forebay_checkpoint::{Mode, format};
 use forebay_record::Level;
 
 use super::value::{self, Refused};
+use crate::checkpoint::MODES;
 
 /// The tiers of checkpoints: "hdd", or "optane → hdd" where another takes them first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +74,9 @@ pub(super) fn burst(level: &Level) -> Result<Option<String>, Refused> {
 
 /// When training goes on.
 pub(super) fn mode(level: &Level) -> Result<Mode, Refused> {
-    match value::text(level)? {
-        "direct" => Ok(Mode::Direct),
-        "burst" => Ok(Mode::Burst),
-        "async" => Ok(Mode::Async),
-        _ => Err(value::refuse(level, "direct, burst or async")),
-    }
+    let text = value::text(level)?;
+    let named = MODES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode);
+    named.ok_or_else(|| value::refuse(level, "direct, burst or async"))
 }
 
 /// The name of a format.
