@@ -17,3 +17,4 @@ mod values;
 pub use places::{Place, Places};
 pub use plan::{Gpu, MODES, Plan, State, mode_name};
 pub use run::{Error, Event, run};
+pub(crate) use site::COPIES;

@@ -13,7 +13,7 @@ use crate::probe::{self, Memory, Scratch};
 /// How the folders' names begin.
 const PREFIX: &str = ".forebay-checkpoint-bench-";
 /// Checkpoints that are on a place at once: the last one and the one being written.
-const COPIES: u64 = 2;
+pub(crate) const COPIES: u64 = 2;
 /// Manifests, indices, and what a file system needs for itself.
 const BESIDE: u64 = 16 << 20;
 /// States in memory at once: the state, a copy of it, the pool of an async save or what was restored.

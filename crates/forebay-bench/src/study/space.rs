@@ -12,6 +12,7 @@ use super::error::{Error, Result};
 use super::places::Places;
 use super::plan::CellPlan;
 use super::steps::{ProbeKind, Route, Work};
+use crate::checkpoint;
 
 /// What a study writes to one file system.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,12 +82,12 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
     by_device.into_values().collect()
 }
 
-/// What the checkpoints of a cell take, file system by file system: those that are kept on each tier and one more, which
-/// is written before the oldest goes, as far as so many are made.
+/// What the checkpoints of a cell take, file system by file system: those that are kept on each tier, of which a benchmark
+/// keeps one, and one more, which is written before the oldest goes, as far as so many are made.
 fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     let (bytes, n_copies) = match &cell.work {
         Work::Train(settings) => (settings.state_bytes(), settings.most_copies()),
-        Work::Checkpoint(settings) => (settings.state_bytes(), cell.repeats as u64 + 1),
+        Work::Checkpoint(settings) => (settings.state_bytes(), checkpoint::COPIES),
         _ => return Vec::new(),
     };
     let most = Bytes(bytes.saturating_mul(n_copies));
