@@ -135,7 +135,9 @@ fn a_damaged_one_is_not_drained_and_the_others_are() {
     save(&dir, "fast", "safetensors", &[20, 40]);
     folder(&dir, "slow");
     dir.edit(&format!("{}/model.safetensors", named_step("fast", 20)), |bytes| bytes[5000] ^= 4);
+    let before = dir.tree("fast");
     let ran = dir.missed("checkpoint drain slow --burst-dir fast --json report.json");
+    assert!(dir.tree("fast") == before, "the damaged one stays for whoever wants to look at it");
     assert!(ran.stdout.starts_with("slow: 1 checkpoint drained and read back"), "{}", ran.stdout);
     assert!(ran.stderr.contains("step 20") && ran.stderr.contains("checksum"), "{}", ran.stderr);
     assert_eq!(names(&dir, "slow"), ["step-000000000040"]);
