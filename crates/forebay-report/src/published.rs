@@ -54,9 +54,12 @@ impl Published<'_> {
         match (self.ratio(), self.reference.within) {
             (None, _) => Agreement::NotMeasured,
             (_, None) => Agreement::NotJudged,
-            // A value on the border agrees, also where the border cannot be written exactly.
-            (Some(ratio), Some(within)) if (ratio - 1.0).abs() <= within + 1e-9 => Agreement::Agrees,
-            _ => Agreement::Differs,
+            (Some(ratio), Some(within)) => {
+                let above = self.reference.above.unwrap_or(within);
+                // A value on the border agrees, also where the border cannot be written exactly.
+                let agrees = (-within - 1e-9..=above + 1e-9).contains(&(ratio - 1.0));
+                if agrees { Agreement::Agrees } else { Agreement::Differs }
+            }
         }
     }
 }
@@ -132,6 +135,14 @@ fn base_of<'a>(run: &'a Run<'a>, cell: &StudyCell, x: &str) -> Option<&'a StudyC
     first.filter(|base| base.error.is_none())
 }
 
+/// "±10 %", or "−20 % +60 %" where it is not the same to both sides.
+fn tolerance(within: f64, above: Option<f64>) -> String {
+    match above {
+        Some(above) => format!("−{} +{}", percent(within), percent(above)),
+        None => format!("±{}", percent(within)),
+    }
+}
+
 /// Ours beside theirs.
 pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
     let mut data = Data::new(&[
@@ -155,7 +166,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
             Value::maybe(row.ours, show),
             Value::number(reference.value, |value| metric::published(&reference.metric, value)),
             Value::maybe(row.ratio(), times),
-            Value::maybe(reference.within, |within| format!("±{}", percent(within))),
+            Value::maybe(reference.within, |within| tolerance(within, reference.above)),
             row.agreement().value(),
             Value::text(reference.source.clone()),
         ]);

@@ -163,6 +163,9 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
         if !sound(reference.value) || !reference.within.is_none_or(sound) {
             return Err(Error::plan(place, "value and within must be numbers above 0"));
         }
+        if reference.above.is_some_and(|above| reference.within.is_none() || !sound(above)) {
+            return Err(Error::plan(place, "above must be a number above 0, and goes with within"));
+        }
     }
     for figure in &spec.figures {
         let place = format!("figure \"{}\"", figure.id);

@@ -285,6 +285,9 @@ pub struct Reference {
     /// How far ours may be away, relatively, to agree; without it the two are shown and not judged.
     #[serde(default)]
     pub within: Option<f64>,
+    /// How far ours may be above, where that is not as far as below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above: Option<f64>,
     /// Where it was published: section, figure or table.
     pub source: String,
 }

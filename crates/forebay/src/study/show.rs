@@ -144,9 +144,12 @@ fn references(spec: &StudySpec) -> String {
         let at = |levels: &Levels| {
             levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
         };
-        let judged = match reference.within {
-            Some(within) => format!("ours within {:.0} %", within * 100.0),
-            None => "not judged".to_owned(),
+        let judged = match (reference.within, reference.above) {
+            (Some(below), Some(above)) => {
+                format!("ours at most {:.0} % below and {:.0} % above", below * 100.0, above * 100.0)
+            }
+            (Some(within), None) => format!("ours within {:.0} %", within * 100.0),
+            (None, _) => "not judged".to_owned(),
         };
         let _ = writeln!(
             text,

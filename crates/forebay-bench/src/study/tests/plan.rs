@@ -231,6 +231,9 @@ fn references_and_figures_speak_of_what_is_there() {
     assert_eq!(hint.unwrap(), "did you mean \"speed_up\"?");
     assert_eq!(refuse_reference(("threads = 2", "threads = 16")).0, "reference 1: threads has no level 16");
     assert_eq!(refuse_reference(("1.65", "nan")).0, "reference 1: value and within must be numbers above 0");
+    let said = "reference 1: above must be a number above 0, and goes with within";
+    assert_eq!(refuse_reference(("1.65", "1.65\nabove = 0.2")).0, said);
+    assert_eq!(refuse_reference(("1.65", "1.65\nwithin = 0.1\nabove = -1.0")).0, said);
     let figure = |text: &str| refuse("[[dataset]]", &with(&format!("[[figure]]\nid = \"f\"\ntitle = \"t\"\n{text}"))).0;
     assert_eq!(figure("kind = \"bars\""), "figure \"f\": which experiment does it show?");
     let said = figure("kind = \"bars\"\nexperiment = \"all\"\nx = \"tier\"");
