@@ -39,12 +39,14 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     let au = |(of, _): &&Trained<'_>| run::metric(of, "au_epoch").map_or(0.0, |metric| metric.value);
     let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
+    let totals = &least.1.totals;
+    let (still, what) =
+        if totals.checkpoint_s > totals.wait_s { ("stood still", "checkpoints") } else { ("waited", cause(least.1)) };
     Some(format!(
-        "The accelerator computed {} to {} of the time; it waited most with {}, mostly for {}.",
+        "The accelerator computed {} to {} of the time; it {still} most with {}, mostly for {what}.",
         percent(au(&least)),
         percent(au(&most)),
         level::all(&least.0.factors),
-        cause(least.1)
     ))
 }
 
