@@ -69,6 +69,9 @@ pub struct CheckpointCell {
     pub restore_s: Option<f64>,
     /// What the tier that is written first takes without us: O_DIRECT, then a sync, in megabytes (10^6) a second.
     pub ceiling_mb_per_s: Option<f64>,
+    /// What the tier that is written first promises to take, if it is emulated.
+    #[serde(default)]
+    pub rated_mb_per_s: Option<f64>,
     /// What the tier that is restored from gives without us.
     #[serde(default)]
     pub read_ceiling_mb_per_s: Option<f64>,
@@ -79,12 +82,6 @@ pub struct CheckpointCell {
     /// The most memory that saving took beyond the state, in bytes; `None` where the kernel does not tell.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
-    /// Saves that were left out because those before were not finished.
-    #[serde(default)]
-    pub skipped: u64,
-    /// Saves that had to wait for those before.
-    #[serde(default)]
-    pub waited: u64,
     /// Half the range of the times until durable on the first tier, over their median; `None` of a single one.
     #[serde(default)]
     pub spread: Option<f64>,
@@ -103,6 +100,25 @@ impl CheckpointCell {
     pub fn restore_mb_per_s(&self) -> Option<f64> {
         self.restore_s.map(|seconds| self.bytes as f64 / 1e6 / seconds)
     }
+
+    /// The share of its ceiling that a save came to; `None` also of one that was over too soon to tell.
+    pub fn save_efficiency(&self) -> Option<f64> {
+        share(self.bytes, self.durable_fast_s, self.ceiling_mb_per_s)
+    }
+
+    /// The same of a restore.
+    pub fn restore_efficiency(&self) -> Option<f64> {
+        share(self.bytes, self.restore_s, self.read_ceiling_mb_per_s)
+    }
+}
+
+/// What took less than this is begun and ended more than it is written or read.
+const SHORTEST_S: f64 = 0.010;
+
+/// The share of a ceiling that moving so many bytes in so many seconds comes to.
+pub(crate) fn share(bytes: u64, seconds: Option<f64>, ceiling_mb_per_s: Option<f64>) -> Option<f64> {
+    let (seconds, ceiling) = (seconds?, ceiling_mb_per_s?);
+    (seconds >= SHORTEST_S && ceiling > 0.0).then(|| bytes as f64 / 1e6 / seconds / ceiling)
 }
 
 impl Cell for CheckpointCell {
@@ -180,6 +196,9 @@ pub struct TrainCheckpoints {
     /// How it is emulated.
     #[serde(default)]
     pub burst_tier_kind: Option<TierKind>,
+    /// What the tier that is written first promises to take, in megabytes (10^6) a second, if it is emulated.
+    #[serde(default)]
+    pub rated_mb_per_s: Option<f64>,
     /// Median of the stalls; `None` when none was saved.
     #[serde(default)]
     pub median_stall_s: Option<f64>,

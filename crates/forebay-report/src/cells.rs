@@ -184,7 +184,6 @@ fn of_checkpoint(cell: &StudyCell, saved: &CheckpointCell) -> Vec<(&'static str,
         ("memory_bytes", saved.memory_bytes.map_or(Value::Unknown, bytes)),
         ("spread", spread(saved.spread)),
         ("repeats", Value::count(saved.samples.len() as u64)),
-        ("not_saved", failed(saved.skipped)),
     ]
 }
 

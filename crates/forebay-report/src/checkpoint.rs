@@ -8,6 +8,7 @@ use forebay_units::{count, group_digits};
 
 use crate::ingest::rate;
 use crate::number::{brief_seconds, bytes, percent, times};
+use crate::rated;
 use crate::stall;
 use crate::table::{Align, Table};
 
@@ -75,12 +76,9 @@ fn table(cells: &[CheckpointCell]) -> Table {
         ("copy", Right),
         ("stall/copy", Right),
         ("memory", Right),
-        ("skipped", Right),
-        ("waited", Right),
     ]);
     for cell in cells {
         let seconds = |value: Option<f64>| value.map_or("–".to_owned(), brief_seconds);
-        let some = |n: u64| if n > 0 { group_digits(n) } else { "–".to_owned() };
         let is_async = cell.mode == "async";
         table.row(vec![
             cell.mode.clone(),
@@ -91,25 +89,20 @@ fn table(cells: &[CheckpointCell]) -> Table {
             seconds(cell.durable_slow_s),
             cell.spread.map_or("–".to_owned(), percent),
             cell.save_mb_per_s().map_or("–".to_owned(), rate),
-            share(cell.save_mb_per_s(), cell.ceiling_mb_per_s),
+            share(cell.save_efficiency(), cell.ceiling_mb_per_s),
             cell.restore_mb_per_s().map_or("–".to_owned(), rate),
-            share(cell.restore_mb_per_s(), cell.read_ceiling_mb_per_s),
+            share(cell.restore_efficiency(), cell.read_ceiling_mb_per_s),
             seconds(cell.copy_s.filter(|_| is_async)),
             stall::over_copy(cell).map_or("–".to_owned(), times),
             cell.memory_bytes.map_or("–".to_owned(), bytes),
-            some(cell.skipped),
-            some(cell.waited),
         ]);
     }
     table
 }
 
 /// "93 % of 3,100", never clamped.
-fn share(rate_of: Option<f64>, ceiling: Option<f64>) -> String {
-    match (rate_of, ceiling) {
-        (Some(of), Some(ceiling)) if ceiling > 0.0 => format!("{} of {}", percent(of / ceiling), rate(ceiling)),
-        _ => "–".to_owned(),
-    }
+fn share(share: Option<f64>, ceiling: Option<f64>) -> String {
+    share.zip(ceiling).map_or("–".to_owned(), |(share, ceiling)| format!("{} of {}", percent(share), rate(ceiling)))
 }
 
 /// What the columns are, what the modes come to beside each other, and what the numbers stand beside.
@@ -133,7 +126,11 @@ fn sentences(cells: &[CheckpointCell]) -> Vec<String> {
         said.push(format!("A copy is a plain one of the state {which}: the floor of an async stall."));
     }
     if cells.iter().any(|cell| cell.memory_bytes.is_some()) {
-        said.push("Memory is the most that saving took beyond the state itself.".to_owned());
+        said.push(
+            "Memory is the most that saving took beyond the state itself, and beyond the copies that the benchmark keeps to \
+             restore into and to compare with."
+                .to_owned(),
+        );
     }
     said.extend(tiers(cells));
     said
@@ -170,7 +167,17 @@ fn ceilings(cells: &[CheckpointCell]) -> Vec<String> {
     if cells.iter().any(|cell| cell.read_ceiling_mb_per_s.is_some()) {
         said.push("The ceiling of a restore is what the tier that is read gives without us.".to_owned());
     }
+    if cells.iter().any(is_too_short) {
+        said.push("A save or restore of less than 10 ms is too short to be set beside a ceiling.".to_owned());
+    }
     said
+}
+
+/// Whether a ceiling is known and a share of it is not.
+fn is_too_short(cell: &CheckpointCell) -> bool {
+    let saved = cell.save_mb_per_s().and(cell.ceiling_mb_per_s).is_some() && cell.save_efficiency().is_none();
+    let restored = cell.restore_mb_per_s().and(cell.read_ceiling_mb_per_s).is_some();
+    saved || (restored && cell.restore_efficiency().is_none())
 }
 
 fn tiers(cells: &[CheckpointCell]) -> Vec<String> {
@@ -181,6 +188,8 @@ fn tiers(cells: &[CheckpointCell]) -> Vec<String> {
             let sentence = tier.as_ref().map(|tier| format!("The tier {tier} is {how}."));
             said.extend(sentence.filter(|sentence| !said.contains(sentence)));
         }
+        let held_back = rated::of_checkpoint(cell);
+        said.extend(held_back.map(|tier| format!("{}, {}: {}", cell.mode, cell.format, tier.sentence())));
     }
     said
 }

@@ -37,6 +37,7 @@ mod palette;
 mod prefetch;
 mod probe;
 mod published;
+mod rated;
 mod report;
 mod run;
 mod saves;

@@ -4,6 +4,7 @@ use forebay_record::{SaveFate, TrainCell, TrainCheckpoints};
 use forebay_units::{count, group_digits};
 
 use crate::number::{brief_seconds, bytes, capital, percent};
+use crate::rated;
 
 /// The paragraph of a cell; empty without checkpoints and without a resumption.
 pub(crate) fn paragraph(cell: &TrainCell) -> Vec<String> {
@@ -11,6 +12,7 @@ pub(crate) fn paragraph(cell: &TrainCell) -> Vec<String> {
     if let Some(saved) = &cell.checkpoints {
         said.push(made(saved));
         said.extend(cost(cell, saved));
+        said.extend(rated::of_train(cell).map(|tier| tier.sentence()));
         said.extend(drained(saved));
         said.extend(fates(saved));
     }

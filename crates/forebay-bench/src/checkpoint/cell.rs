@@ -1,8 +1,8 @@
 //! From what was measured to a cell.
 
-use forebay_checkpoint::{Counts, Mode};
+use forebay_checkpoint::Mode;
 use forebay_record::{CheckpointCell, CheckpointSample, TierKind};
-use forebay_units::{Summary, median};
+use forebay_units::{Summary, format_seconds, median};
 
 use super::bare::Rates;
 use super::plan::mode_name;
@@ -17,7 +17,6 @@ pub(super) struct Measured {
     pub(super) rates: Vec<Rates>,
     pub(super) copies_s: Vec<f64>,
     pub(super) memory_bytes: Option<u64>,
-    pub(super) counts: Counts,
 }
 
 /// The cell of a mode and a format.
@@ -57,14 +56,33 @@ pub(super) fn cell(
         durable_slow_s: median(&of(|sample| sample.durable_slow_s)),
         restore_s: median(&of(|sample| sample.restore_s)),
         ceiling_mb_per_s: rates(|rates| rates.write),
+        rated_mb_per_s: plan.places.rated_mb_per_s(mode),
         read_ceiling_mb_per_s: rates(|rates| rates.read),
         copy_s: median(&measured.copies_s),
         memory_bytes: measured.memory_bytes,
-        skipped: measured.counts.skipped,
-        waited: measured.counts.waited,
         spread: spread.map(|summary| (summary.max - summary.min) / 2.0 / summary.median),
         samples: measured.samples,
     }
+}
+
+/// Half the range over the median, above which times lie too far apart to stand for the machine.
+const FAR_APART: f64 = 0.25;
+/// Times below this lie apart without meaning anything, in seconds.
+const SHORT_S: f64 = 0.010;
+
+/// What a reader must know of times that lie far apart.
+pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
+    let of = |what: &str, pick: fn(&CheckpointSample) -> Option<f64>| {
+        let times = Summary::of(&cell.samples.iter().filter_map(pick).collect::<Vec<_>>())?;
+        let is_far = (times.max - times.min) / 2.0 > FAR_APART * times.median && times.median >= SHORT_S;
+        let (mode, format) = (&cell.mode, &cell.format);
+        let (least, most) = (format_seconds(times.min), format_seconds(times.max));
+        is_far.then(|| {
+            format!("{mode}, {format}: {what} took {least} to {most}; something else may have used the machine")
+        })
+    };
+    let saves = of("the saves", |sample| sample.durable_fast_s);
+    saves.into_iter().chain(of("the restores", |sample| sample.restore_s)).collect()
 }
 
 /// How a place is reached, and the device that is emulated there.
@@ -72,4 +90,31 @@ fn described(own: &Place, given: &Place) -> (String, Option<(String, TierKind)>)
     let shaped = given.shaped.as_ref().map(|profile| (profile.name.clone(), TierKind::Shaped));
     let kernel = given.kernel.as_ref().map(|profile| (profile.name.clone(), TierKind::Kernel));
     (format!("{}: {}", given.dir.display(), own.fs().description()), shaped.or(kernel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_lie_far_apart_are_noted() {
+        let sample = |durable: f64, restore: f64| CheckpointSample {
+            stall_s: durable,
+            durable_fast_s: Some(durable),
+            restore_s: Some(restore),
+            ..CheckpointSample::default()
+        };
+        let noted = |samples: &[CheckpointSample]| {
+            let json = serde_json::json!({
+                "mode": "direct", "format": "safetensors", "bytes": 1, "stall_s": 1.0, "samples": samples,
+            });
+            scatter(&serde_json::from_value(json).unwrap())
+        };
+        assert_eq!(noted(&[sample(1.0, 0.5), sample(1.2, 0.5), sample(1.4, 0.6)]), [] as [&str; 0]);
+        let said = noted(&[sample(1.0, 0.001), sample(1.2, 0.002), sample(1.9, 0.009)]);
+        let wanted = "direct, safetensors: the saves took 1.00 s to 1.90 s; something else may have used the machine";
+        assert_eq!(said, [wanted], "milliseconds always lie apart");
+        assert_eq!(noted(&[sample(1.0, 0.1), sample(1.0, 0.1), sample(1.0, 0.3)]).len(), 1);
+        assert!(noted(&[]).is_empty());
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_checkpoint::{Fs, Keep, LocalFs, ShapedFs, Tier};
+use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ShapedFs, Tier};
 use forebay_storage::Profile;
 
 /// A folder for checkpoints.
@@ -48,6 +48,13 @@ impl Places {
     /// The places, nearest first.
     pub fn nearest_first(&self) -> impl Iterator<Item = &Place> {
         self.fast.iter().chain([&self.slow])
+    }
+
+    /// What the place that this mode writes first promises to take, in megabytes (10^6) a second, if it is emulated.
+    pub(crate) fn rated_mb_per_s(&self, mode: Mode) -> Option<f64> {
+        let first = self.fast.as_ref().filter(|_| mode != Mode::Direct).unwrap_or(&self.slow);
+        let profile = first.shaped.as_ref().or(first.kernel.as_ref())?;
+        Some(profile.write_bytes_per_s as f64 / 1e6)
     }
 
     /// The tiers, nearest first.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_checkpoint::Mode;
 
 use super::Places;
 
@@ -48,9 +48,7 @@ pub struct Plan {
     pub formats: Vec<&'static str>,
     /// Saves and restores of each that are kept; one before them is not.
     pub saves: usize,
-    /// What a save does that finds those before it unfinished.
-    pub when_behind: WhenBehind,
-    /// The most that draining reads and writes, bytes a second.
+    /// The most that draining copies, bytes a second; it reads back what it copied at the same rate at the most.
     pub drain_bytes_per_s: Option<u64>,
     /// Whether the ceilings are measured beside.
     pub ceiling: bool,

@@ -7,7 +7,7 @@ use forebay_checkpoint::format;
 use forebay_record::{CheckpointCell, Environment, Record};
 use forebay_units::Bytes;
 
-use super::cell::cell;
+use super::cell::{cell, scatter};
 use super::plan::mode_name;
 use super::site::Site;
 use super::trial::Trial;
@@ -120,6 +120,7 @@ pub fn run(
     record.dataset.path = plan.places.slow.dir.display().to_string();
     record.notes.extend(site.notes.iter().cloned());
     record.cells = measure(plan, &site, &values, observe, cancel)?;
+    record.notes.extend(record.cells.iter().flat_map(scatter));
     if cancel.load(Ordering::Relaxed) {
         record.notes.push(match record.cells.as_slice() {
             [] => "interrupted before the first save that would be kept".to_owned(),
@@ -157,7 +158,7 @@ fn measure(
 
 #[cfg(test)]
 mod tests {
-    use forebay_checkpoint::{Mode, WhenBehind};
+    use forebay_checkpoint::Mode;
 
     use super::super::device::tests::Fake;
     use super::super::{Place, Places};
@@ -175,7 +176,6 @@ mod tests {
             modes: vec![Mode::Direct, Mode::Burst, Mode::Async],
             formats: vec!["safetensors", "tensorflow"],
             saves: 2,
-            when_behind: WhenBehind::Wait,
             drain_bytes_per_s: None,
             ceiling: true,
             seed: 1,
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(found, [both("direct"), both("burst"), both("async")].concat());
         assert_eq!(saves, 18);
         for cell in &record.cells {
-            assert_eq!((cell.bytes, cell.samples.len(), cell.skipped), (3_000_000, 2, 0));
+            assert_eq!((cell.bytes, cell.samples.len()), (3_000_000, 2));
             let (fast, slow) = (cell.durable_fast_s.unwrap(), cell.durable_slow_s.unwrap());
             assert!(0.0 < cell.stall_s && cell.stall_s <= fast && fast <= slow, "{cell:?}");
             assert!(cell.mode != "burst" || slow > fast, "{cell:?}");

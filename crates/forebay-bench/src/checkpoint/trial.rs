@@ -73,15 +73,13 @@ impl<'a> Trial<'a> {
             }
         }
         let closed = store.close();
-        measured.counts = closed.counts;
         // The next mode or format begins with nothing.
         self.site.clear()?;
         closed.errors.into_iter().next().map_or(Ok(measured), |error| Err(error.into()))
     }
 
     fn options(&self, mode: Mode) -> Options {
-        let (when_behind, drain_bytes_per_s) = (self.plan.when_behind, self.plan.drain_bytes_per_s);
-        Options { mode, when_behind, drain_bytes_per_s, ..Options::default() }
+        Options { mode, drain_bytes_per_s: self.plan.drain_bytes_per_s, ..Options::default() }
     }
 
     /// What storage and memory do without us, right before a save.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Level, Levels, Step};
+use crate::checkpoint::share;
 use crate::{
     CheckpointCell, CheckpointSample, IngestCell, IngestRepeat, Inspection, ProbeCell, ProbeMode, TrainCell,
     TrainTotals,
@@ -100,12 +101,10 @@ fn of_checkpoint(cell: &CheckpointCell, name: &str) -> Option<Metric> {
         "save_mb_per_s" => of(cell.save_mb_per_s(), &|sample| rate(sample.durable_fast_s)),
         "restore_mb_per_s" => of(cell.restore_mb_per_s(), &|sample| rate(sample.restore_s)),
         "efficiency" => {
-            let share = |rate: Option<f64>| Some(rate? / cell.ceiling_mb_per_s?);
-            of(share(cell.save_mb_per_s()), &|sample| share(rate(sample.durable_fast_s)))
+            of(cell.save_efficiency(), &|sample| share(cell.bytes, sample.durable_fast_s, cell.ceiling_mb_per_s))
         }
         "restore_efficiency" => {
-            let share = |rate: Option<f64>| Some(rate? / cell.read_ceiling_mb_per_s?);
-            of(share(cell.restore_mb_per_s()), &|sample| share(rate(sample.restore_s)))
+            of(cell.restore_efficiency(), &|sample| share(cell.bytes, sample.restore_s, cell.read_ceiling_mb_per_s))
         }
         _ => None,
     }

@@ -30,11 +30,10 @@ fn cell(mode: &str) -> CheckpointCell {
         durable_slow_s: Some(slow_s),
         restore_s: Some(if is_two { 0.4 } else { 3.75 }),
         ceiling_mb_per_s: Some(if is_two { 500.0 } else { 133.0 }),
+        rated_mb_per_s: Some(if is_two { 512.0 } else { 133.0 }),
         read_ceiling_mb_per_s: is_two.then_some(1_600.0),
         copy_s: Some(0.05),
         memory_bytes: Some(if mode == "async" { 600_000_000 } else { 33_000_000 }),
-        skipped: 0,
-        waited: 0,
         spread: Some(0.02),
         samples: Vec::new(),
     }
@@ -82,13 +81,11 @@ fn what_was_not_measured_is_not_made_up() {
     let mut bare = cell("burst");
     (bare.ceiling_mb_per_s, bare.read_ceiling_mb_per_s, bare.memory_bytes) = (None, None, None);
     (bare.restore_s, bare.durable_slow_s, bare.tier, bare.burst_tier) = (None, None, None, None);
-    (bare.skipped, bare.waited) = (2, 1);
     let text = checkpoint(&record(vec![bare]));
     assert!(text.contains("how near the saves come to it is not known"), "{text}");
     for absent in ["restore MB/s", "of ceiling", "memory", "last tier  ", "shorter", "The tier"] {
         assert!(!text.contains(absent), "{absent}\n{text}");
     }
-    assert!(text.contains("skipped  waited\n") && text.contains("      2       1\n"), "{text}");
     assert_eq!(checkpoint(&record(Vec::new())), "nothing was measured\n");
 }
 
@@ -112,4 +109,24 @@ fn a_state_on_a_device_is_said_to_be_there_and_to_be_copied_from_there() {
     assert!(text.starts_with("600 MB in 64 tensors on an H200; to slow"), "{text}");
     assert!(text.contains("the state from the device into memory that is locked for it: the floor"), "{text}");
     assert!(of(None).contains("the state in memory that was touched before: the floor"));
+}
+
+#[test]
+fn a_tier_that_the_disk_below_holds_back_is_named() {
+    let mut slow = cell("burst");
+    (slow.stall_s, slow.durable_fast_s) = (9.2, Some(9.2));
+    let text = checkpoint(&record(vec![cell("direct"), slow]));
+    let said = "burst, safetensors: The disk below did not give what the tier optane promises (65.2 of 512 MB/s): its stalls are the \
+                disk's.";
+    assert_eq!(text.matches("did not give").count(), 1, "{text}");
+    assert!(text.lines().any(|line| line == said), "{text}");
+}
+
+#[test]
+fn what_took_less_than_ten_milliseconds_is_set_beside_no_ceiling() {
+    let mut short = cell("direct");
+    (short.bytes, short.durable_fast_s) = (200_000, Some(0.0015));
+    let text = checkpoint(&record(vec![short]));
+    assert!(text.contains("too short to be set beside a ceiling") && !text.contains("% of 133"), "{text}");
+    assert!(!checkpoint(&record(vec![cell("direct")])).contains("too short"));
 }

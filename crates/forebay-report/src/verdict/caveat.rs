@@ -3,9 +3,11 @@
 use forebay_record::{CacheState, ExperimentSpec, Scale, Scaled, StudySpec, TierKind};
 use forebay_units::{count, group_digits};
 
+use crate::level;
 use crate::limit::Place;
 use crate::number::{listed, percent};
 use crate::order::Order;
+use crate::rated;
 use crate::run::Run;
 
 /// Repeats that vary by more than this are worth a word.
@@ -22,6 +24,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         left_out(run),
         cache(run),
         emulated(run),
+        held_back(run),
         accelerator(run),
         few_cores(run, places),
         once(run),
@@ -98,6 +101,26 @@ fn emulated(run: &Run<'_>) -> Option<String> {
         }
     }
     (!parts.is_empty()).then(|| format!("No such devices were used, they are emulated: {}.", parts.join("; ")))
+}
+
+/// Emulated tiers that took checkpoints and that the disk below was too slow for.
+fn held_back(run: &Run<'_>) -> Option<String> {
+    let trained = run.trains().filter_map(|(of, cell)| Some((of, rated::of_train(cell)?)));
+    let saved = run.checkpoints().filter_map(|(of, cell)| Some((of, rated::of_checkpoint(cell)?)));
+    let mut found: Vec<_> = trained.chain(saved).collect();
+    let order = Order::of(run);
+    found.sort_by(|a, b| order.compare(a.0, b.0));
+    let mut tiers: Vec<&str> = found.iter().map(|(_, tier)| tier.tier).collect();
+    tiers.sort_unstable();
+    tiers.dedup();
+    let is = if tiers.len() == 1 { "promises" } else { "promise" };
+    let (first, rates) = found.first().map(|(of, tier)| (level::all(&of.factors), tier.rates()))?;
+    let first = if first.is_empty() { first } else { format!(", {first}") };
+    Some(format!(
+        "The disk below did not give what {} {is} ({rates}{first}): the stalls of {} are the disk's.",
+        listed(&tiers),
+        count(found.len() as u64, "cell")
+    ))
 }
 
 /// An accelerator that only takes its time.

@@ -4,7 +4,7 @@
 use forebay_record::{CheckpointCell, StudyCell, TrainCell};
 
 use crate::level;
-use crate::number::{brief_seconds, given, listed, percent, quantity, times};
+use crate::number::{brief_seconds, given, percent, quantity, times};
 use crate::published::Published;
 use crate::run::{self, Run};
 use crate::saves;
@@ -24,7 +24,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         brief_seconds(best.durable_fast_s?),
         best.mode,
         quantity(best.save_mb_per_s()?),
-        of_ceiling(best.save_mb_per_s(), best.ceiling_mb_per_s, "of the ceiling")
+        of_ceiling(best.save_efficiency(), "of the ceiling")
     );
     let shortest = run.checkpoints().min_by(|a, b| a.1.stall_s.total_cmp(&b.1.stall_s));
     if let Some((_, cell)) = shortest.filter(|(_, cell)| cell.mode != best.mode && cell.stall_s < best.stall_s) {
@@ -48,8 +48,7 @@ fn fastest<'a>(
     cells.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))
 }
 
-fn of_ceiling(rate: Option<f64>, ceiling: Option<f64>, what: &str) -> String {
-    let share = rate.zip(ceiling.filter(|ceiling| *ceiling > 0.0)).map(|(rate, ceiling)| rate / ceiling);
+fn of_ceiling(share: Option<f64>, what: &str) -> String {
     share.map(|share| format!(", {} {what}", percent(share))).unwrap_or_default()
 }
 
@@ -59,7 +58,6 @@ pub(super) fn findings(run: &Run<'_>, published: &[Published<'_>]) -> Vec<String
     let mut findings = shorter(run, published, &cells);
     findings.extend(restores(run));
     findings.extend(copies(run));
-    findings.extend(skipped(run));
     findings.extend(trained(run));
     findings
 }
@@ -106,7 +104,7 @@ fn restores(run: &Run<'_>) -> Option<String> {
     Some(format!(
         "Restores come to {} MB/s, every byte verified{} ({}).",
         quantity(rate(best)),
-        of_ceiling(best.restore_mb_per_s(), best.read_ceiling_mb_per_s, "of what the storage gives"),
+        of_ceiling(best.restore_efficiency(), "of what the storage gives"),
         level::all(&of.factors)
     ))
 }
@@ -118,15 +116,6 @@ fn copies(run: &Run<'_>) -> Option<String> {
         .filter_map(|(_, cell)| Some((cell, stall::over_copy(cell)?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(format!("With {} the stall is {} a plain copy of the state in memory.", cell.mode, times(ratio)))
-}
-
-fn skipped(run: &Run<'_>) -> Option<String> {
-    let parts: Vec<String> = run
-        .checkpoints()
-        .filter(|(_, cell)| cell.skipped > 0)
-        .map(|(of, cell)| format!("{} of {} ({})", cell.skipped, cell.samples.len(), level::all(&of.factors)))
-        .collect();
-    (!parts.is_empty()).then(|| format!("Saves that those before left no room for were skipped: {}.", listed(&parts)))
 }
 
 /// Of a training: what its checkpoints cost; of several, the least and the most.

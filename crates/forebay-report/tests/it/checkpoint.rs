@@ -62,7 +62,37 @@ fn the_burst_buffers_ratio_is_that_of_the_median_stalls_and_stands_beside_the_pu
     let drawn = &page[page.find("id=\"fig-9\"").unwrap()..page.find("id=\"fig-10\"").unwrap()];
     assert_eq!(drawn.matches("data-published=\"2.6\"").count(), 2, "on a desk and on a phone");
     assert_eq!(drawn.matches("<svg class=\"wide\"").count(), 2, "run times, and stalls below");
+    let edges: Vec<&str> =
+        drawn.split("class=\"ax\" x1=\"").skip(1).filter_map(|axis| axis.split('"').next()).collect();
+    assert!(edges.len() == 4 && edges[0] == edges[1] && edges[2] == edges[3], "one below the other: {edges:?}");
     assert!(!drawn.contains(">none<") || drawn.find("<details").is_some_and(|at| !drawn[..at].contains(">none<")));
+}
+
+#[test]
+fn a_burst_buffer_that_the_disk_below_holds_back_differs_and_is_named() {
+    let mut lines = saved::lines();
+    let burst = lines.iter_mut().find(|line| line["factors"]["checkpoint"] == "optane → hdd").unwrap();
+    let saved = &mut burst["train"]["checkpoints"];
+    (saved["rated_mb_per_s"], saved["median_stall_s"]) = (json!(512.0), json!(3.4));
+    let found = report(&[saved::run(&lines)]);
+    let reference = &found["runs"][0]["references"][0];
+    assert_eq!((&reference["agreement"], &reference["within"]), (&json!("differs"), &json!(0.2)), "{reference}");
+    let caveats = found["runs"][0]["verdict"]["caveats"].to_string();
+    let said = "The disk below did not give what optane promises (176 of 512 MB/s, checkpoints on optane → hdd): the stalls of 1 \
+                cell are the disk's.";
+    assert!(caveats.contains(said), "{caveats}");
+}
+
+#[test]
+fn a_study_that_stands_still_most_for_checkpoints_does_not_say_that_it_waited_for_data() {
+    let mut lines = saved::lines();
+    lines.retain(|line| line["factors"]["checkpoint"] != "optane → hdd");
+    for line in lines.iter_mut().filter(|line| line["train"].is_object()) {
+        line["train"]["wait_s"] = json!(number(&line["train"]["wall_s"]) * 0.06);
+    }
+    let found = report(&[saved::run(&lines)]);
+    let headline = found["runs"][0]["verdict"]["headline"].as_str().unwrap();
+    assert!(headline.ends_with("it stood still most with checkpoints on hdd, mostly for checkpoints."), "{headline}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use forebay_bench::checkpoint::{Event, Gpu, MODES, Places, Plan, State};
-use forebay_checkpoint::{Mode, WhenBehind, format};
+use forebay_checkpoint::{Mode, format};
 use forebay_observe::{Options, Sampler};
 use forebay_train::Model;
 use forebay_units::Bytes;
@@ -124,7 +124,6 @@ impl Args {
             modes,
             formats: known.into_iter().filter(is_wanted).collect(),
             saves: self.saves as usize,
-            when_behind: WhenBehind::Wait,
             drain_bytes_per_s: self.drain_rate.map(|rate| rate.0),
             ceiling: !self.no_ceiling,
             seed: 0,

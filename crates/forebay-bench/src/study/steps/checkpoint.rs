@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_checkpoint::Mode;
 use forebay_record::{Environment, Level};
 use forebay_train::Model;
 use forebay_units::Bytes;
@@ -137,7 +137,6 @@ fn plan(settings: &CheckpointSettings, on: Stage) -> Result<Plan, Failed> {
         modes: vec![route.mode(settings.mode)],
         formats: vec![settings.format.unwrap_or_else(route::usual_format)],
         saves: on.repeats,
-        when_behind: WhenBehind::default(),
         drain_bytes_per_s: None,
         ceiling: true,
         seed: settings.seed,

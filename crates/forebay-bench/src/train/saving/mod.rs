@@ -26,7 +26,7 @@ use super::plan::{Checkpointing, Plan};
 use super::run::{Error, Event};
 use super::taker::Taker;
 use super::trial::Trial;
-use crate::checkpoint::{Place, device};
+use crate::checkpoint::{Place, device, mode_name};
 use crate::probe::{self, Scratch};
 use identity::Identity;
 use ledger::Ledger;
@@ -285,20 +285,16 @@ fn emulated(place: &Place) -> (Option<String>, Option<TierKind>) {
 fn described(plan: &Checkpointing, bytes: u64) -> TrainCheckpoints {
     let (tier, tier_kind) = emulated(&plan.places.slow);
     let (burst_tier, burst_tier_kind) = plan.places.fast.as_ref().map(emulated).unwrap_or_default();
-    let mode = match plan.mode {
-        Mode::Direct => "direct",
-        Mode::Burst => "burst",
-        Mode::Async => "async",
-    };
     TrainCheckpoints {
         every: plan.every,
-        mode: mode.to_owned(),
+        mode: mode_name(plan.mode).to_owned(),
         format: plan.format.to_owned(),
         bytes,
         tier,
         tier_kind,
         burst_tier,
         burst_tier_kind,
+        rated_mb_per_s: plan.places.rated_mb_per_s(plan.mode),
         median_stall_s: None,
         drain_after_s: 0.0,
         saves: Vec::new(),
