@@ -71,22 +71,20 @@ fn emulated_devices_take_their_time_and_are_named() {
         assert_eq!(cell["tier_kind"], "shaped");
     }
     assert!(number(direct, "stall_s") >= 20.0 / 133.0, "{direct}");
-    assert!(number(burst, "stall_s") < number(direct, "stall_s"), "{burst}");
-    assert!(number(burst, "durable_slow_s") >= 20.0 / 133.0, "{burst}");
+    assert!(number(burst, "stall_s") >= 20.0 / 512.0, "{burst}");
+    assert!(number(burst, "durable_slow_s") - number(burst, "durable_fast_s") >= 20.0 / 133.0, "{burst}");
+    assert_eq!((number(direct, "rated_mb_per_s"), number(burst, "rated_mb_per_s")), (133.0, 512.0));
     assert_eq!((number(direct, "ceiling_mb_per_s"), number(burst, "ceiling_mb_per_s")), (133.0, 512.0));
 }
 
 #[test]
 fn a_drain_rate_slows_the_drain_and_not_the_save() {
     let dir = folders();
-    let of = |flags: &str| {
-        let flags = format!("--burst-dir fast --size 10MB --saves 1 --mode burst --format safetensors {flags}");
-        cells(&dir, &flags).remove(0)
-    };
-    // Ten megabytes are read, written and read back.
-    let slow = of("--drain-rate 40MB");
-    assert!(number(&slow, "durable_slow_s") >= 0.2, "{slow}");
-    assert!(number(&slow, "durable_fast_s") < 0.2 || number(&of(""), "durable_fast_s") >= 0.1, "{slow}");
+    let flags = "--burst-dir fast --size 10MB --saves 1 --mode burst --format safetensors --drain-rate 40MB";
+    let cell = cells(&dir, flags).remove(0);
+    // Ten megabytes are copied and read back, after they are safe on the burst buffer.
+    let drain_s = number(&cell, "durable_slow_s") - number(&cell, "durable_fast_s");
+    assert!(drain_s >= 0.4, "{drain_s} s: {cell}");
 }
 
 #[test]
@@ -163,7 +161,10 @@ fn an_interrupted_benchmark_leaves_nothing_and_a_killed_one_is_cleared_by_the_ne
         let mut running = Running::start(&dir, line);
         running.wait_until("a checkpoint", |_| {
             let mut found = std::fs::read_dir(dir.path("slow")).unwrap().flatten();
-            found.any(|own| own.path().join("checkpoints/step-000000000000").exists())
+            found.any(|own| {
+                let saved = std::fs::read_dir(own.path().join("checkpoints")).into_iter().flatten().flatten();
+                saved.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("step-"))
+            })
         });
         running
     };
