@@ -1,5 +1,6 @@
 //! Emptying the page cache of some files, and gathering the evidence of where their bytes come from.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use forebay_record::CacheEvidence;
@@ -45,8 +46,39 @@ fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<
     }
 }
 
+/// The same without what something else of this process read from devices meanwhile, which is not known better than within
+/// these bounds. Where that decides what the evidence shows, it shows nothing.
+pub(crate) fn without(evidence: CacheEvidence, others: RangeInclusive<u64>) -> CacheEvidence {
+    let less = |bytes: u64| CacheEvidence {
+        block_bytes: evidence.block_bytes.map(|all| all.saturating_sub(bytes)),
+        ..evidence.clone()
+    };
+    let (least, most) = (less(*others.end()), less(*others.start()));
+    if least.state() == most.state() { most } else { CacheEvidence { block_bytes: None, ..evidence } }
+}
+
 /// What happened between `before` and now.
 pub(crate) fn conclude(before: &Before, bytes_read: u64) -> CacheEvidence {
     let block_bytes = before.block_bytes.and_then(|start| Some(cache::block_bytes_read()?.saturating_sub(start)));
     CacheEvidence { resident_before: before.resident, block_bytes, bytes_read }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_record::CacheState;
+
+    use super::*;
+
+    #[test]
+    fn what_others_read_does_not_make_a_warm_run_cold() {
+        let evidence =
+            |block| CacheEvidence { resident_before: Some(1.0), block_bytes: Some(block), bytes_read: 1_000 };
+        assert_eq!(evidence(5_000).state(), CacheState::Cold);
+        let warm = without(evidence(5_000), 5_000..=5_000);
+        assert_eq!((warm.state(), warm.block_bytes), (CacheState::Warm, Some(0)));
+        let cold = without(evidence(6_000), 4_000..=5_000);
+        assert_eq!((cold.state(), cold.block_bytes), (CacheState::Cold, Some(2_000)));
+        let unknown = without(evidence(5_000), 0..=5_000);
+        assert_eq!((unknown.state(), unknown.block_bytes), (CacheState::Mixed, None));
+    }
 }

@@ -202,9 +202,10 @@ pub struct TrainCheckpoints {
     /// Median of the stalls; `None` when none was saved.
     #[serde(default)]
     pub median_stall_s: Option<f64>,
-    /// How long draining went on after the last step, in seconds; it is no part of the run's wall clock.
+    /// How long draining went on after the last step, in seconds; it is no part of the run's wall clock. `None` where a
+    /// save is over when it returns, and where it was not waited for to the end.
     #[serde(default)]
-    pub drain_after_s: f64,
+    pub drain_after_s: Option<f64>,
     /// The saves, in order.
     #[serde(default)]
     pub saves: Vec<TrainCheckpoint>,
@@ -218,6 +219,11 @@ impl TrainCheckpoints {
     pub fn stalls(&self) -> impl Iterator<Item = f64> + '_ {
         let made = self.saves.iter().filter(|save| !matches!(save.fate, SaveFate::Skipped | SaveFate::Failed));
         made.map(|save| save.stall_s)
+    }
+
+    /// How many were made, whatever became of them later.
+    pub fn n_made(&self) -> u64 {
+        self.stalls().count() as u64
     }
 
     /// How many had this fate.

@@ -160,7 +160,7 @@ fn of_train(cell: &StudyCell, train: &TrainCell) -> Vec<(&'static str, Value)> {
         ("lever", Value::text(train.lever.name.clone())),
         ("failed_samples", failed(totals.failed)),
         ("resumed_from", train.resumed_from.map_or(Value::Unknown, Value::count)),
-        ("checkpoints", train.checkpoints.as_ref().map_or(Value::Unknown, |of| Value::count(of.saves.len() as u64))),
+        ("checkpoints", train.checkpoints.as_ref().map_or(Value::Unknown, |of| Value::count(of.n_made()))),
         ("not_saved", train.checkpoints.as_ref().map_or(Value::Unknown, |of| failed(saves::not_saved(of)))),
         ("checkpoint_s", median("checkpoint_s", seconds)),
         ("stall_s", median("stall_s", brief_seconds)),

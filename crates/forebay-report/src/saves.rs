@@ -29,7 +29,7 @@ fn made(saved: &TrainCheckpoints) -> String {
         if saved.every == 1 { "every step".to_owned() } else { format!("every {} steps", group_digits(saved.every)) };
     format!(
         "{} of {}, {every}, {}, {}.",
-        capital(&count(saved.saves.len() as u64, "checkpoint")),
+        capital(&count(saved.n_made(), "checkpoint")),
         bytes(saved.bytes),
         saved.format,
         place(saved)
@@ -61,7 +61,7 @@ fn cost(cell: &TrainCell, saved: &TrainCheckpoints) -> Option<String> {
 }
 
 fn drained(saved: &TrainCheckpoints) -> Option<String> {
-    let seconds = saved.drain_after_s;
+    let seconds = saved.drain_after_s?;
     (seconds > 0.0 && seconds.is_finite())
         .then(|| format!("Draining went on for {} after the last step.", brief_seconds(seconds)))
 }

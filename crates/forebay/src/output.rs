@@ -58,6 +58,12 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         return Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned());
     }
     match error.downcast_ref() {
+        Some(Train::Checkpoint(forebay_checkpoint::Error::Locked { .. })) => {
+            Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned())
+        }
+        Some(Train::Checkpoint(forebay_checkpoint::Error::NoRoom { .. })) => {
+            Some("--keep fewer, remove what lies there, or give another --checkpoint-dir".to_owned())
+        }
         Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),
         Some(Train::Label { label: 0.., .. }) => {
             Some("--classes N, one more than the largest label, or leave it out".to_owned())

@@ -177,7 +177,8 @@ fn warn(trial: &Trial<'_>, run: &Trained, interrupted: bool, notes: &mut Vec<Str
         crate::ingest::Cache::Cold => forebay_record::CacheState::Cold,
         crate::ingest::Cache::Warm => return,
     };
-    if run.totals.cache.is_some_and(|found| found != wanted) {
+    let is_known = run.totals.evidence.block_bytes.is_some();
+    if run.totals.cache.is_some_and(|found| found != wanted && is_known) {
         notes.push(
             "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file \
              system in memory, somebody else reads them too, or there was more than one pass over them"

@@ -63,6 +63,8 @@ pub(super) struct Reached {
     pub(super) step: u64,
     /// Samples of the order that these have used up; `None` for batches in memory.
     pub(super) position: Option<u64>,
+    /// Whether this was the last step that was asked for.
+    pub(super) is_last: bool,
     /// Whether it ends here because somebody asked for it.
     pub(super) is_stopping: bool,
 }
@@ -195,14 +197,18 @@ impl Drive<'_> {
         observe: &mut dyn FnMut(Event),
         between: &mut dyn Between,
     ) -> Result<(), Error> {
-        let at = Reached { step: self.reached(), position: self.position, is_stopping };
+        let is_last = self.driven.steps.len() as u64 == self.orders.n_steps;
+        let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
         self.laps.lap(Part::Other);
-        let Some(event) = between.save(at, &*self.taker)? else { return Ok(()) };
+        let saved = between.save(at, &*self.taker);
+        if matches!(saved, Ok(None)) {
+            return Ok(());
+        }
         self.laps.lap(Part::Checkpoint);
         if let Some(last) = self.driven.steps.last_mut() {
             self.laps.count_to(&mut last.parts, Part::Checkpoint);
         }
-        observe(event);
+        saved?.into_iter().for_each(&mut *observe);
         self.laps.lap(Part::Other);
         Ok(())
     }

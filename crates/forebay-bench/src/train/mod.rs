@@ -22,4 +22,4 @@ mod trial;
 mod validate;
 
 pub use plan::{Accelerator, Checkpointing, Device, Input, Length, Plan, Validate};
-pub use run::{Error, Event, Preview, preview, run};
+pub use run::{Error, Event, Preview, check, preview, run};

@@ -270,6 +270,14 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
+/// Refuses what a run would: folders for checkpoints that have some of another run. Changes nothing.
+///
+/// # Errors
+/// [`Error::Occupied`]; what the system says where a folder cannot be read.
+pub fn check(plan: &Plan) -> Result<(), Error> {
+    saving::check(plan)
+}
+
 /// Runs the plan. When `cancel` is set it stops after the step at work and yields what it has; so it does, after
 /// [`Event::Failed`], where something fails after the first step.
 ///
@@ -297,7 +305,7 @@ pub fn run(
     let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
     let start = saving::begin(&trial, observe, &mut record.notes)?;
     if start.step >= n_steps {
-        record.notes.extend(start.nothing_left(n_steps, observe, cancel)?);
+        record.notes.extend(start.nothing_left(&trial, observe, cancel)?);
         return Ok(record);
     }
     let mut machine = trial.build(observe)?;

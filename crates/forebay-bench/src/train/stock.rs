@@ -103,9 +103,26 @@ impl Stock {
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
     }
 
-    /// What the order of the samples depends on, however long the run is.
-    pub(super) fn fingerprint(&self) -> u64 {
-        self.learnt(Threads::Fixed(1), 1).fingerprint()
+    /// Samples that are not learnt from.
+    pub(super) fn n_held_out(&self) -> u64 {
+        self.n_held_out
+    }
+
+    /// What the samples are called below the data's own folder, with their places and labels: the same wherever it lies.
+    pub(super) fn names(&self) -> u64 {
+        let root = if self.path.is_dir() { Some(self.path.as_path()) } else { self.path.parent() };
+        self.source.fingerprint_below(root.unwrap_or(&self.path))
+    }
+
+    /// How long all files are, in their order; one that is not there counts as empty.
+    pub(super) fn sizes(&self) -> u64 {
+        let len = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
+        // The steps of FNV-1a, a length at a time: the same on every machine.
+        self.source
+            .files()
+            .iter()
+            .map(len)
+            .fold(0xcbf2_9ce4_8422_2325, |hash, len| (hash ^ len).wrapping_mul(0x100_0000_01b3))
     }
 
     /// The same for the tuner to settle on; one pass where a second one would find the data in memory.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_pipeline::{State, Stats, Threads};
-use forebay_record::{Baseline, Reads, TrainCheckpoints, TrainTotals, Validation};
+use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTotals, Validation};
 use forebay_train::PageLock;
 use forebay_units::Clock;
 
@@ -162,14 +162,20 @@ impl Trial<'_> {
         let mut pauses =
             Pauses { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
         let orders = self.orders(first, self.n_steps - first, cancel);
-        let mut driven = drive(taker, &mut feeder, laps, orders, observe, &mut pauses)?;
+        let driven = drive(taker, &mut feeder, laps, orders, observe, &mut pauses);
         let Pauses { saver, validations, faults, .. } = pauses;
+        let (mut driven, saver) = match driven {
+            Ok(driven) => (driven, saver),
+            Err(error) => return Err(abandoned(saver, error, observe)),
+        };
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
-            return Err(all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt), self.plan.batch));
+            let error = all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt), self.plan.batch);
+            return Err(abandoned(saver, error, observe));
         }
         let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
+        let (evidence, doubt) = of_data_alone(evidence, saver.as_ref());
         drop(feeder);
         let is_cut = driven.failure.is_some() || cancel.load(Ordering::Relaxed);
         let saved = saver.map(|saver| saver.finish(is_cut, observe, cancel));
@@ -183,7 +189,7 @@ impl Trial<'_> {
         let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch, first };
         let (driven, work) = charged(driven, around.stats.as_ref());
         let totals = totals::totals(&driven, &around);
-        let notes = note.into_iter().chain(faults.into_iter().next()).chain(saving_notes).collect();
+        let notes = note.into_iter().chain(doubt).chain(faults.into_iter().next()).chain(saving_notes).collect();
         let (device, stats) = (taker.device(), around.stats);
         Ok(Trained { driven, totals, work, stats, validations, reads, checkpoints, first, device, notes })
     }
@@ -218,6 +224,26 @@ impl Trial<'_> {
     }
 }
 
+/// Ends the saving of a run that failed before its first step; what went wrong there, too, is told.
+fn abandoned(saver: Option<Saver>, error: Error, observe: &mut dyn FnMut(Event)) -> Error {
+    let told = saver.map(Saver::abandon).unwrap_or_default();
+    told.into_iter().for_each(|text| observe(Event::Remark { text }));
+    error
+}
+
+/// The evidence without what the checkpoints' tiers read; and what to say where the two cannot be told apart.
+fn of_data_alone(evidence: Option<CacheEvidence>, saver: Option<&Saver>) -> (Option<CacheEvidence>, Option<String>) {
+    let (Some(all), Some(saver)) = (evidence.clone(), saver) else { return (evidence, None) };
+    let was_known = all.block_bytes.is_some();
+    let alone = cold::without(all, saver.read_from_devices());
+    let doubt = (was_known && alone.block_bytes.is_none()).then(|| {
+        "how much of the data came from memory is not known: checkpoints were read again meanwhile, and the kernel counts \
+         all that this process reads"
+            .to_owned()
+    });
+    (Some(alone), doubt)
+}
+
 /// What happens between the steps of a run.
 struct Pauses<'a> {
     trial: &'a Trial<'a>,
@@ -237,7 +263,7 @@ impl Between for Pauses<'_> {
     }
 
     fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Option<Event>, Error> {
-        self.saver.as_mut().map_or(Ok(None), |saver| saver.save(at, taker))
+        self.saver.as_mut().map_or(Ok(None), |saver| saver.save(at, taker, self.cancel))
     }
 }
 

@@ -76,13 +76,13 @@ impl Index {
     /// A number that differs when the samples' paths, places, labels or order differ. What is in the files is not part
     /// of it.
     pub(crate) fn fingerprint(&self) -> u64 {
-        *self.fingerprint.get_or_init(|| self.hash())
+        *self.fingerprint.get_or_init(|| self.hash(Path::new("")))
     }
 
-    fn hash(&self) -> u64 {
+    fn hash(&self, root: &Path) -> u64 {
         let mut hash = Fnv::default();
         for path in &self.files {
-            hash.bytes(path.as_os_str().as_encoded_bytes());
+            hash.bytes(below(path, root).as_os_str().as_encoded_bytes());
             // No path holds a zero, so that neighbours cannot be taken for each other's parts.
             hash.bytes(&[0]);
         }
@@ -243,6 +243,12 @@ impl Source {
 
     fn new(storage: Arc<dyn Storage>, index: Index) -> Self {
         Self { storage, index: Arc::new(index), classes: Arc::default(), damaged: Arc::default(), pixels: None }
+    }
+
+    /// A number that differs when the samples' paths below `root`, places, labels or order differ: the same wherever the
+    /// whole was moved to.
+    pub fn fingerprint_below(&self, root: &Path) -> u64 {
+        self.index.hash(root)
     }
 
     /// The same samples, read through another storage: a shaped or counted one.

@@ -159,7 +159,7 @@ fn of_train(cell: &TrainCell, name: &str) -> Option<Metric> {
             let saved = cell.checkpoints.as_ref()?;
             Some(Metric { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
         }
-        "drain_after_s" => Some(Metric { value: cell.checkpoints.as_ref()?.drain_after_s, repeats: Vec::new() }),
+        "drain_after_s" => Some(Metric { value: cell.checkpoints.as_ref()?.drain_after_s?, repeats: Vec::new() }),
         _ => None,
     }
 }

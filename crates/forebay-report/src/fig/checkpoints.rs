@@ -261,7 +261,7 @@ impl<'a> All<'a> {
             Value::maybe(base.and_then(|base| value(base, "wall_s")), quantity),
             Value::maybe(self.longer(cell).filter(|_| saved.is_some()), percent),
             number("checkpoint_s"),
-            saved.map_or(Value::Unknown, |saved| Value::count(saved.saves.len() as u64)),
+            saved.map_or(Value::Unknown, |saved| Value::count(saved.n_made())),
             number("stall_s"),
             Value::maybe(ends.map(|(low, _)| low), quantity),
             Value::maybe(ends.map(|(_, high)| high), quantity),

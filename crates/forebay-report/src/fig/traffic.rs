@@ -3,8 +3,8 @@
 //! Written bytes are a filled area, read ones an outline on top. A band is a checkpoint for which training stood still, and
 //! a dashed line the end of the training: what lies behind it is draining, which costs the run nothing.
 
-use forebay_record::{StudyCell, TierTraffic, TrainCell, TrainCheckpoints};
-use forebay_units::group_digits;
+use forebay_record::{SaveFate, StudyCell, TierTraffic, TrainCell, TrainCheckpoints};
+use forebay_units::{count, group_digits};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
@@ -132,19 +132,24 @@ fn said(panels: &[Panel<'_>]) -> String {
         .collect();
     let drained: Vec<String> = runs
         .iter()
-        .filter(|run| run.saved.drain_after_s > 0.0)
-        .map(|run| {
+        .filter_map(|run| {
+            let after_s = run.saved.drain_after_s.filter(|seconds| *seconds > 0.0)?;
             let of = if several { format!(" ({})", run.run) } else { String::new() };
-            format!("{}{of}", brief_seconds(run.saved.drain_after_s))
+            Some(format!("{}{of}", brief_seconds(after_s)))
         })
         .collect();
+    let has_tiers = panels.iter().any(|panel| panel.saved.burst_tier.is_some() || panel.saved.traffic.len() > 1);
+    let n_left: u64 = runs.iter().map(|run| run.saved.n(SaveFate::OnFast)).sum();
     let mut parts = Vec::new();
     if !wrote.is_empty() {
         parts.push(format!("In all, {}.", listed(&wrote)));
     }
     if !drained.is_empty() {
         parts.push(format!("Draining went on after the end of the training for {}.", listed(&drained)));
-    } else if panels.iter().any(|panel| panel.saved.burst_tier.is_some() || panel.saved.traffic.len() > 1) {
+    } else if has_tiers && n_left > 0 {
+        let was = if n_left == 1 { "was" } else { "were" };
+        parts.push(format!("{} {was} left to be drained by the next start.", count(n_left, "checkpoint")));
+    } else if has_tiers {
         parts.push("Nothing was left to be drained at the end of the training.".to_owned());
     }
     parts.join(" ")

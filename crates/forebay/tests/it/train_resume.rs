@@ -120,10 +120,10 @@ fn a_checkpoint_of_another_run_is_refused_with_what_differs() {
         ("set --model resnet-small --batch 4 --seed 9", "its seed is 0, not 9"),
         ("set --model resnet-small --batch 2", "its batch is 4, not 2"),
         ("set --model alexnet-small --batch 4", "its model is resnet-small, not alexnet-small"),
-        ("set --model resnet-small --batch 4 --classes 30", "its classes is 22, not 30"),
+        ("set --model resnet-small --batch 4 --classes 30", "it has 22 classes, not 30"),
         ("set --model resnet-small --batch 4 --optimizer sgd", "its optimizer is adam, not sgd"),
-        ("set --model resnet-small --batch 4 --validate", "its data, or the samples held out, are others"),
-        ("other --model resnet-small --batch 4 --classes 22", "its data, or the samples held out, are others"),
+        ("set --model resnet-small --batch 4 --validate", "it held out 0 samples, not 2"),
+        ("other --model resnet-small --batch 4 --classes 22", "the names, labels or order of its samples are others"),
     ] {
         let said = dir.refused(&format!("train {flags} --epochs 2 {saves} --resume"));
         let told = format!("forebay: ck/{} is of another run: {wanted}\nhint: ", step(2));
@@ -133,6 +133,23 @@ fn a_checkpoint_of_another_run_is_refused_with_what_differs() {
     let ran = dir.run(&format!("train set --model resnet-small --batch 4 --steps 3 --lr 0.5 {saves} --resume"));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.contains("the learning rate was 0.0001 and is 0.5 from now on"), "{}", ran.stderr);
+}
+
+#[test]
+fn data_that_was_moved_is_the_same_and_with_an_image_of_another_size_it_is_not() {
+    let dir = Dir::with_set();
+    let rest =
+        "--model resnet-small --batch 4 --threads 1 --baseline 0 --checkpoint-every 1 --checkpoint-dir ck --resume";
+    cell_of(&dir, &format!("set {rest} --steps 1"));
+    let absolute = dir.path("set").canonicalize().unwrap();
+    let by_path = cell_of(&dir, &format!("{} {rest} --steps 2", absolute.display()));
+    assert_eq!(by_path["resumed_from"], 1);
+    std::fs::rename(dir.path("set"), dir.path("moved")).unwrap();
+    assert_eq!(cell_of(&dir, &format!("./moved/ {rest} --steps 3"))["resumed_from"], 2);
+    let image = dir.images("moved").into_keys().next().unwrap();
+    dir.edit(&format!("moved/{image}"), |bytes| bytes.push(0));
+    let said = dir.refused(&format!("train moved {rest} --steps 4"));
+    assert!(said.contains("is of another run: the files of its samples have other sizes\n"), "{said}");
 }
 
 #[test]

@@ -7,6 +7,12 @@ use super::super::trial::Trial;
 const STEP: &str = "step";
 const EPOCH: &str = "epoch";
 const POSITION: &str = "position";
+/// How many samples the data has, and how many of them were not learnt from.
+const SAMPLES: &str = "samples";
+const HELD_OUT: &str = "held out";
+/// What the data is told from other data by.
+const NAMES: &str = "names";
+const SIZES: &str = "sizes";
 /// Told and not compared: who goes on may want to learn more slowly.
 const LEARNING_RATE: &str = "learning_rate";
 
@@ -20,10 +26,8 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn of(trial: &Trial<'_>) -> Self {
         let (kind, plan) = (&trial.kind, trial.plan);
-        let data = trial
-            .stock
-            .as_ref()
-            .map_or("one batch in memory".to_owned(), |stock| format!("order {:016x}", stock.fingerprint()));
+        let stock = trial.stock.as_ref();
+        let data = stock.map_or("one batch in memory", |stock| stock.source.packing());
         let named = [
             ("model", kind.model()),
             ("accelerator", kind.emulation()),
@@ -31,7 +35,11 @@ impl Identity {
             ("optimizer", kind.optimizer()),
             ("batch", Some(plan.batch.to_string())),
             ("seed", Some(plan.seed.to_string())),
-            ("data", Some(data)),
+            ("data", Some(data.to_owned())),
+            (SAMPLES, stock.map(|stock| stock.source.n_samples().to_string())),
+            (HELD_OUT, stock.map(|stock| stock.n_held_out().to_string())),
+            (NAMES, stock.map(|stock| format!("{:016x}", stock.names()))),
+            (SIZES, stock.map(|stock| format!("{:016x}", stock.sizes()))),
         ];
         let fixed = named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         Self { fixed, learning_rate: kind.learning_rate().map(|rate| rate.to_string()) }
@@ -50,20 +58,19 @@ impl Identity {
 
     /// What a checkpoint's notes say otherwise; `None` when they are of the same run.
     pub(super) fn difference(&self, notes: &BTreeMap<String, String>) -> Option<String> {
-        let mut differences = Vec::new();
-        // Another seed is another order of the same data.
-        let is_other_order = notes.get("seed") != self.fixed.get("seed");
-        for (name, ours) in &self.fixed {
-            match notes.get(*name) {
-                Some(theirs) if theirs == ours => {}
-                Some(_) if *name == "data" && is_other_order => {}
-                Some(_) if *name == "data" => {
-                    differences.push("its data, or the samples held out, are others".to_owned())
-                }
-                Some(theirs) => differences.push(format!("its {name} is {theirs}, not {ours}")),
-                None => differences.push(format!("it has no {name}, and this one's is {ours}")),
-            }
-        }
+        let differs = |name: &str| notes.get(name) != self.fixed.get(name);
+        // Where there are more samples or fewer, their names and sizes need no saying.
+        let is_said = |name: &str| match name {
+            NAMES => differs("data") || differs(SAMPLES),
+            SIZES => differs("data") || differs(SAMPLES) || differs(NAMES),
+            _ => false,
+        };
+        let differences: Vec<String> = self
+            .fixed
+            .iter()
+            .filter(|(name, _)| differs(name) && !is_said(name))
+            .map(|(name, ours)| difference(name, notes.get(*name), ours))
+            .collect();
         (!differences.is_empty()).then(|| differences.join("; "))
     }
 
@@ -72,6 +79,25 @@ impl Identity {
         let (ours, theirs) = (self.learning_rate.as_ref()?, notes.get(LEARNING_RATE)?);
         (ours != theirs).then(|| format!("the learning rate was {theirs} and is {ours} from now on"))
     }
+}
+
+/// One setting that differs, in words.
+fn difference(name: &str, theirs: Option<&String>, ours: &str) -> String {
+    let Some(theirs) = theirs else { return format!("it has no {name}, and this one's is {ours}") };
+    match name {
+        SAMPLES => format!("its data has {}, not {ours}", counted(theirs, "sample")),
+        HELD_OUT => format!("it held out {}, not {ours}", counted(theirs, "sample")),
+        "classes" => format!("it has {}, not {ours}", counted(theirs, "class")),
+        NAMES => "the names, labels or order of its samples are others".to_owned(),
+        SIZES => "the files of its samples have other sizes".to_owned(),
+        _ => format!("its {name} is {theirs}, not {ours}"),
+    }
+}
+
+/// "1 sample", "22 classes".
+fn counted(n: &str, what: &str) -> String {
+    let plural = if what.ends_with('s') { "es" } else { "s" };
+    if n == "1" { format!("1 {what}") } else { format!("{n} {what}{plural}") }
 }
 
 /// Samples of the order that a checkpoint's steps used up.
@@ -86,7 +112,10 @@ mod tests {
     #[test]
     fn what_differs_is_named_and_a_learning_rate_may() {
         let of = |seed: &str, rate: &str| Identity {
-            fixed: [("seed", seed.to_owned()), ("data", "order 7".to_owned())].into_iter().collect(),
+            fixed: [("seed", seed), (SAMPLES, "24"), (NAMES, "7"), (SIZES, "70"), ("classes", "4")]
+                .map(|(name, value)| (name, value.to_owned()))
+                .into_iter()
+                .collect(),
             learning_rate: Some(rate.to_owned()),
         };
         let notes = of("1", "0.1").notes(60, 2, Some(480));
@@ -98,8 +127,15 @@ mod tests {
         let told = of("1", "0.01").other_rate(&notes);
         assert_eq!(told.as_deref(), Some("the learning rate was 0.1 and is 0.01 from now on"));
         let mut other = notes.clone();
-        other.insert("data".to_owned(), "order 8".to_owned());
-        assert_eq!(of("1", "0.1").difference(&other).as_deref(), Some("its data, or the samples held out, are others"));
+        for (name, value, wanted) in [
+            (SIZES, "71", "the files of its samples have other sizes"),
+            (NAMES, "8", "the names, labels or order of its samples are others"),
+            (SAMPLES, "23", "its data has 23 samples, not 24"),
+            ("classes", "1", "it has 1 class, not 4; its data has 23 samples, not 24"),
+        ] {
+            other.insert(name.to_owned(), value.to_owned());
+            assert_eq!(of("1", "0.1").difference(&other).as_deref(), Some(wanted));
+        }
         other.remove("seed");
         assert!(of("1", "0.1").difference(&other).is_some_and(|said| said.contains("it has no seed")));
     }

@@ -61,8 +61,7 @@ impl Ledger {
 
     /// Enters a save that has returned.
     pub(super) fn add(&self, step: u64, at_s: f64, asked_ns: u64, stall_s: f64, handle: Arc<Handle>) {
-        let save =
-            TrainCheckpoint { step, at_s, stall_s, durable_fast_s: None, durable_slow_s: None, fate: SaveFate::Failed };
+        let save = failed(step, at_s, stall_s);
         let line = {
             let mut lines = self.book.lock();
             lines.push(Line { save, is_settled: false });
@@ -72,6 +71,12 @@ impl Ledger {
             // The threads end only after this has gone.
             let _ = sender.send((line, asked_ns, Arc::clone(&handle)));
         }
+    }
+
+    /// Enters a save that was asked for in vain.
+    pub(super) fn add_failed(&self, step: u64, at_s: f64, stall_s: f64) {
+        let save = failed(step, at_s, stall_s);
+        self.book.lock().push(Line { save, is_settled: true });
     }
 
     /// Saves that are still on their way.
@@ -104,6 +109,11 @@ impl Ledger {
         };
         lines.iter().map(concluded).collect()
     }
+}
+
+/// A save of which nothing good is known.
+fn failed(step: u64, at_s: f64, stall_s: f64) -> TrainCheckpoint {
+    TrainCheckpoint { step, at_s, stall_s, durable_fast_s: None, durable_slow_s: None, fate: SaveFate::Failed }
 }
 
 fn note(line: &mut Line, level: Level, outcome: forebay_checkpoint::Result<Fate>, after_s: f64) {

@@ -4,6 +4,8 @@
 //! the order these used up. Everything else follows from the settings, which are kept as notes and must be the same when a
 //! run goes on.
 
+mod ask;
+mod end;
 mod identity;
 mod ledger;
 mod resume;
@@ -13,13 +15,13 @@ mod tests;
 mod traffic;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Format, Layout};
-use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier};
-use forebay_record::{TierKind, TrainCheckpoint, TrainCheckpoints};
-use forebay_units::{Clock, Summary, count};
+use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
+use forebay_record::{TierKind, TrainCheckpoints};
+use forebay_units::{Clock, count};
 
 use super::drive::Reached;
 use super::plan::{Checkpointing, Plan};
@@ -30,7 +32,7 @@ use crate::checkpoint::{Place, device, mode_name};
 use crate::probe::{self, Scratch};
 use identity::Identity;
 use ledger::Ledger;
-pub(super) use resume::{Start, begin};
+pub(super) use resume::{Start, begin, check};
 use state::Made;
 use traffic::{TierCount, Traffic};
 
@@ -59,7 +61,8 @@ pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<
             let saver = Saver { scratch, ..Saver::open(trial, &plan)? };
             Ok(Start { saver: Some(saver), ..Start::default() })
         }
-        _ => Ok(found.take().unwrap_or_default()),
+        Some(plan) => found.take().unwrap_or_default().open(trial, plan),
+        None => Ok(Start::default()),
     }
 }
 
@@ -94,7 +97,11 @@ pub(super) struct Saver {
     ledger: Ledger,
     counts: Vec<TierCount>,
     traffic: Option<Traffic>,
-    /// The last save, and its step.
+    /// What the tiers had read when the run started.
+    read_before: u64,
+    /// Steps made so far.
+    reached: u64,
+    /// The last save that was not left out, and its step.
     last: Option<(u64, Arc<Handle>)>,
     /// Folders of this run alone, removed after the store is closed.
     scratch: Vec<Scratch>,
@@ -136,6 +143,8 @@ impl Saver {
             ledger: Ledger::start(Arc::clone(&trial.clock))?,
             counts,
             traffic: None,
+            read_before: 0,
+            reached: 0,
             last: None,
             scratch: Vec::new(),
         })
@@ -143,7 +152,7 @@ impl Saver {
 
     /// Gets the memory that a save needs, before training begins.
     fn prepare(&mut self, taker: &dyn Taker) -> Result<(), Error> {
-        let at = Reached { step: u64::MAX, position: Some(u64::MAX), is_stopping: false };
+        let at = Reached { step: u64::MAX, position: Some(u64::MAX), is_last: false, is_stopping: false };
         let (store, mode) = (&self.store, self.plan.mode);
         self.n_bytes = self.with_snapshot(at, taker, |snapshot, layout| {
             if mode == Mode::Async {
@@ -157,7 +166,9 @@ impl Saver {
     /// Counts from the moment at which the run starts.
     pub(super) fn begin(&mut self, started_ns: u64) -> Result<(), Error> {
         self.started_ns = started_ns;
-        self.traffic = Some(Traffic::start(&self.counts)?);
+        let gone = Duration::from_nanos(self.clock.now_ns() - started_ns);
+        self.traffic = Some(Traffic::start(&self.counts, gone)?);
+        self.read_before = self.read_bytes();
         Ok(())
     }
 
@@ -181,81 +192,41 @@ impl Saver {
         act(&snapshot, &self.format.plan(STEM, &snapshot)?)
     }
 
-    /// Saves if it is the time, or if the run ends here and the state was not saved yet.
-    pub(super) fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Option<Event>, Error> {
-        let is_saved = self.last.as_ref().is_some_and(|(step, _)| *step == at.step);
-        if is_saved || !(at.is_stopping || at.step.is_multiple_of(self.plan.every)) {
+    /// Saves if it is the time, or if the run ends here and the state was not saved yet. What went wrong before does not
+    /// keep it from that: it is told once the state is safe on the first tier.
+    pub(super) fn save(&mut self, at: Reached, taker: &dyn Taker, cancel: &AtomicBool) -> Result<Option<Event>, Error> {
+        self.reached = at.step;
+        let is_due = at.is_stopping || at.step.is_multiple_of(self.plan.every);
+        if !is_due || self.is_saved(at.step) {
             return Ok(None);
         }
         let asked_ns = self.clock.now_ns();
-        if let (true, Some((_, before))) = (at.is_stopping, &self.last) {
-            // The last save must find the memory free. What went wrong with those before it is told by the store.
-            let _ = before.wait(Level::DurableFast);
-        }
-        let store = &self.store;
-        let handle = self
-            .with_snapshot(at, taker, |snapshot, layout| Ok(Arc::new(store.save(at.step, None, snapshot, layout)?)))?;
-        if at.is_stopping {
-            handle.wait(Level::DurableFast)?;
-        }
-        let stall_s = (self.clock.now_ns() - asked_ns) as f64 / 1e9;
-        self.ledger.add(at.step, (asked_ns - self.started_ns) as f64 / 1e9, asked_ns, stall_s, Arc::clone(&handle));
-        self.last = Some((at.step, handle));
-        Ok(Some(Event::Saved { step: at.step, stall_s }))
-    }
-
-    /// Waits until all is drained, unless the run was cut short or is now.
-    pub(super) fn finish(self, is_cut: bool, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Saved {
-        let ended_ns = self.clock.now_ns();
-        let mut drain_after_s = 0.0;
-        while !is_cut && !cancel.load(Ordering::Relaxed) {
-            let n_left = self.ledger.n_open();
-            if n_left == 0 {
-                break;
-            }
-            observe(Event::Draining { n_left });
-            self.ledger.wait(TELL);
-            drain_after_s = (self.clock.now_ns() - ended_ns) as f64 / 1e9;
-        }
-        let stopped_at =
-            self.last.as_ref().filter(|_| is_cut).map(|(step, handle)| (*step, handle.wait(Level::DurableFast)));
-        let closed = self.store.close();
-        let mode = self.plan.mode;
-        let saves: Vec<TrainCheckpoint> = self.ledger.conclude().into_iter().map(|save| told(mode, save)).collect();
-        let mut notes = Vec::new();
-        if let Some((step, Ok(Fate::Reached))) = stopped_at {
-            notes.push(format!("the state after step {step} is saved: --resume goes on from there"));
-        }
-        if closed.n_undrained > 0 && self.scratch.is_empty() {
-            notes.push(left_to_drain(&self.plan, closed.n_undrained));
-        }
-        notes.iter().for_each(|text| observe(Event::Remark { text: text.clone() }));
-        let mut errors = closed.errors.into_iter();
-        let error = errors.next().map(Error::from);
-        notes.extend(errors.map(|error| crate::supply::chain(&error)));
-        let stalls: Vec<f64> = saves.iter().map(|save| save.stall_s).collect();
-        let checkpoints = TrainCheckpoints {
-            median_stall_s: Summary::of(&stalls).map(|stalls| stalls.median),
-            drain_after_s,
-            saves,
-            traffic: self.traffic.map(Traffic::finish).unwrap_or_default(),
-            ..described(&self.plan, self.n_bytes)
+        let mut before = None;
+        let asked = match at.is_stopping || at.is_last && self.plan.when_behind == WhenBehind::Skip {
+            true => self.insist(at, taker, cancel, &mut before),
+            false => self.ask(at, taker, &mut before),
         };
-        Saved { checkpoints, notes, error }
-    }
-}
-
-/// What the caller knew before those who wait: that a save is as safe as its mode promises when it returns.
-fn told(mode: Mode, save: TrainCheckpoint) -> TrainCheckpoint {
-    let at_return = |found: Option<f64>| found.map(|_| save.stall_s);
-    match mode {
-        Mode::Direct => TrainCheckpoint {
-            durable_fast_s: at_return(save.durable_fast_s),
-            durable_slow_s: at_return(save.durable_slow_s),
-            ..save
-        },
-        Mode::Burst => TrainCheckpoint { durable_fast_s: at_return(save.durable_fast_s), ..save },
-        Mode::Async => save,
+        let stall_s = || (self.clock.now_ns() - asked_ns) as f64 / 1e9;
+        let at_s = (asked_ns - self.started_ns) as f64 / 1e9;
+        let handle = match asked {
+            Ok(handle) => handle,
+            Err(error) => {
+                self.ledger.add_failed(at.step, at_s, stall_s());
+                return Err(before.unwrap_or(error));
+            }
+        };
+        if (at.is_stopping || before.is_some())
+            && let Err(error) = handle.wait(Level::DurableFast)
+        {
+            before.get_or_insert(error.into());
+        }
+        let stall_s = stall_s();
+        self.ledger.add(at.step, at_s, asked_ns, stall_s, Arc::clone(&handle));
+        // One that was left out at once is not waited for by those that follow.
+        if matches!(handle.wait(Level::Staged), Ok(Fate::Reached)) {
+            self.last = Some((at.step, handle));
+        }
+        before.map_or(Ok(Some(Event::Saved { step: at.step, stall_s })), Err)
     }
 }
 
@@ -296,7 +267,7 @@ fn described(plan: &Checkpointing, bytes: u64) -> TrainCheckpoints {
         burst_tier_kind,
         rated_mb_per_s: plan.places.rated_mb_per_s(plan.mode),
         median_stall_s: None,
-        drain_after_s: 0.0,
+        drain_after_s: None,
         saves: Vec::new(),
         traffic: Vec::new(),
     }

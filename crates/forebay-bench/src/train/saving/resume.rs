@@ -1,14 +1,16 @@
 //! What a run begins with: nothing, or the newest good checkpoint of an earlier one.
 //!
-//! All is looked at before anything is opened for writing, so that a run that is refused changes nothing.
+//! All is looked at before anything is opened for writing, so that a run that is refused changes nothing; and under the
+//! folders' locks, so that nobody else changes it meanwhile. The store is opened when the first step is near: what an
+//! earlier run left to be drained would be in the way of what is measured before.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Catalog};
-use forebay_checkpoint::{Error as StoreError, Name, PassedOver, Restored, Store, Tier, restore};
+use forebay_checkpoint::{Error as StoreError, Guard, Name, PassedOver, Restored, Store, Tier, restore};
 
-use super::super::plan::Checkpointing;
+use super::super::plan::{Checkpointing, Plan};
 use super::super::run::{Error, Event};
 use super::super::taker::Taker;
 use super::super::trial::Trial;
@@ -28,9 +30,23 @@ pub(in super::super) struct Start {
     /// The state after them, until it is loaded.
     pub(super) found: Option<(Restored, Catalog)>,
     pub(in super::super) saver: Option<Saver>,
+    /// Held until the store is opened, which locks the folders itself.
+    pub(super) locks: Vec<Box<dyn Guard>>,
+    /// The newest checkpoint of the folders when they were looked at.
+    pub(super) newest: Option<Name>,
 }
 
 impl Start {
+    /// Opens the places of the checkpoints, where nobody has changed them since they were looked at.
+    pub(super) fn open(self, trial: &Trial<'_>, plan: &Checkpointing) -> Result<Self, Error> {
+        drop(self.locks);
+        let saver = Saver::open(trial, plan)?;
+        if let Some((tier, name)) = newest(saver.store.tiers())?.filter(|(_, name)| Some(*name) != self.newest) {
+            return Err(Error::Occupied { path: saver.store.tiers()[tier].dir.clone(), step: name.step });
+        }
+        Ok(Self { saver: Some(saver), locks: Vec::new(), ..self })
+    }
+
     /// Brings what takes the batches to where the run begins.
     pub(in super::super) fn load(&mut self, taker: &mut dyn Taker) -> Result<(), Error> {
         if let Some((restored, catalog)) = self.found.take() {
@@ -47,15 +63,16 @@ impl Start {
     /// of it.
     pub(in super::super) fn nothing_left(
         self,
-        n_steps: u64,
+        trial: &Trial<'_>,
         observe: &mut dyn FnMut(Event),
         cancel: &AtomicBool,
     ) -> Result<Vec<String>, Error> {
-        let text =
-            format!("the checkpoint is of step {}, and {n_steps} were asked for: nothing is left to do", self.step);
+        let (step, wanted) = (self.step, trial.n_steps);
+        let text = format!("the checkpoint is of step {step}, and {wanted} were asked for: nothing is left to do");
         let mut notes = Vec::new();
         tell(text, observe, &mut notes);
-        if let Some(saver) = self.saver {
+        let Some(plan) = &trial.plan.checkpoint else { return Ok(notes) };
+        if let Some(saver) = self.open(trial, plan)?.saver {
             match drain(&saver.store, observe, cancel) {
                 Err(StoreError::Stopped) => {}
                 other => other?,
@@ -99,8 +116,10 @@ pub(in super::super) fn begin(
         return Ok(Start::default());
     }
     let tiers = plan.places.tiers();
+    let locks = locked(&tiers)?;
     let newest = newest(&tiers)?;
-    let mut start = match (plan.resume, newest) {
+    let name = newest.map(|(_, name)| name);
+    let start = match (plan.resume, newest) {
         (false, Some((tier, name))) => {
             return Err(Error::Occupied { path: tiers[tier].dir.clone(), step: name.step });
         }
@@ -112,8 +131,32 @@ pub(in super::super) fn begin(
         (true, Some(_)) => found(trial, tiers, observe, notes)?,
     };
     remove_left_overs(plan).into_iter().for_each(|text| tell(text, observe, notes));
-    start.saver = Some(Saver::open(trial, plan)?);
-    Ok(start)
+    Ok(Start { locks, newest: name, ..start })
+}
+
+/// Refuses folders that hold checkpoints already, where a run shall begin anew. Changes nothing, and locks nothing.
+pub(in super::super) fn check(plan: &Plan) -> Result<(), Error> {
+    let Some(saving) = plan.checkpoint.as_ref().filter(|saving| !is_scratch(plan) && !saving.resume) else {
+        return Ok(());
+    };
+    let tiers = saving.places.tiers();
+    match newest(&tiers)? {
+        Some((tier, name)) => Err(Error::Occupied { path: tiers[tier].dir.clone(), step: name.step }),
+        None => Ok(()),
+    }
+}
+
+/// Locks the folders that are there.
+fn locked(tiers: &[Tier]) -> Result<Vec<Box<dyn Guard>>, Error> {
+    let holder = format!("process {}", std::process::id());
+    let mut locks = Vec::new();
+    for tier in tiers {
+        match tier.fs.lock(&tier.lock_path(), &holder) {
+            Err(StoreError::NotFound { .. }) => {}
+            lock => locks.push(lock?),
+        }
+    }
+    Ok(locks)
 }
 
 fn tell(text: String, observe: &mut dyn FnMut(Event), notes: &mut Vec<String>) {
@@ -173,7 +216,7 @@ fn found(
     identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observe, notes));
     let step = restored.name.step;
     tell(format!("resumed after step {step} from {}", path.display()), observe, notes);
-    Ok(Start { step, position, found: Some((restored, catalog)), saver: None })
+    Ok(Start { step, position, found: Some((restored, catalog)), ..Start::default() })
 }
 
 fn passed(one: &PassedOver) -> String {

@@ -64,6 +64,45 @@ fn each_of_several_runs_begins_with_an_empty_folder_and_removes_it() {
     }
 }
 
+/// Steps of a millisecond with saves that take a hundred times as long, where those that find no memory are left out.
+fn hurried(dir: &Path, n_steps: u64) -> Plan {
+    let mut checkpoint = saving(dir, 1, Mode::Async);
+    checkpoint.places.slow.shaped = Some("hdd".parse().unwrap());
+    (checkpoint.when_behind, checkpoint.size) = (WhenBehind::Skip, Some(16_000_000));
+    let plan = emulated(data(dir), "emulated:1ms", 1);
+    Plan { length: Length::Steps(n_steps), checkpoint: Some(checkpoint), ..plan }
+}
+
+#[test]
+fn the_last_state_is_saved_however_many_were_left_out_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = run_it(&hurried(dir.path(), 5)).unwrap();
+    let checkpoints = record.cells[0].checkpoints.as_ref().unwrap();
+    let of = |step: u64| checkpoints.saves.iter().rfind(|save| save.step == step).unwrap();
+    assert_eq!((of(2).fate, of(5).fate), (SaveFate::Skipped, SaveFate::Saved), "{:?}", checkpoints.saves);
+    assert_eq!(checkpoints.n_made(), 5 - checkpoints.n(SaveFate::Skipped));
+    assert!(checkpoints.median_stall_s.unwrap() > 0.0, "the median is that of those that were made");
+}
+
+#[test]
+fn a_run_that_is_stopped_at_a_step_that_was_left_out_saves_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cancel, mut remarks) = (AtomicBool::new(false), Vec::new());
+    let mut observe = |event: Event| match event {
+        Event::Step { step: 3, .. } => cancel.store(true, Ordering::Relaxed),
+        Event::Remark { text } => remarks.push(text),
+        _ => {}
+    };
+    let plan = hurried(dir.path(), 1_000);
+    let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &cancel).unwrap();
+    let checkpoints = record.cells[0].checkpoints.as_ref().unwrap();
+    let fates: Vec<(u64, SaveFate)> = checkpoints.saves.iter().map(|save| (save.step, save.fate)).collect();
+    let wanted = [(1, SaveFate::Saved), (2, SaveFate::Skipped), (3, SaveFate::Skipped), (3, SaveFate::Saved)];
+    assert_eq!(fates, wanted);
+    assert_eq!(remarks, ["the state after step 3 is saved: --resume goes on from there"]);
+    assert_eq!(checkpoints.drain_after_s, None, "it was not waited for");
+}
+
 #[test]
 fn an_emulated_accelerator_needs_a_size_and_is_saved_when_it_is_stopped() {
     let dir = tempfile::tempdir().unwrap();

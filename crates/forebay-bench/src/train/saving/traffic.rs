@@ -1,19 +1,46 @@
 //! What went to and from the tiers over time: their counts, looked at ten times a second.
 
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forebay_checkpoint::Counters;
 use forebay_record::TierTraffic;
 
 use super::super::reads::{EVERY, gather};
+use super::Saver;
 
 /// What passes a tier.
 #[derive(Clone)]
 pub(super) struct TierCount {
     pub(super) name: String,
     pub(super) counters: Counters,
+}
+
+/// The most that a drain has under way at any time, which a count of what is done lacks.
+const IN_FLIGHT: u64 = 32 << 20;
+
+impl Saver {
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.counts.iter().map(|tier| tier.counters.read_bytes()).sum()
+    }
+
+    /// Bytes that the tiers read from devices since the run started: at least, and at most. What is read past the page
+    /// cache from a file system on a block device comes from there; of others that is not known.
+    pub(in super::super) fn read_from_devices(&self) -> RangeInclusive<u64> {
+        let read = self.read_bytes() - self.read_before;
+        let on_devices = self.plan.places.nearest_first().all(|place| is_on_device(&place.dir));
+        let under_way = if self.ledger.n_open() > 0 { IN_FLIGHT } else { 0 };
+        if on_devices { read..=read + under_way } else { 0..=read + under_way }
+    }
+}
+
+/// Whether a folder's file system has a device of its own; one in memory or of a network has none.
+fn is_on_device(dir: &Path) -> bool {
+    dir.metadata().is_ok_and(|found| libc::major(found.dev()) != 0)
 }
 
 /// Bytes written and read so far.
@@ -27,14 +54,16 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    pub(super) fn start(counts: &[TierCount]) -> std::io::Result<Self> {
+    /// Counts from a moment that is so long gone: nothing passed the tiers since.
+    pub(super) fn start(counts: &[TierCount], gone: Duration) -> std::io::Result<Self> {
         let names = counts.iter().map(|count| count.name.clone()).collect();
         let counts = counts.to_vec();
         let (stop, stopped) = mpsc::channel();
         let look = move || -> Seen {
             counts.iter().map(|tier| [tier.counters.written_bytes(), tier.counters.read_bytes()]).collect()
         };
-        let (start, first) = (Instant::now(), look());
+        let now = Instant::now();
+        let (start, first) = (now.checked_sub(gone).unwrap_or(now), look());
         let thread = std::thread::Builder::new().name("forebay:traffic".to_owned()).spawn(move || {
             let mut seen = vec![first];
             loop {

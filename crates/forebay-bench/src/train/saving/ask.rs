@@ -1,0 +1,70 @@
+//! Asking the store for a save until it is made: what went wrong behind training's back before it is no reason not to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_checkpoint::{Error as StoreError, Fate, Handle, Level};
+
+use super::super::drive::Reached;
+use super::super::run::Error;
+use super::super::taker::Taker;
+use super::{Saver, TELL};
+
+/// The store tells one older error a call; more than these are not waited for.
+const MOST_TOLD: usize = 100;
+
+impl Saver {
+    /// Whether the state after this step is safe on the first tier.
+    pub(super) fn is_saved(&self, step: u64) -> bool {
+        let last = self.last.as_ref().filter(|(saved, _)| *saved == step);
+        last.is_some_and(|(_, handle)| matches!(handle.wait(Level::DurableFast), Ok(Fate::Reached)))
+    }
+
+    /// Asks for a save, and again where the store tells of something older instead; the first of these is kept.
+    pub(super) fn ask(&self, at: Reached, taker: &dyn Taker, before: &mut Option<Error>) -> Result<Arc<Handle>, Error> {
+        let store = &self.store;
+        for tries in 1.. {
+            match self.with_snapshot(at, taker, |snapshot, layout| Ok(store.save(at.step, None, snapshot, layout)?)) {
+                Ok(handle) => return Ok(Arc::new(handle)),
+                Err(error) if tries < MOST_TOLD && is_older(&error, tries) => {
+                    before.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        unreachable!("the last try returns")
+    }
+
+    /// The same, until it is made: a save that was left out for want of room is asked for again when there may be some.
+    /// A run that is being stopped does not wait for the room.
+    pub(super) fn insist(
+        &self,
+        at: Reached,
+        taker: &dyn Taker,
+        cancel: &AtomicBool,
+        before: &mut Option<Error>,
+    ) -> Result<Arc<Handle>, Error> {
+        if let Some((_, last)) = &self.last {
+            // This save must find the memory free. What went wrong with the one before it is told by the store.
+            let _ = last.wait(Level::DurableFast);
+        }
+        loop {
+            let handle = self.ask(at, taker, before)?;
+            let is_skipped = matches!(handle.wait(Level::DurableFast), Ok(Fate::Skipped));
+            if !is_skipped || at.is_stopping || cancel.load(Ordering::Relaxed) {
+                return Ok(handle);
+            }
+            self.ledger.wait(TELL);
+        }
+    }
+}
+
+/// Whether an error is of something before this save. The store does not always say; one that is not is found again.
+fn is_older(error: &Error, tries: usize) -> bool {
+    match error {
+        Error::Checkpoint(StoreError::Background { .. }) => true,
+        Error::Checkpoint(StoreError::NoRoom { .. } | StoreError::Full { .. } | StoreError::Pool { .. }) => false,
+        Error::Checkpoint(_) => tries == 1,
+        _ => false,
+    }
+}

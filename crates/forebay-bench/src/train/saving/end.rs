@@ -1,0 +1,99 @@
+//! The end of a run that saves: what is still on its way, what became of every save, what is told.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_checkpoint::Mode;
+use forebay_record::{SaveFate, TrainCheckpoint, TrainCheckpoints};
+use forebay_units::Summary;
+
+use super::super::run::{Error, Event};
+use super::traffic::Traffic;
+use super::{Saved, Saver, TELL, described, left_to_drain};
+
+impl Saver {
+    /// Waits until all is drained, unless the run was cut short or is now.
+    pub(in super::super) fn finish(self, is_cut: bool, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Saved {
+        let drain_after_s = self.drained(is_cut, observe, cancel);
+        let closed = self.store.close();
+        let mode = self.plan.mode;
+        let mut saves: Vec<TrainCheckpoint> = self.ledger.conclude().into_iter().map(|save| told(mode, save)).collect();
+        leave(&mut saves, closed.n_undrained);
+        let mut notes: Vec<String> = newest(&saves, self.reached, is_cut, self.plan.every).into_iter().collect();
+        if closed.n_undrained > 0 && self.scratch.is_empty() {
+            notes.push(left_to_drain(&self.plan, closed.n_undrained));
+        }
+        notes.iter().for_each(|text| observe(Event::Remark { text: text.clone() }));
+        let mut errors = closed.errors.into_iter();
+        let error = errors.next().map(Error::from);
+        notes.extend(errors.map(|error| crate::supply::chain(&error)));
+        let mut checkpoints = TrainCheckpoints {
+            drain_after_s,
+            saves,
+            traffic: self.traffic.map(Traffic::finish).unwrap_or_default(),
+            ..described(&self.plan, self.n_bytes)
+        };
+        let stalls: Vec<f64> = checkpoints.stalls().collect();
+        checkpoints.median_stall_s = Summary::of(&stalls).map(|stalls| stalls.median);
+        Saved { checkpoints, notes, error }
+    }
+
+    /// Ends a run that made no step: what went wrong behind its back.
+    pub(in super::super) fn abandon(self) -> Vec<String> {
+        self.store.close().errors.iter().map(|error| crate::supply::chain(error)).collect()
+    }
+
+    /// How long it was waited for the drain; `None` where a save is over when it returns, and where it was not waited for to the end.
+    fn drained(&self, is_cut: bool, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Option<f64> {
+        let ended_ns = self.clock.now_ns();
+        let mut after_s = 0.0;
+        loop {
+            let n_left = self.ledger.n_open();
+            if n_left == 0 {
+                return (!is_cut && self.plan.mode != Mode::Direct).then_some(after_s);
+            }
+            if is_cut || cancel.load(Ordering::Relaxed) {
+                return None;
+            }
+            observe(Event::Draining { n_left });
+            self.ledger.wait(TELL);
+            after_s = (self.clock.now_ns() - ended_ns) as f64 / 1e9;
+        }
+    }
+}
+
+/// Of those that lie on the first tier alone, the newest ones are still to be drained; the last tier wants no older one.
+fn leave(saves: &mut [TrainCheckpoint], n_undrained: usize) {
+    let on_fast = saves.iter_mut().rev().filter(|save| save.fate == SaveFate::OnFast);
+    on_fast.skip(n_undrained).for_each(|save| save.fate = SaveFate::Superseded);
+}
+
+/// What to say of the newest state that is safe: where the run was cut short, and where its last save was left out.
+fn newest(saves: &[TrainCheckpoint], reached: u64, is_cut: bool, every: u64) -> Option<String> {
+    let safe = saves.iter().filter(|save| save.durable_fast_s.is_some()).map(|save| save.step).max();
+    match safe {
+        Some(step) if step == reached => {
+            is_cut.then(|| format!("the state after step {step} is saved: --resume goes on from there"))
+        }
+        Some(step) if is_cut || step + every <= reached => Some(format!(
+            "the state after step {reached} is not saved: the newest checkpoint of this run is of step {step}"
+        )),
+        None if is_cut || reached >= every => {
+            Some(format!("no state of this run is saved; it ended after step {reached}"))
+        }
+        _ => None,
+    }
+}
+
+/// What the caller knew before those who wait: that a save is as safe as its mode promises when it returns.
+fn told(mode: Mode, save: TrainCheckpoint) -> TrainCheckpoint {
+    let at_return = |found: Option<f64>| found.map(|_| save.stall_s);
+    match mode {
+        Mode::Direct => TrainCheckpoint {
+            durable_fast_s: at_return(save.durable_fast_s),
+            durable_slow_s: at_return(save.durable_slow_s),
+            ..save
+        },
+        Mode::Burst => TrainCheckpoint { durable_fast_s: at_return(save.durable_fast_s), ..save },
+        Mode::Async => save,
+    }
+}
