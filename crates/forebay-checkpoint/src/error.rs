@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_units::Bytes;
+
 use crate::{Damage, PassedOver};
 
 /// The result of an operation on checkpoints.
@@ -94,7 +96,10 @@ pub enum Error {
         holder: String,
     },
     /// The tier has no room for another checkpoint, and nothing on it may go.
-    #[error("no room for {wanted} more bytes in {}: {free} are free, and no checkpoint there may be removed", path.display())]
+    #[error(
+        "no room for {} more in {}: {} are free, and no checkpoint there may be removed",
+        Bytes(*wanted), path.display(), Bytes(*free)
+    )]
     NoRoom {
         /// The tier's folder.
         path: PathBuf,

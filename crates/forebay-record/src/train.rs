@@ -61,7 +61,8 @@ pub struct TrainTotals {
     pub au_epoch: f64,
     /// The same without the first wait; `None` when nothing is left.
     pub au_steady: Option<f64>,
-    /// As DLIO counts it: the first step of every epoch left out, mean over epochs; `None` where an epoch has one step.
+    /// As DLIO counts it: the first step of every epoch and all checkpoints left out, mean over epochs; `None` where an epoch
+    /// has one step.
     pub au_dlio: Option<f64>,
     /// The share of the pipeline's work that was done while the accelerator did not wait; `None` without a pipeline.
     pub overlap: Option<f64>,

@@ -148,7 +148,7 @@ fn utilisation(totals: &TrainTotals) -> String {
     for (name, share, over) in [
         ("whole run", Some(totals.au_epoch), "all of the time but validation"),
         ("steady", totals.au_steady, "the same without the wait for the first batch"),
-        ("as DLIO", totals.au_dlio, "all steps but the first of every epoch: for comparison"),
+        ("as DLIO", totals.au_dlio, "all steps but the first of every epoch, checkpoints left out: for comparison"),
     ] {
         table.row(vec![name.to_owned(), or_unknown(share), over.to_owned()]);
     }
@@ -190,7 +190,6 @@ fn lever(lever: &Lever) -> String {
     if lever.name.is_empty() {
         return "What would help most: –".to_owned();
     }
-    // Both are without the validation, which no lever shortens.
     let now = lever.wall_s + lever.saves_s;
     let (saves, becomes) = if lever.is_bound { ("saves at most", "not below") } else { ("saves", "to") };
     format!(

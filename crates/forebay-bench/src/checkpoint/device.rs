@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_checkpoint::format::Layout;
 use forebay_checkpoint::{Dtype, Elsewhere, Header, Pages, Snapshot, Store, Tensor, Values};
@@ -77,26 +77,37 @@ pub(crate) fn prepare(
 }
 
 /// Values on a device, fetched straight to where they are saved from.
-pub(crate) struct OnDevice<'a>(&'a dyn Remote);
+pub(crate) struct OnDevice<'a> {
+    remote: &'a dyn Remote,
+    /// Why memory could not be locked for it.
+    unlocked: OnceLock<String>,
+}
 
 impl<'a> OnDevice<'a> {
     /// `None` where the values are in the host's memory.
     pub(crate) fn of(view: &'a View<'_>) -> Option<Self> {
         match &view.values {
             forebay_train::Values::Here(_) => None,
-            forebay_train::Values::There(remote) => Some(Self(remote.as_ref())),
+            forebay_train::Values::There(remote) => Some(Self { remote: remote.as_ref(), unlocked: OnceLock::new() }),
         }
+    }
+
+    /// What to say where memory could not be locked for it.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        self.unlocked.get().map(|error| format!("states were copied once more on the host, which is slower: {error}"))
     }
 }
 
 impl Elsewhere for OnDevice<'_> {
     fn fetch(&self, fetches: &mut [forebay_checkpoint::Fetch<'_>]) -> io::Result<()> {
-        self.0.fetch(&mut fetches.iter_mut().map(piece).collect::<Vec<_>>()).map_err(io::Error::other)
+        self.remote.fetch(&mut fetches.iter_mut().map(piece).collect::<Vec<_>>()).map_err(io::Error::other)
     }
 
     fn lock(&self, pages: Arc<Pages>) -> io::Result<Option<Box<dyn Any + Send>>> {
         // Where the system locks no more, the copy goes through the driver's own memory, and is slower.
-        Ok(self.0.lock_pages(Arc::new(Pool(pages))).ok().map(|lock| Box::new(lock) as Box<dyn Any + Send>))
+        let locked = self.remote.lock_pages(Arc::new(Pool(pages)));
+        let locked = locked.inspect_err(|error| _ = self.unlocked.set(error.to_string()));
+        Ok(locked.ok().map(|lock| Box::new(lock) as Box<dyn Any + Send>))
     }
 }
 
@@ -172,6 +183,10 @@ pub(crate) mod tests {
             let store = Store::open(vec![Tier::new(Arc::new(LocalFs), dir.path())], options).unwrap();
             let layout = format::FORMATS[0].plan("model", &snapshot).unwrap();
             store.save(1, None, &snapshot, &layout).unwrap().wait(Level::DurableSlow).unwrap();
+            if let Some(device) = &device {
+                let doubt = device.doubt().unwrap_or_default();
+                assert!(doubt.contains("no page can be locked"), "a device that locks none is told of: {doubt:?}");
+            }
             store.restore().unwrap().file("model.safetensors").unwrap().to_vec()
         };
         let far = fake.view().unwrap();

@@ -106,6 +106,7 @@ fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
 fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation {
     Situation {
         wall_s: run.totals.wall_s - run.totals.validate_s,
+        validate_s: run.totals.validate_s,
         causes: run.driven.charges.later,
         work: run.work,
         prefetch: trial.plan.prefetch,
@@ -114,10 +115,9 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
         threads: trial.threads.max(1),
         cores: supply::cores(),
         reads: trial.stock.is_some(),
-        saving: trial.plan.checkpoint.as_ref().map(|saving| Saving {
-            seconds: run.totals.checkpoint_s,
-            every: saving.every,
-            mode: saving.mode,
+        saving: trial.plan.checkpoint.as_ref().map(|plan| {
+            let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
+            Saving::of(plan, run.totals.checkpoint_s, saves)
         }),
     }
 }

@@ -5,8 +5,9 @@
 //! shortens the run by so much, but never by more than the accelerator waited.
 
 use forebay_checkpoint::Mode;
-use forebay_record::Lever;
+use forebay_record::{Lever, TrainCheckpoint};
 
+use super::plan::Checkpointing;
 use super::stall::{Causes, Work};
 
 /// A wait below this share of the run is not worth a lever.
@@ -20,6 +21,33 @@ pub(super) struct Saving {
     /// Steps between two.
     pub(super) every: u64,
     pub(super) mode: Mode,
+    /// When the last one can begin at the earliest if each is written before the next begins, whatever training does.
+    pub(super) written_s: f64,
+    /// Whether one had to wait for the one before it.
+    pub(super) has_waited: bool,
+}
+
+impl Saving {
+    pub(super) fn of(plan: &Checkpointing, seconds: f64, saves: &[TrainCheckpoint]) -> Self {
+        Self { every: plan.every, ..Self::from_saves(plan.mode, seconds, saves) }
+    }
+
+    fn from_saves(mode: Mode, seconds: f64, saves: &[TrainCheckpoint]) -> Self {
+        let write = |save: &TrainCheckpoint| match mode {
+            Mode::Async => save.durable_fast_s.map_or(0.0, |durable| durable - save.stall_s),
+            Mode::Direct | Mode::Burst => save.stall_s,
+        };
+        let before_last = saves.split_last().map_or(&[][..], |(_, before)| before);
+        let first_s = saves.first().map_or(0.0, |first| first.at_s);
+        let waits = |pair: &[TrainCheckpoint]| pair[0].durable_fast_s.is_some_and(|s| pair[0].at_s + s > pair[1].at_s);
+        Self {
+            seconds,
+            every: 1,
+            mode,
+            written_s: first_s + before_last.iter().map(write).sum::<f64>(),
+            has_waited: saves.windows(2).any(waits),
+        }
+    }
 }
 
 /// What a lever is chosen from.
@@ -27,6 +55,8 @@ pub(super) struct Saving {
 pub(super) struct Situation {
     /// The run's wall clock in seconds, validation left out.
     pub(super) wall_s: f64,
+    /// The validation, which no lever shortens.
+    pub(super) validate_s: f64,
     /// The waits after the first batch.
     pub(super) causes: Causes,
     /// What the workers did in the whole run.
@@ -103,25 +133,30 @@ impl Situation {
 
     /// What would shorten the checkpoints, where they hold up training most.
     fn against(&self, saving: Saving) -> Lever {
-        let (advice, saves_s, is_bound) = match saving.mode {
-            Mode::Direct => {
-                let advice =
-                    "--checkpoint-mode async: go on while checkpoints are written; or --burst-dir on a faster device";
-                (advice.to_owned(), saving.seconds, true)
+        let Saving { seconds, every, mode, written_s, has_waited } = saving;
+        let fewer = format!("--checkpoint-every {}: half as many", 2 * every);
+        let go_on = "--checkpoint-mode async: go on while checkpoints are written";
+        // A run whose steps take less than its writes ends when these do.
+        let not_below = |written_s: f64| (self.wall_s - written_s).clamp(0.0, seconds);
+        let is_too_many = not_below(written_s) < seconds - WORTH * self.wall_s;
+        let (advice, saves_s, is_bound) = match mode {
+            Mode::Direct if is_too_many => {
+                let why = "for writing behind training's back the checkpoints come too fast";
+                (format!("--burst-dir on a faster device: {why}"), seconds, true)
             }
-            Mode::Burst => {
-                ("--checkpoint-mode async: go on while checkpoints are written".to_owned(), saving.seconds, true)
-            }
-            // Half as many copies of the state cost half as much; those that had to wait for others, less.
-            Mode::Async => {
-                (format!("--checkpoint-every {}: half as many", 2 * saving.every), saving.seconds / 2.0, false)
-            }
+            Mode::Direct => (format!("{go_on}; or --burst-dir on a faster device"), seconds, true),
+            Mode::Burst if not_below(written_s) < seconds / 2.0 => (fewer, seconds / 2.0, false),
+            Mode::Burst => (go_on.to_owned(), not_below(written_s), true),
+            // Of those that wait for others, half as many wait for less than half as long.
+            Mode::Async if has_waited => (fewer, not_below(written_s / 2.0), true),
+            Mode::Async => (fewer, seconds / 2.0, false),
         };
         self.make("checkpoint", &advice, saves_s, is_bound)
     }
 
     fn make(&self, name: &str, advice: &str, saves_s: f64, is_bound: bool) -> Lever {
-        Lever { name: name.to_owned(), advice: advice.to_owned(), saves_s, wall_s: self.wall_s - saves_s, is_bound }
+        let wall_s = self.wall_s + self.validate_s - saves_s;
+        Lever { name: name.to_owned(), advice: advice.to_owned(), saves_s, wall_s, is_bound }
     }
 
     fn none(&self) -> Lever {
@@ -137,12 +172,14 @@ impl Situation {
 mod tests {
     use super::*;
     use forebay_pipeline::Activity;
+    use forebay_record::SaveFate;
 
     fn situation(causes: Causes, reading_s: f64, decoding_s: f64, threads: usize) -> Situation {
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let times = [(Activity::Reading, ns(reading_s)), (Activity::Decoding, ns(decoding_s))].into_iter().collect();
         Situation {
             wall_s: 100.0,
+            validate_s: 0.0,
             causes,
             work: Work::of(&times),
             threads,
@@ -159,7 +196,7 @@ mod tests {
     fn checkpoints_that_hold_up_most_are_acted_on() {
         let causes = Causes { storage: 4.0, ..Causes::default() };
         let lever = |seconds, mode| {
-            let saving = Some(Saving { seconds, every: 20, mode });
+            let saving = Some(Saving { seconds, every: 20, mode, written_s: 60.0, has_waited: false });
             Situation { saving, ..situation(causes, 40.0, 0.0, 1) }.lever()
         };
         let direct = lever(30.0, Mode::Direct);
@@ -170,6 +207,32 @@ mod tests {
         assert_eq!((copied.saves_s, copied.is_bound), (15.0, false));
         assert!(copied.advice.starts_with("--checkpoint-every 40"), "{copied:?}");
         assert_eq!(lever(3.0, Mode::Direct).name, "storage", "the larger cause goes first");
+    }
+
+    #[test]
+    fn what_writes_take_cannot_be_saved_by_waiting_for_them_elsewhere() {
+        let save = |at_s, stall_s, durable| TrainCheckpoint {
+            step: 1,
+            at_s,
+            stall_s,
+            durable_fast_s: Some(durable),
+            durable_slow_s: None,
+            fate: SaveFate::Saved,
+        };
+        let lever = |mode, seconds, saves: &[TrainCheckpoint]| {
+            let saving = Some(Saving { mode, every: 20, ..Saving::from_saves(mode, seconds, saves) });
+            Situation { saving, validate_s: 7.0, ..situation(Causes::default(), 0.0, 0.0, 1) }.lever()
+        };
+        // Four steps of 5 s, each followed by a save of 20 s: written behind, the last begins after 65 s.
+        let stalled = [5.0, 30.0, 55.0, 80.0].map(|at_s| save(at_s, 20.0, 20.0));
+        let burst = lever(Mode::Burst, 80.0, &stalled);
+        assert_eq!((burst.saves_s, burst.wall_s, burst.is_bound), (40.0, 67.0, false), "{burst:?}");
+        let direct = lever(Mode::Direct, 80.0, &stalled);
+        assert!(direct.advice.starts_with("--burst-dir on a faster device") && direct.is_bound, "{direct:?}");
+        // The same behind training's back: a save waits for the one before it.
+        let waited = [save(5.0, 1.0, 21.0), save(11.0, 16.0, 36.0), save(32.0, 15.0, 35.0)];
+        let copied = lever(Mode::Async, 32.0, &waited);
+        assert!(copied.is_bound && copied.saves_s == 32.0, "{copied:?}");
     }
 
     #[test]

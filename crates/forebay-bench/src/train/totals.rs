@@ -68,12 +68,14 @@ fn named(around: &Around, times: &Times) -> std::collections::BTreeMap<String, f
     around.stats.as_ref().map(|_| times.seconds()).unwrap_or_default()
 }
 
-/// As DLIO counts: of every epoch, the first step is left out with all that it waited for; the mean over epochs.
+/// As DLIO counts: of every epoch, the first step is left out with all that it waited for, and so are checkpoints; the mean
+/// over epochs.
 fn au_dlio(steps: &[Step], around: &Around) -> Option<f64> {
     let epochs = by_epoch(steps, around.first, around.steps_per_epoch);
     let counted = epochs.filter(|epoch| epoch.len() > 1).map(|epoch| {
         let sum = |value: &dyn Fn(&Step) -> u64| epoch[1..].iter().map(value).sum::<u64>() as f64;
-        sum(&|step| step.parts.ns(Part::Compute)) / sum(&|step| step.parts.total_ns() - step.parts.ns(Part::Validate))
+        let aside = |step: &Step| step.parts.ns(Part::Validate) + step.parts.ns(Part::Checkpoint);
+        sum(&|step| step.parts.ns(Part::Compute)) / sum(&|step| step.parts.total_ns() - aside(step))
     });
     let counted: Vec<f64> = counted.collect();
     (!counted.is_empty()).then(|| counted.iter().sum::<f64>() / counted.len() as f64)

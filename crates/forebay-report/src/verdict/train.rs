@@ -212,7 +212,10 @@ fn utilisation(totals: &TrainTotals) -> String {
         text.push_str(&format!(", {} without the wait for the first batch", percent(steady)));
     }
     if let Some(dlio) = totals.au_dlio {
-        text.push_str(&format!(", {} as DLIO counts, without the first step of every epoch", percent(dlio)));
+        text.push_str(&format!(
+            ", {} as DLIO counts, without checkpoints and the first step of every epoch",
+            percent(dlio)
+        ));
     }
     if let Some(overlap) = totals.overlap {
         text.push_str(&format!("; {} of the pipeline's work was hidden behind the computing", percent(overlap)));

@@ -147,7 +147,7 @@ impl Args {
         let length = self.length();
         let device_prefetch = self.device_prefetch()?;
         let accelerator = self.accelerator()?;
-        let checkpoint = self.saving.plan(self.accelerator.is_some())?;
+        let checkpoint = self.saving.plan(self.accelerator.is_some(), self.data.as_deref())?;
         if let (Some(n @ 1..), Some(_)) = (self.baseline, self.accelerator) {
             bail!(
                 "--baseline {n}: an emulated accelerator is measured by the run's own steps; give 0, or leave it out"

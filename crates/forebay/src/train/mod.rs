@@ -97,6 +97,7 @@ fn check_device(plan: &Plan) -> Result<(), forebay_bench::train::Error> {
 fn preview(plan: &Plan) -> Result<Outcome> {
     check_validation(plan)?;
     check_checkpoints(plan)?;
+    forebay_bench::train::check(plan)?;
     let preview = forebay_bench::train::preview(plan)?;
     check_device(plan)?;
     let data = &preview.dataset;

@@ -81,15 +81,13 @@ pub(crate) struct Saving {
 
 impl Saving {
     /// The checkpoints of the plan; none where no flag asks for any.
-    pub(super) fn plan(&self, is_emulated: bool) -> Result<Option<Checkpointing>> {
+    pub(super) fn plan(&self, is_emulated: bool, data: Option<&Path>) -> Result<Option<Checkpointing>> {
         let (Some(every), Some(dir)) = (self.checkpoint_every, &self.checkpoint_dir) else { return Ok(None) };
         if is_emulated && self.checkpoint_size.is_none() {
             bail!("--checkpoint-every: an emulated accelerator has no state of its own; give --checkpoint-size 600MB");
         }
         let mode = self.mode()?;
-        if let Some(burst) = self.burst_dir.as_ref().filter(|burst| is_same(burst, dir)) {
-            bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.display());
-        }
+        self.check_folders(dir, data)?;
         let place = |dir: &Path, tier: &Option<Profile>| -> Result<Place> {
             let ground = tier::ground(dir)?;
             Ok(Place { dir: dir.to_owned(), shaped: tier.clone().or(ground.shaped), kernel: ground.kernel })
@@ -106,6 +104,27 @@ impl Saving {
             resume: self.resume,
             size: self.checkpoint_size.map(|size| size.0),
         }))
+    }
+
+    /// Refuses folders that would be taken for each other.
+    fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
+        for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
+            if let Some(dir) = dir.filter(|dir| data.is_some_and(|data| real(dir) == real(data))) {
+                bail!("{flag} {}: it is the folder of the data", dir.display());
+            }
+        }
+        let Some(burst) = &self.burst_dir else { return Ok(()) };
+        let (fast, slow) = (real(burst), real(dir));
+        if fast == slow {
+            bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.display());
+        }
+        if fast.starts_with(&slow) {
+            bail!("--burst-dir {}: it lies in the folder of --checkpoint-dir", burst.display());
+        }
+        if slow.starts_with(&fast) {
+            bail!("--checkpoint-dir {}: it lies in the folder of --burst-dir", dir.display());
+        }
+        Ok(())
     }
 
     fn mode(&self) -> Result<Mode> {
@@ -134,13 +153,12 @@ impl Saving {
     /// What the record should say of the tiers below the folders.
     pub(super) fn notes(&self) -> Result<Vec<String>> {
         let mut notes = Vec::new();
-        for (dir, tier, which) in [
-            (&self.burst_dir, &self.burst_tier, "--burst-dir"),
-            (&self.checkpoint_dir, &self.checkpoint_tier, "--checkpoint-dir"),
-        ] {
+        for (dir, tier, which) in
+            [(&self.burst_dir, &self.burst_tier, "burst"), (&self.checkpoint_dir, &self.checkpoint_tier, "checkpoint")]
+        {
             let Some(dir) = dir else { continue };
             let said = tier::ground(dir)?.notes_beside(tier.as_ref());
-            notes.extend(said.into_iter().map(|note| note.replacen("the data lies", &format!("{which} lies"), 1)));
+            notes.extend(said.iter().map(|note| of_folder(note, which)));
         }
         Ok(notes)
     }
@@ -155,13 +173,47 @@ pub(super) fn describe(saving: &Checkpointing) -> String {
     format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {}, {keep} kept", saving.format)
 }
 
-/// Whether two paths are one folder, there or not.
-fn is_same(a: &Path, b: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-    matches!((real(a), real(b)), (Ok(a), Ok(b)) if a == b)
+/// A note on the data's place, said of a folder of checkpoints and by its own flags.
+fn of_folder(note: &str, which: &str) -> String {
+    let note = note.replacen("the data lies", &format!("--{which}-dir lies"), 1);
+    note.replacen("--tier ", &format!("--{which}-tier "), 1)
+}
+
+/// Where a path leads, there or not: links are followed as far as there are any.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    there.map_or(path.clone(), |(above, real)| match path.strip_prefix(above) {
+        Ok(rest) if rest.as_os_str().is_empty() => real,
+        Ok(rest) => real.join(rest),
+        Err(_) => path.clone(),
+    })
 }
 
 fn parse_format(text: &str) -> Result<&'static str, String> {
     let known = || format::FORMATS.map(|format| format.name()).join(" or ");
     format::named(text).map(|format| format.name()).ok_or_else(|| format!("give {}", known()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_names_the_flags_of_its_folder() {
+        let both =
+            "both limits act: --tier hdd is shaped in this process, on top of what the kernel allows the tier ssd";
+        assert!(of_folder(both, "checkpoint").starts_with("both limits act: --checkpoint-tier hdd is shaped"));
+        assert_eq!(of_folder("the data lies on the tier ssd", "burst"), "--burst-dir lies on the tier ssd");
+    }
+
+    #[test]
+    fn a_path_leads_to_the_same_place_by_links_and_before_it_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, link) = (dir.path().join("a"), dir.path().join("b"));
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert_eq!(real(&link), real(&folder));
+        assert_eq!(real(&link.join("new/er")), real(&folder).join("new/er"));
+    }
 }

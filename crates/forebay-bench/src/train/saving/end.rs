@@ -23,6 +23,7 @@ impl Saver {
             notes.push(left_to_drain(&self.plan, closed.n_undrained));
         }
         notes.iter().for_each(|text| observe(Event::Remark { text: text.clone() }));
+        notes.extend(self.doubt.into_inner());
         let mut errors = closed.errors.into_iter();
         let error = errors.next().map(Error::from);
         notes.extend(errors.map(|error| crate::supply::chain(&error)));

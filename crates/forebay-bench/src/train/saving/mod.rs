@@ -14,8 +14,8 @@ mod state;
 mod tests;
 mod traffic;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Format, Layout};
@@ -99,6 +99,8 @@ pub(super) struct Saver {
     traffic: Option<Traffic>,
     /// What the tiers had read when the run started.
     read_before: u64,
+    /// What to say of how the state was copied.
+    doubt: OnceLock<String>,
     /// Steps made so far.
     reached: u64,
     /// The last save that was not left out, and its step.
@@ -144,6 +146,7 @@ impl Saver {
             counts,
             traffic: None,
             read_before: 0,
+            doubt: OnceLock::new(),
             reached: 0,
             last: None,
             scratch: Vec::new(),
@@ -189,7 +192,11 @@ impl Saver {
         };
         let notes = self.identity.notes(at.step, at.step / self.steps_per_epoch.max(1), at.position);
         let snapshot = Snapshot { tensors, notes };
-        act(&snapshot, &self.format.plan(STEM, &snapshot)?)
+        let acted = act(&snapshot, &self.format.plan(STEM, &snapshot)?);
+        if let Some(doubt) = there.as_ref().and_then(device::OnDevice::doubt) {
+            self.doubt.get_or_init(|| doubt);
+        }
+        acted
     }
 
     /// Saves if it is the time, or if the run ends here and the state was not saved yet. What went wrong before does not
