@@ -73,8 +73,8 @@ pub(super) struct Reached {
 pub(super) trait Between {
     /// Judges the network, if it is the time.
     fn judge(&mut self, step: u64, taker: &mut dyn Taker) -> Result<Judged, Error>;
-    /// Saves the state, if it is the time: how long that took, if it was.
-    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Option<Event>, Error>;
+    /// Saves the state, if it is the time: what may be told, if it was.
+    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Vec<Event>, Error>;
 }
 
 /// Nothing.
@@ -83,8 +83,8 @@ impl Between for () {
         Ok(Judged::Not)
     }
 
-    fn save(&mut self, _at: Reached, _taker: &dyn Taker) -> Result<Option<Event>, Error> {
-        Ok(None)
+    fn save(&mut self, _at: Reached, _taker: &dyn Taker) -> Result<Vec<Event>, Error> {
+        Ok(Vec::new())
     }
 }
 
@@ -201,7 +201,7 @@ impl Drive<'_> {
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
         self.laps.lap(Part::Other);
         let saved = between.save(at, &*self.taker);
-        if matches!(saved, Ok(None)) {
+        if saved.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(());
         }
         self.laps.lap(Part::Checkpoint);

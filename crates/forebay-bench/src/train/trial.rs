@@ -262,8 +262,8 @@ impl Between for Pauses<'_> {
         Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
     }
 
-    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Option<Event>, Error> {
-        self.saver.as_mut().map_or(Ok(None), |saver| saver.save(at, taker, self.cancel))
+    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Vec<Event>, Error> {
+        self.saver.as_mut().map_or(Ok(Vec::new()), |saver| saver.save(at, taker, self.cancel))
     }
 }
 

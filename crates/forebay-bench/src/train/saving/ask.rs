@@ -35,6 +35,42 @@ impl Saver {
         unreachable!("the last try returns")
     }
 
+    /// Saves while somebody looks whether the run is to stop: the drain then hurries to make the room that is waited for.
+    pub(super) fn heeding<T>(&self, cancel: &AtomicBool, save: impl FnOnce() -> T) -> T {
+        if self.ledger.n_open() == 0 {
+            // Nothing is on its way that could be waited for.
+            return save();
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    if cancel.load(Ordering::Relaxed) {
+                        return self.store.hurry();
+                    }
+                    std::thread::park_timeout(TELL);
+                }
+            });
+            let saved = save();
+            is_over.store(true, Ordering::Relaxed);
+            looking.thread().unpark();
+            saved
+        })
+    }
+
+    /// What went wrong with the drain and was not told yet; it costs no save, and is tried again.
+    pub(super) fn new_troubles(&mut self) -> Vec<String> {
+        let found = self.store.take_errors();
+        let mut new = Vec::new();
+        for text in found.iter().map(|error| crate::supply::chain(error)) {
+            if !self.troubles.contains(&text) {
+                self.troubles.push(text.clone());
+                new.push(text);
+            }
+        }
+        new
+    }
+
     /// The same, until it is made: a save that was left out for want of room is asked for again when there may be some.
     /// A run that is being stopped does not wait for the room.
     pub(super) fn insist(

@@ -26,6 +26,7 @@ impl Saver {
         notes.extend(self.doubt.into_inner());
         let mut errors = closed.errors.into_iter();
         let error = errors.next().map(Error::from);
+        notes.extend(self.troubles);
         notes.extend(errors.map(|error| crate::supply::chain(&error)));
         let mut checkpoints = TrainCheckpoints {
             drain_after_s,

@@ -99,6 +99,8 @@ pub(super) struct Saver {
     traffic: Option<Traffic>,
     /// What the tiers had read when the run started.
     read_before: u64,
+    /// What went wrong with the drain so far, as it was told.
+    troubles: Vec<String>,
     /// What to say of how the state was copied.
     doubt: OnceLock<String>,
     /// Steps made so far.
@@ -146,6 +148,7 @@ impl Saver {
             counts,
             traffic: None,
             read_before: 0,
+            troubles: Vec::new(),
             doubt: OnceLock::new(),
             reached: 0,
             last: None,
@@ -201,18 +204,19 @@ impl Saver {
 
     /// Saves if it is the time, or if the run ends here and the state was not saved yet. What went wrong before does not
     /// keep it from that: it is told once the state is safe on the first tier.
-    pub(super) fn save(&mut self, at: Reached, taker: &dyn Taker, cancel: &AtomicBool) -> Result<Option<Event>, Error> {
+    pub(super) fn save(&mut self, at: Reached, taker: &dyn Taker, cancel: &AtomicBool) -> Result<Vec<Event>, Error> {
         self.reached = at.step;
         let is_due = at.is_stopping || at.step.is_multiple_of(self.plan.every);
         if !is_due || self.is_saved(at.step) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let asked_ns = self.clock.now_ns();
         let mut before = None;
-        let asked = match at.is_stopping || at.is_last && self.plan.when_behind == WhenBehind::Skip {
+        let must = at.is_stopping || at.is_last && self.plan.when_behind == WhenBehind::Skip;
+        let asked = self.heeding(cancel, || match must {
             true => self.insist(at, taker, cancel, &mut before),
             false => self.ask(at, taker, &mut before),
-        };
+        });
         let stall_s = || (self.clock.now_ns() - asked_ns) as f64 / 1e9;
         let at_s = (asked_ns - self.started_ns) as f64 / 1e9;
         let handle = match asked {
@@ -233,7 +237,9 @@ impl Saver {
         if matches!(handle.wait(Level::Staged), Ok(Fate::Reached)) {
             self.last = Some((at.step, handle));
         }
-        before.map_or(Ok(Some(Event::Saved { step: at.step, stall_s })), Err)
+        let troubles = self.new_troubles().into_iter().map(|text| Event::Remark { text });
+        let saved = Event::Saved { step: at.step, stall_s };
+        before.map_or(Ok([saved].into_iter().chain(troubles).collect()), Err)
     }
 }
 
