@@ -160,7 +160,7 @@ impl Shared {
 pub struct Closed {
     /// What it did.
     pub counts: Counts,
-    /// Checkpoints that a farther tier still lacks; the next opening drains them.
+    /// Checkpoints that a farther tier still lacks, or that were not read back there; the next opening drains them.
     pub n_undrained: usize,
     /// What went wrong behind the caller's back and was not told yet.
     pub errors: Vec<Error>,
@@ -302,7 +302,7 @@ impl Store {
         self.shared.drain_all(Some(progress))
     }
 
-    /// What farther tiers lack and want.
+    /// What farther tiers lack and want, or have and nobody knows whether it is good.
     pub fn undrained(&self) -> Undrained {
         self.shared.lock().undrained(&self.shared.tiers)
     }

@@ -57,10 +57,10 @@ pub struct Counts {
     pub removed: u64,
 }
 
-/// What farther tiers lack and want.
+/// What farther tiers lack and want, or have without anybody having read it since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Undrained {
-    /// Copies to be made.
+    /// Copies to be made, or to be read back.
     pub n_copies: usize,
     /// Bytes of these copies.
     pub n_bytes: u64,

@@ -1,7 +1,7 @@
 //! What the drain does when not all is well: one bad checkpoint costs no other, and none that is good.
 
 use super::*;
-use crate::{Damage, verify};
+use crate::{Cut, Damage, FaultyFs, verify};
 
 fn name(step: u64) -> Name {
     Name { step, take: 0 }
@@ -62,6 +62,25 @@ fn all_damaged_ones_are_named_the_rest_is_drained_and_none_is_removed() {
         .collect();
     assert_eq!(told, [1, 2, 3]);
     assert_eq!((steps(&model, "/fast"), steps(&model, "/slow")), (vec![1, 2, 3, 4], vec![4]));
+}
+
+#[test]
+fn one_that_cannot_be_read_holds_up_no_other_and_is_tried_again() {
+    let model = model();
+    left_undrained(&model, &[1, 2]);
+    let gone = Cut::Gone(0, "/fast/step-000000000001".into());
+    let tiers = |cut| {
+        let fs: Arc<dyn Fs> = Arc::new(FaultyFs::new(Arc::new(model.clone()), cut));
+        keeping(&model, 9, 9).into_iter().map(|tier| Tier { fs: Arc::clone(&fs), ..tier }).collect::<Vec<_>>()
+    };
+    let store = Store::open(tiers(gone), options(Mode::Burst)).unwrap();
+    assert_eq!(save(&store, 3).unwrap().wait(Level::DurableSlow).unwrap(), Fate::Reached);
+    let closed = store.close();
+    assert!(matches!(closed.errors[..], [Error::Background { step: 1, .. }]), "{:?}", closed.errors);
+    assert_eq!((steps(&model, "/slow"), closed.n_undrained), (vec![2, 3], 1));
+    let store = Store::open(tiers(Cut::Never), quiet()).unwrap();
+    assert_eq!(store.drain().unwrap(), 1);
+    assert_eq!(steps(&model, "/slow"), [1, 2, 3]);
 }
 
 #[test]
