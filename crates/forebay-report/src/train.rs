@@ -145,10 +145,14 @@ fn time(totals: &TrainTotals) -> String {
 fn utilisation(totals: &TrainTotals) -> String {
     let mut table = Table::new(&[("AU", Align::Left), ("share", Align::Right), ("computing over", Align::Left)]);
     let or_unknown = |share: Option<f64>| share.map_or("–".to_owned(), percent);
+    let as_dlio = match totals.checkpoint_s > 0.0 {
+        true => "all steps but the first of every epoch, checkpoints left out: for comparison",
+        false => "all steps but the first of every epoch: for comparison",
+    };
     for (name, share, over) in [
         ("whole run", Some(totals.au_epoch), "all of the time but validation"),
         ("steady", totals.au_steady, "the same without the wait for the first batch"),
-        ("as DLIO", totals.au_dlio, "all steps but the first of every epoch, checkpoints left out: for comparison"),
+        ("as DLIO", totals.au_dlio, as_dlio),
     ] {
         table.row(vec![name.to_owned(), or_unknown(share), over.to_owned()]);
     }

@@ -211,14 +211,18 @@ fn a_full_disk_ends_the_run_and_leaves_the_older_checkpoints() {
     assert_eq!(lines[0], "status 1", "{ran:?}");
     assert_eq!(lines[1..4], [1, 2, 3].map(step), "{ran:?}");
     assert!(ran.stderr.contains("no room for ") || ran.stderr.contains("no space left"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("the state after step 3 is saved"), "{}", ran.stderr);
+    let told =
+        "the state after step 4 is not saved: the newest checkpoint is of step 3, and --resume goes on from there\n";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert_eq!(lines[4], "status 0", "what is there is good: {ran:?}");
     let record = dir.json("record.json");
     assert_eq!(record["cells"][0]["n_steps"], 4, "the steps are kept");
+    let fates: Vec<&Value> = saves(&record["cells"][0]).iter().map(|save| &save["fate"]).collect();
+    assert_eq!(fates, ["saved", "saved", "saved", "failed"]);
 }
 
 #[test]
-fn a_drain_that_fails_is_told_at_the_end_and_costs_no_save() {
+fn a_drain_that_fails_costs_no_save_and_is_told_at_once_and_at_the_end() {
     let dir = Dir::new();
     let script = "$forebay train --synthetic --accelerator emulated:300ms --batch 2 --steps 9 --checkpoint-every 1 \
                   --checkpoint-size 10MB --checkpoint-dir small/ck --burst-dir fast --json record.json >/dev/null; echo status $?
@@ -227,7 +231,11 @@ fn a_drain_that_fails_is_told_at_the_end_and_costs_no_save() {
     assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), ["status 1", &step(1)], "{ran:?}");
     assert!(ran.stderr.contains("that was being drained failed"), "{}", ran.stderr);
     let cell = &dir.json("record.json")["cells"][0];
-    assert_eq!((cell["n_steps"].as_u64(), saves(cell).len()), (Some(9), 9), "{cell}");
-    assert_eq!((&saves(cell)[0]["fate"], &saves(cell)[1]["fate"]), (&"saved".into(), &"on-fast".into()));
-    assert!(names(&dir, "fast").contains(&step(9)), "what is not drained stays");
+    assert_eq!((&cell["n_steps"], saves(cell).len()), (&9.into(), 9));
+    assert_eq!((&saves(cell)[0]["fate"], &saves(cell)[8]["fate"]), (&"saved".into(), &"on-fast".into()));
+    assert_eq!(names(&dir, "fast").last(), Some(&step(9)), "what is not drained stays");
+    let n_left = saves(cell).iter().filter(|save| save["fate"] == "on-fast").count();
+    let left = format!("{n_left} checkpoints still to be drained to small/ck: ");
+    assert!(ran.stderr.contains(&left), "{left}: {}", ran.stderr);
+    assert!(cell["checkpoints"]["drain_after_s"].is_null(), "it came to no end");
 }

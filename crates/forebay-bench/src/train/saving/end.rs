@@ -15,6 +15,8 @@ impl Saver {
     pub(in super::super) fn finish(self, is_cut: bool, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Saved {
         let drain_after_s = self.drained(is_cut, observe, cancel);
         let closed = self.store.close();
+        // What is left was given up, and not drained.
+        let drain_after_s = drain_after_s.filter(|_| closed.n_undrained == 0);
         let mode = self.plan.mode;
         let mut saves: Vec<TrainCheckpoint> = self.ledger.conclude().into_iter().map(|save| told(mode, save)).collect();
         leave(&mut saves, closed.n_undrained);
@@ -77,9 +79,9 @@ fn newest(saves: &[TrainCheckpoint], reached: u64, is_cut: bool, every: u64) -> 
             is_cut.then(|| format!("the state after step {step} is saved: --resume goes on from there"))
         }
         Some(step) if is_cut || step + every <= reached => Some(format!(
-            "the state after step {reached} is not saved: the newest checkpoint of this run is of step {step}"
+            "the state after step {reached} is not saved: the newest checkpoint is of step {step}, and --resume goes on from there"
         )),
-        None if is_cut || reached >= every => {
+        None if reached > 0 && (is_cut || !saves.is_empty()) => {
             Some(format!("no state of this run is saved; it ended after step {reached}"))
         }
         _ => None,
@@ -97,5 +99,34 @@ fn told(mode: Mode, save: TrainCheckpoint) -> TrainCheckpoint {
         },
         Mode::Burst => TrainCheckpoint { durable_fast_s: at_return(save.durable_fast_s), ..save },
         Mode::Async => save,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn save(step: u64, durable_fast_s: Option<f64>, fate: SaveFate) -> TrainCheckpoint {
+        TrainCheckpoint { step, at_s: 1.0, stall_s: 0.1, durable_fast_s, durable_slow_s: None, fate }
+    }
+
+    #[test]
+    fn the_newest_state_that_is_safe_is_named_where_it_is_not_the_last() {
+        let saves = [save(10, Some(0.2), SaveFate::OnFast), save(20, None, SaveFate::Skipped)];
+        let said = |reached, is_cut| newest(&saves, reached, is_cut, 10).unwrap_or_default();
+        assert!(said(20, false).contains("the newest checkpoint is of step 10"), "{}", said(20, false));
+        assert!(said(15, true).contains("the newest checkpoint is of step 10"));
+        assert!(said(10, true).starts_with("the state after step 10 is saved"));
+        assert_eq!((said(10, false), said(15, false)), (String::new(), String::new()));
+        assert_eq!(newest(&[], 12, false, 10), None, "none was due");
+        assert!(newest(&saves[1..], 20, false, 10).is_some_and(|said| said.starts_with("no state of this run")));
+        assert_eq!(newest(&[], 0, true, 10), None);
+    }
+
+    #[test]
+    fn as_many_are_left_to_be_drained_as_the_store_says() {
+        let mut saves = [1, 2, 3].map(|step| save(step, Some(0.2), SaveFate::OnFast));
+        leave(&mut saves, 2);
+        assert_eq!(saves.map(|save| save.fate), [SaveFate::Superseded, SaveFate::OnFast, SaveFate::OnFast]);
     }
 }
