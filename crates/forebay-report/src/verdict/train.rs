@@ -212,8 +212,9 @@ fn utilisation(totals: &TrainTotals) -> String {
         text.push_str(&format!(", {} without the wait for the first batch", percent(steady)));
     }
     if let Some(dlio) = totals.au_dlio {
+        let checkpoints = if totals.checkpoint_s > 0.0 { "checkpoints and " } else { "" };
         text.push_str(&format!(
-            ", {} as DLIO counts, without checkpoints and the first step of every epoch",
+            ", {} as DLIO counts, without {checkpoints}the first step of every epoch",
             percent(dlio)
         ));
     }
