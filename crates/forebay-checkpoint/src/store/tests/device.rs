@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use super::formats::Model;
 use super::*;
 use crate::format::{FORMATS, Format};
+use crate::source::{Planned, Source};
 use crate::{Elsewhere, Fetch, LocalFs, Pages, Values};
 
 /// Memory that the host can have only by asking, and what it was asked.
@@ -126,15 +127,26 @@ fn a_device_that_fails_fails_the_save_and_the_next_one_works() {
 
 #[test]
 fn page_aligned_values_are_written_from_where_they_are() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(vec![Tier::new(Arc::new(LocalFs), dir.path())], options(Mode::Direct)).unwrap();
-    let mut region = Region::new(3 * 4096).unwrap();
+    const N: usize = 3 * 4096;
+    let mut region = Region::new(N + 4096).unwrap();
     region.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i % 253) as u8);
-    let header = Header { name: "w".to_owned(), dtype: Dtype::U8, shape: vec![3 * 4096] };
-    let snapshot = Snapshot { tensors: vec![Tensor::new(&header, &region[..])], ..Snapshot::default() };
-    let layout = FORMATS[0].plan("model", &snapshot).unwrap();
-    store.save(1, None, &snapshot, &layout).unwrap();
-    let restored = store.restore().unwrap();
-    let files = restored.by_name();
-    assert_eq!(FORMATS[0].open("model", &files).unwrap().read(&files, "w").unwrap(), region[..]);
+    let header = Header { name: "w".to_owned(), dtype: Dtype::U8, shape: vec![N as u64] };
+    for (from, is_in_place) in [(0, true), (4096, true), (1, false)] {
+        let values = &region[from..from + N];
+        let snapshot = Snapshot { tensors: vec![Tensor::new(&header, values)], ..Snapshot::default() };
+        let layout = FORMATS[0].plan("model", &snapshot).unwrap();
+        let (source, start) = (Planned { layout: &layout, snapshot: &snapshot }, layout.files[0].len - N as u64);
+        assert_eq!(start % 4096, 0, "where direct writes begin");
+        for (k, wanted) in values.chunks(4096).enumerate() {
+            let mut scratch = [0; 4096];
+            let (bytes, _) = source.bytes(0, start + k as u64 * 4096, 4096, &mut scratch).unwrap();
+            assert_eq!((bytes.as_ptr() == wanted.as_ptr(), bytes), (is_in_place, wanted), "chunk {k} from {from} on");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(vec![Tier::new(Arc::new(LocalFs), dir.path())], options(Mode::Direct)).unwrap();
+        store.save(1, None, &snapshot, &layout).unwrap();
+        let restored = store.restore().unwrap();
+        let files = restored.by_name();
+        assert_eq!(FORMATS[0].open("model", &files).unwrap().read(&files, "w").unwrap(), *values);
+    }
 }
