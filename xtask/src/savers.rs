@@ -166,7 +166,8 @@ fn in_training(dir: &Path, verdict: &mut Verdict) -> Result<()> {
     }
     let [without, burst, asynchronous] = walls.map(|walls| median(&walls));
     println!(
-        "60 steps of 500 ms, two checkpoints, {ROUNDS_OF_TRAINING} rounds in turns: {without:.2} s without, {burst:.2} s burst, {asynchronous:.2} s async"
+        "60 steps of 500 ms, two checkpoints, {ROUNDS_OF_TRAINING} rounds in turns: {without:.2} s without, {burst:.2} s burst, \
+         {asynchronous:.2} s async"
     );
     verdict.at_most("training with burst over without", burst / without, 1.02);
     verdict.at_most("training with async over without", asynchronous / without, 1.01);

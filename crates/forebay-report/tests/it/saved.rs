@@ -206,8 +206,8 @@ fn spec() -> Value {
             {"name": "bench", "run": "checkpoint", "factors": {"mode": MODES, "format": FORMATS}},
         ],
         "reference": [{
-            "experiment": "checkpoints", "metric": "stall_speed_up", "at": {"checkpoint": "optane → hdd"}, "value": 2.6, "within": 0.2, "above": 0.6,
-            "source": "Section VII",
+            "experiment": "checkpoints", "metric": "stall_speed_up", "at": {"checkpoint": "optane → hdd"}, "value": 2.6,
+            "within": 0.2, "above": 0.6, "source": "Section VII",
         }],
         "figure": [
             {"id": "fig-9", "title": "Figure 9: run time with checkpoints", "kind": "checkpoints", "experiment": "checkpoints",
