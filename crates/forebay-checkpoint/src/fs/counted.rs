@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{File, Fs, Guard, Kind, Reading};
+use super::pass::{pass_on_file, pass_on_names};
+use super::{File, Fs, Reading};
 use crate::Result;
 
 /// Bytes moved so far; clones look at the same.
@@ -62,45 +63,7 @@ impl Fs for CountedFs {
         Ok(self.count(self.inner.open(path, reading)?))
     }
 
-    fn make_dir(&self, path: &Path) -> Result<()> {
-        self.inner.make_dir(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.inner.remove_dir(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
-    fn kind(&self, path: &Path) -> Result<Kind> {
-        self.inner.kind(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
-    fn sync_all(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_all(dir)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
-    }
-
-    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>> {
-        self.inner.lock(path, holder)
-    }
+    pass_on_names!();
 }
 
 struct CountedFile {
@@ -109,9 +72,7 @@ struct CountedFile {
 }
 
 impl File for CountedFile {
-    fn allocate(&self, len: u64) -> Result<()> {
-        self.inner.allocate(len)
-    }
+    pass_on_file!();
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.inner.write_at(offset, bytes)?;
@@ -123,14 +84,6 @@ impl File for CountedFile {
         let n = self.inner.read_at(offset, into)?;
         self.counters.read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
-    }
-
-    fn n_bytes(&self) -> Result<u64> {
-        self.inner.n_bytes()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
     }
 }
 

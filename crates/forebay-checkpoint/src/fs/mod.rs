@@ -15,6 +15,7 @@ mod counted;
 mod faulty;
 mod local;
 mod model;
+mod pass;
 mod shaped;
 
 use std::path::Path;

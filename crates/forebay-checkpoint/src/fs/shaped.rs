@@ -6,7 +6,8 @@ use std::sync::Arc;
 use forebay_storage::{Device, Profile};
 use forebay_units::{Clock, SystemClock};
 
-use super::{File, Fs, Guard, Kind, Reading};
+use super::pass::{pass_on_file, pass_on_names};
+use super::{File, Fs, Reading};
 use crate::Result;
 
 /// A file system whose reads and writes take the time that the profile's device would need.
@@ -50,45 +51,7 @@ impl Fs for ShapedFs {
         Ok(self.shape(path, self.inner.open(path, reading)?))
     }
 
-    fn make_dir(&self, path: &Path) -> Result<()> {
-        self.inner.make_dir(path)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.inner.remove_dir(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
-    fn kind(&self, path: &Path) -> Result<Kind> {
-        self.inner.kind(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
-    fn sync_all(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_all(dir)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
-    }
-
-    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>> {
-        self.inner.lock(path, holder)
-    }
+    pass_on_names!();
 }
 
 struct ShapedFile {
@@ -98,9 +61,7 @@ struct ShapedFile {
 }
 
 impl File for ShapedFile {
-    fn allocate(&self, len: u64) -> Result<()> {
-        self.inner.allocate(len)
-    }
+    pass_on_file!();
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.device.write(&self.path, offset, bytes.len() as u64, || self.inner.write_at(offset, bytes))
@@ -108,14 +69,6 @@ impl File for ShapedFile {
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.device.read(&self.path, offset, || self.inner.read_at(offset, into))
-    }
-
-    fn n_bytes(&self) -> Result<u64> {
-        self.inner.n_bytes()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
     }
 }
 
