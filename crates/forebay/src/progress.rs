@@ -7,9 +7,9 @@ pub(crate) fn images(total: u64) -> ProgressBar {
     bar(total, "{msg:28} {wide_bar} {human_pos}/{human_len} images  {per_sec}  {eta} left")
 }
 
-/// A bar that counts bytes.
+/// A bar that counts bytes, by thousands as the results do.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
-    bar(total, "{msg:48} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left")
+    bar(total, "{msg:48} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left")
 }
 
 /// A bar that counts files or shards, and shows bytes in its message.
