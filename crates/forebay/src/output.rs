@@ -34,8 +34,8 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     }
 }
 
-/// Prints an error with its causes, and what to do about it on a line of its own.
-pub(crate) fn complain(error: &anyhow::Error) {
+/// An error with its causes.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
@@ -45,7 +45,12 @@ pub(crate) fn complain(error: &anyhow::Error) {
             text.push_str(&cause);
         }
     }
-    remark(&format!("forebay: {text}"));
+    text
+}
+
+/// Prints an error with its causes, and what to do about it on a line of its own.
+pub(crate) fn complain(error: &anyhow::Error) {
+    remark(&format!("forebay: {}", in_words(error)));
     if let Some(hint) = hint(error) {
         remark(&format!("hint: {hint}"));
     }

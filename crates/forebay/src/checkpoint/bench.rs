@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use forebay_bench::checkpoint::{Event, Gpu, MODES, Places, Plan, State};
 use forebay_checkpoint::{Mode, format};
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let command_line = std::env::args().collect();
     let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
-    let mut record = record?;
+    let mut record = record.map_err(in_our_words)?;
     record.notes.extend(grounds.notes);
     record.series = Some(sampler.stop());
     give(&forebay_report::checkpoint(&record), json.as_ref().map(|target| (target, record.to_json())))?;
@@ -102,6 +102,8 @@ impl Args {
     fn plan(&self, places: Places) -> Result<Plan> {
         let named = |name: &String| MODES.into_iter().find(|(known, _)| known == name).map(|(_, mode)| mode);
         let mut modes: Vec<Mode> = self.mode.iter().filter_map(named).collect();
+        // One that is named twice is measured once.
+        modes = MODES.map(|(_, mode)| mode).into_iter().filter(|mode| modes.contains(mode)).collect();
         if modes.is_empty() {
             let all = MODES.map(|(_, mode)| mode);
             modes = if places.fast.is_some() { all.to_vec() } else { vec![Mode::Direct] };
@@ -128,5 +130,21 @@ impl Args {
             ceiling: !self.no_ceiling,
             seed: 0,
         })
+    }
+}
+
+/// What cannot be done, without what to do about it in a probe.
+fn in_our_words(error: forebay_bench::checkpoint::Error) -> anyhow::Error {
+    use forebay_bench::checkpoint::Error::Probe;
+    use forebay_bench::probe::Error::{Denied, NothingCanBeMade, ReadOnly};
+    match &error {
+        Probe(ReadOnly { path }) => {
+            anyhow!("{}: the file system is mounted read-only; name a folder that can be written", path.display())
+        }
+        Probe(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.display()),
+        Probe(NothingCanBeMade { path }) => {
+            anyhow!("{}: nothing can be created there; name a folder of a disk", path.display())
+        }
+        _ => error.into(),
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::files::{self, Folder, Target};
 use super::{JsonArgs, give_both};
-use crate::output::{Outcome, remark};
+use crate::output::{Outcome, complain, remark};
 use crate::{progress, stop};
 
 /// The flags of `forebay checkpoint convert`.
@@ -30,6 +30,10 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
+    /// Leave out tensors of strings, which cannot be written; without it, nothing is written where there are any
+    #[arg(long)]
+    drop_strings: bool,
+
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -46,15 +50,55 @@ pub(super) struct Converted {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let json = args.json.target()?;
     let to = format::named(&args.to).context("clap lets only formats of the table through")?;
     let (from, dir, stem) = find(&args.input)?;
-    let source = Folder(dir.clone());
-    let catalog = from.open(&stem, &source).with_context(|| format!("cannot read {}", args.input.display()))?;
-    let converted = write(&catalog, &source, &args.out, to, args.force, &|| Ok(()))?;
+    let (out_dir, out_stem) = files::split(&args.out, to)?;
+    files::check_outside(&args.out)?;
+    files::check_apart(args.json.json.as_deref(), &out_dir, &out_stem, to)?;
+    files::check_apart(args.json.json.as_deref(), &dir, &stem, from)?;
+    let json = args.json.target()?;
+    let converted = match copy(args, from, &Folder(dir), &stem, to) {
+        // It ran, and the source does not verify.
+        Err(error) if is_unverified(&error) => {
+            complain(&error);
+            return Ok(Outcome::Missed);
+        }
+        other => other?,
+    };
+    let Some(converted) = converted else { return Ok(Outcome::Missed) };
     converted.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
     give_both(&converted.text(&args.out), &converted, json.as_ref())?;
     Ok(Outcome::Met)
+}
+
+/// Writes the one as the other; `None` when it has what cannot be written and may not be left out.
+fn copy(
+    args: &Args,
+    from: &dyn Format,
+    source: &Folder,
+    stem: &str,
+    to: &'static dyn Format,
+) -> Result<Option<Converted>> {
+    let catalog = from.open(stem, source).with_context(|| format!("cannot read {}", args.input.display()))?;
+    if !catalog.strings.is_empty() && !args.drop_strings {
+        let (input, strings) = (args.input.display(), strings(&catalog));
+        remark(&format!("forebay: {input}: {strings} cannot be written; --drop-strings leaves out what cannot"));
+        return Ok(None);
+    }
+    write(&catalog, source, &args.out, to, args.force, &|| Ok(())).map(Some)
+}
+
+/// Whether values are not those that were written.
+fn is_unverified(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.is::<files::Unverified>() || matches!(cause.downcast_ref(), Some(format::Error::Checksum { .. }))
+    })
+}
+
+/// The tensors of strings of a checkpoint, in words.
+fn strings(catalog: &Catalog) -> String {
+    let names: Vec<String> = catalog.strings.iter().map(|strings| format!("{:?}", strings.name)).collect();
+    format!("{} of strings ({})", count(names.len() as u64, "tensor"), names.join(", "))
 }
 
 /// Writes a checkpoint's tensors and notes under a name, with a bar, if they are good in the end.
@@ -77,9 +121,7 @@ pub(super) fn write(
     let written = written?;
     let mut remarks = written.remarks;
     if !catalog.strings.is_empty() {
-        let names: Vec<String> = catalog.strings.iter().map(|strings| format!("{:?}", strings.name)).collect();
-        let what = count(names.len() as u64, "tensor");
-        remarks.push(format!("left out {what} of strings, which cannot be written: {}", names.join(", ")));
+        remarks.push(format!("left out {}, which cannot be written", strings(catalog)));
     }
     let files = written.files.iter().map(|path| path.display().to_string()).collect();
     Ok(Converted { format: to.name(), n_tensors: catalog.tensors.len(), bytes, files, remarks })
@@ -97,7 +139,7 @@ fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     if path.is_dir() {
         return find_in(path);
     }
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    let dir = files::parent(path);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some((format, stem)) = format::recognise(name).filter(|_| path.exists()) {
         return Ok((format, dir, stem.to_owned()));
@@ -125,7 +167,16 @@ fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     match (newest, found.as_slice()) {
         (Some((format, stem)), _) => Ok((format, dir.to_owned(), stem)),
         (None, [(format, stem)]) => Ok((*format, dir.to_owned(), stem.clone())),
+        (None, []) if has_checkpoints(dir) => bail!(
+            "{}: a folder of checkpoints; `forebay checkpoint restore` writes the newest good one, or name one of them",
+            dir.display()
+        ),
         (None, []) => bail!("{}: no .safetensors file and no TensorFlow checkpoint in it", dir.display()),
         (None, several) => bail!("{}: {} checkpoints in it; name one of them", dir.display(), several.len()),
     }
+}
+
+/// Whether checkpoints of a store lie in a folder.
+fn has_checkpoints(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| files::is_checkpoint(&entry.path())))
 }

@@ -10,7 +10,7 @@ use forebay_units::{Bytes, count};
 use serde::Serialize;
 
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::{Outcome, complain, remark};
+use crate::output::{Outcome, complain, in_words, remark};
 use crate::values::parse_bytes_per_s;
 use crate::{progress, stop};
 
@@ -44,7 +44,7 @@ struct Drained {
     n_drained: u64,
     /// Checkpoints that the folder still lacks.
     n_undrained: usize,
-    /// Why.
+    /// Why, each with its causes.
     errors: Vec<String>,
 }
 
@@ -58,12 +58,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let store = Store::open(tiers, options)?;
     let outcome = watched(&store);
     let closed = store.close();
-    let mut errors: Vec<Error> = outcome.err().into_iter().collect();
-    errors.extend(closed.errors);
+    let errors = outcome.err().into_iter().chain(closed.errors);
+    let errors: Vec<anyhow::Error> = errors.map(anyhow::Error::from).collect();
     let drained = Drained {
         n_drained: closed.counts.drained,
         n_undrained: closed.n_undrained,
-        errors: errors.iter().map(ToString::to_string).collect(),
+        errors: errors.iter().map(in_words).collect(),
     };
     let left = match drained.n_undrained {
         0 => String::new(),
@@ -72,10 +72,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let copies = count(drained.n_drained, "checkpoint");
     give_both(&format!("{}: {copies} drained and read back{left}\n", args.dir.display()), &drained, json.as_ref())?;
     let is_done = errors.is_empty() && drained.n_undrained == 0;
-    for error in errors {
-        match error {
-            Error::Stopped => remark("forebay: stopped before the end"),
-            other => complain(&other.into()),
+    for error in &errors {
+        match error.downcast_ref() {
+            Some(Error::Stopped) => remark("forebay: stopped before the end"),
+            _ => complain(error),
         }
     }
     Ok(if is_done { Outcome::Met } else { Outcome::Missed })

@@ -1,19 +1,17 @@
-//! Files of a format: read in pieces wherever they lie, and written so that a crash leaves the former ones or the new ones.
+//! Files of a format: read in pieces wherever they lie, and written under a name that may have them.
 
-use std::fs::{self, File, OpenOptions};
+use std::fmt;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use forebay_checkpoint::format::{Catalog, Format, Layout, Source, Sums};
-use forebay_checkpoint::{FilePlan, Fs, LocalFs, Piece, Region, Snapshot, Tensor};
+use forebay_checkpoint::format::{Catalog, Format, Source, Sums};
+use forebay_checkpoint::{Name, Piece, Region, Snapshot, Tensor};
 
-/// Bytes that are moved at once.
-const CHUNK: usize = 4 << 20;
-/// The name of TensorFlow's file about a folder.
-const STATE: &str = "checkpoint";
+use super::placing::{Placing, STATE};
 
 /// The files of a folder.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -95,126 +93,86 @@ fn fill(catalog: &Catalog, source: &dyn Source, piece: &Piece, from: u64, into: 
     Ok(())
 }
 
+/// Values are not those that were written.
+#[derive(Debug)]
+pub(super) struct Unverified(String);
+
+impl fmt::Display for Unverified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unverified {}
+
 /// Whether the values are those that were written, where the format they came in says so.
 fn check(catalog: &Catalog, found: &[u32]) -> Result<()> {
     for (entry, found) in catalog.tensors.iter().zip(found) {
         if let Some(expected) = entry.crc32c.filter(|expected| expected != found) {
             let (file, name) = (&catalog.files[entry.file], &entry.header.name);
-            bail!("{file}: tensor {name:?}: checksum: expected {expected:#010x}, found {found:#010x}: it is damaged");
+            let what = format!("tensor {name:?}: checksum: expected {expected:#010x}, found {found:#010x}");
+            return Err(Unverified(format!("{file}: {what}: it is damaged")).into());
         }
     }
     Ok(())
 }
 
-/// Files on their way to their names.
-struct Placing<'a> {
-    target: &'a Target<'a>,
-    /// The aside name, the name, and whether it is still aside.
-    files: Vec<(PathBuf, PathBuf, bool)>,
-    remarks: Vec<String>,
-}
-
-impl<'a> Placing<'a> {
-    /// Refuses before a byte is written when a name is taken.
-    fn new(target: &'a Target<'a>, layout: &Layout, n_tensors: usize) -> Result<Self> {
-        if !target.dir.is_dir() {
-            bail!("{}: no such folder; make it first", target.dir.display());
-        }
-        let closing = layout.close(&vec![0; n_tensors]);
-        for plan in layout.files.iter().chain(&closing) {
-            let path = target.dir.join(&plan.name);
-            if !target.force && plan.name != STATE && path.symlink_metadata().is_ok() {
-                bail!("{} is there already; name another, or give --force to replace it", path.display());
-            }
-        }
-        Ok(Self { target, files: Vec::new(), remarks: Vec::new() })
-    }
-
-    fn write(
-        &mut self,
-        plan: &FilePlan,
-        fill: impl Fn(&Piece, u64, &mut [u8]) -> Result<()>,
-        sums: &mut Sums,
-    ) -> Result<()> {
-        let path = self.target.dir.join(&plan.name);
-        if plan.name == STATE && !self.target.force && path.exists() {
-            self.remarks.push(format!("{} is left as it is: it names another checkpoint", path.display()));
-            return Ok(());
-        }
-        let aside = self.target.dir.join(format!(".{}.{}", plan.name, std::process::id()));
-        let cannot = || format!("cannot write {}", path.display());
-        let file = OpenOptions::new().write(true).create_new(true).open(&aside).with_context(cannot)?;
-        self.files.push((aside, path.clone(), true));
-        let (mut offset, mut chunk) = (0, vec![0; CHUNK.min(plan.len.max(1) as usize)]);
-        for piece in &plan.pieces {
-            let mut from = 0;
-            while from < piece.n_bytes() {
-                if self.target.cancel.load(Ordering::Relaxed) {
-                    return Err(forebay_dataset::Error::Cancelled.into());
-                }
-                let n = (piece.n_bytes() - from).min(chunk.len() as u64) as usize;
-                fill(piece, from, &mut chunk[..n])?;
-                file.write_all_at(&chunk[..n], offset).with_context(cannot)?;
-                sums.add_filled(plan, offset, &chunk[..n]);
-                (self.target.moved)(n as u64);
-                (from, offset) = (from + n as u64, offset + n as u64);
-            }
-        }
-        file.sync_all().with_context(cannot)
-    }
-
-    /// Gives the files their names, the one that opens the checkpoint after those it names, and makes the names durable.
-    fn commit(mut self) -> Result<Written> {
-        let opens = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".index"));
-        self.files.sort_by_key(|(_, path, _)| (path.ends_with(STATE), opens(path)));
-        for k in 0..self.files.len() {
-            let (aside, path, _) = &self.files[k];
-            let renamed = if self.target.force {
-                fs::rename(aside, path).with_context(|| format!("cannot write {}", path.display()))
-            } else {
-                LocalFs.rename(aside, path).map_err(Into::into)
-            };
-            if let Err(error) = renamed {
-                self.take_back(k);
-                return Err(error);
-            }
-            self.files[k].2 = false;
-        }
-        LocalFs.sync_dir(&self.target.dir)?;
-        let files = self.files.iter().map(|(_, path, _)| path.clone()).collect();
-        Ok(Written { files, remarks: std::mem::take(&mut self.remarks) })
-    }
-
-    /// Removes the first so many, which have their names already, unless they replaced others.
-    fn take_back(&self, n: usize) {
-        if !self.target.force {
-            for (_, path, _) in &self.files[..n] {
-                let _ = fs::remove_file(path);
-            }
-        }
-    }
-}
-
-impl Drop for Placing<'_> {
-    fn drop(&mut self) {
-        for (aside, ..) in self.files.iter().filter(|(.., is_aside)| *is_aside) {
-            let _ = fs::remove_file(aside);
-        }
-    }
-}
-
 /// The folder and the stem of a path that a checkpoint of this format is to have.
 pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String)> {
+    let shown = path.display();
+    if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        bail!("{shown}: a folder's name; name a file in it");
+    }
+    if path.exists() && !path.is_file() {
+        bail!("{shown}: not a regular file; name one");
+    }
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        bail!("{}: not the name of a file", path.display());
+        bail!("{shown}: not the name of a file");
     };
     let stem = match format.stem(name) {
         Some(stem) => stem,
-        None if format.name() == "safetensors" => {
-            bail!("{}: the name of a safetensors file ends in .safetensors", path.display())
-        }
+        None if format.name() == "safetensors" => bail!("{shown}: the name of a safetensors file ends in .safetensors"),
         None => name,
     };
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((dir.to_owned(), stem.to_owned()))
+    Ok((parent(path), stem.to_owned()))
+}
+
+/// The folder that a path's last name lies in.
+pub(super) fn parent(path: &Path) -> PathBuf {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Whether a folder is a checkpoint.
+pub(super) fn is_checkpoint(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|name| Name::parse(name.to_str()?));
+    name.is_some() && dir.join("manifest.forebay").exists()
+}
+
+/// Refuses a path inside a checkpoint: what lies there is what its manifest names, and goes with it.
+pub(super) fn check_outside(path: &Path) -> Result<()> {
+    let Ok(dir) = parent(path).canonicalize() else { return Ok(()) };
+    match dir.ancestors().find(|dir| is_checkpoint(dir)) {
+        Some(inside) => {
+            bail!("{}: lies inside the checkpoint {}; name a place outside", path.display(), inside.display())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses to write JSON over a file of a checkpoint that is read or written.
+pub(super) fn check_apart(json: Option<&Path>, dir: &Path, stem: &str, format: &dyn Format) -> Result<()> {
+    let Some(json) = json.filter(|json| *json != Path::new("-")) else { return Ok(()) };
+    check_outside(json)?;
+    let json_at = json.canonicalize().unwrap_or_else(|_| json.to_owned());
+    let name = json_at.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_state = format.name() == "tensorflow" && name == STATE;
+    let is_ours = name.strip_prefix(stem).is_some_and(|rest| {
+        let is_data = rest.starts_with(".data-");
+        is_data || [".safetensors", ".index", ".meta"].contains(&rest)
+    });
+    let is_there = dir.canonicalize().ok() == parent(&json_at).canonicalize().ok();
+    if is_there && (is_state || is_ours) {
+        bail!("--json {}: a file of the checkpoint itself; name another", json.display());
+    }
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! `forebay checkpoint ls`: what is where, as far as manifests and lengths tell.
 
 use anyhow::Result;
-use forebay_checkpoint::{Manifest, Name, Tier, format, left_over, look};
+use forebay_checkpoint::{Damage, Manifest, Name, Tier, format, left_over, look};
 use forebay_units::{Bytes, count};
 use serde::Serialize;
 
 use super::holder::holder;
-use super::{FolderArgs, JsonArgs, give_both, table};
+use super::table::{columns, plain};
+use super::{FolderArgs, JsonArgs, give_both};
 use crate::output::Outcome;
 
 /// The flags of `forebay checkpoint ls`.
@@ -54,6 +55,8 @@ struct Copy {
     folder: String,
     /// By its manifest and the lengths of its files; what they hold was not read.
     is_whole: bool,
+    /// It has a checkpoint's name and is none: a link, a file, a folder without a manifest. No command touches it.
+    is_foreign: bool,
     damage: Option<String>,
 }
 
@@ -72,7 +75,7 @@ impl Listing {
             let here = tier.names()?;
             folders.push(Folder {
                 path: tier.dir.display().to_string(),
-                n_checkpoints: here.len(),
+                n_checkpoints: here.iter().filter(|name| why_foreign(tier, **name).is_none()).count(),
                 left_over: left_over(tier)?,
                 held_by: holder(&tier.lock_path()),
             });
@@ -86,21 +89,22 @@ impl Listing {
         let mut text = String::new();
         if self.checkpoints.is_empty() {
             let places: Vec<&str> = self.folders.iter().map(|folder| folder.path.as_str()).collect();
-            text.push_str(&format!("{}: no checkpoints\n", places.join(", ")));
+            text.push_str(&format!("{}: no checkpoints\n", plain(&places.join(", "))));
         } else {
             let head = ["step", "bytes", "format", "metric", "where", "state"].map(str::to_owned).to_vec();
             let rows: Vec<Vec<String>> =
                 [head].into_iter().chain(self.checkpoints.iter().map(Checkpoint::row)).collect();
-            text.push_str(&table::columns(&rows));
+            text.push_str(&columns(&rows));
         }
         for folder in &self.folders {
+            let path = plain(&folder.path);
             if !folder.left_over.is_empty() {
                 let n = count(folder.left_over.len() as u64, "unfinished folder");
-                let names = folder.left_over.join(", ");
-                text.push_str(&format!("{}: {n}, cleared by the next save or drain: {names}\n", folder.path));
+                let names = plain(&folder.left_over.join(", "));
+                text.push_str(&format!("{path}: {n}, cleared by the next save or drain: {names}\n"));
             }
             if let Some(holder) = &folder.held_by {
-                text.push_str(&format!("{}: in use by {holder}\n", folder.path));
+                text.push_str(&format!("{path}: in use by {}\n", plain(holder)));
             }
         }
         text
@@ -111,10 +115,14 @@ impl Checkpoint {
     fn of(name: Name, tiers: &[&Tier]) -> Self {
         let looks: Vec<_> = tiers.iter().map(|tier| (tier, look(tier, name))).collect();
         let manifest = looks.iter().find_map(|(_, found)| found.as_ref().ok());
-        let copy = |(tier, found): &(&&Tier, Result<Manifest, forebay_checkpoint::Damage>)| Copy {
-            folder: tier.dir.display().to_string(),
-            is_whole: found.is_ok(),
-            damage: found.as_ref().err().map(ToString::to_string),
+        let copy = |(tier, found): &(&&Tier, Result<Manifest, Damage>)| {
+            let foreign = why_foreign(tier, name);
+            Copy {
+                folder: tier.dir.display().to_string(),
+                is_whole: found.is_ok() && foreign.is_none(),
+                is_foreign: foreign.is_some(),
+                damage: foreign.map(str::to_owned).or_else(|| found.as_ref().err().map(ToString::to_string)),
+            }
         };
         let files: Vec<String> = manifest.iter().flat_map(|m| m.files.iter().map(|file| file.name.clone())).collect();
         Self {
@@ -131,16 +139,32 @@ impl Checkpoint {
     fn row(&self) -> Vec<String> {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         let places: Vec<&str> = self.copies.iter().map(|copy| copy.folder.as_str()).collect();
-        let damaged = self.copies.iter().filter_map(|copy| Some((&copy.folder, copy.damage.as_ref()?)));
-        let damaged: Vec<String> = damaged.map(|(folder, damage)| format!("in {folder}: {damage}")).collect();
+        let damaged = self.copies.iter().filter_map(|copy| Some((copy, copy.damage.as_ref()?)));
+        let said = |(copy, damage): (&Copy, &String)| {
+            format!("in {}: {}{damage}", copy.folder, if copy.is_foreign { "foreign: " } else { "" })
+        };
+        let damaged: Vec<String> = damaged.map(said).collect();
         let take = self.name.split_once('.').map_or(String::new(), |(_, take)| format!(" (take {take})"));
-        vec![
+        let row = [
             format!("{}{take}", self.step),
             or_none(self.bytes.map(|bytes| Bytes(bytes).to_string())),
             or_none(self.format.map(str::to_owned)),
             or_none(self.metric.map(|metric| metric.to_string())),
             places.join(", "),
             if damaged.is_empty() { "whole".to_owned() } else { damaged.join("; ") },
-        ]
+        ];
+        row.iter().map(|cell| plain(cell)).collect()
     }
+}
+
+/// Why what has a checkpoint's name is none.
+pub(super) fn why_foreign(tier: &Tier, name: Name) -> Option<&'static str> {
+    let found = std::fs::symlink_metadata(tier.path_of(name)).ok()?;
+    if found.is_symlink() {
+        return Some("it is a link");
+    }
+    if !found.is_dir() {
+        return Some("it is a file");
+    }
+    matches!(look(tier, name), Err(Damage::NoManifest)).then_some("it has no manifest")
 }

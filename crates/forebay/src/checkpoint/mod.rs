@@ -6,6 +6,7 @@ mod drain;
 mod files;
 mod holder;
 mod ls;
+mod placing;
 mod prune;
 mod restore;
 mod table;
@@ -112,20 +113,39 @@ impl FolderArgs {
         Ok(Grounds { places: Places { slow, fast, keep }, notes })
     }
 
-    /// Refuses folders that are not there, and one folder under two names: nothing here makes them.
+    /// Refuses folders that are not there, one that is itself a checkpoint, and two that are not apart: nothing here makes
+    /// them.
     fn check(&self) -> Result<()> {
-        for dir in self.burst_dir.iter().chain([&self.dir]) {
-            if !dir.is_dir() {
-                bail!("{}: no such folder", dir.display());
-            }
+        self.dirs().try_for_each(check_folder)?;
+        let Some(fast) = &self.burst_dir else { return Ok(()) };
+        let (near, far) = (fast.canonicalize()?, self.dir.canonicalize()?);
+        if near == far {
+            bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.display());
         }
-        match &self.burst_dir {
-            Some(fast) if fast.canonicalize()? == self.dir.canonicalize()? => {
-                bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.display())
-            }
-            _ => Ok(()),
+        if near.starts_with(&far) || far.starts_with(&near) {
+            bail!("--burst-dir: {} and {} lie one in the other; keep them apart", fast.display(), self.dir.display());
         }
+        Ok(())
     }
+
+    /// The folders, nearest first.
+    fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.burst_dir.iter().chain([&self.dir]).map(PathBuf::as_path)
+    }
+}
+
+fn check_folder(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        bail!("{}: no such folder; make it first", dir.display());
+    }
+    if !dir.is_dir() {
+        bail!("{} is not a folder", dir.display());
+    }
+    if files::is_checkpoint(&dir.canonicalize()?) {
+        let parent = dir.join("..").canonicalize()?;
+        bail!("{} is a checkpoint itself; name the folder that it lies in: {}", dir.display(), parent.display());
+    }
+    Ok(())
 }
 
 fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {

@@ -8,12 +8,13 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use forebay_checkpoint::{Checkpoint, Damage, Error, Name, PassedOver, Tier, format, list};
+use forebay_checkpoint::format::{self, Format};
+use forebay_checkpoint::{Checkpoint, Damage, Error, Name, PassedOver, Tier, list};
 use serde::Serialize;
 
 use super::convert::{self, Converted};
-use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::{Outcome, complain, remark};
+use super::{FolderArgs, JsonArgs, TierArgs, files, give_both};
+use crate::output::{JsonTarget, Outcome, complain, remark};
 use crate::stop;
 
 /// How often everything is looked at anew because it changed meanwhile.
@@ -44,16 +45,17 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-#[derive(Debug, Serialize)]
+/// What was restored; only what was passed over when nothing is good.
+#[derive(Debug, Default, Serialize)]
 struct Report {
-    name: String,
-    step: u64,
-    folder: String,
+    name: Option<String>,
+    step: Option<u64>,
+    folder: Option<String>,
     metric: Option<f64>,
     /// Newer or nearer ones that are not good.
     passed_over: Vec<String>,
     #[serde(flatten)]
-    written: Converted,
+    written: Option<Converted>,
 }
 
 /// What was written, and of which.
@@ -67,31 +69,50 @@ struct Found {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
+    let (dir, stem) = files::split(&args.to, args.format()?)?;
+    files::check_outside(&args.to)?;
+    files::check_apart(args.json.json.as_deref(), &dir, &stem, args.format()?)?;
     let json = args.json.target()?;
     let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
     let found = match first_good(args, &tiers) {
         Ok(found) => found,
-        // It ran, and there is nothing good.
-        Err(error) if matches!(error.downcast_ref(), Some(Error::NothingGood { .. })) => {
-            complain(&error);
-            return Ok(Outcome::Missed);
-        }
-        Err(error) => return Err(error),
+        Err(error) => return nothing(error, json.as_ref()),
     };
     found.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
     found.written.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
+    let folder = tiers[found.tier].dir.display().to_string();
+    let text = format!("step {} of {folder}, verified\n{}", found.name.step, found.written.text(&args.to));
     let report = Report {
-        name: found.name.to_string(),
-        step: found.name.step,
-        folder: tiers[found.tier].dir.display().to_string(),
+        name: Some(found.name.to_string()),
+        step: Some(found.name.step),
+        folder: Some(folder),
         metric: found.metric,
-        passed_over: found.passed_over.iter().map(ToString::to_string).collect(),
-        written: found.written,
+        passed_over: in_words(&found.passed_over),
+        written: Some(found.written),
     };
-    let text = format!("step {} of {}, verified\n{}", report.step, report.folder, report.written.text(&args.to));
     give_both(&text, &report, json.as_ref())?;
     Ok(Outcome::Met)
+}
+
+/// It ran, and there is nothing good; what was found instead is told.
+fn nothing(error: anyhow::Error, json: Option<&JsonTarget>) -> Result<Outcome> {
+    let Some(Error::NothingGood { passed_over, .. }) = error.downcast_ref() else { return Err(error) };
+    give_both("", &Report { passed_over: in_words(passed_over), ..Report::default() }, json)?;
+    complain(&error);
+    Ok(Outcome::Missed)
+}
+
+fn in_words(passed_over: &[PassedOver]) -> Vec<String> {
+    passed_over.iter().map(ToString::to_string).collect()
+}
+
+impl Args {
+    /// The format that the name asks for.
+    fn format(&self) -> Result<&'static dyn Format> {
+        let is_safetensors = self.to.extension().is_some_and(|extension| extension == "safetensors");
+        format::named(if is_safetensors { "safetensors" } else { "tensorflow" }).context("both are in the table")
+    }
 }
 
 /// The checkpoints that are wanted, with the tiers that have them.
@@ -140,18 +161,19 @@ fn write(args: &Args, tier: &Tier, name: Name) -> Result<Result<(Option<f64>, Co
 /// Writes it in the format that the name asks for.
 fn copy(args: &Args, checkpoint: &Checkpoint) -> Result<Converted> {
     let catalog = checkpoint.catalog()?;
-    let is_safetensors = args.to.extension().is_some_and(|extension| extension == "safetensors");
-    let to = format::named(if is_safetensors { "safetensors" } else { "tensorflow" });
     let is_good = || match checkpoint.verify_rest(stop::flag()) {
         Err(Error::Stopped) => Err(forebay_dataset::Error::Cancelled.into()),
         other => Ok(other?),
     };
-    convert::write(&catalog, checkpoint, &args.to, to.context("both are in the table")?, args.force, &is_good)
+    convert::write(&catalog, checkpoint, &args.to, args.format()?, args.force, &is_good)
 }
 
 /// What is wrong with the checkpoint, where that is why it could not be written elsewhere.
 fn damage_of(error: &anyhow::Error) -> Option<Damage> {
     let of = |cause: &(dyn std::error::Error + 'static)| {
+        if cause.is::<files::Unverified>() {
+            return Some(Damage::Unreadable { what: cause.to_string() });
+        }
         let within = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let found = match within {
             Some(inner) => inner.downcast_ref::<Error>(),

@@ -5,6 +5,7 @@ use forebay_checkpoint::{Error, Name, Tier, list, look, verify_until};
 use forebay_units::Bytes;
 use serde::Serialize;
 
+use super::table::plain;
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
 use crate::output::{Outcome, remark};
 use crate::{progress, stop};
@@ -96,10 +97,10 @@ impl Verified {
     fn text(&self, step: Option<u64>) -> String {
         let mut text = String::new();
         for copy in &self.copies {
-            let path = format!("{}/{}", copy.folder, copy.name);
+            let path = plain(&format!("{}/{}", copy.folder, copy.name));
             text.push_str(&match &copy.damage {
                 None => format!("good     {path}\n"),
-                Some(damage) => format!("DAMAGED  {path}: {damage}\n"),
+                Some(damage) => format!("DAMAGED  {path}: {}\n", plain(damage)),
             });
         }
         if self.copies.is_empty() && !self.is_interrupted {

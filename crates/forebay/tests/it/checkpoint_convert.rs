@@ -91,7 +91,8 @@ fn what_cannot_be_read_or_named_is_refused() {
         refused("nothing x --to tensorflow"),
         "forebay: nothing: no such file, and no TensorFlow checkpoint has that prefix\n"
     );
-    assert!(refused("a x --to tensorflow").contains("no .safetensors file and no TensorFlow checkpoint in it"));
+    fs::create_dir(dir.path("empty")).unwrap();
+    assert!(refused("empty x --to tensorflow").contains("no .safetensors file and no TensorFlow checkpoint in it"));
     let input = named_step("a", 20);
     assert_eq!(
         refused(&format!("{input} x --to safetensors")),
@@ -101,14 +102,15 @@ fn what_cannot_be_read_or_named_is_refused() {
     let said = refused(&format!("{input} x --to tensorflow"));
     assert!(said.starts_with(&format!("forebay: cannot read {input}: model.safetensors: ")), "{said}");
     let left: Vec<_> = fs::read_dir(dir.path(".")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 3, "a, b and the text: {left:?}");
+    assert_eq!(left.len(), 4, "a, b, the empty one and the text: {left:?}");
 }
 
 #[test]
 fn a_flipped_bit_is_noticed_where_the_format_has_checksums_and_nothing_is_written() {
     let dir = both();
     dir.edit(&format!("{}/model.data-00000-of-00001", named_step("b", 20)), |bytes| bytes[777] ^= 8);
-    let said = dir.refused(&format!("checkpoint convert {} x.safetensors --to safetensors", named_step("b", 20)));
+    let ran = dir.missed(&format!("checkpoint convert {} x.safetensors --to safetensors", named_step("b", 20)));
+    let said = ran.stderr;
     assert!(said.contains("checksum: expected 0x") && said.contains("it is damaged"), "{said}");
     assert!(!dir.path("x.safetensors").exists());
     let names: Vec<_> = fs::read_dir(dir.path(".")).unwrap().map(|e| e.unwrap().file_name()).collect();

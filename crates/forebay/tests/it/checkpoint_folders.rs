@@ -61,11 +61,33 @@ fn an_empty_folder_says_so_and_a_missing_one_is_refused_and_none_is_made() {
     folder(&dir, "slow");
     assert_eq!(dir.met("checkpoint ls slow"), "slow: no checkpoints\n");
     for command in ["ls missing", "verify missing", "prune missing", "drain slow --burst-dir missing"] {
-        assert_eq!(dir.refused(&format!("checkpoint {command}")), "forebay: missing: no such folder\n");
+        assert_eq!(dir.refused(&format!("checkpoint {command}")), "forebay: missing: no such folder; make it first\n");
     }
-    assert_eq!(dir.refused("checkpoint restore missing --to x"), "forebay: missing: no such folder\n");
+    assert_eq!(dir.refused("checkpoint restore missing --to x"), "forebay: missing: no such folder; make it first\n");
     assert!(!dir.path("missing").exists());
     assert_eq!(fs::read_dir(dir.path("slow")).unwrap().count(), 0, "nothing is made by looking");
+}
+
+#[test]
+fn what_has_a_checkpoints_name_and_is_none_is_foreign_and_names_cannot_move_the_cursor() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    std::os::unix::fs::symlink("step-000000000020", dir.path("slow/step-000000000040")).unwrap();
+    dir.write("slow/step-000000000060", "a file");
+    folder(&dir, "slow/step-000000000080");
+    let listed = dir.met("checkpoint ls slow");
+    for (step, why) in [(40, "it is a link"), (60, "it is a file"), (80, "it has no manifest")] {
+        let row = listed.lines().find(|line| line.starts_with(&step.to_string())).unwrap();
+        assert!(row.ends_with(&format!("in slow: foreign: {why}")), "{row}");
+    }
+    let found = json(&dir.met("checkpoint ls slow --json -"));
+    assert_eq!(found["folders"][0]["n_checkpoints"], 1);
+    let is_foreign = |n: usize| found["checkpoints"][n]["copies"][0]["is_foreign"].as_bool().unwrap();
+    assert_eq!([0, 1, 2, 3].map(is_foreign), [false, true, true, true]);
+    fs::create_dir(dir.path("odd\u{1b}[2J")).unwrap();
+    save(&dir, "odd\u{1b}[2J", "safetensors", &[20]);
+    let listed = dir.met("checkpoint ls odd\u{1b}[2J");
+    assert!(!listed.contains('\u{1b}') && listed.contains("odd\\u{1b}[2J"), "{listed:?}");
 }
 
 #[test]
@@ -141,7 +163,10 @@ fn a_damaged_one_is_not_drained_and_the_others_are() {
     assert!(ran.stdout.starts_with("slow: 1 checkpoint drained and read back"), "{}", ran.stdout);
     assert!(ran.stderr.contains("step 20") && ran.stderr.contains("checksum"), "{}", ran.stderr);
     assert_eq!(names(&dir, "slow"), ["step-000000000040"]);
-    assert_eq!(dir.json("report.json")["errors"].as_array().unwrap().len(), 1);
+    let errors = dir.json("report.json")["errors"].clone();
+    let [error] = errors.as_array().unwrap().as_slice() else { panic!("{errors}") };
+    let error = error.as_str().unwrap();
+    assert!(error.contains("fast/step-000000000020 is damaged: ") && error.contains("checksum"), "{error}");
 }
 
 #[test]

@@ -20,11 +20,12 @@ const INGEST: [&str; 8] = [
     include_str!("probe_ceiling.rs"),
 ];
 
-const CHECKPOINT: [&str; 4] = [
+const CHECKPOINT: [&str; 5] = [
     include_str!("checkpoint_bench.rs"),
     include_str!("checkpoint_convert.rs"),
     include_str!("checkpoint_damage.rs"),
     include_str!("checkpoint_folders.rs"),
+    include_str!("checkpoint_targets.rs"),
 ];
 
 /// The long flags that a command's help names at the start of a line.
@@ -43,7 +44,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("checkpoint drain", &CHECKPOINT, 5),
         ("checkpoint prune", &CHECKPOINT, 6),
         ("checkpoint restore", &CHECKPOINT, 7),
-        ("checkpoint convert", &CHECKPOINT, 3),
+        ("checkpoint convert", &CHECKPOINT, 4),
         ("data make", &[include_str!("make.rs")], 8),
         ("data inspect", &[include_str!("inspect.rs")], 2),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs")], 9),

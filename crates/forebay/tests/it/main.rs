@@ -11,6 +11,7 @@ mod checkpoint_convert;
 mod checkpoint_damage;
 mod checkpoint_folders;
 mod checkpoint_stop;
+mod checkpoint_targets;
 mod command_line;
 mod decode;
 mod dir;

@@ -1,0 +1,311 @@
+//! Files on their way to their names: written aside, made durable, and renamed so that no crash mixes old and new.
+//!
+//! A crash leaves the former files or the new ones. Where a TensorFlow checkpoint is replaced it may leave none that opens:
+//! its index goes first and comes last, so that an index never stands beside the data of another.
+//!
+//! A file aside is locked (`flock`, which the kernel lets go of with its process, however that ends), so that the next run
+//! to the same name can tell what a killed one left from what another one is just writing.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail};
+use forebay_checkpoint::format::{Layout, Sums};
+use forebay_checkpoint::{Error, FilePlan, Fs, LocalFs, Piece};
+
+use super::files::{Target, Written};
+use crate::output::remark;
+
+/// Bytes that are moved at once.
+const CHUNK: usize = 4 << 20;
+/// The name of TensorFlow's file about a folder.
+pub(super) const STATE: &str = "checkpoint";
+
+/// Files on their way to their names.
+pub(super) struct Placing<'a> {
+    target: &'a Target<'a>,
+    files: Vec<Aside>,
+    remarks: Vec<String>,
+}
+
+/// A file that has not got its name yet.
+struct Aside {
+    aside: PathBuf,
+    path: PathBuf,
+    is_aside: bool,
+    /// Open, and locked where the file system knows locks, until it has its name.
+    file: File,
+}
+
+impl<'a> Placing<'a> {
+    /// Refuses before a byte is written when a name is taken, and removes what killed runs left of these files.
+    pub(super) fn new(target: &'a Target<'a>, layout: &Layout, n_tensors: usize) -> Result<Self> {
+        if !target.dir.is_dir() {
+            bail!("{}: no such folder; make it first", target.dir.display());
+        }
+        let closing = layout.close(&vec![0; n_tensors]);
+        let plans = || layout.files.iter().chain(&closing);
+        for plan in plans() {
+            let path = target.dir.join(&plan.name);
+            let Ok(found) = path.symlink_metadata() else { continue };
+            if found.is_dir() {
+                bail!("{} is a folder; name another", path.display());
+            }
+            if !target.force && plan.name != STATE {
+                return Err(taken(&path));
+            }
+        }
+        plans().for_each(|plan| remove_left_overs(&target.dir, &plan.name));
+        Ok(Self { target, files: Vec::new(), remarks: Vec::new() })
+    }
+
+    /// Writes a file aside, piece by piece, and makes it durable.
+    pub(super) fn write(
+        &mut self,
+        plan: &FilePlan,
+        fill: impl Fn(&Piece, u64, &mut [u8]) -> Result<()>,
+        sums: &mut Sums,
+    ) -> Result<()> {
+        let path = self.target.dir.join(&plan.name);
+        if plan.name == STATE && !self.target.force && path.exists() {
+            self.remarks.push(format!("{} is left as it is: it names another checkpoint", path.display()));
+            return Ok(());
+        }
+        let cannot = || format!("cannot write {}", path.display());
+        let (aside, file) = create_aside(&self.target.dir, &plan.name).with_context(cannot)?;
+        self.files.push(Aside { aside, path: path.clone(), is_aside: true, file });
+        let file = &self.files[self.files.len() - 1].file;
+        let (mut offset, mut chunk) = (0, vec![0; CHUNK.min(plan.len.max(1) as usize)]);
+        for piece in &plan.pieces {
+            let mut from = 0;
+            while from < piece.n_bytes() {
+                if self.target.cancel.load(Ordering::Relaxed) {
+                    return Err(forebay_dataset::Error::Cancelled.into());
+                }
+                let n = (piece.n_bytes() - from).min(chunk.len() as u64) as usize;
+                fill(piece, from, &mut chunk[..n])?;
+                file.write_all_at(&chunk[..n], offset).with_context(cannot)?;
+                sums.add_filled(plan, offset, &chunk[..n]);
+                (self.target.moved)(n as u64);
+                (from, offset) = (from + n as u64, offset + n as u64);
+            }
+        }
+        file.sync_all().with_context(cannot)
+    }
+
+    /// Gives the files their names and makes these durable.
+    pub(super) fn commit(mut self) -> Result<Written> {
+        self.files.sort_by_key(|file| turn(&file.path));
+        let paths: Vec<PathBuf> = self.files.iter().map(|file| file.path.clone()).collect();
+        for act in acts(&paths) {
+            if let Err(error) = self.act(&act) {
+                self.take_back();
+                return Err(error);
+            }
+        }
+        Ok(Written { files: paths, remarks: std::mem::take(&mut self.remarks) })
+    }
+
+    fn act(&mut self, act: &Act) -> Result<()> {
+        match *act {
+            Act::Sync => LocalFs.sync_dir(&self.target.dir)?,
+            Act::Remove(n) => match fs::remove_file(&self.files[n].path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot write {}", self.files[n].path.display()));
+                }
+                _ => {}
+            },
+            Act::Rename(n) => {
+                let Aside { aside, path, .. } = &self.files[n];
+                if self.target.force {
+                    fs::rename(aside, path).with_context(|| format!("cannot write {}", path.display()))?;
+                } else {
+                    LocalFs.rename(aside, path).map_err(|error| lost(path, error))?;
+                }
+                self.files[n].is_aside = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes those that have their names already, unless they replaced others.
+    fn take_back(&self) {
+        if !self.target.force {
+            for file in self.files.iter().filter(|file| !file.is_aside) {
+                let _ = fs::remove_file(&file.path);
+            }
+        }
+    }
+}
+
+impl Drop for Placing<'_> {
+    fn drop(&mut self) {
+        for file in self.files.iter().filter(|file| file.is_aside) {
+            let _ = fs::remove_file(&file.aside);
+        }
+    }
+}
+
+fn taken(path: &Path) -> anyhow::Error {
+    anyhow::anyhow!("{} is there already; name another, or give --force to replace it", path.display())
+}
+
+/// Why a file did not get its name: mostly because another run was faster.
+fn lost(path: &Path, error: Error) -> anyhow::Error {
+    match &error {
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => taken(path),
+        _ => error.into(),
+    }
+}
+
+/// One thing that is done to the names of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Remove(usize),
+    Rename(usize),
+    Sync,
+}
+
+/// What is done when: data, then the index that opens it, then the state that names it.
+fn turn(path: &Path) -> u8 {
+    let is_index = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".index"));
+    if path.ends_with(STATE) { 2 } else { u8::from(is_index) }
+}
+
+/// How files, sorted by their turn, get their names: what opens others is gone before they change, and comes when they are
+/// durable.
+fn acts(paths: &[PathBuf]) -> Vec<Act> {
+    let mut acts = Vec::new();
+    for (n, path) in paths.iter().enumerate().rev().filter(|(_, path)| turn(path) == 1) {
+        if path.symlink_metadata().is_ok() {
+            acts.extend([Act::Remove(n), Act::Sync]);
+        }
+    }
+    for (n, path) in paths.iter().enumerate() {
+        if n > 0 && turn(&paths[n - 1]) < turn(path) {
+            acts.push(Act::Sync);
+        }
+        acts.push(Act::Rename(n));
+    }
+    acts.push(Act::Sync);
+    acts
+}
+
+/// A new file beside the one it is to become, locked.
+fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+    for number in 0.. {
+        let aside = dir.join(format!("{}{}-{number}", prefix(name), std::process::id()));
+        let file = match OpenOptions::new().write(true).create_new(true).open(&aside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            other => other?,
+        };
+        match file.try_lock() {
+            // Another run took it for a left-over between the making and the locking.
+            Err(TryLockError::WouldBlock) => {}
+            Ok(()) if !is_still(&aside, &file) => {}
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok((aside, file)),
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+/// How the names of files begin that are to get this one.
+fn prefix(name: &str) -> String {
+    format!(".{name}.")
+}
+
+/// Removes the files that killed runs left on their way to this name, and says so.
+fn remove_left_overs(dir: &Path, name: &str) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_ours = |found: &str| {
+        let numbers = found.strip_prefix(&prefix(name)).and_then(|rest| rest.split_once('-'));
+        numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+    };
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for found in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+        if is_ours(&found) && remove_unlocked(&dir.join(&found)) {
+            remark(&format!("forebay: removed {}, which a run that was killed had left", dir.join(&found).display()));
+        }
+    }
+}
+
+fn remove_unlocked(path: &Path) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
+    file.try_lock().is_ok() && is_still(path, &file) && fs::remove_file(path).is_ok()
+}
+
+/// Whether the path still names the open file.
+fn is_still(path: &Path, file: &File) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let (Ok(named), Ok(open)) = (fs::symlink_metadata(path), file.metadata()) else { return false };
+    identity(named) == identity(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with an old checkpoint, and what is done to put a new one in its place.
+    fn replaced(dir: &Path) -> (Vec<PathBuf>, Vec<Act>) {
+        let mut paths: Vec<PathBuf> =
+            [STATE, "m.index", "m.data-00000-of-00001", "m.meta"].map(|name| dir.join(name)).to_vec();
+        paths.sort_by_key(|path| turn(path));
+        for path in &paths {
+            fs::write(path, "old").unwrap();
+            fs::write(path.with_added_extension("new"), "new").unwrap();
+        }
+        let acts = acts(&paths);
+        (paths, acts)
+    }
+
+    #[test]
+    fn wherever_a_crash_cuts_off_an_index_stands_only_beside_its_own_data() {
+        let n_acts = replaced(tempfile::tempdir().unwrap().path()).1.len();
+        assert_eq!(n_acts, 9, "an index less, four names, and a sync after each kind");
+        for n in 0..=n_acts {
+            let dir = tempfile::tempdir().unwrap();
+            let (paths, acts) = replaced(dir.path());
+            for act in &acts[..n] {
+                match act {
+                    Act::Remove(n) => fs::remove_file(&paths[*n]).unwrap(),
+                    Act::Rename(n) => fs::rename(paths[*n].with_added_extension("new"), &paths[*n]).unwrap(),
+                    Act::Sync => {}
+                }
+            }
+            let read = |name: &str| fs::read_to_string(dir.path().join(name)).ok();
+            let index = read("m.index");
+            if index.is_some() {
+                assert_eq!(read("m.data-00000-of-00001"), index, "after {n} of {acts:?}");
+                assert_eq!(read("m.meta"), index, "after {n} of {acts:?}");
+            }
+            if read(STATE).as_deref() == Some("new") {
+                assert_eq!(index.as_deref(), Some("new"), "after {n} of {acts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn between_names_that_depend_on_each_other_the_folder_is_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let acts = replaced(dir.path()).1;
+        assert_eq!(acts[..2], [Act::Remove(2), Act::Sync]);
+        assert_eq!(acts[4..], [Act::Sync, Act::Rename(2), Act::Sync, Act::Rename(3), Act::Sync]);
+    }
+
+    #[test]
+    fn only_files_of_that_name_that_nobody_writes_are_left_overs() {
+        let dir = tempfile::tempdir().unwrap();
+        let (used, _file) = create_aside(dir.path(), "a.safetensors").unwrap();
+        for name in [".a.safetensors.1-0", ".a.safetensors.1", ".a.safetensors.x-0", ".b.safetensors.1-0", "a"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        fs::create_dir(dir.path().join(".a.safetensors.2-0")).unwrap();
+        remove_left_overs(dir.path(), "a.safetensors");
+        assert!(used.exists() && !dir.path().join(".a.safetensors.1-0").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 6);
+    }
+}

@@ -1,0 +1,172 @@
+//! Where `forebay checkpoint restore` and `convert` write, and where they do not; which folders all commands take.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::checkpoint::{named_step, save, tensor, values};
+use crate::dir::Dir;
+use crate::process::Running;
+
+fn hidden(dir: &Dir) -> Vec<String> {
+    let names = fs::read_dir(dir.path(".")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with('.') && name != ".home").collect()
+}
+
+#[test]
+fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    // Values that an emulated disk takes long to read.
+    let mut running = Running::start(&dir, "checkpoint restore slow --tier lustre --to out.safetensors");
+    running.wait_until("a file aside", |_| !hidden(&dir).is_empty());
+    running.signal(libc::SIGSTOP);
+    let aside = hidden(&dir);
+    assert!(aside[0].starts_with(".out.safetensors."), "{aside:?}");
+    dir.met("checkpoint restore slow --to other.safetensors");
+    let beside = dir.run("checkpoint restore slow --to out.safetensors");
+    assert_eq!((beside.code, beside.stderr.as_str()), (Some(0), ""), "what another run writes is left");
+    assert_eq!(hidden(&dir), aside);
+    running.signal(libc::SIGKILL);
+    running.finish();
+    let ran = dir.run("checkpoint restore slow --to out.safetensors --force");
+    let said = format!("forebay: removed ./{}, which a run that was killed had left\n", aside[0]);
+    assert_eq!((ran.code, ran.stderr), (Some(0), said));
+    assert_eq!(hidden(&dir), [] as [&str; 0]);
+}
+
+#[test]
+fn the_slower_of_two_to_one_name_hears_that_it_is_there() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    let mut running = Running::start(&dir, "checkpoint restore slow --tier lustre --to out.safetensors");
+    running.wait_until("a file aside", |_| !hidden(&dir).is_empty());
+    running.signal(libc::SIGSTOP);
+    dir.met("checkpoint restore slow --to out.safetensors");
+    running.signal(libc::SIGCONT);
+    let ran = running.finish();
+    let said = "forebay: ./out.safetensors is there already; name another, or give --force to replace it\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), said));
+    assert_eq!(hidden(&dir), [] as [&str; 0]);
+}
+
+#[test]
+fn a_tensorflow_checkpoint_is_replaced_as_a_whole() {
+    let dir = Dir::new();
+    save(&dir, "slow", "tensorflow", &[20, 40]);
+    dir.met("checkpoint restore slow --step 20 --to model");
+    let old = dir.read("model.index");
+    dir.met("checkpoint restore slow --step 40 --to model --force");
+    assert_ne!(dir.read("model.index"), old);
+    dir.met("checkpoint convert model back.safetensors --to safetensors");
+    assert_eq!(tensor(&dir.read("back.safetensors"), "layer/w"), values(40)[0]);
+    assert_eq!(hidden(&dir), [] as [&str; 0]);
+}
+
+#[test]
+fn json_never_takes_the_name_of_what_is_read_or_written() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    let refused = |line: &str| {
+        let said = dir.refused(&format!("checkpoint {line}"));
+        assert!(said.contains("a file of the checkpoint itself; name another"), "{said}");
+    };
+    refused("restore slow --to out.safetensors --json out.safetensors");
+    refused("restore slow --to out.safetensors --json ./slow/../out.safetensors");
+    for json in ["out.index", "out.data-00000-of-00001", "out.meta", "checkpoint"] {
+        refused(&format!("restore slow --to out --json {json}"));
+    }
+    dir.met("checkpoint restore slow --to out.safetensors --json out.json");
+    assert_eq!(tensor(&dir.read("out.safetensors"), "layer/w"), values(20)[0]);
+    refused("convert out.safetensors model --to tensorflow --json model.index");
+    refused("convert out.safetensors model --to tensorflow --json out.safetensors");
+    assert_eq!(tensor(&dir.read("out.safetensors"), "layer/w"), values(20)[0]);
+    let into = format!("checkpoint restore slow --to x --json {}/model.safetensors", named_step("slow", 20));
+    assert!(dir.refused(&into).contains("lies inside the checkpoint"));
+}
+
+#[test]
+fn only_the_path_of_a_regular_file_outside_a_checkpoint_is_written() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    fs::create_dir(dir.path("there")).unwrap();
+    let inside = format!("{}/x.safetensors", named_step("slow", 20));
+    for (to, said) in [
+        ("there", "forebay: there: a folder's name; name a file in it\n"),
+        ("new/", "forebay: new/: a folder's name; name a file in it\n"),
+        ("/dev/full", "forebay: /dev/full: not a regular file; name one\n"),
+    ] {
+        assert_eq!(dir.refused(&format!("checkpoint restore slow --to {to} --force")), said);
+        let input = format!("{}/model.safetensors", named_step("slow", 20));
+        assert_eq!(dir.refused(&format!("checkpoint convert {input} {to} --to tensorflow")), said);
+    }
+    assert!(dir.refused(&format!("checkpoint restore slow --to {inside}")).contains("lies inside the checkpoint "));
+    let input = format!("{}/model.safetensors", named_step("slow", 20));
+    let said = dir.refused(&format!("checkpoint convert {input} {}/model --to tensorflow", named_step("slow", 20)));
+    assert!(said.contains("lies inside the checkpoint "), "{said}");
+    dir.met("checkpoint verify slow");
+    assert_eq!(fs::read_dir(dir.path(named_step("slow", 20))).unwrap().count(), 2, "values and manifest");
+}
+
+#[test]
+fn nothing_good_is_told_in_json_too() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    dir.edit(&format!("{}/model.safetensors", named_step("slow", 20)), |bytes| bytes.truncate(5000));
+    dir.missed("checkpoint restore slow --to out.safetensors --json report.json");
+    let found = dir.json("report.json");
+    assert_eq!((&found["name"], &found["step"]), (&json!(null), &json!(null)));
+    let passed_over = found["passed_over"].as_array().unwrap();
+    assert!(passed_over.len() == 1 && passed_over[0].as_str().unwrap().contains("is truncated"), "{found}");
+    let ran = dir.missed("checkpoint restore slow --to out.safetensors --json -");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap(), found);
+}
+
+#[test]
+fn every_command_says_what_is_wrong_with_a_folder() {
+    let dir = Dir::new();
+    save(&dir, "slow", "safetensors", &[20]);
+    dir.write("file", "text");
+    for name in ["slow/inner", "fast"] {
+        fs::create_dir(dir.path(name)).unwrap();
+    }
+    let one = named_step("slow", 20);
+    for command in ["bench", "ls", "verify", "prune", "restore --to x", "drain --burst-dir fast"] {
+        let refused = |more: &str| dir.refused(&format!("checkpoint {command} {more}"));
+        assert_eq!(refused("file"), "forebay: file is not a folder\n");
+        assert_eq!(refused("missing"), "forebay: missing: no such folder; make it first\n");
+        let said = refused(&one);
+        assert!(said.starts_with(&format!("forebay: {one} is a checkpoint itself; name the folder that it lies in: ")));
+        assert!(said.ends_with("/slow\n"), "{said}");
+        if !command.starts_with("drain") {
+            for line in ["slow --burst-dir slow/inner", "slow/inner --burst-dir slow"] {
+                assert!(refused(line).contains("lie one in the other; keep them apart"), "{command} {line}");
+            }
+        }
+    }
+    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("keep them apart"));
+    let said = dir.refused("checkpoint convert slow x --to tensorflow");
+    assert!(said.contains("a folder of checkpoints; `forebay checkpoint restore` writes the newest"), "{said}");
+}
+
+/// TensorFlow's own checkpoint with tensors of strings.
+fn with_strings(dir: &Dir) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forebay-checkpoint/tests/golden");
+    for file in ["strings.index", "strings.data-00000-of-00001"] {
+        fs::copy(golden.join(file), dir.path(file)).unwrap();
+    }
+}
+
+#[test]
+fn tensors_of_strings_are_left_out_only_when_that_is_asked_for() {
+    let dir = Dir::new();
+    with_strings(&dir);
+    let line = "checkpoint convert strings out.safetensors --to safetensors";
+    let ran = dir.missed(line);
+    assert!(ran.stderr.contains(" of strings (") && ran.stderr.contains("--drop-strings"), "{ran:?}");
+    assert!(ran.stdout.is_empty() && !dir.path("out.safetensors").exists(), "{ran:?}");
+    let ran = dir.run(&format!("{line} --drop-strings"));
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("forebay: left out "), "{ran:?}");
+    assert!(dir.path("out.safetensors").exists());
+}
