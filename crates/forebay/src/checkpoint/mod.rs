@@ -3,6 +3,7 @@
 mod bench;
 mod convert;
 mod drain;
+mod dry;
 mod files;
 mod holder;
 mod ls;

@@ -1,15 +1,18 @@
 //! `forebay checkpoint prune`: all but the newest go, and never the only good copy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::Result;
-use forebay_checkpoint::{Error, Keep, Name, Options, Store, Tier, look};
+use forebay_checkpoint::{Damage, Error, Name, Options, Store, Tier, left_over, look};
 use forebay_units::{Bytes, count};
 use serde::Serialize;
 
 use super::drain::unless_stopped;
+use super::dry::DryFs;
+use super::ls::why_foreign;
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::{Outcome, remark};
+use crate::output::{Outcome, complain, remark};
 
 /// The flags of `forebay checkpoint prune`.
 #[derive(Debug, clap::Args)]
@@ -24,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     keep: u32,
 
-    /// Say what would go if it is good, and remove nothing
+    /// Read what a removal reads, say what would go, and remove nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -37,6 +40,8 @@ struct Pruned {
     is_dry_run: bool,
     n_kept: usize,
     removed: Vec<Removed>,
+    /// Those that stay though the rules do not keep them, or are damaged.
+    stays: Vec<Stays>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,79 +51,100 @@ struct Removed {
     bytes: u64,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Stays {
+    folder: String,
+    name: String,
+    why: String,
+}
+
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let json = args.json.target()?;
-    let tiers = args.folders.places(&args.tiers, args.keep as usize)?.places.tiers();
-    let before = survey(&tiers)?;
-    let mut is_stopped = false;
-    let removed = if args.dry_run {
-        expected(&tiers, &before)
-    } else {
-        let store = Store::open(tiers.clone(), Options { drains_behind: false, ..Options::default() })?;
-        let outcome = unless_stopped(&store, || store.prune());
-        let closed = store.close();
-        is_stopped = matches!(outcome, Err(Error::Stopped));
-        outcome.or_else(|error| if is_stopped { Ok(()) } else { Err(error) })?;
-        closed.errors.into_iter().next().map_or(Ok(()), Err)?;
-        gone(&before, &survey(&tiers)?)
-    };
-    let n_kept = before.iter().map(BTreeMap::len).sum::<usize>() - removed.len();
-    let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed };
-    give_both(&pruned.text(), &pruned, json.as_ref())?;
-    if is_stopped {
-        remark("forebay: stopped before the end");
+    let mut tiers = args.folders.places(&args.tiers, args.keep as usize)?.places.tiers();
+    if args.dry_run {
+        // What would go is what goes where nothing changes.
+        tiers.iter_mut().for_each(|tier| tier.fs = Arc::new(DryFs::new(Arc::clone(&tier.fs))));
     }
-    Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
+    let before = survey(&tiers)?;
+    let mut errors = Vec::new();
+    // Where there is nothing to remove, nothing is made either: no lock.
+    if !is_nothing(&tiers, &before)? {
+        let store = Store::open(tiers.clone(), Options { drains_behind: false, ..Options::default() })?;
+        errors.extend(unless_stopped(&store, || store.prune()).err());
+        errors.extend(store.close().errors);
+    }
+    let after = survey(&tiers)?;
+    let removed = gone(&before, &after);
+    let n_kept = after.iter().map(BTreeMap::len).sum();
+    let is_stopped = errors.iter().any(|error| matches!(error, Error::Stopped));
+    let stays = if is_stopped { Vec::new() } else { stays(&tiers, &after) };
+    let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed, stays };
+    give_both(&pruned.text(), &pruned, json.as_ref())?;
+    let is_done = errors.is_empty();
+    for error in errors {
+        match error {
+            Error::Stopped => remark("forebay: stopped before the end"),
+            other => complain(&other.into()),
+        }
+    }
+    Ok(if is_done { Outcome::Met } else { Outcome::Missed })
 }
 
-/// The checkpoints of each tier with what they take and their metric.
+/// Whether the folders hold no checkpoint and nothing that one left.
+fn is_nothing(tiers: &[Tier], before: &Survey) -> Result<bool> {
+    let mut is_nothing = before.iter().all(BTreeMap::is_empty);
+    for tier in tiers {
+        is_nothing &= left_over(tier)?.is_empty();
+    }
+    Ok(is_nothing)
+}
+
+/// The checkpoints of each tier.
 type Survey = Vec<BTreeMap<Name, Found>>;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Found {
     folder: String,
     bytes: u64,
-    /// `None` when it is not whole.
-    metric: Option<Option<f64>>,
+    /// Its metric, or what is wrong with it as far as its manifest and lengths tell.
+    look: std::result::Result<Option<f64>, Damage>,
 }
 
+/// What lies on the tiers, less what has a checkpoint's name and is none.
 fn survey(tiers: &[Tier]) -> Result<Survey> {
     let of = |tier: &Tier| -> Result<BTreeMap<Name, Found>> {
-        let found = |name: Name| {
-            let manifest = look(tier, name).ok();
+        let ours = tier.names()?.into_iter().filter(|name| why_foreign(tier, *name).is_none());
+        let found = ours.map(|name| {
+            let manifest = look(tier, name);
             let bytes = manifest.as_ref().map_or(0, |manifest| manifest.n_bytes());
-            let metric = manifest.map(|manifest| manifest.metric);
-            (name, Found { folder: tier.dir.display().to_string(), bytes, metric })
-        };
-        Ok(tier.names()?.into_iter().map(found).collect())
+            let folder = tier.dir.display().to_string();
+            (name, Found { folder, bytes, look: manifest.map(|manifest| manifest.metric) })
+        });
+        Ok(found.collect())
     };
     tiers.iter().map(of).collect()
 }
 
-/// What the rules do not keep, and what the burst buffer need not keep because the folder behind it has it or does not
-/// want it. Whether what stays is good is seen only when it is read, which a removal does first.
-fn expected(tiers: &[Tier], before: &Survey) -> Vec<Removed> {
-    let whole = |here: &BTreeMap<Name, Found>| -> BTreeMap<Name, Option<f64>> {
-        here.iter().filter_map(|(name, found)| Some((*name, found.metric?))).collect()
-    };
-    let kept = |keep: &Keep, all: &BTreeMap<Name, Option<f64>>| keep.kept(all);
-    let mut removed = Vec::new();
-    for (index, (tier, here)) in tiers.iter().zip(before).enumerate() {
-        let stays = kept(&tier.keep, &whole(here));
-        let wanted_behind = tiers.get(index + 1).map(|behind| {
-            let mut all = whole(&before[index + 1]);
-            all.extend(whole(here));
-            kept(&behind.keep, &all)
-        });
-        let is_waiting = |name: &Name| {
-            let is_wanted = wanted_behind.as_ref().is_some_and(|wanted| wanted.contains(name));
-            is_wanted && !before.get(index + 1).is_some_and(|behind| behind.contains_key(name))
-        };
-        let goes = here.iter().filter(|(name, _)| !stays.contains(name) && !is_waiting(name));
-        removed.extend(goes.map(|(name, found)| of(*name, found)));
+/// Those that are still there though the rules do not keep them, and why.
+fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
+    let mut stays = Vec::new();
+    for (index, (tier, here)) in tiers.iter().zip(after).enumerate() {
+        let sound = here.iter().filter_map(|(name, found)| Some((*name, *found.look.as_ref().ok()?)));
+        let kept = tier.keep.kept(&sound.collect());
+        let waits = |name: &Name| after.get(index + 1).is_some_and(|behind| !behind.contains_key(name));
+        for (name, found) in here.iter().filter(|(name, _)| !kept.contains(name)) {
+            let why = match &found.look {
+                Err(damage) => {
+                    format!("damaged: {damage}; prune leaves it: remove its folder by hand if nothing of it is wanted")
+                }
+                Ok(_) if waits(name) => "not drained yet: `forebay checkpoint drain` does that".to_owned(),
+                Ok(_) => "no newer one here is good: `forebay checkpoint verify` names what is damaged".to_owned(),
+            };
+            stays.push(Stays { folder: found.folder.clone(), name: name.to_string(), why });
+        }
     }
-    removed
+    stays
 }
 
 fn gone(before: &Survey, after: &Survey) -> Vec<Removed> {
@@ -139,6 +165,9 @@ impl Pruned {
         let mut text = String::new();
         for one in &self.removed {
             text.push_str(&format!("{verb}: {}/{}\n", one.folder, one.name));
+        }
+        for one in &self.stays {
+            text.push_str(&format!("stays: {}/{}: {}\n", one.folder, one.name, one.why));
         }
         let bytes = Bytes(self.removed.iter().map(|one| one.bytes).sum());
         let n = count(self.removed.len() as u64, "checkpoint");

@@ -20,11 +20,12 @@ const INGEST: [&str; 8] = [
     include_str!("probe_ceiling.rs"),
 ];
 
-const CHECKPOINT: [&str; 5] = [
+const CHECKPOINT: [&str; 6] = [
     include_str!("checkpoint_bench.rs"),
     include_str!("checkpoint_convert.rs"),
     include_str!("checkpoint_damage.rs"),
     include_str!("checkpoint_folders.rs"),
+    include_str!("checkpoint_prune.rs"),
     include_str!("checkpoint_targets.rs"),
 ];
 

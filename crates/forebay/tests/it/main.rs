@@ -10,6 +10,7 @@ mod checkpoint_bench;
 mod checkpoint_convert;
 mod checkpoint_damage;
 mod checkpoint_folders;
+mod checkpoint_prune;
 mod checkpoint_stop;
 mod checkpoint_targets;
 mod command_line;

@@ -1,0 +1,117 @@
+//! A file system on which nothing changes, though it looks so to whoever changes it: what a command would do is found out
+//! by letting it do it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use forebay_checkpoint::{Error, File, Fs, Guard, Kind, Operation, Reading, Result};
+
+/// Reads as below, with what was renamed gone; nothing is written, and no lock is taken.
+pub(super) struct DryFs {
+    inner: Arc<dyn Fs>,
+    gone: Mutex<BTreeSet<PathBuf>>,
+    /// What something was renamed to, to be removed there: it holds nothing.
+    trash: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// The lock of a folder that nobody changes.
+#[derive(Debug)]
+struct NoLock;
+
+impl Guard for NoLock {}
+
+impl DryFs {
+    pub(super) fn new(inner: Arc<dyn Fs>) -> Self {
+        Self { inner, gone: Mutex::default(), trash: Mutex::default() }
+    }
+
+    fn gone(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.gone.lock().expect("no holder of this lock panics")
+    }
+
+    fn trash(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.trash.lock().expect("no holder of this lock panics")
+    }
+
+    /// What is asked of a path that seems to be gone fails.
+    fn check(&self, operation: Operation, path: &Path) -> Result<()> {
+        let is_gone = path.ancestors().any(|above| self.gone().contains(above));
+        if is_gone { Err(Error::NotFound { operation, path: path.to_owned() }) } else { Ok(()) }
+    }
+}
+
+/// What a change says that nothing here needs.
+fn refuse<T>(operation: Operation, path: &Path) -> Result<T> {
+    let what = std::io::Error::new(std::io::ErrorKind::Unsupported, "nothing is written in a dry run");
+    Err(Error::from_io(operation, path, what))
+}
+
+impl Fs for DryFs {
+    fn description(&self) -> String {
+        format!("{}, unchanged", self.inner.description())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn File>> {
+        refuse(Operation::Create, path)
+    }
+
+    fn open(&self, path: &Path, reading: Reading) -> Result<Box<dyn File>> {
+        self.check(Operation::Open, path)?;
+        self.inner.open(path, reading)
+    }
+
+    fn make_dir(&self, path: &Path) -> Result<()> {
+        refuse(Operation::MakeFolder, path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.gone().insert(path.to_owned());
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        if self.trash().contains(dir) {
+            return Ok(Vec::new());
+        }
+        let names = self.inner.list(dir)?;
+        let gone = self.gone();
+        Ok(names.into_iter().filter(|name| !gone.contains(&dir.join(name))).collect())
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind> {
+        self.check(Operation::Open, path)?;
+        self.inner.kind(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.gone().insert(from.to_owned());
+        self.trash().insert(to.to_owned());
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.gone().insert(path.to_owned());
+        Ok(())
+    }
+
+    fn sync_dir(&self, _dir: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync_all(&self, _dir: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+
+    fn lock(&self, _path: &Path, _holder: &str) -> Result<Box<dyn Guard>> {
+        Ok(Box::new(NoLock))
+    }
+}
