@@ -41,8 +41,11 @@ def test_tensorflows_checkpoint_becomes_a_file_that_safetensors_reads(
         tensors=[*(tf.constant(array) for array in arrays.values()), tf.constant("words")],
     )
     out = tmp_path / "ours.safetensors"
-    done = forebay("checkpoint", "convert", tmp_path / "theirs", out, "--to", "safetensors")
-    assert done.stderr == 'forebay: left out 1 tensor of strings, which cannot be written: "text"\n'
+    convert = ["checkpoint", "convert", tmp_path / "theirs", out, "--to", "safetensors"]
+    assert '1 tensor of strings ("text") cannot be written' in forebay(*convert, status=1).stderr
+    assert not out.exists()
+    done = forebay(*convert, "--drop-strings")
+    assert done.stderr == 'forebay: left out 1 tensor of strings ("text"), which cannot be written\n'
     with safetensors.safe_open(out, "numpy") as opened:
         assert_same({name: opened.get_tensor(name) for name in opened.keys()}, arrays)
 
@@ -66,3 +69,30 @@ def test_there_and_back_through_both_libraries_is_bit_for_bit(
     with safetensors.safe_open(tmp_path / "c.safetensors", "numpy") as opened:
         assert opened.metadata() == NOTES
         assert_same({name: opened.get_tensor(name) for name in opened.keys()}, arrays)
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "tensorflow"])
+def test_what_a_training_run_saved_is_restored_for_both_libraries(
+    forebay: Forebay, photos: Path, tmp_path: Path, kind: str
+) -> None:
+    saved = tmp_path / "saved"
+    forebay(
+        "train", photos, "--accelerator", "emulated:1ms", "--batch", 4, "--steps", 4, "--checkpoint-every", 2,
+        "--checkpoint-dir", saved, "--checkpoint-size", "1MB", "--checkpoint-format", kind,
+    )
+    forebay("checkpoint", "restore", saved, "--to", tmp_path / "model.safetensors")
+    forebay("checkpoint", "restore", saved, "--to", tmp_path / "model")
+    with safetensors.safe_open(tmp_path / "model.safetensors", "numpy") as opened:
+        notes, arrays = opened.metadata(), {name: opened.get_tensor(name) for name in opened.keys()}
+    assert sum(array.nbytes for array in arrays.values()) >= 1_000_000
+    assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model")
+    reader = tf.train.load_checkpoint(str(tmp_path / "model"))
+    read = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    assert {name: read.pop(f"_forebay/notes/{name}").decode() for name in notes} == notes
+    assert_same({name: np.asarray(array) for name, array in read.items()}, arrays)
+    newest = max(saved.glob("step-*"))
+    if kind == "safetensors":
+        assert_same(safetensors.numpy.load_file(next(newest.glob("*.safetensors"))), arrays)
+    else:
+        theirs = tf.train.load_checkpoint(str(next(newest.glob("*.index")).with_suffix("")))
+        assert_same({name: np.asarray(theirs.get_tensor(name)) for name in arrays}, arrays)
