@@ -101,9 +101,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 impl Args {
     fn plan(&self, places: Places) -> Result<Plan> {
         let named = |name: &String| MODES.into_iter().find(|(known, _)| known == name).map(|(_, mode)| mode);
-        let mut modes: Vec<Mode> = self.mode.iter().filter_map(named).collect();
         // One that is named twice is measured once.
-        modes = MODES.map(|(_, mode)| mode).into_iter().filter(|mode| modes.contains(mode)).collect();
+        let first = |(n, name): &(usize, &String)| !self.mode[..*n].contains(name);
+        let mut modes: Vec<Mode> =
+            self.mode.iter().enumerate().filter(first).filter_map(|(_, name)| named(name)).collect();
         if modes.is_empty() {
             let all = MODES.map(|(_, mode)| mode);
             modes = if places.fast.is_some() { all.to_vec() } else { vec![Mode::Direct] };

@@ -96,10 +96,12 @@ pub(super) fn unless_stopped<T: Send>(
     store: &Store,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
+    // Before the work begins, so that no Ctrl-C finds nobody who hears it.
+    let stop = stop::flag();
     std::thread::scope(|scope| {
         let working = scope.spawn(work);
         while !working.is_finished() {
-            if stop::flag().load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) {
                 store.stop_draining();
             }
             std::thread::sleep(TICK);

@@ -126,6 +126,14 @@ fn an_async_save_takes_the_memory_of_one_state_and_hardly_more() {
 }
 
 #[test]
+fn a_mode_that_is_named_twice_is_measured_once_and_in_the_order_given() {
+    let dir = folders();
+    let cells = cells(&dir, "--mode async,direct,async --size 1MB --saves 1 --format safetensors --no-ceiling");
+    let modes: Vec<&str> = cells.iter().map(|cell| cell["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["async", "direct"]);
+}
+
+#[test]
 fn the_table_has_a_line_for_each_cell() {
     let dir = folders();
     let printed = dir.met("checkpoint bench slow --burst-dir fast --size 1MB --saves 1");
@@ -139,6 +147,8 @@ fn the_table_has_a_line_for_each_cell() {
 #[test]
 fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let dir = folders();
+    let said = dir.refused("checkpoint bench /proc --size 1MB");
+    assert_eq!(said, "forebay: /proc: nothing can be created there; name a folder of a disk\n");
     let said = dir.refused("checkpoint bench slow --mode burst");
     assert_eq!(said, "forebay: --mode burst: name the burst buffer with --burst-dir\n");
     assert_eq!(dir.refused("checkpoint bench missing"), "forebay: missing: no such folder; make it first\n");

@@ -55,8 +55,8 @@ fn what_stays_beyond_the_rules_is_named_with_the_reason() {
     save(&dir, "slow", "safetensors", &[10, 20, 30]);
     dir.edit(&format!("{}/{FILE}", named_step("slow", 30)), |bytes| bytes.truncate(5000));
     let said = dir.met("checkpoint prune slow --keep 2");
-    assert!(said.contains("\nstays: slow/step-000000000030: damaged: "), "{said}");
-    assert!(said.contains("remove its folder by hand if ") && said.ends_with("; 2 kept\n"), "{said}");
+    let stays = said.lines().find(|line| line.starts_with("stays: slow/step-000000000030: damaged: ")).unwrap();
+    assert!(stays.contains("remove its folder by hand if "), "{said}");
     let found: Value = serde_json::from_str(&dir.met("checkpoint prune slow --keep 2 --json -")).unwrap();
     assert_eq!(found["stays"][0]["name"], "step-000000000030");
     fs::remove_dir_all(dir.path(named_step("slow", 30))).unwrap();

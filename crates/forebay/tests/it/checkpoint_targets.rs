@@ -170,3 +170,38 @@ fn tensors_of_strings_are_left_out_only_when_that_is_asked_for() {
     assert!(ran.code == Some(0) && ran.stderr.starts_with("forebay: left out "), "{ran:?}");
     assert!(dir.path("out.safetensors").exists());
 }
+
+#[test]
+fn the_exit_status_of_every_command_is_met_missed_or_could_not_run() {
+    let dir = Dir::new();
+    with_strings(&dir);
+    for folder in ["slow", "fast", "bad"] {
+        save(&dir, folder, "safetensors", &[20]);
+    }
+    dir.edit(&format!("{}/model.safetensors", named_step("bad", 20)), |bytes| bytes[9000] ^= 1);
+    fs::create_dir(dir.path("empty")).unwrap();
+    for (line, code) in [
+        ("bench slow --size 1MB --saves 1 --no-ceiling", 0),
+        ("bench missing", 2),
+        ("ls slow", 0),
+        ("ls bad", 0),
+        ("ls missing", 2),
+        ("verify slow", 0),
+        ("verify bad", 1),
+        ("verify missing", 2),
+        ("drain slow --burst-dir fast", 0),
+        ("drain empty --burst-dir bad", 1),
+        ("drain missing --burst-dir fast", 2),
+        ("prune slow", 0),
+        ("prune missing", 2),
+        ("restore slow --to a.safetensors", 0),
+        ("restore bad --to b.safetensors", 1),
+        ("restore slow --to a.safetensors", 2),
+        ("convert a.safetensors a --to tensorflow", 0),
+        ("convert strings b.safetensors --to safetensors", 1),
+        ("convert missing b.safetensors --to safetensors", 2),
+    ] {
+        let ran = dir.run(&format!("checkpoint {line}"));
+        assert_eq!(ran.code, Some(code), "{line}: {ran:?}");
+    }
+}
