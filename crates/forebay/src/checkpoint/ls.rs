@@ -72,7 +72,8 @@ impl Listing {
     fn of(tiers: &[Tier]) -> Result<Self> {
         let (mut folders, mut names) = (Vec::new(), std::collections::BTreeMap::<Name, Vec<&Tier>>::new());
         for tier in tiers {
-            let here = tier.names()?;
+            // Also what only has a checkpoint's name.
+            let here: Vec<Name> = tier.fs.list(&tier.dir)?.iter().filter_map(|name| Name::parse(name)).collect();
             folders.push(Folder {
                 path: tier.dir.display().to_string(),
                 n_checkpoints: here.iter().filter(|name| why_foreign(tier, **name).is_none()).count(),
