@@ -170,6 +170,24 @@ fn a_damaged_one_is_not_drained_and_the_others_are() {
 }
 
 #[test]
+fn a_drain_names_every_damaged_one_with_its_damage() {
+    let dir = Dir::new();
+    save(&dir, "fast", "safetensors", &[20, 40, 60]);
+    folder(&dir, "slow");
+    for step in [20, 60] {
+        dir.edit(&format!("{}/model.safetensors", named_step("fast", step)), |bytes| bytes[5000] ^= 4);
+    }
+    let ran = dir.missed("checkpoint drain slow --burst-dir fast --json -");
+    let errors = json(&ran.stdout)["errors"].clone();
+    for (step, error) in [20, 60].iter().zip(errors.as_array().unwrap()) {
+        let error = error.as_str().unwrap();
+        assert!(error.contains(&named_step("fast", *step)) && error.contains("checksum"), "{error}");
+        assert!(ran.stderr.contains(error), "{}", ran.stderr);
+    }
+    assert_eq!(errors.as_array().unwrap().len(), 2, "{errors}");
+}
+
+#[test]
 fn a_prune_keeps_the_newest_and_a_dry_run_removes_nothing() {
     let dir = Dir::new();
     save(&dir, "slow", "tensorflow", &[10, 20, 30, 40, 50, 60, 70]);
