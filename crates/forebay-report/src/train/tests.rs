@@ -57,7 +57,7 @@ total             20.000  100.0 %
 AU          share  computing over
 whole run  63.2 %  all of the time but validation
 steady     64.9 %  the same without the wait for the first batch
-as DLIO         –  all steps but the first of every epoch, checkpoints left out: for comparison
+as DLIO         –  all steps but the first of every epoch: for comparison
 
 337 images/s; 42.1 MB/s (10^6 bytes moved from storage)
 The cost of I/O: 6.50 s, 52.0 % over the 12.5 s of as many steps on a batch in memory (125.0 ms a step, median of 10)
