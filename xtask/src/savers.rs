@@ -125,11 +125,11 @@ fn behind(dir: &Path, verdict: &mut Verdict) -> Result<()> {
 
 /// The paper's devices, emulated in our own process: the same on every machine.
 fn on_tiers(dir: &Path, verdict: &mut Verdict) -> Result<()> {
-    let fast = dir.join("fast");
-    std::fs::create_dir_all(&fast)?;
+    let (slow, fast) = (dir.join("slow"), dir.join("fast"));
+    [&slow, &fast].into_iter().try_for_each(std::fs::create_dir_all)?;
     let fast = fast.to_string_lossy();
     let tiers = ["--burst-dir", &fast, "--tier", "hdd", "--burst-tier", "optane", "--format", "safetensors"];
-    let cells = bench(dir, &[&tiers[..], &["--mode", "direct,burst", "--saves", "3"]].concat())?;
+    let cells = bench(&slow, &[&tiers[..], &["--mode", "direct,burst", "--saves", "3"]].concat())?;
     let (direct, burst) = (number(&cells[0], "stall_s")?, number(&cells[1], "stall_s")?);
     println!(
         "hdd {direct:.3} s; optane as burst buffer {burst:.3} s, on hdd after {:.3} s",

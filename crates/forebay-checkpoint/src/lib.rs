@@ -58,6 +58,7 @@ mod region;
 mod restore;
 mod source;
 mod store;
+mod stream;
 mod tensor;
 mod tier;
 mod values;

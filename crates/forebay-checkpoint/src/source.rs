@@ -11,7 +11,7 @@ use crate::region::Region;
 use crate::tier::Tier;
 use crate::values::Errand;
 use crate::verify::check_length;
-use crate::{Damage, Error, Fetch, FilePlan, Manifest, Name, Result, Snapshot, damage};
+use crate::{Damage, Error, Fetch, FilePlan, Manifest, Name, Result, Snapshot, damage, stream};
 
 /// Files of known names and lengths, whose bytes can be had in any order.
 pub(crate) trait Source: Sync {
@@ -122,7 +122,7 @@ impl Staged {
         errand.run().map_err(Error::fetch)?;
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
         crate::parallel::for_each(n_threads, 0, jobs.into_iter(), |(bytes, into), _| {
-            into.copy_from_slice(bytes);
+            stream::copy(bytes, into);
             Ok(())
         })?;
         Ok(Self { layout: layout.clone(), starts, memory })
