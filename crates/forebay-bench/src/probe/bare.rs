@@ -19,8 +19,8 @@ use super::threads;
 
 /// Bytes a request.
 const BLOCK: u64 = 4 << 20;
-/// Requests in flight.
-const DEPTH: usize = 4;
+/// As many as a save keeps in flight; bytes that lie ready need no more.
+const DEPTH: usize = 8;
 
 /// Bytes that went one way, and how long that took.
 #[derive(Debug, Clone, Copy, PartialEq)]
