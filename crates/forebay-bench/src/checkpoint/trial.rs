@@ -65,7 +65,7 @@ impl<'a> Trial<'a> {
                 break;
             }
             measured.memory_bytes =
-                measured.memory_bytes.max(peak.zip(before).map(|(peak, before)| peak.saturating_sub(before)));
+                measured.memory_bytes.max(peak.zip(before).and_then(|(peak, before)| peak.checked_sub(before)));
             if save > 0 {
                 measured.samples.push(sample);
                 measured.rates.extend(machine.0);
