@@ -14,13 +14,18 @@ fn hidden(dir: &Dir) -> Vec<String> {
     names.filter(|name| name.starts_with('.') && name != ".home").collect()
 }
 
+/// Whether a file aside has bytes: it is locked before it gets any.
+fn is_being_written(dir: &Dir) -> bool {
+    hidden(dir).iter().any(|name| fs::metadata(dir.path(name)).is_ok_and(|found| found.len() > 0))
+}
+
 #[test]
 fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
     let dir = Dir::new();
     save(&dir, "slow", "safetensors", &[20]);
     // Values that an emulated disk takes long to read.
     let mut running = Running::start(&dir, "checkpoint restore slow --tier lustre --to out.safetensors");
-    running.wait_until("a file aside", |_| !hidden(&dir).is_empty());
+    running.wait_until("a file aside with bytes", |_| is_being_written(&dir));
     running.signal(libc::SIGSTOP);
     let aside = hidden(&dir);
     assert!(aside[0].starts_with(".out.safetensors."), "{aside:?}");
@@ -41,7 +46,7 @@ fn the_slower_of_two_to_one_name_hears_that_it_is_there() {
     let dir = Dir::new();
     save(&dir, "slow", "safetensors", &[20]);
     let mut running = Running::start(&dir, "checkpoint restore slow --tier lustre --to out.safetensors");
-    running.wait_until("a file aside", |_| !hidden(&dir).is_empty());
+    running.wait_until("a file aside with bytes", |_| is_being_written(&dir));
     running.signal(libc::SIGSTOP);
     dir.met("checkpoint restore slow --to out.safetensors");
     running.signal(libc::SIGCONT);
