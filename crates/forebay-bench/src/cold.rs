@@ -49,11 +49,10 @@ fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<
 /// The same without what something else of this process read from devices meanwhile, which is not known better than within
 /// these bounds. Where that decides what the evidence shows, it shows nothing.
 pub(crate) fn without(evidence: CacheEvidence, others: RangeInclusive<u64>) -> CacheEvidence {
-    let less = |bytes: u64| CacheEvidence {
-        block_bytes: evidence.block_bytes.map(|all| all.saturating_sub(bytes)),
-        ..evidence.clone()
-    };
-    let (least, most) = (less(*others.end()), less(*others.start()));
+    let with = |block_bytes: Option<u64>| CacheEvidence { block_bytes, ..evidence.clone() };
+    let least = with(evidence.block_bytes.map(|all| all.saturating_sub(*others.end())));
+    // Others cannot have read more than all did: where they seem to, the two counts do not belong together.
+    let most = with(evidence.block_bytes.and_then(|all| all.checked_sub(*others.start())));
     if least.state() == most.state() { most } else { CacheEvidence { block_bytes: None, ..evidence } }
 }
 
