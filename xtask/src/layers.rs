@@ -15,11 +15,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-observe", &["units", "record"]),
     ("forebay-train", &["units"]),
     ("forebay-checkpoint", &["units", "storage"]),
+    ("forebay-workload", &["units"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
-    ("forebay-dataset", &["units", "storage", "format", "record"]),
+    ("forebay-dataset", &["units", "storage", "format", "record", "workload"]),
     (
         "forebay-bench",
-        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "observe"],
+        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "observe", "workload"],
     ),
     ("forebay-report", &["units", "record"]),
     (
@@ -36,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "observe",
             "bench",
             "report",
+            "workload",
         ],
     ),
     (

@@ -7,6 +7,7 @@
 //! [`probe`] measures what the storage gives without a pipeline, and [`ceiling`] sets that beside the pipeline's results.
 //! [`train`] trains a network, or emulates an accelerator, on what the pipeline gives, and says what it waited for.
 //! [`checkpoint`] saves and restores a state over tiers, beside what the storage gives.
+//! [`workload`] runs DLIO's workloads on emulated accelerators, over one process or many.
 //! [`study`] runs many such experiments from one file.
 
 pub mod ceiling;
@@ -20,5 +21,6 @@ pub mod study;
 mod supply;
 pub mod train;
 mod usage;
+pub mod workload;
 
 pub use environment::describe_environment;

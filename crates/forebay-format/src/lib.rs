@@ -22,13 +22,16 @@
 //! # Ok::<(), forebay_format::Error>(())
 //! ```
 
+pub mod csv;
 mod error;
 pub mod example;
 pub mod image;
+pub mod indexed;
 mod kind;
 pub mod list;
 mod little_endian;
 pub mod npy;
+pub mod npz;
 mod scan;
 pub mod tar;
 pub mod tensor;

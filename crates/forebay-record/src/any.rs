@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{CheckpointCell, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell};
+use crate::{CheckpointCell, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell, WorkloadCell};
 
 /// A record whose command is found out by reading it.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub enum AnyRecord {
     Train(Record<TrainCell>),
     /// Of `forebay checkpoint bench`.
     Checkpoint(Record<CheckpointCell>),
+    /// Of `forebay workload run`.
+    Workload(Record<WorkloadCell>),
     /// Of `forebay study run`.
     Study(Box<StudyRun>),
 }
@@ -36,8 +38,12 @@ impl AnyRecord {
             "probe" => Record::from_json(text).map(Self::Probe),
             "train" => Record::from_json(text).map(Self::Train),
             "checkpoint" => Record::from_json(text).map(Self::Checkpoint),
+            "workload" => Record::from_json(text).map(Self::Workload),
             "study" => StudyRun::from_jsonl(text).map(|(run, _)| Self::Study(Box::new(run))),
-            _ => Err(Error::Command { found: head.command, expected: "ingest, probe, train, checkpoint or study" }),
+            _ => Err(Error::Command {
+                found: head.command,
+                expected: "ingest, probe, train, checkpoint, workload or study",
+            }),
         }
     }
 }

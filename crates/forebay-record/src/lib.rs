@@ -27,6 +27,7 @@ mod series;
 mod study;
 mod tier;
 mod train;
+mod workload;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,7 @@ pub use study::{
 };
 pub use tier::TierKind;
 pub use train::{Baseline, Epoch, Feed, Lever, Reads, TrainCell, TrainStep, TrainTotals, Validation};
+pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 
 /// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
 /// that are added leave it as it is.

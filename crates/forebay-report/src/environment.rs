@@ -56,6 +56,7 @@ pub(crate) fn path(run: &Run<'_>) -> Option<String> {
         AnyRecord::Probe(record) => &record.dataset.path,
         AnyRecord::Train(record) => &record.dataset.path,
         AnyRecord::Checkpoint(record) => &record.dataset.path,
+        AnyRecord::Workload(record) => &record.dataset.path,
         AnyRecord::Study(_) => return None,
     };
     (!path.is_empty()).then(|| path.clone())
@@ -68,6 +69,7 @@ pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
         AnyRecord::Probe(record) => Some(&record.dataset),
         AnyRecord::Train(record) => Some(&record.dataset),
         AnyRecord::Checkpoint(record) => Some(&record.dataset),
+        AnyRecord::Workload(record) => Some(&record.dataset),
         AnyRecord::Study(_) => None,
     };
     match note {

@@ -47,6 +47,7 @@ mod svg;
 mod table;
 mod train;
 mod verdict;
+mod workload;
 
 pub use checkpoint::checkpoint;
 pub use dataset::{inspection, verification};
@@ -58,3 +59,4 @@ pub use run::NamedRun;
 pub use study::{headline, study, summary, text};
 pub use table::{Align, Table};
 pub use train::train;
+pub use workload::workload;

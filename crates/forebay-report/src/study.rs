@@ -41,6 +41,7 @@ fn of_record(named: &NamedRun) -> String {
         AnyRecord::Probe(record) => crate::probe::probe(record),
         AnyRecord::Checkpoint(record) => crate::checkpoint(record),
         AnyRecord::Train(record) => crate::train(record),
+        AnyRecord::Workload(record) => crate::workload(record),
         AnyRecord::Study(_) => of_run(&Run::of(named)),
     }
 }

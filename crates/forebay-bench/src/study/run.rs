@@ -164,6 +164,7 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
         probe: measured.probe,
         train: measured.train,
         checkpoint: measured.checkpoint,
+        workload: measured.workload,
         inspection: measured.inspection,
         notes: measured.notes,
     }

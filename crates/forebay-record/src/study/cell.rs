@@ -6,7 +6,7 @@ use super::spec::{Level, Levels, Step};
 use crate::checkpoint::share;
 use crate::{
     CheckpointCell, CheckpointSample, IngestCell, IngestRepeat, Inspection, ProbeCell, ProbeMode, TrainCell,
-    TrainTotals,
+    TrainTotals, WorkloadCell,
 };
 
 /// One combination of levels and what came of it.
@@ -39,6 +39,9 @@ pub struct StudyCell {
     /// What the checkpoint step measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<CheckpointCell>>,
+    /// What the workload step measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Box<WorkloadCell>>,
     /// What the inspect step found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection: Option<Inspection>,
@@ -75,7 +78,9 @@ impl StudyCell {
     /// `wait_share` (of the wall clock after the first batch), `au_epoch`, `au_steady`, `au_dlio`, `overlap`, `io_cost_s`;
     /// of one with checkpoints also `checkpoint_s` (all of a run's), `stall_s` (the median of one), `drain_after_s`. Of
     /// checkpoint: `stall_s`, `durable_fast_s`, `durable_slow_s`, `restore_s`, `save_mb_per_s`, `restore_mb_per_s`, and
-    /// `efficiency`, `restore_efficiency` of their ceilings.
+    /// `efficiency`, `restore_efficiency` of their ceilings. Of workload: `au_epoch`, `au_steady`, `au_dlio` (percent),
+    /// `samples_per_s`, `mb_per_s_moved`, `mb_per_s_device`, `first_batch_s`, `barrier_s`, `wall_s`, `dlio_mib_per_s`,
+    /// `dlio_samples_per_s`, `checkpoint_max_s` (the median over saves of the slowest rank's time).
     pub fn metric(&self, name: &str) -> Option<Metric> {
         match self.step {
             Step::Ingest => of_ingest(self.ingest.as_ref()?, name),
@@ -83,8 +88,33 @@ impl StudyCell {
             Step::Train => of_train(self.train.as_ref()?, name),
             Step::Inspect => None,
             Step::Checkpoint => of_checkpoint(self.checkpoint.as_ref()?, name),
+            Step::Workload => of_workload(self.workload.as_ref()?, name),
         }
     }
+}
+
+/// A workload is run once; its epochs are its repeats only as far as the page shows them.
+fn of_workload(cell: &WorkloadCell, name: &str) -> Option<Metric> {
+    let totals = &cell.totals;
+    let value = match name {
+        "au_epoch" => totals.au_epoch?,
+        "au_steady" => totals.au_steady?,
+        "au_dlio" => totals.au_dlio?,
+        "samples_per_s" => totals.samples_per_s,
+        "mb_per_s_moved" => totals.mb_per_s_moved,
+        "mb_per_s_device" => totals.mb_per_s_device?,
+        "first_batch_s" => totals.first_batch_s,
+        "barrier_s" => totals.barrier_s,
+        "wall_s" => totals.wall_s,
+        "dlio_mib_per_s" => totals.dlio_mib_per_s?,
+        "dlio_samples_per_s" => totals.dlio_samples_per_s?,
+        "checkpoint_max_s" => {
+            let saves = cell.saves.iter().filter(|save| !save.is_restore).map(|save| save.seconds);
+            forebay_units::median(&saves.collect::<Vec<_>>())?
+        }
+        _ => return None,
+    };
+    Some(Metric { value, repeats: Vec::new() })
 }
 
 /// Medians and every save or restore that came so far.

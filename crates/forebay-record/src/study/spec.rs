@@ -183,6 +183,8 @@ pub enum Step {
     Inspect,
     /// Saving and restoring a state.
     Checkpoint,
+    /// A workload in the manner of DLIO.
+    Workload,
 }
 
 impl Step {
@@ -194,6 +196,7 @@ impl Step {
             Self::Train => "train",
             Self::Inspect => "inspect",
             Self::Checkpoint => "checkpoint",
+            Self::Workload => "workload",
         }
     }
 }
@@ -331,6 +334,8 @@ pub enum FigureKind {
     Checkpoints,
     /// What went to and from the tiers of checkpoints over time, the draining after the end included: a panel a tier.
     Traffic,
+    /// Accelerator utilisation over a level of `x`: whole epoch and DLIO's as two lines, the published values beside them.
+    Utilisation,
 }
 
 /// A figure of the report.

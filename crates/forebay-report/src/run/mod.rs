@@ -7,6 +7,7 @@ mod checkpoint;
 mod dataset;
 mod single;
 mod train;
+mod workload;
 
 use std::borrow::Cow;
 
@@ -46,6 +47,7 @@ impl<'a> Run<'a> {
             AnyRecord::Ingest(record) => Cow::Owned(single::of_ingest(record)),
             AnyRecord::Probe(record) => Cow::Owned(single::of_probe(record)),
             AnyRecord::Checkpoint(record) => Cow::Owned(checkpoint::of_checkpoint(record)),
+            AnyRecord::Workload(record) => Cow::Owned(workload::of_workload(record)),
             AnyRecord::Train(record) => Cow::Owned(train::of_train(record)),
         };
         Self { name: &named.name, short: named.name.clone(), record: &named.record, study }

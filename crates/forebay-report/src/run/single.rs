@@ -100,6 +100,7 @@ pub(super) fn finish<C: forebay_record::Cell>(
             "probe" => Step::Probe,
             "train" => Step::Train,
             "checkpoint" => Step::Checkpoint,
+            "workload" => Step::Workload,
             _ => Step::Ingest,
         },
         dataset: None,
@@ -157,6 +158,7 @@ pub(super) fn bare_cell(experiment: &str, step: Step, factors: Levels) -> StudyC
         probe: Vec::new(),
         train: None,
         checkpoint: None,
+        workload: None,
         inspection: None,
         notes: Vec::new(),
     }

@@ -118,6 +118,7 @@ fn said(cell: &StudyCell) -> String {
         ],
         Step::Checkpoint => &[("stall_s", "stalled"), ("save_mb_per_s", "MB/s durable"), ("restore_s", "to restore")],
         Step::Inspect => &[],
+        Step::Workload => &[("au_epoch", "% AU"), ("samples_per_s", "samples/s"), ("mb_per_s_moved", "MB/s")],
         Step::Ingest => &[("images_per_s", "images/s"), ("mb_per_s", "MB/s")],
         Step::Probe => &[
             ("read_mb_per_s", "MB/s read"),

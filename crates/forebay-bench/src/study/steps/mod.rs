@@ -44,6 +44,8 @@ pub struct Measured {
     pub inspection: Option<Inspection>,
     /// What a reader must know to understand the numbers.
     pub notes: Vec<String>,
+    /// Of a workload.
+    pub workload: Option<Box<forebay_record::WorkloadCell>>,
 }
 
 /// A sign of life of a cell.
@@ -102,6 +104,7 @@ impl Work {
             Step::Train => Self::Train(Box::new(TrainSettings::new(seed))),
             Step::Inspect => Self::Inspect(InspectSettings::default()),
             Step::Checkpoint => Self::Checkpoint(CheckpointSettings::new(seed)),
+            Step::Workload => unimplemented!(),
         }
     }
 
@@ -198,6 +201,7 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
         Step::Train => train::NAMES,
         Step::Inspect => inspect::NAMES,
         Step::Checkpoint => checkpoint::NAMES,
+        Step::Workload => &[],
     }
 }
 
@@ -209,6 +213,7 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
         Step::Train => train::METRICS,
         Step::Inspect => inspect::METRICS,
         Step::Checkpoint => checkpoint::METRICS,
+        Step::Workload => &[],
     }
 }
 

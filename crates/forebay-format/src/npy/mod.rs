@@ -1,4 +1,7 @@
-//! The header of a NumPy array file, so that arrays written by us open in NumPy.
+//! NumPy array files: the header, so that arrays written by us open in NumPy and those it writes open here.
+
+pub mod read;
+pub mod write;
 
 use crate::image::Dtype;
 

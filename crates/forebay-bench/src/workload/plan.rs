@@ -1,0 +1,33 @@
+//! What a run of a workload is going to do: validated, total.
+
+use std::path::PathBuf;
+
+use forebay_storage::Profile;
+use forebay_workload::Workload;
+
+use crate::ingest::Cache;
+
+/// One run of a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The workload, overrides applied.
+    pub workload: Workload,
+    /// The folder that holds `train` and `valid`.
+    pub data: PathBuf,
+    /// Where checkpoints go; the workload's own folder below `data`'s parent where nobody says.
+    pub checkpoints: PathBuf,
+    /// Accelerators of this process.
+    pub accelerators: u64,
+    /// The use of accelerators that must be reached over whole epochs, of 1; without it the workload's own is judged by DLIO's figure.
+    pub threshold: Option<f64>,
+    /// Where each rank writes which sample it read when; `None`: nowhere.
+    pub access_log: Option<PathBuf>,
+    /// Whether checksums of containers (npz's CRC-32, TFRecord's) are verified.
+    pub verify: bool,
+    /// What is done to the page cache before the run.
+    pub cache: Cache,
+    /// A device that is emulated in process.
+    pub tier: Option<Profile>,
+    /// Where DLIO's result files go; `None`: nowhere.
+    pub out: Option<PathBuf>,
+}

@@ -1,0 +1,4 @@
+//! Tables of numbers as text.
+
+pub mod read;
+pub mod write;

@@ -1,0 +1,1 @@
+//! Reading: Tables of numbers as text.

@@ -1,0 +1,1 @@
+//! Writing: Tables of numbers as text.

@@ -1,0 +1,1 @@
+//! Writing: Samples one after the other in one file, with their offsets and sizes in two files beside it.

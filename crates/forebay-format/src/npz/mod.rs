@@ -1,0 +1,4 @@
+//! NumPy's zipped arrays: stored and deflated, zip64, with their CRC-32.
+
+pub mod read;
+pub mod write;

@@ -1,0 +1,286 @@
+//! The cells of `forebay workload run`.
+//!
+//! The time of an accelerator is cut as in training: every moment of an epoch is a wait for data, a computation, the step's
+//! barrier, a checkpoint, or something else, and the parts sum to the wall clock. An evaluation has its own time.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CacheEvidence, CacheState, Cell, Failure, Lever, Reads, TierKind};
+
+/// Quantiles of times, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Quantiles {
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// What a whole run came to. Rates are over the training time of all epochs: evaluations are left out, checkpoints are not.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadTotals {
+    /// Computing over the wall clock of whole epochs, in percent: the headline. Mean over accelerators.
+    pub au_epoch: Option<f64>,
+    /// The same without the wait for the first batch of every epoch.
+    pub au_steady: Option<f64>,
+    /// As DLIO computes it, for comparison.
+    pub au_dlio: Option<f64>,
+    /// Samples trained on a second, over all accelerators.
+    pub samples_per_s: f64,
+    /// Megabytes (10^6 bytes) a second that were moved from storage or page cache.
+    pub mb_per_s_moved: f64,
+    /// Those of them that came from a block device; `None` where the kernel does not tell.
+    pub mb_per_s_device: Option<f64>,
+    /// From the start of an epoch to its first batch: mean over epochs and accelerators.
+    pub first_batch_s: f64,
+    /// From the start of the process to the first step.
+    #[serde(default)]
+    pub first_step_s: Option<f64>,
+    /// The wait by what it is charged to, summed over accelerators: `storage`, `decode`, `threads`, `prefetch`, `queue`, `other`, and
+    /// `barrier` for the wait at the steps' barriers, which is no part of [`wait_s`](Self::wait_s).
+    pub stall_by_cause: BTreeMap<String, f64>,
+    /// Waited at the steps' barriers, summed over accelerators.
+    pub barrier_s: f64,
+    /// Steps made, summed over accelerators.
+    pub steps: u64,
+    /// Processes.
+    pub ranks: u64,
+    /// Accelerators over all of them.
+    pub accelerators: u64,
+    /// What changes the meaning of these numbers.
+    pub warnings: Vec<String>,
+    /// Samples trained on.
+    pub samples: u64,
+    /// Bytes moved for them.
+    pub bytes_moved: u64,
+    /// Bytes of them that came from a block device.
+    #[serde(default)]
+    pub bytes_device: Option<u64>,
+    /// The training time of all epochs, of the accelerator that took longest.
+    pub wall_s: f64,
+    /// Training time, summed over accelerators: the sum of the five below.
+    pub accelerator_s: f64,
+    /// Waited for data, summed over accelerators.
+    pub wait_s: f64,
+    /// Computed.
+    pub compute_s: f64,
+    /// Stood still for checkpoints.
+    pub checkpoint_s: f64,
+    /// None of these and no barrier.
+    pub other_s: f64,
+    /// Evaluated; no part of the training time.
+    #[serde(default)]
+    pub eval_s: f64,
+    /// The wait for batches, step by step.
+    pub load: Quantiles,
+    /// Whole steps with their barrier.
+    pub step: Quantiles,
+    /// What DLIO would print: samples a second.
+    #[serde(default)]
+    pub dlio_samples_per_s: Option<f64>,
+    /// And its "MB/s", which are MiB of the configured length.
+    #[serde(default)]
+    pub dlio_mib_per_s: Option<f64>,
+    /// Accelerator utilisation of the evaluations, whole, in percent.
+    #[serde(default)]
+    pub au_eval: Option<f64>,
+    /// Peak resident memory, summed over processes.
+    #[serde(default)]
+    pub peak_rss_bytes: Option<u64>,
+    /// Cores' seconds, summed over processes.
+    #[serde(default)]
+    pub cpu_s: Option<f64>,
+}
+
+/// One accelerator in one epoch. The arrays have an entry a step; they are empty where the record would have become too big.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadEpoch {
+    /// Which accelerator, over all ranks.
+    pub accelerator: u64,
+    /// Which epoch, from 1.
+    pub epoch: u64,
+    /// When it began, in seconds since the run did.
+    pub start_s: f64,
+    /// Its training time.
+    pub wall_s: f64,
+    /// From its start to the first batch.
+    pub first_batch_s: f64,
+    /// Steps made.
+    pub n_steps: u64,
+    /// Steps after which a checkpoint was saved, counted from 1.
+    #[serde(default)]
+    pub saved_after: Vec<u64>,
+    /// Sums over its steps.
+    #[allow(missing_docs)]
+    pub wait_s: f64,
+    #[allow(missing_docs)]
+    pub compute_s: f64,
+    #[allow(missing_docs)]
+    pub barrier_s: f64,
+    #[allow(missing_docs)]
+    pub checkpoint_s: f64,
+    #[allow(missing_docs)]
+    pub other_s: f64,
+    /// DLIO's utilisation of it, in percent.
+    #[serde(default)]
+    pub au_dlio: Option<f64>,
+    /// The evaluation after it, in seconds.
+    #[serde(default)]
+    pub eval_s: Option<f64>,
+    /// Steps of that evaluation.
+    #[serde(default)]
+    pub eval_steps: u64,
+    /// What it computed.
+    #[serde(default)]
+    pub eval_compute_s: f64,
+    /// The wait for every batch.
+    #[serde(default)]
+    pub load: Vec<f64>,
+    /// What every step computed.
+    #[serde(default)]
+    pub compute: Vec<f64>,
+    /// Every step's barrier.
+    #[serde(default)]
+    pub barrier: Vec<f64>,
+}
+
+/// One checkpoint of all ranks.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadSave {
+    /// After which epoch, from 1; 0 in a run that only saves.
+    pub epoch: u64,
+    /// After which step of it.
+    pub step: u64,
+    /// Whether it was read rather than written.
+    #[serde(default)]
+    pub is_restore: bool,
+    /// Bytes over all ranks.
+    pub bytes: u64,
+    /// How long the slowest rank took: the checkpoint's time.
+    pub seconds: f64,
+    /// How long the first rank took, which is what DLIO reports.
+    pub seconds_rank_0: f64,
+    /// Whether it was durable when it ended.
+    pub is_durable: bool,
+}
+
+/// One value against the limit that was set for it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Judged {
+    /// `au_epoch`, `au_dlio`.
+    pub what: String,
+    /// What was reached, in percent.
+    pub value: Option<f64>,
+    /// What must be.
+    pub limit: f64,
+    /// Whether it was, and the run is judged by it: the exit status goes by those that are.
+    pub is_met: bool,
+    /// Whether the exit status goes by it.
+    pub is_decisive: bool,
+}
+
+/// One process of the run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadRank {
+    /// Which, from 0.
+    pub rank: u64,
+    /// Its host.
+    pub host: String,
+    /// Cores it may use.
+    pub n_cores: u64,
+    /// Accelerators it emulated.
+    pub accelerators: u64,
+    /// Bytes it moved.
+    pub bytes_moved: u64,
+    /// Bytes it had from block devices.
+    #[serde(default)]
+    pub bytes_device: Option<u64>,
+    /// Its peak resident memory.
+    #[serde(default)]
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// One run of a workload.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadCell {
+    /// The workload's name.
+    pub workload: String,
+    /// What samples lie in.
+    pub format: String,
+    /// Files trained on.
+    pub n_files: u64,
+    /// Samples in each.
+    pub samples_per_file: u64,
+    /// Bytes of a sample's values as configured: what DLIO reckons with.
+    pub record_length_bytes: f64,
+    /// Samples a step and accelerator.
+    pub batch: u64,
+    /// Threads an accelerator.
+    pub read_threads: u64,
+    /// Batches made ahead.
+    pub prefetch: u64,
+    /// The mean of the computing time as configured.
+    pub computation_s: f64,
+    /// Epochs.
+    pub epochs: u64,
+    /// Steps of an epoch and accelerator.
+    pub steps_per_epoch: u64,
+    /// The orders: "files: off, samples: seed 123".
+    pub order: String,
+    /// The storage that was read through.
+    #[serde(default)]
+    pub storage: String,
+    /// The tier's name, if one was emulated.
+    #[serde(default)]
+    pub tier: Option<String>,
+    /// How the tier is served.
+    #[serde(default)]
+    pub tier_kind: Option<TierKind>,
+    /// Bytes a second that one accelerator asks for when it never waits.
+    #[serde(default)]
+    pub demand_bytes_per_s: Option<f64>,
+    /// The whole run.
+    #[serde(flatten)]
+    pub totals: WorkloadTotals,
+    /// Each value against its limit.
+    #[serde(default)]
+    pub judged: Vec<Judged>,
+    /// What would help most.
+    #[serde(default)]
+    pub lever: Lever,
+    /// Cold or warm, and why; `None` when nothing was read.
+    #[serde(default)]
+    pub cache: Option<CacheState>,
+    /// The evidence.
+    #[serde(default)]
+    pub evidence: CacheEvidence,
+    /// The processes.
+    #[serde(default)]
+    pub processes: Vec<WorkloadRank>,
+    /// Accelerators and epochs.
+    #[serde(default)]
+    pub epochs_of: Vec<WorkloadEpoch>,
+    /// Checkpoints.
+    #[serde(default)]
+    pub saves: Vec<WorkloadSave>,
+    /// What was read when, in the first process.
+    #[serde(default)]
+    pub reads: Option<Reads>,
+    /// Samples that failed and why.
+    #[serde(default)]
+    pub failures: Vec<Failure>,
+    /// What the readers did, in seconds by activity, summed over them.
+    #[serde(default)]
+    pub worker_time: BTreeMap<String, f64>,
+    /// Where the numbers are from, if not from forebay: "DLIO".
+    #[serde(default)]
+    pub made_by: Option<String>,
+}
+
+impl Cell for WorkloadCell {
+    const COMMAND: &'static str = "workload";
+}

@@ -1,0 +1,1 @@
+//! `forebay workload`: DLIO's workloads listed, checked, planned, made and run.
