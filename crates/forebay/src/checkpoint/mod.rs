@@ -137,7 +137,7 @@ impl FolderArgs {
 
 fn check_folder(dir: &Path) -> Result<()> {
     if !dir.exists() {
-        bail!("{}: no such folder; make it first", dir.display());
+        bail!("{}: no such folder", dir.display());
     }
     if !dir.is_dir() {
         bail!("{} is not a folder", dir.display());

@@ -61,9 +61,9 @@ fn an_empty_folder_says_so_and_a_missing_one_is_refused_and_none_is_made() {
     folder(&dir, "slow");
     assert_eq!(dir.met("checkpoint ls slow"), "slow: no checkpoints\n");
     for command in ["ls missing", "verify missing", "prune missing", "drain slow --burst-dir missing"] {
-        assert_eq!(dir.refused(&format!("checkpoint {command}")), "forebay: missing: no such folder; make it first\n");
+        assert_eq!(dir.refused(&format!("checkpoint {command}")), "forebay: missing: no such folder\n");
     }
-    assert_eq!(dir.refused("checkpoint restore missing --to x"), "forebay: missing: no such folder; make it first\n");
+    assert_eq!(dir.refused("checkpoint restore missing --to x"), "forebay: missing: no such folder\n");
     assert!(!dir.path("missing").exists());
     assert_eq!(fs::read_dir(dir.path("slow")).unwrap().count(), 0, "nothing is made by looking");
 }
