@@ -2,6 +2,15 @@
 
 use crate::Workload;
 
+/// Steps of each accelerator that the rule asks for.
+const STEPS: u64 = 500;
+
+/// How many times the memory of the hosts the data must be.
+const MEMORIES: u64 = 5;
+
+/// Files above which the rule advises subfolders, and how many it puts in each.
+const FILES_PER_FOLDER: u64 = 10_000;
+
 /// How big a dataset must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
@@ -18,7 +27,61 @@ pub struct Size {
 }
 
 /// The rule.
+///
+/// Each division is rounded down, as MLPerf's own tool does: memory to whole samples, samples to whole files. Bytes are of
+/// the stated length of a record, which data with a deviation meets only in the mean.
 pub fn mlperf(workload: &Workload, accelerators: u64, hosts: u64, host_memory_bytes: u64) -> Size {
-    let _ = (workload, accelerators, hosts, host_memory_bytes);
-    unimplemented!()
+    let dataset = &workload.dataset;
+    let record = stated_bytes(workload);
+    let samples_for_steps = STEPS * workload.reader.batch_size * accelerators;
+    let memory = hosts as f64 * host_memory_bytes as f64 * MEMORIES as f64;
+    let samples_for_memory = (memory / record).floor() as u64;
+    let files = samples_for_steps.max(samples_for_memory) / dataset.n_samples_per_file;
+    let bytes = (files as f64 * dataset.n_samples_per_file as f64 * record) as u64;
+    let subfolders = if files > FILES_PER_FOLDER { files.div_ceil(FILES_PER_FOLDER) } else { 0 };
+    Size { samples_for_steps, samples_for_memory, files, bytes, subfolders }
+}
+
+/// Bytes of a record as they lie on storage: all columns of a row.
+fn stated_bytes(workload: &Workload) -> f64 {
+    let dataset = &workload.dataset;
+    match dataset.sizes_vary() {
+        true => dataset.record_length_bytes * dataset.element.bytes() as f64,
+        false => dataset.shape_of(crate::Part::Train, 0).sample_bytes as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Dataset, Reader};
+
+    const GIB: u64 = 1 << 30;
+
+    fn unet3d() -> Workload {
+        let dataset = Dataset {
+            record_length_bytes: 146_600_628.0,
+            record_length_bytes_stdev: 68_341_808.0,
+            ..Dataset::default()
+        };
+        Workload { dataset, reader: Reader { batch_size: 7, ..Reader::default() }, ..Workload::default() }
+    }
+
+    #[test]
+    fn little_memory_leaves_the_steps_to_decide() {
+        let size = mlperf(&unet3d(), 8, 1, 64 * GIB);
+        assert_eq!((size.samples_for_steps, size.samples_for_memory), (28_000, 2343));
+        assert_eq!((size.files, size.subfolders), (28_000, 3));
+        assert_eq!(size.bytes, 28_000 * 146_600_628);
+    }
+
+    #[test]
+    fn much_memory_decides_and_files_hold_whole_samples() {
+        let mut workload = unet3d();
+        workload.dataset.n_samples_per_file = 10;
+        let size = mlperf(&workload, 1, 4, 512 * GIB);
+        assert_eq!(size.samples_for_memory, 4 * 512 * 5 * GIB / 146_600_628);
+        assert_eq!(size.files, size.samples_for_memory / 10);
+        assert_eq!(size.subfolders, 0);
+    }
 }
