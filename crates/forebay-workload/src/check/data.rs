@@ -1,0 +1,237 @@
+//! The sections about data: `storage`, `dataset`, `reader`.
+
+use super::law;
+use super::section::Section;
+use super::tree::Tree;
+use crate::spec::{Compression, Dataset, Element, Format, Hdf5, Loader, Parquet, ParquetColumn, Reader, Shuffle};
+
+#[derive(Clone, Copy)]
+enum Place {
+    Local,
+    Parallel,
+    Elsewhere,
+}
+
+/// Where the data lies.
+pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
+    let places = [
+        ("local_fs", Place::Local),
+        ("parallel_fs", Place::Parallel),
+        ("s3", Place::Elsewhere),
+        ("aistore", Place::Elsewhere),
+        ("local", Place::Local),
+        ("file", Place::Local),
+    ];
+    match section.choice("storage_type", &places) {
+        Some(Place::Parallel) => {
+            let text = "DLIO fails on it; a parallel file system is mounted, so here it is read as local_fs";
+            section.note("storage_type", text);
+        }
+        Some(Place::Elsewhere) => section.refuse("storage_type", "object stores are not supported; mount the data"),
+        Some(Place::Local) | None => {}
+    }
+    if let Some(text) = section.text("storage_root") {
+        *root = text;
+    }
+    section.impossible("storage_options", "options of object stores are not supported");
+    section.impossible("storage_library", "object stores are not supported");
+    section.finish();
+}
+
+/// The data.
+pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
+    let mut dataset = Dataset::default();
+    section.rename("record_length", "record_length_bytes", None);
+    section.rename("record_length_stdev", "record_length_bytes_stdev", None);
+    section.rename("record_length_resize", "record_length_bytes_resize", None);
+    section.length("record_length_bytes", &mut dataset.record_length_bytes);
+    section.length("record_length_bytes_stdev", &mut dataset.record_length_bytes_stdev);
+    section.bytes("record_length_bytes_resize", &mut dataset.record_length_bytes_resize);
+    section.count("num_files_train", 0, &mut dataset.n_files_train);
+    section.count("num_files_eval", 0, &mut dataset.n_files_eval);
+    section.count("num_samples_per_file", 1, &mut dataset.n_samples_per_file);
+    section.idle("eval_num_samples_per_file", "DLIO does not read it: files of both parts hold num_samples_per_file");
+    subfolders(&mut section, "num_subfolders_train", &mut dataset.n_subfolders_train);
+    subfolders(&mut section, "num_subfolders_eval", &mut dataset.n_subfolders_eval);
+    names(&mut section, &mut dataset);
+    section.count("seed", 0, &mut dataset.seed);
+    section.flag("keep_files", &mut dataset.keep_files);
+    section.bytes("generation_buffer_size", &mut dataset.generation_buffer_bytes);
+    section.element("record_element_type", &mut dataset.element);
+    dataset.record_dims = section.counts("record_dims").unwrap_or_default();
+    packing(&mut section, &mut dataset);
+    dataset.hdf5 = hdf5(section.below("hdf5"));
+    dataset.parquet = parquet(section.below("parquet"));
+    section.finish();
+    dataset
+}
+
+fn names(section: &mut Section<'_>, dataset: &mut Dataset) {
+    if let Some(folder) = section.text("data_folder") {
+        dataset.data_folder = folder;
+    }
+    if let Some(prefix) = section.text("file_prefix") {
+        if prefix.contains('/') {
+            section.refuse("file_prefix", "must not have a / in it");
+        }
+        dataset.file_prefix = prefix;
+    }
+    let formats = Format::ALL.map(|format| (format.name(), format));
+    if let Some(format) = section.choice("format", &formats) {
+        dataset.format = format;
+    }
+}
+
+fn subfolders(section: &mut Section<'_>, key: &'static str, target: &mut u64) {
+    section.count(key, 0, target);
+    if *target == 1 {
+        section.note(key, "1 is as good as 0 here; DLIO makes the data without folders and then asks for one");
+    }
+}
+
+/// How files are packed: compression and chunks.
+fn packing(section: &mut Section<'_>, dataset: &mut Dataset) {
+    if let Some(compression) = section.choice("compression", &COMPRESSIONS) {
+        dataset.compression = compression;
+    }
+    let mut level = u64::from(dataset.compression_level);
+    section.count("compression_level", 0, &mut level);
+    match u32::try_from(level) {
+        Ok(level) if level <= 9 => dataset.compression_level = level,
+        _ => section.refuse("compression_level", format!("must be at most 9, is {level}")),
+    }
+    let (mut chunks, mut size) = (false, 0);
+    section.flag("enable_chunking", &mut chunks);
+    section.bytes("chunk_size", &mut size);
+    match (chunks, size) {
+        (true, 0) => section.refuse("chunk_size", "must be above 0 where enable_chunking is set"),
+        (true, size) => {
+            section.note("enable_chunking", "DLIO reads it and does nothing; here HDF5 is written in such chunks");
+            dataset.chunk_bytes = Some(size);
+        }
+        (false, 0) => {}
+        (false, _) => section.note("chunk_size", "it does nothing without enable_chunking"),
+    }
+}
+
+fn hdf5(mut section: Section<'_>) -> Hdf5 {
+    let mut hdf5 = Hdf5::default();
+    hdf5.chunk_dims = section.counts("chunk_dims").unwrap_or_default();
+    hdf5.max_shape = section.counts("max_shape").unwrap_or_default();
+    section.count("num_dset_per_record", 1, &mut hdf5.n_dsets_per_record);
+    section.finish();
+    hdf5
+}
+
+fn parquet(mut section: Section<'_>) -> Parquet {
+    let mut parquet = Parquet::default();
+    section.count("row_group_size", 0, &mut parquet.row_group_rows);
+    section
+        .idle("read_mode", "a row group's columns are read when the first of its rows is asked for, whatever it says");
+    section.idle("generation_batch_size", "files are written a row group at a time");
+    match section.take("columns") {
+        None => {}
+        Some(Tree::List(items)) => {
+            for (i, item) in items.into_iter().enumerate() {
+                let column = column(section.child(&format!("columns.{i}"), item));
+                parquet.columns.extend(column);
+            }
+        }
+        Some(other) => section.refuse("columns", format!("must be a list, is {}", other.kind())),
+    }
+    section.finish();
+    parquet
+}
+
+fn column(mut section: Section<'_>) -> Option<ParquetColumn> {
+    let name = section.text("name");
+    let (mut element, mut width, mut count, mut is_read) = (Element::F32, 1, 1, true);
+    section.element("dtype", &mut element);
+    section.count("size", 1, &mut width);
+    section.count("count", 1, &mut count);
+    section.flag("read", &mut is_read);
+    if name.is_none() {
+        section.refuse("name", "a column needs one");
+    }
+    section.finish();
+    Some(ParquetColumn { name: name?, element, width, count, is_read })
+}
+
+/// How data is read.
+pub(super) fn reader(mut section: Section<'_>) -> Reader {
+    let mut reader = Reader::default();
+    loader(&mut section, &mut reader);
+    section.count("batch_size", 1, &mut reader.batch_size);
+    section.count("batch_size_eval", 1, &mut reader.batch_size_eval);
+    section.count("read_threads", 0, &mut reader.read_threads);
+    section.count("computation_threads", 1, &mut reader.computation_threads);
+    section.count("prefetch_size", 0, &mut reader.prefetch_size);
+    section.count("shuffle_size", 0, &mut reader.shuffle_size);
+    shuffles(&mut section, &mut reader);
+    let types = [("on_demand", false), ("memory", true)];
+    if let Some(in_memory) = section.choice("read_type", &types) {
+        let text =
+            "DLIO takes every value of it for memory; here samples stay in memory if it says memory, and only then";
+        section.note("read_type", text);
+        reader.in_memory = in_memory;
+    }
+    let mut transfer = 0;
+    section.bytes("transfer_size", &mut transfer);
+    reader.transfer_size = (transfer > 0).then_some(transfer);
+    section.flag("odirect", &mut reader.odirect);
+    law::read(&mut section, "preprocess_time", "preprocess_time_stdev", &mut reader.preprocess_time);
+    reader.transformed_dims = section.counts("transformed_record_dims").unwrap_or_default();
+    section.element("transformed_record_element_type", &mut reader.transformed_element);
+    section.idle("file_access", "DLIO reads it and does nothing; every thread opens the files it reads");
+    section.idle("dont_use_mmap", "it is about DALI's readers and makes no difference here");
+    section.idle("pin_memory", "it is about PyTorch's memory and makes no difference here");
+    section.idle("multiprocessing_context", "readers are threads here, not processes");
+    section.idle("data_loader_sampler", "it is about loaders of one's own and makes no difference here");
+    section.impossible("data_loader_classname", "loaders of one's own, in Python, cannot be run");
+    section.impossible("reader_classname", "readers of one's own, in Python, cannot be run");
+    section.finish();
+    reader
+}
+
+fn loader(section: &mut Section<'_>, reader: &mut Reader) {
+    let loaders = [
+        ("tensorflow", Some(Loader::Tensorflow)),
+        ("pytorch", Some(Loader::Pytorch)),
+        ("dali", Some(Loader::Dali)),
+        ("native_dali", Some(Loader::NativeDali)),
+        ("synthetic", Some(Loader::Synthetic)),
+        ("custom", None),
+        ("none", None),
+    ];
+    match section.choice("data_loader", &loaders) {
+        Some(Some(loader)) => reader.loader = loader,
+        Some(None) => {
+            section.refuse("data_loader", "loaders of one's own cannot be run, and without one nothing is read")
+        }
+        None => {}
+    }
+}
+
+fn shuffles(section: &mut Section<'_>, reader: &mut Reader) {
+    let words = [("off", Shuffle::Off), ("seed", Shuffle::Seed), ("random", Shuffle::Random)];
+    reader.file_shuffle = section.choice("file_shuffle", &words).unwrap_or_default();
+    reader.sample_shuffle = section.choice("sample_shuffle", &words).unwrap_or_default();
+    if reader.loader == Loader::Tensorflow {
+        return;
+    }
+    for (key, shuffle) in [("file_shuffle", reader.file_shuffle), ("sample_shuffle", reader.sample_shuffle)] {
+        if shuffle != Shuffle::Off {
+            section.note(key, "DLIO's loader reads in order all the same; here the order is really shuffled");
+        }
+    }
+}
+
+/// Names of compressions, as files spell them.
+pub(crate) const COMPRESSIONS: [(&str, Compression); 6] = [
+    ("none", Compression::None),
+    ("gzip", Compression::Gzip),
+    ("lzf", Compression::Lzf),
+    ("bz2", Compression::Bz2),
+    ("zip", Compression::Zip),
+    ("xz", Compression::Xz),
+];

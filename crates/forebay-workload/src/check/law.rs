@@ -1,0 +1,60 @@
+//! A law of times: a number of seconds, "224 ms", or a table with a type.
+
+use super::section::{Section, no_unit, seconds};
+use super::tree::Tree;
+use crate::time::Time;
+
+#[derive(Clone, Copy)]
+enum Law {
+    Normal,
+    Uniform,
+    Gamma,
+    Exponential,
+    Poisson,
+}
+
+const LAWS: [(&str, Law); 5] = [
+    ("normal", Law::Normal),
+    ("uniform", Law::Uniform),
+    ("gamma", Law::Gamma),
+    ("exponential", Law::Exponential),
+    ("poisson", Law::Poisson),
+];
+
+/// Reads a law, and the deviation that may stand beside it as a key of its own.
+pub(super) fn read(section: &mut Section<'_>, key: &'static str, stdev_key: &'static str, target: &mut Time) {
+    match section.take(key) {
+        None => {}
+        Some(Tree::Table(entries)) => *target = table(section.child(key, Tree::Table(entries))),
+        Some(value) => {
+            let mut one = section.child("", Tree::Table(vec![(key.to_owned(), value)]));
+            if let Some(mean) = one.seconds(key) {
+                *target = Time::Normal { mean, stdev: 0.0 };
+            }
+        }
+    }
+    let Some(given) = section.seconds(stdev_key) else { return };
+    match target {
+        Time::Normal { stdev, .. } => *stdev = given,
+        _ => section.refuse(stdev_key, format!("only a normal law takes a deviation, and {key} has another")),
+    }
+}
+
+fn table(mut law: Section<'_>) -> Time {
+    let which = law.choice("type", &LAWS).unwrap_or(Law::Normal);
+    let mut part = |key, unit: fn(&str) -> Option<f64>| law.amount(key, unit).unwrap_or(0.0);
+    let time = match which {
+        Law::Normal => Time::Normal { mean: part("mean", seconds), stdev: part("stdev", seconds) },
+        Law::Uniform => Time::Uniform { min: part("min", seconds), max: part("max", seconds) },
+        Law::Gamma => Time::Gamma { shape: part("shape", no_unit), scale: part("scale", seconds) },
+        Law::Exponential => Time::Exponential { scale: part("scale", seconds) },
+        Law::Poisson => Time::Poisson { lam: part("lam", seconds) },
+    };
+    if let Time::Uniform { min, max } = time
+        && min > max
+    {
+        law.refuse("min", format!("must not be above max: {min} > {max}"));
+    }
+    law.finish();
+    time
+}

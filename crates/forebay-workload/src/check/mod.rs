@@ -1,0 +1,104 @@
+//! From a text to a workload: every key is honoured or refused by name.
+
+mod data;
+mod law;
+mod nearest;
+mod overrides;
+mod phases;
+mod rules;
+mod section;
+mod tree;
+
+use section::{Findings, Section};
+use tree::Tree;
+
+use crate::{Framework, Workload};
+
+/// Something to say about a key that is honoured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The key, as `checkpoint.fsync`.
+    pub key: String,
+    /// What to know of it.
+    pub text: String,
+}
+
+/// A key or a value that is refused, or a contradiction.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {text}")]
+pub struct Problem {
+    /// The key, as `dataset.fromat`; the text's place where it is not even YAML or TOML.
+    pub key: String,
+    /// What is wrong, with the nearest key where it is unknown.
+    pub text: String,
+}
+
+/// A workload and what to know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The workload.
+    pub workload: Workload,
+    /// Keys that mean more or something else than DLIO makes of them.
+    pub notes: Vec<Note>,
+}
+
+/// Reads a workload of DLIO's YAML or our TOML (told apart by the text), with `++workload.a.b=c` overrides in their order.
+///
+/// # Errors
+/// Everything that is wrong with it, not only the first.
+pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec<Problem>> {
+    let mut tree = tree::parse(text).map_err(|problem| vec![problem])?;
+    unwrap_workload(&mut tree);
+    let mut findings = Findings::default();
+    overrides::apply(&mut tree, overrides, &mut findings.problems);
+    let mut interpolations = Vec::new();
+    tree.interpolations("", &mut interpolations);
+    for (key, value) in interpolations {
+        findings.problems.push(Problem { key, text: format!("{value} is not filled in here; write the value itself") });
+    }
+    let workload = workload(name, tree, &mut findings);
+    rules::check(&workload, &mut findings);
+    if findings.problems.is_empty() { Ok(Checked { workload, notes: findings.notes }) } else { Err(findings.problems) }
+}
+
+/// Takes off a `workload:` around everything, as Hydra writes it into its output folder.
+fn unwrap_workload(tree: &mut Tree) {
+    if let Tree::Table(entries) = tree
+        && let [(key, inner)] = entries.as_mut_slice()
+        && key == "workload"
+    {
+        *tree = std::mem::replace(inner, Tree::Null);
+    }
+}
+
+fn workload(name: &str, tree: Tree, findings: &mut Findings) -> Workload {
+    let mut workload = Workload { name: name.to_owned(), ..Workload::default() };
+    let mut top = Section::new("", tree, findings);
+    let frameworks = [("tensorflow", Framework::Tensorflow), ("pytorch", Framework::Pytorch)];
+    workload.framework = top.choice("framework", &frameworks).unwrap_or_default();
+    let (mut model, mut checkpoint) = (top.take("model"), top.take("checkpoint"));
+    if let Some(Tree::Text(name)) = model {
+        model = Some(Tree::Table(vec![("name".to_owned(), Tree::Text(name))]));
+    }
+    let mut model = model.unwrap_or(Tree::Table(Vec::new()));
+    if let Some(checkpoint) = &mut checkpoint {
+        phases::move_keys(checkpoint, &mut model);
+    }
+    workload.model = phases::model(top.child("model", model));
+    workload.checkpoint = phases::checkpoint(top.child("checkpoint", checkpoint.unwrap_or(Tree::Null)));
+    let (workflow, profiling) = phases::workflow(top.below("workflow"));
+    workload.workflow = workflow;
+    phases::profiling(top.below("profiling"), profiling);
+    data::storage(top.below("storage"), &mut workload.storage_root);
+    workload.dataset = data::dataset(top.below("dataset"));
+    top.rename("data_reader", "reader", None);
+    workload.reader = data::reader(top.below("reader"));
+    workload.train = phases::train(top.below("train"));
+    workload.evaluation = phases::evaluation(top.below("evaluation"));
+    workload.output_folder = phases::output(top.below("output"), &mut workload.limits);
+    phases::metric(top.below("metric"), &mut workload.limits);
+    top.impossible("defaults", "files are not put together from others; write the workload into one");
+    top.impossible("hydra", "it is about Hydra's own folders");
+    top.finish();
+    workload
+}

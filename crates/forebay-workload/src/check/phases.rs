@@ -1,0 +1,201 @@
+//! The sections about what is done: `model`, `workflow`, `train`, `evaluation`, `checkpoint`, `output`, `metric`.
+
+use super::law;
+use super::section::Section;
+use super::tree::Tree;
+use crate::spec::{Checkpoint, CheckpointMode, Evaluation, Limits, Model, Parallelism, Train, Transformer, Workflow};
+
+/// Keys of the model that DLIO 2.0 kept among those of checkpoints.
+const MOVED: [&str; 6] = [
+    "model_size",
+    "optimization_groups",
+    "num_layers",
+    "layer_parameters",
+    "tensor_parallelism",
+    "pipeline_parallelism",
+];
+
+/// The model. Older files give its name alone.
+pub(super) fn model(mut section: Section<'_>) -> Model {
+    let mut model = Model::default();
+    if let Some(name) = section.text("name") {
+        model.name = name;
+    }
+    model.kind = section.text("type");
+    let note = "DLIO reads model_size_bytes only, and saves 10,240 bytes; here it is the size";
+    section.rename("model_size", "model_size_bytes", Some(note));
+    section.bytes("model_size_bytes", &mut model.size_bytes);
+    section.element("model_datatype", &mut model.weight);
+    section.element("optimizer_datatype", &mut model.optimizer);
+    model.optimization_groups = section.counts("optimization_groups").unwrap_or_default();
+    model.n_layers = section.count_or_none("num_layers", 1);
+    model.layer_parameters = section.counts("layer_parameters").unwrap_or_default();
+    section.count("tensor_parallelism", 1, &mut model.parallelism.tensor);
+    section.count("pipeline_parallelism", 1, &mut model.parallelism.pipeline);
+    parallelism(section.below("parallelism"), &mut model.parallelism);
+    if let Some(value) = section.take("transformer") {
+        model.transformer = Some(transformer(section.child("transformer", value)));
+    }
+    section.finish();
+    model
+}
+
+fn parallelism(mut section: Section<'_>, target: &mut Parallelism) {
+    section.count("tensor", 1, &mut target.tensor);
+    section.count("pipeline", 1, &mut target.pipeline);
+    target.data = section.count_or_none("data", 1);
+    let mut stage = 0;
+    section.count("zero_stage", 0, &mut stage);
+    match stage {
+        0..=3 => target.zero_stage = stage as u8,
+        _ => section.refuse("zero_stage", format!("must be 0, 1, 2 or 3, is {stage}")),
+    }
+    section.finish();
+}
+
+fn transformer(mut section: Section<'_>) -> Transformer {
+    let mut shape = Transformer::default();
+    section.count("vocab_size", 1, &mut shape.vocab_size);
+    section.count("hidden_size", 1, &mut shape.hidden_size);
+    section.count("ffn_hidden_size", 1, &mut shape.ffn_hidden_size);
+    section.count("num_attention_heads", 1, &mut shape.n_attention_heads);
+    section.count("num_kv_heads", 1, &mut shape.n_kv_heads);
+    section.finish();
+    shape
+}
+
+/// What is done, and whether a profiler is asked for.
+pub(super) fn workflow(mut section: Section<'_>) -> (Workflow, bool) {
+    let (mut workflow, mut profiling) = (Workflow::default(), false);
+    section.flag("generate_data", &mut workflow.generate_data);
+    section.flag("train", &mut workflow.train);
+    section.rename(
+        "do_eval",
+        "evaluation",
+        Some("DLIO reads evaluation only, and does not evaluate; here it means that"),
+    );
+    section.flag("evaluation", &mut workflow.evaluation);
+    section.flag("checkpoint", &mut workflow.checkpoint);
+    section.flag("profiling", &mut profiling);
+    section.idle("debug", "it lets DLIO wait for a debugger and makes no difference here");
+    section.impossible("query", "`forebay workload show` prints what a workload says");
+    section.finish();
+    (workflow, profiling)
+}
+
+/// Which profiler; the devices are watched anyway.
+pub(super) fn profiling(mut section: Section<'_>, wanted: bool) {
+    let profilers = [("iostat", true), ("none", true), ("darshan", false), ("tensorboard", false), ("default", true)];
+    match section.choice("profiler", &profilers) {
+        Some(true) => {}
+        Some(false) if wanted => section.refuse("profiler", "only iostat's figures are kept, and those always"),
+        Some(false) => section.note("profiler", "no profiling is asked for, so it does nothing"),
+        None => {}
+    }
+    section.idle("iostat_devices", "the device that the data lies on is watched");
+    section.finish();
+}
+
+/// Training.
+pub(super) fn train(mut section: Section<'_>) -> Train {
+    let mut train = Train::default();
+    section.count("epochs", 1, &mut train.epochs);
+    law::read(&mut section, "computation_time", "computation_time_stdev", &mut train.computation_time);
+    train.max_steps = section.count_or_none("total_training_steps", 1);
+    if train.max_steps.is_some() && train.epochs > 1 {
+        section.note("total_training_steps", "it is the most steps of each epoch, as in DLIO, not of the run");
+    }
+    section.idle("total_eval_steps", "DLIO does not read it: an evaluation takes all its samples");
+    section.count("seed", 0, &mut train.seed);
+    section.flag("seed_change_epoch", &mut train.seed_change_epoch);
+    section.finish();
+    train
+}
+
+/// Evaluation.
+pub(super) fn evaluation(mut section: Section<'_>) -> Evaluation {
+    let mut evaluation = Evaluation::default();
+    law::read(&mut section, "eval_time", "eval_time_stdev", &mut evaluation.eval_time);
+    section.count("eval_after_epoch", 1, &mut evaluation.after_epoch);
+    section.count("epochs_between_evals", 1, &mut evaluation.epochs_between);
+    section.idle("steps_between_evals", "DLIO does not read it: evaluation is done between epochs");
+    section.finish();
+    evaluation
+}
+
+/// Takes the model's keys out of the checkpoint's section and gives them to the model's, where DLIO 2.0's files have them.
+pub(super) fn move_keys(checkpoint: &mut Tree, model: &mut Tree) {
+    let Tree::Table(entries) = checkpoint else { return };
+    let (moved, kept) = std::mem::take(entries).into_iter().partition(|(key, _)| MOVED.contains(&key.as_str()));
+    *entries = kept;
+    let moved: Vec<(String, Tree)> = moved;
+    for (key, value) in moved {
+        // What DLIO 2.0 called so, it read.
+        let key = if key == "model_size" { "model_size_bytes".to_owned() } else { key };
+        if let Tree::Table(entries) = model {
+            entries.push((key, value));
+        }
+    }
+}
+
+/// Checkpoints.
+pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
+    let mut checkpoint = Checkpoint::default();
+    if let Some(folder) = section.text("checkpoint_folder") {
+        checkpoint.folder = folder;
+    }
+    section.count("checkpoint_after_epoch", 1, &mut checkpoint.after_epoch);
+    section.count("epochs_between_checkpoints", 1, &mut checkpoint.epochs_between);
+    checkpoint.steps_between = section.count_or_none("steps_between_checkpoints", 1);
+    if let Some(all) = section.choice("type", &[("rank_zero", false), ("all_ranks", true)]) {
+        section.note("type", "DLIO reads it and does nothing; here it says who saves the state that is not sharded");
+        checkpoint.all_ranks = all;
+    }
+    section.flag("fsync", &mut checkpoint.fsync);
+    if checkpoint.fsync {
+        section.note("fsync", "DLIO never syncs, whatever it says; here a save ends when it is durable");
+    }
+    saves(&mut section, &mut checkpoint);
+    section.flag("recovery_rank_shift", &mut checkpoint.recovery_rank_shift);
+    if checkpoint.recovery_rank_shift {
+        section.note("recovery_rank_shift", "DLIO stores it under another name; here a rank restores another's shard");
+    }
+    section.flag("rank_sync", &mut checkpoint.rank_sync);
+    let modes = [("default", CheckpointMode::Default), ("subset", CheckpointMode::Subset)];
+    checkpoint.mode = section.choice("mode", &modes).unwrap_or_default();
+    section.flag("randomize_tensor", &mut checkpoint.randomize);
+    section.idle("ksm", "pages are not merged here, and need not be: no shard is made in memory twice");
+    section.impossible("checkpoint_mechanism_classname", "mechanisms of one's own, in Python, cannot be run");
+    section.impossible("recovery_after_steps", "restores are made after the saves: give num_checkpoints_read");
+    section.finish();
+    checkpoint
+}
+
+/// The saves and restores of a run that does nothing else.
+fn saves(section: &mut Section<'_>, checkpoint: &mut Checkpoint) {
+    section.rename("num_checkpoints", "num_checkpoints_write", None);
+    checkpoint.n_write = section.count_or_none("num_checkpoints_write", 0).unwrap_or(0);
+    checkpoint.n_read = section.count_or_none("num_checkpoints_read", 0).unwrap_or(0);
+    if section.is("time_between_checkpoints", &Tree::Int(-1)) {
+        section.take("time_between_checkpoints");
+    }
+    checkpoint.time_between = section.seconds("time_between_checkpoints").unwrap_or(0.0);
+}
+
+/// Where results go, and what DLIO's figures leave out.
+pub(super) fn output(mut section: Section<'_>, limits: &mut Limits) -> Option<String> {
+    let folder = section.text("folder");
+    section.idle("log_file", "no log is written; remarks go to standard error");
+    let mut metric = section.below("metric");
+    metric.count("exclude_start_steps", 0, &mut limits.exclude_start_steps);
+    metric.count("exclude_end_steps", 0, &mut limits.exclude_end_steps);
+    metric.finish();
+    section.finish();
+    folder
+}
+
+/// What must be reached.
+pub(super) fn metric(mut section: Section<'_>, limits: &mut Limits) {
+    section.fraction("au", &mut limits.au);
+    section.finish();
+}

@@ -1,0 +1,142 @@
+//! What keys that are each right contradict each other in.
+
+use super::Problem;
+use super::section::Findings;
+use crate::spec::{CheckpointMode, Compression, Dataset, Format};
+use crate::{Part, Workload};
+
+/// More bytes than any file system holds today: a slip of digits, not a dataset.
+const MOST_BYTES: f64 = 1e18;
+
+/// Checks a workload whose keys have been read.
+pub(super) fn check(workload: &Workload, findings: &mut Findings) {
+    let wrong: Vec<String> = findings.problems.iter().map(|problem| problem.key.clone()).collect();
+    // What is wrong in itself has been replaced by a default, which is no ground to find a contradiction with.
+    let are_right =
+        |sections: &[&str]| !wrong.iter().any(|key| sections.iter().any(|section| key.starts_with(section)));
+    let mut refuse = |key: &str, text: String| findings.problems.push(Problem { key: key.to_owned(), text });
+    if are_right(&["dataset"]) {
+        shape(&workload.dataset, &mut refuse);
+        compression(&workload.dataset, &mut refuse);
+        bytes(&workload.dataset, &mut refuse);
+    }
+    if are_right(&["dataset", "reader", "workflow"]) {
+        reading(workload, &mut refuse);
+    }
+    if are_right(&["model", "checkpoint", "workflow"]) {
+        saving(workload, &mut refuse);
+    }
+}
+
+fn shape(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
+    let dims = &dataset.record_dims;
+    let is_picture = matches!(dataset.format, Format::Jpeg | Format::Png);
+    if !dims.is_empty() && dataset.record_length_bytes_stdev > 0.0 {
+        refuse("dataset.record_dims", "a shape cannot vary: record_length_bytes_stdev is given too".to_owned());
+    }
+    if dims.contains(&0) {
+        refuse("dataset.record_dims", "every dimension must be at least 1".to_owned());
+    }
+    if is_picture && dims.len() > 2 {
+        let name = dataset.format.name();
+        refuse("dataset.record_dims", format!("a {name} has 2 dimensions at most, here are {}", dims.len()));
+    }
+    if is_picture && dataset.n_samples_per_file > 1 {
+        refuse("dataset.num_samples_per_file", format!("a {} holds one sample", dataset.format.name()));
+    }
+    if dataset.record_length_bytes < 1.0 {
+        refuse("dataset.record_length_bytes", "must be at least 1".to_owned());
+    }
+    if !dataset.parquet.columns.is_empty() && dataset.format != Format::Parquet {
+        refuse("dataset.parquet.columns", format!("{} has no columns", dataset.format.name()));
+    }
+    if !dataset.parquet.columns.is_empty() && dataset.parquet.columns.iter().all(|column| !column.is_read) {
+        refuse("dataset.parquet.columns", "none of them is read".to_owned());
+    }
+    if !dataset.hdf5.chunk_dims.is_empty() && dataset.format != Format::Hdf5 {
+        refuse("dataset.hdf5.chunk_dims", format!("{} has no chunks", dataset.format.name()));
+    }
+}
+
+fn compression(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
+    let has: &[Compression] = match dataset.format {
+        Format::Hdf5 => &[Compression::Gzip, Compression::Lzf],
+        Format::Npz => &[Compression::Zip],
+        Format::Csv => &[Compression::Gzip, Compression::Bz2, Compression::Zip, Compression::Xz],
+        Format::Parquet => &[Compression::Gzip],
+        _ => &[],
+    };
+    if dataset.compression == Compression::None || has.contains(&dataset.compression) {
+        return;
+    }
+    let name = |compression: &Compression| {
+        super::data::COMPRESSIONS.iter().find(|(_, each)| each == compression).map_or("none", |(name, _)| *name)
+    };
+    let may: Vec<&str> = std::iter::once("none").chain(has.iter().map(name)).collect();
+    let text =
+        format!("{} does not have {}; it may be {}", dataset.format.name(), name(&dataset.compression), may.join(", "));
+    refuse("dataset.compression", text);
+}
+
+fn bytes(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
+    let dims = dataset.record_dims.iter().map(|&n| n as f64).product::<f64>();
+    let square = if dataset.record_dims.is_empty() { dataset.record_length_bytes } else { dims };
+    let rows = dataset.parquet.columns.iter().map(|c| c.width as f64 * c.count as f64).sum::<f64>();
+    let sample = square.max(rows) * dataset.element.bytes() as f64;
+    for (part, key) in [(Part::Train, "dataset.num_files_train"), (Part::Eval, "dataset.num_files_eval")] {
+        let total = dataset.n_files(part) as f64 * dataset.n_samples_per_file as f64 * sample;
+        if total > MOST_BYTES {
+            refuse(key, format!("the data would be {total:.1e} bytes"));
+        }
+    }
+}
+
+fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
+    let (dataset, reader) = (&workload.dataset, &workload.reader);
+    let direct = matches!(dataset.format, Format::Npy | Format::Npz);
+    if reader.odirect && !direct {
+        refuse(
+            "reader.odirect",
+            format!("only npy and npz can be read past the page cache, not {}", dataset.format.name()),
+        );
+    }
+    if reader.transformed_dims.contains(&0) {
+        refuse("reader.transformed_record_dims", "every dimension must be at least 1".to_owned());
+    }
+    let workflow = &workload.workflow;
+    if workflow.train && dataset.n_files_train == 0 {
+        refuse("dataset.num_files_train", "there is nothing to train on".to_owned());
+    }
+    if workflow.train && workflow.evaluation && dataset.n_files_eval == 0 {
+        refuse("dataset.num_files_eval", "there is nothing to evaluate on".to_owned());
+    }
+}
+
+fn saving(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
+    let (model, checkpoint) = (&workload.model, &workload.checkpoint);
+    let is_subset = checkpoint.mode == CheckpointMode::Subset;
+    match model.parallelism.data {
+        None if is_subset => refuse("checkpoint.mode", "a subset needs model.parallelism.data".to_owned()),
+        Some(_) if !is_subset => {
+            refuse(
+                "model.parallelism.data",
+                "it is for a checkpoint.mode of subset; the ranks give it otherwise".to_owned(),
+            );
+        }
+        _ => {}
+    }
+    if checkpoint.n_read > checkpoint.n_write && checkpoint.n_write > 0 {
+        let text = format!("only {} are written, so {} cannot be read", checkpoint.n_write, checkpoint.n_read);
+        refuse("checkpoint.num_checkpoints_read", text);
+    }
+    let workflow = &workload.workflow;
+    if workflow.checkpoint && !workflow.train && checkpoint.n_write + checkpoint.n_read == 0 {
+        refuse("checkpoint.num_checkpoints_write", "nothing is trained, so it must say how many to save".to_owned());
+    }
+    if workflow.checkpoint && model.is_transformer() && model.n_layers.is_none() {
+        refuse("model.num_layers", "a transformer without layers has nothing to save".to_owned());
+    }
+    if model.parallelism.zero_stage == 3 && model.parallelism.pipeline > 1 {
+        refuse("model.parallelism.pipeline", "must be 1 with a zero_stage of 3".to_owned());
+    }
+}

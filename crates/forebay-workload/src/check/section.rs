@@ -1,0 +1,321 @@
+//! One section of a file, read key by key; what is left in it at the end was not known.
+
+use forebay_units::{Bytes, parse_duration};
+
+use super::nearest::nearest;
+use super::tree::Tree;
+use super::{Note, Problem};
+use crate::spec::Element;
+
+/// No count or size of a file may be larger: products of two still fit.
+const MOST: f64 = 1e15;
+
+/// What has been found wrong or worth saying so far.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) problems: Vec<Problem>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// A section: its entries are taken out as they are read.
+pub(super) struct Section<'a> {
+    path: String,
+    entries: Vec<(String, Tree)>,
+    known: Vec<&'static str>,
+    findings: &'a mut Findings,
+}
+
+impl<'a> Section<'a> {
+    /// A section of a value, which must be a table.
+    pub(super) fn new(path: &str, value: Tree, findings: &'a mut Findings) -> Self {
+        let mut section = Section { path: path.to_owned(), entries: Vec::new(), known: Vec::new(), findings };
+        match value {
+            Tree::Table(entries) => section.entries = entries,
+            Tree::Null => {}
+            other => section.refuse("", format!("it must be a table of keys, is {}", other.kind())),
+        }
+        section
+    }
+
+    /// The whole name of a key of it.
+    fn full(&self, key: &str) -> String {
+        match (self.path.as_str(), key) {
+            (path, "") => path.to_owned(),
+            ("", key) => key.to_owned(),
+            (path, key) => format!("{path}.{key}"),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, key: &str, text: impl Into<String>) {
+        let key = self.full(key);
+        self.findings.problems.push(Problem { key, text: text.into() });
+    }
+
+    pub(super) fn note(&mut self, key: &str, text: impl Into<String>) {
+        let key = self.full(key);
+        self.findings.notes.push(Note { key, text: text.into() });
+    }
+
+    /// Takes a key's value out; one that is nothing counts as not given.
+    pub(super) fn take(&mut self, key: &'static str) -> Option<Tree> {
+        self.known.push(key);
+        let at = self.entries.iter().position(|(name, _)| name == key)?;
+        Some(self.entries.remove(at).1).filter(|value| *value != Tree::Null)
+    }
+
+    /// Whether a key has just this value.
+    pub(super) fn is(&self, key: &str, value: &Tree) -> bool {
+        self.entries.iter().any(|(name, given)| name == key && given == value)
+    }
+
+    /// Moves an older spelling's value to the key of today, and says so where that is worth it.
+    pub(super) fn rename(&mut self, old: &'static str, key: &'static str, note: Option<&str>) {
+        let Some(value) = self.take(old) else { return };
+        if self.entries.iter().any(|(name, _)| name == key) {
+            return self.refuse(old, format!("it means the same as {key}, which is given too"));
+        }
+        if let Some(note) = note {
+            self.note(old, note);
+        }
+        self.entries.push((key.to_owned(), value));
+    }
+
+    /// A key that makes no difference here, with why.
+    pub(super) fn idle(&mut self, key: &'static str, why: &str) {
+        if self.take(key).is_some() {
+            self.note(key, why);
+        }
+    }
+
+    /// A key that asks for something that cannot be done here, with what.
+    pub(super) fn impossible(&mut self, key: &'static str, why: &str) {
+        match self.take(key) {
+            Some(Tree::Table(entries)) if entries.is_empty() => {}
+            Some(_) => self.refuse(key, why),
+            None => {}
+        }
+    }
+
+    /// A section of a value that was taken from the key.
+    pub(super) fn child(&mut self, key: &str, value: Tree) -> Section<'_> {
+        Section::new(&self.full(key), value, self.findings)
+    }
+
+    /// A section below; empty where it is not given.
+    pub(super) fn below(&mut self, key: &'static str) -> Section<'_> {
+        let value = self.take(key).unwrap_or(Tree::Null);
+        self.child(key, value)
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        match self.take(key)? {
+            Tree::Text(text) => Some(text),
+            Tree::Int(number) => Some(number.to_string()),
+            other => self.wrong(key, "a text", &other),
+        }
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str, target: &mut bool) {
+        let Some(value) = self.take(key) else { return };
+        let word = match &value {
+            Tree::Bool(value) => Some(*value),
+            Tree::Text(text) => match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" => Some(true),
+                "false" | "no" | "off" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        };
+        match word.or_else(|| self.wrong(key, "true or false", &value)) {
+            Some(word) => *target = word,
+            None => {}
+        }
+    }
+
+    /// A number, of a text with a unit too where `unit` reads one.
+    fn number(&mut self, key: &'static str, unit: fn(&str) -> Option<f64>) -> Option<f64> {
+        let value = self.take(key)?;
+        let number = number_of(&value, unit);
+        match number {
+            Some(number) if number.is_finite() => Some(number),
+            Some(_) => self.wrong_text(key, "must be a finite number"),
+            None => self.wrong(key, "a number", &value),
+        }
+    }
+
+    /// A number that is not below 0.
+    pub(super) fn amount(&mut self, key: &'static str, unit: fn(&str) -> Option<f64>) -> Option<f64> {
+        match self.number(key, unit)? {
+            number if number < 0.0 => self.wrong_text(key, &format!("must not be negative, is {number}")),
+            number if number > MOST => self.wrong_text(key, &format!("{number} is too large")),
+            number => Some(number),
+        }
+    }
+
+    pub(super) fn fraction(&mut self, key: &'static str, target: &mut f64) {
+        match self.amount(key, no_unit) {
+            Some(value) if value <= 1.0 => *target = value,
+            Some(value) => self.refuse(key, format!("must be at most 1, is {value}: 0.9 is 90 percent")),
+            None => {}
+        }
+    }
+
+    /// Bytes, which may be broken: DLIO's mean lengths are.
+    pub(super) fn length(&mut self, key: &'static str, target: &mut f64) {
+        if let Some(value) = self.amount(key, bytes) {
+            *target = value;
+        }
+    }
+
+    pub(super) fn seconds(&mut self, key: &'static str) -> Option<f64> {
+        self.amount(key, seconds)
+    }
+
+    fn whole(&mut self, key: &'static str, unit: fn(&str) -> Option<f64>) -> Option<u64> {
+        match self.amount(key, unit)? {
+            number if number.fract() != 0.0 => self.wrong_text(key, &format!("must be a whole number, is {number}")),
+            number => Some(number as u64),
+        }
+    }
+
+    /// A count of at least `least`.
+    pub(super) fn count(&mut self, key: &'static str, least: u64, target: &mut u64) {
+        match self.whole(key, no_unit) {
+            Some(value) if value < least => self.refuse(key, format!("must be at least {least}, is {value}")),
+            Some(value) => *target = value,
+            None => {}
+        }
+    }
+
+    pub(super) fn bytes(&mut self, key: &'static str, target: &mut u64) {
+        if let Some(value) = self.whole(key, bytes) {
+            *target = value;
+        }
+    }
+
+    /// A count, of which DLIO says with -1 that there is none.
+    pub(super) fn count_or_none(&mut self, key: &'static str, least: u64) -> Option<u64> {
+        if self.is(key, &Tree::Int(-1)) {
+            self.take(key);
+            return None;
+        }
+        let mut value = u64::MAX;
+        self.count(key, least, &mut value);
+        (value != u64::MAX).then_some(value)
+    }
+
+    pub(super) fn counts(&mut self, key: &'static str) -> Option<Vec<u64>> {
+        let items = match self.take(key)? {
+            Tree::List(items) => items,
+            other => return self.wrong(key, "a list of whole numbers", &other),
+        };
+        let whole = |item: &Tree| number_of(item, no_unit).filter(|n| n.fract() == 0.0 && (0.0..=MOST).contains(n));
+        let counts: Option<Vec<u64>> = items.iter().map(|item| whole(item).map(|number| number as u64)).collect();
+        counts.or_else(|| self.wrong_text(key, "must be a list of whole numbers, none of them negative"))
+    }
+
+    /// One of some words.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let word = match self.take(key)? {
+            Tree::Text(text) => text,
+            // YAML's own words for truth are DLIO's words for shuffling.
+            Tree::Bool(value) => (if value { "on" } else { "off" }).to_owned(),
+            other => return self.wrong(key, "a word", &other),
+        };
+        let lower = word.to_ascii_lowercase();
+        let found = words.iter().find(|(name, _)| *name == lower).map(|(_, value)| *value);
+        found.or_else(|| {
+            let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+            let hint = match nearest(&lower, &names) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("it may be {}", names.join(", ")),
+            };
+            self.wrong_text(key, &format!("there is no \"{word}\"; {hint}"))
+        })
+    }
+
+    pub(super) fn element(&mut self, key: &'static str, target: &mut Element) {
+        if let Some(element) = self.choice(key, &ELEMENTS) {
+            *target = element;
+        }
+    }
+
+    fn wrong<T>(&mut self, key: &str, wanted: &str, found: &Tree) -> Option<T> {
+        let shown = match found {
+            Tree::Text(text) => format!("\"{text}\""),
+            other => other.kind().to_owned(),
+        };
+        self.wrong_text(key, &format!("must be {wanted}, is {shown}"))
+    }
+
+    fn wrong_text<T>(&mut self, key: &str, text: &str) -> Option<T> {
+        self.refuse(key, text);
+        None
+    }
+
+    /// Ends the section: what nobody asked for is unknown.
+    pub(super) fn finish(mut self) {
+        for (key, _) in std::mem::take(&mut self.entries) {
+            let text = match nearest(&key, &self.known) {
+                Some(near) => format!("unknown key; did you mean \"{near}\"?"),
+                None => "unknown key".to_owned(),
+            };
+            self.refuse(&key, text);
+        }
+    }
+}
+
+/// The number that a value is, also of a text that YAML did not take for one.
+pub(super) fn number_of(value: &Tree, unit: fn(&str) -> Option<f64>) -> Option<f64> {
+    match value {
+        Tree::Int(number) => Some(*number as f64),
+        Tree::Float(number) => Some(*number),
+        Tree::Text(text) => text.replace('_', "").parse().ok().or_else(|| unit(text)),
+        _ => None,
+    }
+}
+
+pub(super) fn no_unit(_: &str) -> Option<f64> {
+    None
+}
+
+fn bytes(text: &str) -> Option<f64> {
+    text.parse::<Bytes>().ok().map(|Bytes(n)| n as f64)
+}
+
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    parse_duration(text).ok().map(|duration| duration.as_secs_f64())
+}
+
+/// Names of elements: numpy's, PyTorch's short ones, and ours.
+pub(crate) const ELEMENTS: [(&str, Element); 29] = [
+    ("uint8", Element::U8),
+    ("int8", Element::I8),
+    ("uint16", Element::U16),
+    ("int16", Element::I16),
+    ("uint32", Element::U32),
+    ("int32", Element::I32),
+    ("uint64", Element::U64),
+    ("int64", Element::I64),
+    ("float16", Element::F16),
+    ("bfloat16", Element::Bf16),
+    ("float32", Element::F32),
+    ("float64", Element::F64),
+    ("u8", Element::U8),
+    ("i8", Element::I8),
+    ("u16", Element::U16),
+    ("i16", Element::I16),
+    ("u32", Element::U32),
+    ("i32", Element::I32),
+    ("u64", Element::U64),
+    ("i64", Element::I64),
+    ("f16", Element::F16),
+    ("bf16", Element::Bf16),
+    ("f32", Element::F32),
+    ("f64", Element::F64),
+    ("fp16", Element::F16),
+    ("fp32", Element::F32),
+    ("fp64", Element::F64),
+    ("float", Element::F64),
+    ("double", Element::F64),
+];

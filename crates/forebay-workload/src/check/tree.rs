@@ -1,0 +1,201 @@
+//! A text of either notation as one tree, before anything is known of its keys.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::Problem;
+
+/// A value of a file, with the keys of tables in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Tree {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Tree>),
+    Table(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    /// What it is, in a word, for "must be a number, is a list".
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "a truth value",
+            Self::Int(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+
+    /// Puts a value at a path of keys, making tables on the way.
+    pub(crate) fn put(&mut self, path: &[&str], value: Self) {
+        let Some((first, rest)) = path.split_first() else {
+            *self = value;
+            return;
+        };
+        if !matches!(self, Self::Table(_)) {
+            *self = Self::Table(Vec::new());
+        }
+        let Self::Table(entries) = self else { return };
+        let at = entries.iter().position(|(key, _)| key == first).unwrap_or_else(|| {
+            entries.push(((*first).to_owned(), Self::Null));
+            entries.len() - 1
+        });
+        entries[at].1.put(rest, value);
+    }
+
+    /// The texts in it that would be filled in from elsewhere, with their keys.
+    pub(crate) fn interpolations(&self, path: &str, found: &mut Vec<(String, String)>) {
+        match self {
+            Self::Text(text) if text.contains("${") => found.push((path.to_owned(), text.clone())),
+            Self::List(items) => items.iter().for_each(|item| item.interpolations(path, found)),
+            Self::Table(entries) => {
+                for (key, value) in entries {
+                    let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    value.interpolations(&below, found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads a text of YAML or TOML, told apart by its first line that says something.
+pub(super) fn parse(text: &str) -> Result<Tree, Problem> {
+    if is_toml(text) { toml_tree(text) } else { yaml_tree(text) }
+}
+
+fn is_toml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let Some(first) = lines.next() else { return false };
+    let key = first.split(['=', ':']).next().unwrap_or_default();
+    let is_assignment = first[key.len()..].starts_with('=');
+    first.starts_with('[') || is_assignment
+}
+
+fn toml_tree(text: &str) -> Result<Tree, Problem> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start.min(text.len()));
+        let before = text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        Problem { key: format!("line {line}, column {column}"), text: first_line(error.message()) }
+    })
+}
+
+pub(super) fn yaml_tree(text: &str) -> Result<Tree, Problem> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let key = match error.location() {
+            Some(place) => format!("line {}, column {}", place.line(), place.column()),
+            None => "the text".to_owned(),
+        };
+        Problem { key, text: first_line(&error.without_snippet().to_string()) }
+    })
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or("it cannot be read").to_owned()
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyTree)
+    }
+}
+
+struct AnyTree;
+
+impl<'de> Visitor<'de> for AnyTree {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree, E> {
+        Ok(Tree::Int(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
+        Ok(i64::try_from(value).map_or(Tree::Float(value as f64), Tree::Int))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
+        Ok(Tree::Float(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Tree::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
+        let mut entries: Vec<(String, Tree)> = Vec::new();
+        while let Some((key, value)) = map.next_entry::<String, Tree>()? {
+            entries.push((key, value));
+        }
+        Ok(Tree::Table(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(entries: &[(&str, Tree)]) -> Tree {
+        Tree::Table(entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect())
+    }
+
+    #[test]
+    fn both_notations_give_the_same_tree() {
+        let inner = table(&[("b", Tree::Int(3)), ("c", Tree::Float(0.5)), ("d", Tree::List(vec![Tree::Int(1)]))]);
+        let wanted = table(&[("a", inner)]);
+        assert_eq!(parse("# why\na:\n  b: 3\n  c: 0.5\n  d: [1]\n").unwrap(), wanted);
+        assert_eq!(parse("# why\n[a]\nb = 3\nc = 0.5\nd = [1]\n").unwrap(), wanted);
+        assert_eq!(parse("a.b = 3\na.c = 0.5\na.d = [1]").unwrap(), wanted);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_place() {
+        let problem = parse("[a]\nb = \n").unwrap_err();
+        assert!(problem.key.starts_with("line 2, column"), "{problem}");
+        let problem = parse("a:\n  b: [1, 2\nc: 3\n").unwrap_err();
+        assert!(problem.key.starts_with("line "), "{problem}");
+        assert!(parse("a: 1\na: 2\n").unwrap_err().text.contains("uplicate"), "a key twice");
+    }
+
+    #[test]
+    fn a_path_is_made_where_it_is_missing() {
+        let mut tree = table(&[("a", Tree::Int(1))]);
+        tree.put(&["b", "c"], Tree::Bool(true));
+        tree.put(&["a"], Tree::Int(2));
+        assert_eq!(tree, table(&[("a", Tree::Int(2)), ("b", table(&[("c", Tree::Bool(true))]))]));
+    }
+}
