@@ -18,7 +18,11 @@ pub struct Batch {
 impl Batch {
     /// How many samples it holds.
     pub fn len(&self) -> usize {
-        self.samples.len()
+        self.samples.len() * self.samples_per_slot()
+    }
+
+    fn samples_per_slot(&self) -> usize {
+        self.shared.source.index.samples_per_slot()
     }
 
     /// Whether it holds none; the iterator never gives such a one.
@@ -28,19 +32,19 @@ impl Batch {
 
     /// Bytes a sample.
     pub fn sample_bytes(&self) -> usize {
-        self.shared.dispatch.ring.slot_bytes()
+        self.shared.dispatch.ring.slot_bytes() / self.samples_per_slot()
     }
 
     /// All samples, one after the other.
     pub fn data(&self) -> &[u8] {
         // SAFETY: the slots are published and are released only when this batch is dropped.
-        unsafe { self.shared.dispatch.ring.samples_at(self.place, self.len()) }
+        unsafe { self.shared.dispatch.ring.samples_at(self.place, self.samples.len()) }
     }
 
     /// All samples, to change in place.
     pub fn data_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `data`, and the batch is borrowed mutably: it is the only way to these slots.
-        unsafe { self.shared.dispatch.ring.samples_at_mut(self.place, self.len()) }
+        unsafe { self.shared.dispatch.ring.samples_at_mut(self.place, self.samples.len()) }
     }
 
     /// All samples as 32-bit floats.
@@ -60,12 +64,12 @@ impl Batch {
         &self.labels
     }
 
-    /// The samples' indices in the source.
+    /// The samples' indices in the source; of streamed ones, the slots'.
     pub fn samples(&self) -> &[u32] {
         &self.samples
     }
 
-    /// The name of the sample at a place of this batch, for people.
+    /// The name of the sample (of streamed ones, the slot) at a place of this batch, for people.
     pub fn name_of(&self, place: usize) -> String {
         self.shared.source.name_of(self.samples[place])
     }

@@ -304,7 +304,12 @@ impl Batched {
 
     /// Slots that may be filled before the first batch is asked for.
     pub(crate) fn first_limit(&self) -> u64 {
-        (self.prefetch as u64).min(self.at_most) * self.batch as u64
+        (self.prefetch as u64).min(self.at_most) * self.slots_per_batch() as u64
+    }
+
+    /// Slots of a batch: fewer than samples where several share one.
+    pub(crate) fn slots_per_batch(&self) -> usize {
+        self.batch / self.mapped.dataset.source.index.samples_per_slot()
     }
 
     /// How many batches the consumer may hold at the same time; 1 by default.
@@ -373,6 +378,11 @@ impl Batched {
         }
         if self.batch == 0 {
             return Err(Error::Plan { stage: "batch", reason: "a batch holds at least one sample".to_owned() });
+        }
+        let per_slot = dataset.source.index.samples_per_slot();
+        if !self.batch.is_multiple_of(per_slot) {
+            let reason = format!("{} samples are not a whole number of slots of {per_slot}", self.batch);
+            return Err(Error::Plan { stage: "batch", reason });
         }
         if self.mapped.threads == Threads::Fixed(0) {
             return Err(Error::Plan { stage: "threads", reason: "at least one thread is needed".to_owned() });

@@ -93,6 +93,7 @@ pub struct Batches {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     caches: Vec<Arc<Cache>>,
+    /// Slots of a batch.
     batch: usize,
     prefetch: u64,
     /// Batches after which no more are given.
@@ -130,7 +131,8 @@ impl Batches {
         order.skip(position);
         let (raw, made) = open_caches(plan)?;
         let pool = Pool::of(plan);
-        let ring = Ring::new(plan.prefetch.saturating_add(plan.hold), plan.batch, mapped.map.sample_bytes())
+        let batch = plan.slots_per_batch();
+        let ring = Ring::new(plan.prefetch.saturating_add(plan.hold), batch, mapped.map.sample_bytes())
             .map_err(|error| no_memory(plan, &error))?;
         let clock = Arc::clone(&plan.clock);
         let started_ns = clock.now_ns();
@@ -153,7 +155,7 @@ impl Batches {
         Ok(Self {
             threads,
             caches: raw.into_iter().chain(made).collect(),
-            batch: plan.batch,
+            batch,
             prefetch: plan.prefetch as u64,
             at_most: plan.at_most,
             drop_remainder: plan.drop_remainder,
@@ -353,7 +355,7 @@ impl Batches {
         let samples = std::mem::take(&mut gathered.samples);
         self.stats.first_batch_ns.get_or_insert_with(|| self.shared.clock.now_ns() - self.started_ns);
         self.stats.n_batches += 1;
-        self.stats.n_samples += samples.len() as u64;
+        self.stats.n_samples += (samples.len() * self.shared.source.index.samples_per_slot()) as u64;
         let one_hot = self.one_hot.map(|classes| one_hot(&labels, classes)).unwrap_or_default();
         Batch { shared: Arc::clone(&self.shared), place, slots, labels, samples, one_hot }
     }
@@ -397,7 +399,7 @@ impl Drop for Batches {
 
 fn no_memory(plan: &Batched, error: &std::io::Error) -> Error {
     let n_batches = plan.prefetch.saturating_add(plan.hold);
-    let each = Bytes((plan.batch as u64).saturating_mul(plan.mapped.map.sample_bytes() as u64));
+    let each = Bytes((plan.slots_per_batch() as u64).saturating_mul(plan.mapped.map.sample_bytes() as u64));
     let reason = format!("no memory for its buffers, {n_batches} batches of {each}: {error}; lower batch or prefetch");
     Error::Plan { stage: "batch", reason }
 }
@@ -426,6 +428,7 @@ fn open_caches(plan: &Batched) -> Result<Caches, Error> {
 fn claim_samples(source: &crate::Source) -> usize {
     match source.index.packing {
         Packing::Files => source.storage.read_many_preferred(),
+        Packing::Streamed => 1,
         _ => RUN_SAMPLES,
     }
 }

@@ -21,7 +21,7 @@ pub struct Sample<'a> {
 
 /// The work done on every sample.
 pub trait Map: Send + Sync {
-    /// How many bytes a sample takes in a batch.
+    /// How many bytes a sample takes in a batch; all of a slot's, where they share slots.
     fn sample_bytes(&self) -> usize;
 
     /// A worker for one thread.
@@ -39,6 +39,11 @@ pub trait MapWorker: Send {
     /// # Errors
     /// Anything that makes this sample unusable. A panic counts as an error of this sample.
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError>;
+
+    /// Bytes that it moved from storage itself since it was last asked.
+    fn take_moved(&mut self) -> u64 {
+        0
+    }
 }
 
 /// Decodes images and resizes them.

@@ -261,13 +261,13 @@ impl Desk {
                 break;
             };
             if let Some(last) = out.last()
-                && index.packing != Packing::Files
+                && !matches!(index.packing, Packing::Files | Packing::Streamed)
                 && (!lies_behind(index, *last, sample) || bytes >= RUN_BYTES)
             {
                 self.held = Some(sample);
                 break;
             }
-            bytes += index.places[sample as usize].len;
+            bytes += index.places.get(sample as usize).map_or(0, |place| place.len);
             out.push(sample);
         }
         self.next += out.len() as u64;

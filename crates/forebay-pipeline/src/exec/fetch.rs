@@ -22,7 +22,7 @@ enum Piece {
     Own { buffer: usize, start: usize, len: usize },
     /// In a shard that is in memory as a whole.
     Shard { shard: Arc<ShardBytes>, start: usize, len: usize },
-    /// Nowhere: the finished sample is kept already, and its bytes are not needed.
+    /// Nowhere: the finished sample is kept already, or its map reads for itself.
     NotNeeded,
 }
 
@@ -68,6 +68,12 @@ impl Parcel {
             Ok(Piece::NotNeeded) => Ok(&[]),
             Err(error) => Err(error.clone()),
         }
+    }
+
+    /// The samples' bytes are not wanted.
+    fn need_nothing(&mut self) -> u64 {
+        self.pieces.extend(self.claim.samples.iter().map(|_| Ok(Piece::NotNeeded)));
+        0
     }
 
     fn reserve_buffers(&mut self, n: usize) {
@@ -145,8 +151,10 @@ impl Fetcher {
         if let Some(made) = &self.made
             && parcel.claim.samples.iter().all(|sample| made.contains(*sample))
         {
-            parcel.pieces.extend(parcel.claim.samples.iter().map(|_| Ok(Piece::NotNeeded)));
-            return 0;
+            return parcel.need_nothing();
+        }
+        if self.source.index.packing == Packing::Streamed {
+            return parcel.need_nothing();
         }
         if let Some(cache) = self.cache.clone()
             && let Some(bytes) = self.fetch_cached(&cache, parcel, watch)

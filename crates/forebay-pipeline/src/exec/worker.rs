@@ -90,7 +90,9 @@ impl Shared {
         watch.enter(Activity::Decoding);
         let content = self.source.index.unpack(index, stored?)?;
         let sample = Sample { index, label: content.label, bytes: content.bytes };
-        match catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch))) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch)));
+        self.dispatch.bytes_read.fetch_add(worker.take_moved(), Ordering::Relaxed);
+        match outcome {
             Ok(outcome) => outcome?,
             Err(panic) => {
                 // What the panic left in the worker is unknown: a fresh one takes over.

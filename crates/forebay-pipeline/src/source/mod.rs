@@ -8,6 +8,7 @@ mod folder;
 mod list;
 mod memory;
 mod shards;
+mod streamed;
 mod unpack;
 
 use std::collections::HashMap;
@@ -50,6 +51,8 @@ pub(crate) enum Packing {
     Tar,
     /// Pixels of one size.
     Tensor,
+    /// However their map finds them: it opens and reads for itself.
+    Streamed,
 }
 
 /// All samples of a source, in its own order.
@@ -60,17 +63,24 @@ pub(crate) struct Index {
     pub(crate) packing: Packing,
     /// The first sample and the tables of each tensor shard; empty for everything else.
     pub(crate) tables: Vec<(u32, tensor::Tables)>,
+    /// What is known of samples that have no place here.
+    pub(crate) streamed: Option<streamed::Streamed>,
     /// Made when it is first asked for: it walks over everything.
     fingerprint: OnceLock<u64>,
 }
 
 impl Index {
     fn new(packing: Packing, files: Vec<PathBuf>, places: Vec<Place>) -> Self {
-        Self { files, places, packing, tables: Vec::new(), fingerprint: OnceLock::new() }
+        Self { files, places, packing, tables: Vec::new(), streamed: None, fingerprint: OnceLock::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.streamed.as_ref().map_or(self.places.len(), |streamed| streamed.n_slots as usize)
+    }
+
+    /// Samples that lie in one slot of a batch.
+    pub(crate) fn samples_per_slot(&self) -> usize {
+        self.streamed.as_ref().map_or(1, |streamed| streamed.samples_per_slot)
     }
 
     /// A number that differs when the samples' paths, places, labels or order differ. What is in the files is not part
@@ -92,6 +102,10 @@ impl Index {
             hash.bytes(&place.label.to_le_bytes());
             hash.bytes(&place.file.to_le_bytes());
         }
+        if let Some(streamed) = &self.streamed {
+            hash.bytes(&streamed.n_slots.to_le_bytes());
+            hash.bytes(&streamed.samples_per_slot.to_le_bytes());
+        }
         hash.0
     }
 
@@ -100,7 +114,8 @@ impl Index {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut number_of = HashMap::new();
         for item in order {
-            let number = *number_of.entry(self.places[item as usize].group).or_insert(groups.len());
+            let group = self.places.get(item as usize).map_or(0, |place| place.group);
+            let number = *number_of.entry(group).or_insert(groups.len());
             if number == groups.len() {
                 groups.push(Vec::new());
             }
@@ -111,6 +126,9 @@ impl Index {
 
     /// A sample's name for people: its path, and its offset in a shard.
     pub(crate) fn name_of(&self, sample: u32) -> String {
+        if let Some(streamed) = &self.streamed {
+            return (streamed.name_of)(sample);
+        }
         let place = &self.places[sample as usize];
         let path = self.files[place.file as usize].display();
         match self.packing {
@@ -241,6 +259,17 @@ impl Source {
         Self::new(Arc::new(storage), Index::new(Packing::Files, files, places))
     }
 
+    /// Samples that the map opens and reads for itself: `n_slots` slots of `samples_per_slot` samples each. A
+    /// [`Sample`](crate::Sample) then has no bytes but the slot's number alone, and the slot has room for all of its samples; a batch is a whole number of
+    /// slots. `name_of` says what a slot is called, should it fail.
+    pub fn streamed(
+        n_slots: u32,
+        samples_per_slot: usize,
+        name_of: impl Fn(u32) -> String + Send + Sync + 'static,
+    ) -> Self {
+        streamed::index(n_slots, samples_per_slot, name_of)
+    }
+
     fn new(storage: Arc<dyn Storage>, index: Index) -> Self {
         Self { storage, index: Arc::new(index), classes: Arc::default(), damaged: Arc::default(), pixels: None }
     }
@@ -258,7 +287,7 @@ impl Source {
         self
     }
 
-    /// How many samples there are.
+    /// How many samples there are; of streamed ones, how many slots.
     pub fn n_samples(&self) -> usize {
         self.index.len()
     }
@@ -290,7 +319,7 @@ impl Source {
         self.pixels
     }
 
-    /// What the samples lie in: "files", "tfrecord", "tar", "tensor".
+    /// What the samples lie in: "files", "tfrecord", "tar", "tensor", "streamed".
     pub fn packing(&self) -> &'static str {
         match self.index.packing {
             Packing::Files => "files",
@@ -299,6 +328,7 @@ impl Source {
             Packing::CompressedTfRecord(_) => "tfrecord (zlib)",
             Packing::Tar => "tar",
             Packing::Tensor => "tensor",
+            Packing::Streamed => "streamed",
         }
     }
 

@@ -15,9 +15,11 @@ pub(crate) struct Content<'a> {
 impl Index {
     /// Checks the container's checksums and finds the content of a sample in its stored bytes.
     pub(crate) fn unpack<'a>(&self, sample: u32, stored: &'a [u8]) -> Result<Content<'a>, SampleError> {
-        let place = &self.places[sample as usize];
+        let Some(place) = self.places.get(sample as usize) else {
+            return Ok(Content { bytes: stored, label: NO_LABEL });
+        };
         match self.packing {
-            Packing::Files => Ok(Content { bytes: stored, label: place.label }),
+            Packing::Files | Packing::Streamed => Ok(Content { bytes: stored, label: place.label }),
             Packing::TfRecord | Packing::CompressedTfRecord(_) => {
                 let payload = tfrecord::parse_frame(stored, place.offset)?.payload;
                 // A record that is no image example is passed on whole: it is the user's own format.

@@ -7,6 +7,7 @@ mod order;
 mod resume;
 mod shards;
 mod sources;
+mod streamed;
 mod threads;
 
 use forebay_pipeline::{Batched, Dataset, Mapped, Source};
