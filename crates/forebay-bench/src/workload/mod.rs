@@ -3,6 +3,7 @@
 //! Every accelerator has a pipeline of its own, takes a batch, computes for as long as the workload says, and waits for the
 //! others at the step's barrier. Time is cut as the accelerator sees it; the parts of an epoch sum to its wall clock.
 
+mod draw;
 mod plan;
 pub mod ranks;
 mod read;

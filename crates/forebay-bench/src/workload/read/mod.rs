@@ -1,18 +1,39 @@
 //! Getting samples: the readers of every format, each of which opens, reads and decodes for itself, in pieces, so that a file
 //! of any size takes a small buffer.
+//!
+//! A format is one file with a [`Layout`](reader::Layout) and one line of `layout_of`.
+
+mod files;
+mod gate;
+mod order;
+mod reader;
+mod stream;
+mod synthetic;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use forebay_pipeline::Batches;
+use forebay_pipeline::{Batches, Dataset, Source, Threads};
 use forebay_storage::Storage;
-use forebay_workload::{Part, Workload};
+use forebay_workload::{Format, Part, Workload};
 
+use self::files::{Files, refused};
+use self::gate::Gates;
+use self::order::{Order, share};
+use self::reader::{Layout, Unit};
+use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
+
+pub(crate) use self::order::mix;
 
 /// The samples of one part of the data, ready to be dealt out to accelerators.
 pub(crate) struct Samples {
-    _private: (),
+    common: Arc<Common>,
+    files: Arc<Files>,
+    reader: forebay_workload::Reader,
+    batch: u64,
+    /// The order of the seed asked for last: all accelerators of an epoch share it.
+    order: Mutex<Option<(u64, Arc<Order>)>>,
 }
 
 /// What a set of samples is read with.
@@ -27,27 +48,150 @@ pub(crate) struct Access {
     pub(crate) log: Option<Arc<dyn Fn(u32, u32, u64) + Send + Sync>>,
 }
 
+/// How samples lie in the files: the one place that knows every format.
+fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {
+    match files.dataset.format {
+        Format::Synthetic => Ok(Box::new(synthetic::Synthetic)),
+        other => Err(refused(format!("{} files are not read by this build", other.name()))),
+    }
+}
+
 impl Samples {
-    /// Lists the part's files, checks that all are there and what they hold, and indexes them.
+    /// Finds the part's files, checks that they are there, and indexes those that need it.
     pub(crate) fn open(workload: &Workload, part: Part, access: Access) -> Result<Self, Error> {
-        let _ = (workload, part, access);
-        unimplemented!()
+        let Access { storage, data, verify, .. } = &access;
+        let files = Arc::new(Files::find(workload, part, Arc::clone(storage), data.clone(), *verify)?);
+        let layout = layout_of(&files)?;
+        let reader = workload.reader.clone();
+        let batch = match part {
+            Part::Train => reader.batch_size,
+            Part::Eval => reader.batch_size_eval,
+        };
+        let common = Common {
+            sample_bytes: delivered_bytes(workload, layout.as_ref()),
+            layout,
+            access,
+            preprocess: reader.preprocess_time,
+            kept: reader.in_memory.then(Kept::default),
+        };
+        Ok(Self { common: Arc::new(common), files, reader, batch: batch.max(1), order: Mutex::new(None) })
     }
 
     /// How many there are.
     pub(crate) fn n_samples(&self) -> u64 {
-        unimplemented!()
+        self.files.n_files() * self.per_file()
+    }
+
+    fn per_file(&self) -> u64 {
+        self.files.dataset.n_samples_per_file.max(1)
     }
 
     /// Bytes of a sample in a batch.
     pub(crate) fn sample_bytes(&self) -> usize {
-        unimplemented!()
+        self.common.sample_bytes
     }
 
     /// The batches of one accelerator (of so many) in one epoch (from 1): its share of the epoch's order, whole batches, `n_steps` of them. `seed` is what the epoch's order is
     /// drawn from.
     pub(crate) fn batches(&self, accelerator: u64, of: u64, seed: u64, n_steps: u64) -> Result<Batches, Error> {
-        let _ = (accelerator, of, seed, n_steps);
-        unimplemented!()
+        let positions = share(self.n_samples(), accelerator, of);
+        let n_samples = n_steps * self.batch;
+        if n_samples > positions.end - positions.start {
+            let each = positions.end - positions.start;
+            return Err(refused(format!(
+                "{n_steps} steps need {n_samples} samples, an accelerator of {of} has {each}"
+            )));
+        }
+        let order = self.order(seed);
+        let per_slot = self.per_slot(&order);
+        let share = Arc::new(Share { order, per_file: self.per_file(), first: positions.start, per_slot });
+        let n_slots = u32::try_from(n_samples / per_slot)
+            .map_err(|_| refused(format!("{n_samples} samples of an epoch are more than one accelerator can take")))?;
+        let gates = self.gates();
+        let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
+        let stream = Stream { common: Arc::clone(&self.common), share: Arc::clone(&share), gates, seed };
+        // Without threads of its own an accelerator reads only while it waits.
+        let prefetch = if self.reader.read_threads == 0 { 0 } else { self.reader.prefetch_size };
+        let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, self.namer(share)))
+            .map(stream)
+            .threads(Threads::Fixed(n_threads as usize))
+            .batch(self.batch as usize)
+            .prefetch(prefetch as usize)
+            .drop_remainder();
+        Ok(pipeline.iter()?)
     }
+
+    fn order(&self, seed: u64) -> Arc<Order> {
+        let mut last = self.order.lock().expect("no holder of this lock panics");
+        if let Some((known, order)) = &*last
+            && *known == seed
+        {
+            return Arc::clone(order);
+        }
+        let how = (self.reader.file_shuffle, self.reader.sample_shuffle);
+        let order = Arc::new(Order::new(self.files.n_files(), self.per_file(), how, self.reader.shuffle_size, seed));
+        *last = Some((seed, Arc::clone(&order)));
+        order
+    }
+
+    /// Samples that one thread makes together: several where they are small, or come out of one piece of a file; a divisor of
+    /// the batch.
+    fn per_slot(&self, order: &Order) -> u64 {
+        let together = match self.common.layout.unit() {
+            _ if !order.keeps_neighbours() && self.per_file() > 1 => small_together(self.sample_bytes()),
+            Unit::Sample if self.per_file() == 1 => 1,
+            Unit::Sample => small_together(self.sample_bytes()),
+            Unit::Group(samples) => samples,
+            Unit::File => self.per_file(),
+        };
+        (1..=self.batch.min(together.max(1))).rev().find(|n| self.batch.is_multiple_of(*n)).unwrap_or(1)
+    }
+
+    /// Threads that compute are kept apart where there are several and there is something to compute.
+    fn gates(&self) -> Option<Arc<Gates>> {
+        let computes = self.common.layout.decodes() || !self.reader.preprocess_time.is_zero();
+        let apart = self.reader.computation_threads > 1 && self.reader.read_threads > 0 && computes;
+        apart.then(|| Arc::new(Gates::new(self.reader.read_threads, self.reader.computation_threads)))
+    }
+
+    /// What a slot is called: where its first sample lies.
+    fn namer(&self, share: Arc<Share>) -> impl Fn(u32) -> String + Send + Sync + 'static {
+        let files = Arc::clone(&self.files);
+        move |slot| {
+            let mut runs = Vec::new();
+            share.runs(slot, &mut runs);
+            let names: Vec<String> = runs
+                .iter()
+                .take(1)
+                .map(|run| format!("{} of {}", run.samples.start, files.path_of(run.file).display()))
+                .collect();
+            names.concat()
+        }
+    }
+}
+
+/// Samples of so many bytes that one thread makes together: so that claiming and publishing them is a matter of percent.
+fn small_together(sample_bytes: usize) -> u64 {
+    (SLOT_BYTES / sample_bytes.max(1)).max(1) as u64
+}
+
+/// Below this, making a sample costs no more than handing it over.
+const SLOT_BYTES: usize = 128 << 10;
+
+/// Bytes of a sample in a batch: the transformed tensor's, or the resized one's, or its own; of varying ones the mean's.
+fn delivered_bytes(workload: &Workload, layout: &dyn Layout) -> usize {
+    let (reader, dataset) = (&workload.reader, &workload.dataset);
+    let bytes = if !reader.transformed_dims.is_empty() {
+        reader.transformed_dims.iter().product::<u64>() * reader.transformed_element.bytes()
+    } else if dataset.record_length_bytes_resize > 0 {
+        dataset.record_length_bytes_resize
+    } else if let Some(bytes) = layout.sample_bytes() {
+        bytes
+    } else if !dataset.record_dims.is_empty() {
+        dataset.record_dims.iter().product::<u64>() * dataset.element.bytes()
+    } else {
+        let side = dataset.record_length_bytes.max(1.0).sqrt() as u64;
+        side * side * dataset.element.bytes()
+    };
+    bytes.max(1) as usize
 }

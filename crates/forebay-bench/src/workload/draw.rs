@@ -1,0 +1,113 @@
+//! Times drawn from a workload's laws, each from a number of its own, so that the same seed gives the same times.
+
+use forebay_workload::Time;
+
+use super::read::mix;
+
+/// A time of this law, in seconds, without its sign; the same for the same `seed`.
+pub(crate) fn seconds(law: &Time, seed: u64) -> f64 {
+    let mut dice = Dice(seed);
+    let drawn = match *law {
+        Time::Normal { mean, stdev } => mean + if stdev == 0.0 { 0.0 } else { stdev * dice.normal() },
+        Time::Uniform { min, max } => min + (max - min) * dice.unit(),
+        Time::Gamma { shape, scale } => scale * dice.gamma(shape),
+        Time::Exponential { scale } => scale * dice.exponential(),
+        Time::Poisson { lam } => dice.poisson(lam),
+    };
+    drawn.abs()
+}
+
+struct Dice(u64);
+
+impl Dice {
+    /// Above 0, at most 1.
+    fn unit(&mut self) -> f64 {
+        self.0 = mix(self.0);
+        ((self.0 >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn exponential(&mut self) -> f64 {
+        -self.unit().ln()
+    }
+
+    /// Box and Muller's.
+    fn normal(&mut self) -> f64 {
+        (2.0 * self.exponential()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Marsaglia and Tsang's method; below shape 1 by a power of another draw.
+    fn gamma(&mut self, shape: f64) -> f64 {
+        if shape <= 0.0 {
+            return 0.0;
+        }
+        if shape < 1.0 {
+            return self.gamma(shape + 1.0) * self.unit().powf(1.0 / shape);
+        }
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let v = (1.0 + c * x).powi(3);
+            if v > 0.0 && self.unit().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
+    /// Arrivals in `mean` units of time, counted; beyond what is quick to count, the bell they tend to.
+    fn poisson(&mut self, mean: f64) -> f64 {
+        if mean > 1000.0 {
+            return (mean + mean.sqrt() * self.normal()).round().max(0.0);
+        }
+        let mut left = mean - self.exponential();
+        let mut n = 0.0;
+        while left > 0.0 {
+            left -= self.exponential();
+            n += 1.0;
+        }
+        n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_and_stdev(law: &Time) -> (f64, f64) {
+        let n = 40_000;
+        let drawn: Vec<f64> = (0..n).map(|i| seconds(law, mix(i))).collect();
+        let mean = drawn.iter().sum::<f64>() / n as f64;
+        (mean, (drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt())
+    }
+
+    #[test]
+    fn every_law_has_its_mean_and_its_deviation() {
+        let laws = [
+            (Time::Normal { mean: 5.0, stdev: 0.5 }, 0.5),
+            (Time::Uniform { min: 1.0, max: 4.0 }, 3.0 / 12.0_f64.sqrt()),
+            (Time::Gamma { shape: 2.5, scale: 2.0 }, 2.5_f64.sqrt() * 2.0),
+            (Time::Gamma { shape: 0.5, scale: 2.0 }, 0.5_f64.sqrt() * 2.0),
+            (Time::Exponential { scale: 3.0 }, 3.0),
+            (Time::Poisson { lam: 4.0 }, 2.0),
+            (Time::Poisson { lam: 4000.0 }, 4000.0_f64.sqrt()),
+        ];
+        for (law, expected) in laws {
+            let (mean, stdev) = mean_and_stdev(&law);
+            assert!((mean / law.mean() - 1.0).abs() < 0.03, "{law:?}: mean {mean}");
+            assert!((stdev / expected - 1.0).abs() < 0.03, "{law:?}: deviation {stdev}");
+        }
+    }
+
+    #[test]
+    fn a_law_without_deviation_is_its_mean_and_no_time_is_negative() {
+        assert_eq!(seconds(&Time::Normal { mean: 0.323, stdev: 0.0 }, 7), 0.323);
+        assert!((0..1000).all(|seed| seconds(&Time::Normal { mean: 0.0, stdev: 1.0 }, seed) >= 0.0));
+    }
+
+    #[test]
+    fn the_same_number_draws_the_same_time() {
+        let law = Time::Gamma { shape: 2.0, scale: 1.0 };
+        assert_eq!(seconds(&law, 5).to_bits(), seconds(&law, 5).to_bits());
+        assert_ne!(seconds(&law, 5), seconds(&law, 6));
+    }
+}

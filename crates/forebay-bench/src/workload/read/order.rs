@@ -1,0 +1,226 @@
+//! In which order samples are read: a function of the seed and the position alone, so that every accelerator knows its
+//! share of billions without a list of them.
+//!
+//! Files and samples are shuffled by permutations of numbers. Accelerator `a` of `n` reads the `a`-th of `n` equal stretches
+//! of the order: stretches are disjoint, and cover all but a rest smaller than `n`.
+
+use forebay_workload::Shuffle;
+
+/// The order of one epoch.
+#[derive(Debug)]
+pub(crate) struct Order {
+    n_samples: u64,
+    per_file: u64,
+    files: Option<Permutation>,
+    samples: Samples,
+}
+
+#[derive(Debug)]
+enum Samples {
+    InOrder,
+    Whole(Permutation),
+    Windows { size: u64, seed: u64 },
+}
+
+impl Order {
+    /// The order of `n_files` files of `per_file` samples each. Where files are shuffled too, samples are within windows of `window`
+    /// samples (0: one window).
+    pub(crate) fn new(
+        n_files: u64,
+        per_file: u64,
+        (file_shuffle, sample_shuffle): (Shuffle, Shuffle),
+        window: u64,
+        seed: u64,
+    ) -> Self {
+        let n_samples = n_files * per_file;
+        let (by_file, by_sample) = (file_shuffle != Shuffle::Off, sample_shuffle != Shuffle::Off);
+        let samples = match (by_sample, by_file && window > 0) {
+            (false, _) => Samples::InOrder,
+            (true, false) => Samples::Whole(Permutation::new(n_samples, mix(seed))),
+            (true, true) => Samples::Windows { size: window, seed: mix(seed) },
+        };
+        let files = by_file.then(|| Permutation::new(n_files, mix(seed ^ FILES)));
+        Self { n_samples, per_file, files, samples }
+    }
+
+    /// The sample at a position: its number, counted over the files.
+    pub(crate) fn at(&self, position: u64) -> u64 {
+        let position = match &self.samples {
+            Samples::InOrder => position,
+            Samples::Whole(permutation) => permutation.at(position),
+            Samples::Windows { size, seed } => {
+                let first = position - position % size;
+                let size = (*size).min(self.n_samples - first);
+                first + scramble(size, mix(seed ^ first), position - first)
+            }
+        };
+        match &self.files {
+            None => position,
+            Some(files) => files.at(position / self.per_file) * self.per_file + position % self.per_file,
+        }
+    }
+
+    /// Whether neighbours in a file are, for the most part, neighbours in the order.
+    pub(crate) fn keeps_neighbours(&self) -> bool {
+        matches!(self.samples, Samples::InOrder)
+    }
+}
+
+/// Tells the seed of the files' order from that of the samples'.
+const FILES: u64 = 0x5f69_6c65_735f_5f5f;
+
+/// The positions of accelerator `accelerator` of `of`.
+pub(crate) fn share(n_samples: u64, accelerator: u64, of: u64) -> std::ops::Range<u64> {
+    let each = n_samples / of.max(1);
+    accelerator * each..(accelerator + 1) * each
+}
+
+/// Up to this many, a permutation is drawn and listed, as cards are shuffled; beyond, it is computed.
+const LISTED: u64 = 1 << 16;
+
+/// A seeded permutation of the numbers below `n`.
+#[derive(Debug)]
+pub(crate) enum Permutation {
+    Listed(Vec<u32>),
+    Computed { n: u64, seed: u64 },
+}
+
+impl Permutation {
+    pub(crate) fn new(n: u64, seed: u64) -> Self {
+        if n > LISTED {
+            return Self::Computed { n, seed };
+        }
+        let mut items: Vec<u32> = (0..n as u32).collect();
+        let mut state = seed;
+        for i in (1..items.len()).rev() {
+            state = mix(state);
+            // A product of 64 by 17 bits, its upper part: even to one part in 2^47.
+            let j = ((u128::from(state) * (i as u128 + 1)) >> 64) as usize;
+            items.swap(i, j);
+        }
+        Self::Listed(items)
+    }
+
+    pub(crate) fn at(&self, position: u64) -> u64 {
+        match self {
+            Self::Listed(items) => u64::from(items[position as usize]),
+            Self::Computed { n, seed } => scramble(*n, *seed, position),
+        }
+    }
+}
+
+/// Feistel's rounds; four make a permutation that cannot be told from a drawn one by looking at it, two more cost little.
+const ROUNDS: u64 = 6;
+
+/// A permutation of the numbers below `n`, number by number: a Feistel network on the next even number of bits, applied
+/// again until it lands below `n`.
+fn scramble(n: u64, seed: u64, position: u64) -> u64 {
+    let half = (64 - n.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1_u64 << half) - 1;
+    let mut x = position;
+    loop {
+        let (mut left, mut right) = (x >> half, x & mask);
+        for round in 0..ROUNDS {
+            (left, right) = (right, left ^ (mix(seed ^ (right << 3) ^ round) & mask));
+        }
+        x = (left << half) | right;
+        if x < n {
+            return x;
+        }
+    }
+}
+
+/// Spreads the bits of a number: the finaliser of SplitMix64.
+pub(crate) fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const ON: Shuffle = Shuffle::Seed;
+    const OFF: Shuffle = Shuffle::Off;
+
+    fn all(order: &Order) -> Vec<u64> {
+        (0..order.n_samples).map(|position| order.at(position)).collect()
+    }
+
+    #[test]
+    fn without_a_shuffle_samples_come_as_they_lie() {
+        assert_eq!(all(&Order::new(3, 4, (OFF, OFF), 1024, 1)), (0..12).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn shuffled_files_keep_their_samples_together_and_in_order() {
+        let order = all(&Order::new(50, 3, (ON, OFF), 1024, 1));
+        for file in order.chunks(3) {
+            assert!(file[0] % 3 == 0 && file[1] == file[0] + 1 && file[2] == file[0] + 2, "{file:?}");
+        }
+        assert_ne!(order, (0..150).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn within_windows_samples_stay_near_their_shuffled_file() {
+        let order = Order::new(100, 10, (ON, ON), 20, 7);
+        let files_only = Order::new(100, 10, (ON, OFF), 20, 7);
+        for window in 0..50 {
+            let of = |order: &Order| (window * 20..(window + 1) * 20).map(|p| order.at(p)).collect::<BTreeSet<_>>();
+            assert_eq!(of(&order), of(&files_only));
+        }
+        assert_ne!(all(&order), all(&files_only));
+        assert_ne!(all(&Order::new(100, 10, (ON, ON), 0, 7))[..20], all(&order)[..20]);
+    }
+
+    #[test]
+    fn a_shuffle_leaves_few_samples_near_where_they_were() {
+        for n in [1000, LISTED + 1000] {
+            let permutation = Permutation::new(n, 3);
+            let near = (0..n).filter(|p| permutation.at(*p).abs_diff(*p) < n / 100).count() as f64 / n as f64;
+            assert!((0.01..0.04).contains(&near), "{near} of {n} within a hundredth of their place");
+            let rising = (1..n).filter(|p| permutation.at(*p) == permutation.at(p - 1) + 1).count();
+            assert!(rising < 10, "{rising} pairs of {n} kept together");
+        }
+    }
+
+    #[test]
+    fn another_seed_is_another_order_and_the_same_seed_the_same() {
+        let order = |seed| all(&Order::new(40, 5, (OFF, ON), 1024, seed));
+        assert_eq!(order(5), order(5));
+        assert_ne!(order(5), order(6));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_order_is_a_permutation_and_shares_are_disjoint_and_cover(
+            n_files in 1_u64..400, per_file in 1_u64..9, window in 0_u64..100, seed: u64, files: bool, samples: bool, of in 1_u64..9,
+        ) {
+            let how = (if files { ON } else { OFF }, if samples { Shuffle::Random } else { OFF });
+            let order = Order::new(n_files, per_file, how, window, seed);
+            let n = n_files * per_file;
+            let seen: BTreeSet<u64> = all(&order).into_iter().collect();
+            prop_assert_eq!(&seen, &(0..n).collect::<BTreeSet<_>>());
+            let mut shared = BTreeSet::new();
+            for accelerator in 0..of {
+                for position in share(n, accelerator, of) {
+                    prop_assert!(shared.insert(order.at(position)));
+                }
+            }
+            prop_assert!(n - (shared.len() as u64) < of);
+        }
+
+        #[test]
+        fn a_computed_permutation_is_one(n in 1_u64..3000, seed: u64) {
+            let seen: BTreeSet<u64> = (0..n).map(|position| scramble(n, seed, position)).collect();
+            prop_assert_eq!(seen.len() as u64, n);
+            prop_assert!(seen.iter().all(|x| *x < n));
+        }
+    }
+}

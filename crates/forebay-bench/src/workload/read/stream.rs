@@ -1,0 +1,187 @@
+//! Readers as a map of the pipeline: a slot's number becomes places in files, and these the slot's bytes.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use forebay_pipeline::{Activity, Map, MapWorker, Sample, SampleError, Stopwatch};
+use forebay_units::{Clock, SystemClock};
+use forebay_workload::Time;
+
+use super::super::draw;
+use super::Access;
+use super::gate::Gates;
+use super::order::{Order, mix};
+use super::reader::{Layout, Reader, Tools};
+
+/// Samples of one slot that lie one behind the other in one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) file: u32,
+    pub(super) samples: Range<u32>,
+}
+
+/// One accelerator's share of an epoch's order, cut into slots.
+pub(super) struct Share {
+    pub(super) order: Arc<Order>,
+    pub(super) per_file: u64,
+    /// The position of its first sample.
+    pub(super) first: u64,
+    pub(super) per_slot: u64,
+}
+
+impl Share {
+    /// What a slot holds.
+    pub(super) fn runs(&self, slot: u32, out: &mut Vec<Run>) {
+        out.clear();
+        let first = self.first + u64::from(slot) * self.per_slot;
+        for position in first..first + self.per_slot {
+            let sample = self.order.at(position);
+            let (file, sample) = ((sample / self.per_file) as u32, (sample % self.per_file) as u32);
+            match out.last_mut() {
+                Some(run) if run.file == file && run.samples.end == sample => run.samples.end += 1,
+                _ => out.push(Run { file, samples: sample..sample + 1 }),
+            }
+        }
+    }
+}
+
+/// What all threads of all accelerators share.
+pub(super) struct Common {
+    pub(super) layout: Box<dyn Layout>,
+    pub(super) access: Access,
+    /// Bytes of a sample in a batch.
+    pub(super) sample_bytes: usize,
+    pub(super) preprocess: Time,
+    /// Samples that were read once, as they are in a batch, where the workload keeps them.
+    pub(super) kept: Option<Kept>,
+}
+
+/// Samples in memory, by file and number.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<HashMap<(u32, u32), Box<[u8]>>>);
+
+impl Kept {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(u32, u32), Box<[u8]>>> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+
+    /// Copies a run out if all of it is there.
+    fn get(&self, run: &Run, out: &mut [u8], sample_bytes: usize) -> bool {
+        let kept = self.lock();
+        run.samples
+            .clone()
+            .zip(out.chunks_mut(sample_bytes))
+            .all(|(sample, place)| kept.get(&(run.file, sample)).map(|bytes| place.copy_from_slice(bytes)).is_some())
+    }
+
+    fn put(&self, run: &Run, made: &[u8], sample_bytes: usize) {
+        let mut kept = self.lock();
+        for (sample, bytes) in run.samples.clone().zip(made.chunks(sample_bytes)) {
+            kept.entry((run.file, sample)).or_insert_with(|| bytes.into());
+        }
+    }
+}
+
+/// The map of one accelerator's pipeline.
+pub(super) struct Stream {
+    pub(super) common: Arc<Common>,
+    pub(super) share: Arc<Share>,
+    pub(super) gates: Option<Arc<Gates>>,
+    /// What the times of preparing are drawn from.
+    pub(super) seed: u64,
+}
+
+impl Map for Stream {
+    fn sample_bytes(&self) -> usize {
+        self.common.sample_bytes * self.share.per_slot as usize
+    }
+
+    fn worker(&self) -> Box<dyn MapWorker> {
+        Box::new(Worker {
+            reader: self.common.layout.reader(),
+            common: Arc::clone(&self.common),
+            share: Arc::clone(&self.share),
+            gates: self.gates.clone(),
+            seed: self.seed,
+            runs: Vec::new(),
+            moved: 0,
+        })
+    }
+
+    fn description(&self) -> Option<String> {
+        None // Nothing of it is kept in files.
+    }
+}
+
+struct Worker {
+    common: Arc<Common>,
+    share: Arc<Share>,
+    reader: Box<dyn Reader>,
+    gates: Option<Arc<Gates>>,
+    seed: u64,
+    runs: Vec<Run>,
+    /// Bytes moved that the pipeline has not asked for yet.
+    moved: u64,
+}
+
+impl MapWorker for Worker {
+    fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
+        let Self { common, reader, gates, moved, runs, .. } = self;
+        self.share.runs(sample.index, runs);
+        let mut tools = Tools::new(watch, gates.as_ref(), moved);
+        let mut rest = slot;
+        for run in runs {
+            let (now, later) = rest.split_at_mut(run.samples.len() * common.sample_bytes);
+            common.make(run, now, reader.as_mut(), &mut tools)?;
+            rest = later;
+        }
+        if !common.preprocess.is_zero() {
+            tools.enter(Activity::Decoding);
+            let first = u64::from(sample.index) * self.share.per_slot;
+            let seconds: f64 = (first..first + self.share.per_slot)
+                .map(|i| draw::seconds(&common.preprocess, mix(self.seed ^ mix(self.share.first + i))))
+                .sum();
+            // The workload's own work, emulated: it takes as long as it says.
+            let clock = SystemClock::default();
+            clock.sleep_until_ns(clock.now_ns() + (seconds * 1e9) as u64);
+        }
+        Ok(())
+    }
+
+    fn take_moved(&mut self) -> u64 {
+        std::mem::take(&mut self.moved)
+    }
+}
+
+impl Common {
+    fn make(
+        &self,
+        run: &Run,
+        out: &mut [u8],
+        reader: &mut dyn Reader,
+        tools: &mut Tools<'_>,
+    ) -> Result<(), SampleError> {
+        if let Some(kept) = &self.kept
+            && kept.get(run, out, self.sample_bytes)
+        {
+            return Ok(());
+        }
+        let before = tools.moved();
+        reader.read(run.file, run.samples.clone(), out, tools)?;
+        self.note(run, tools.moved() - before);
+        if let Some(kept) = &self.kept {
+            kept.put(run, out, self.sample_bytes);
+        }
+        Ok(())
+    }
+
+    /// What was moved for several samples at once is divided among them, the rest being the first's.
+    fn note(&self, run: &Run, moved: u64) {
+        let Some(log) = &self.access.log else { return };
+        let n = run.samples.len() as u64;
+        for (i, sample) in run.samples.clone().enumerate() {
+            log(run.file, sample, moved / n + if i == 0 { moved % n } else { 0 });
+        }
+    }
+}
