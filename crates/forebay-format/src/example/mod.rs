@@ -10,6 +10,7 @@
 //! without allocating, [`Example`] unpacks them all, [`ExampleWriter`] builds one, and [`ImageExample`] is the
 //! convention for images that forebay and much of TensorFlow's ecosystem share.
 
+mod around;
 mod feature;
 mod image;
 mod wire;
@@ -20,6 +21,7 @@ use wire::Slice;
 
 use crate::Error;
 
+pub use around::Around;
 pub use feature::{Feature, FeatureKind, FeatureView};
 pub use image::ImageExample;
 pub use writer::ExampleWriter;

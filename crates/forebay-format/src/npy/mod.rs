@@ -15,17 +15,8 @@ pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
         Dtype::U8 => "|u1",
         Dtype::F32 => "<f4",
     };
-    let sides: Vec<String> = shape.iter().map(|side| format!("{side},")).collect();
-    let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", sides.join(" "));
-    let unpadded = MAGIC.len() + 2 + dict.len() + 1;
-    let padding = unpadded.next_multiple_of(ALIGNMENT) - unpadded;
-    let len = (dict.len() + padding + 1) as u16;
-    let mut out = MAGIC.to_vec();
-    out.extend(len.to_le_bytes());
-    out.extend(dict.as_bytes());
-    out.extend(std::iter::repeat_n(b' ', padding));
-    out.push(b'\n');
-    out
+    let sides: Vec<u64> = shape.iter().map(|&side| side as u64).collect();
+    write::header(descr, &sides)
 }
 
 #[cfg(test)]

@@ -1,1 +1,305 @@
-//! Writing: NumPy's zipped arrays: stored and deflated, zip64, with their CRC-32.
+//! Writing archives of arrays: pieces in, bytes out, so that a member of any size takes a small buffer.
+//!
+//! A member's header comes before its bytes but holds their checksum, so it is written twice: first without, then, when the
+//! member has ended, the caller puts the [`Patch`] over it. Readers that go through the file front to back therefore find
+//! the lengths where they need them, which the data descriptors of a stream would not give them. Lengths and offsets of
+//! 4 GiB and more are written in zip64's fields, and only they.
+
+use flate2::{Compress, FlushCompress};
+
+const LOCAL: u32 = 0x0403_4b50;
+const CENTRAL: u32 = 0x0201_4b50;
+const END: u32 = 0x0605_4b50;
+const END_64: u32 = 0x0606_4b50;
+const LOCATOR_64: u32 = 0x0706_4b50;
+/// What stands in a field of 32 bits whose number is in zip64's.
+const BIG: u32 = u32::MAX;
+/// 1980-01-01, the first day of the format: the same bytes for the same content, whenever they are made.
+const DAY: u16 = 0x21;
+const VERSION: u16 = 20;
+const VERSION_64: u16 = 45;
+/// A plain file that its owner reads and writes, as Python's `zipfile` marks what it writes.
+const ATTRIBUTES: u32 = 0o100_600 << 16;
+
+/// How a member's bytes lie in the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// As they are.
+    Stored,
+    /// Deflated.
+    Deflated {
+        /// How hard, 0 to 9.
+        level: u32,
+    },
+}
+
+/// Bytes to be put over those already written at `offset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    /// Where in the archive.
+    pub offset: u64,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+/// An archive that is being written.
+///
+/// ```
+/// use forebay_format::npz::write::{Archive, Method};
+///
+/// let mut archive = Archive::default();
+/// let mut file = archive.begin("x.npy", 5, Method::Stored);
+/// archive.stored(b"hello");
+/// file.extend_from_slice(b"hello");
+/// let patch = archive.end(&mut file);
+/// file[..patch.bytes.len()].copy_from_slice(&patch.bytes);
+/// file.extend(archive.finish());
+/// assert_eq!(file.len() as u64, forebay_format::npz::write::stored_len(&[("x.npy", 5)]));
+/// ```
+#[derive(Debug, Default)]
+pub struct Archive {
+    at: u64,
+    members: Vec<Member>,
+    deflate: Option<Compress>,
+    crc: crc32fast::Hasher,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    is_deflated: bool,
+    /// Whether its header has zip64's fields: decided before the lengths are known.
+    is_big: bool,
+    offset: u64,
+    crc: u32,
+    packed: u64,
+    len: u64,
+}
+
+impl Archive {
+    /// Begins a member of `len` bytes; returns what to write before them.
+    pub fn begin(&mut self, name: &str, len: u64, method: Method) -> Vec<u8> {
+        let is_deflated = method != Method::Stored;
+        self.deflate = match method {
+            Method::Stored => None,
+            Method::Deflated { level } => Some(Compress::new(flate2::Compression::new(level.min(9)), false)),
+        };
+        self.crc.reset();
+        let is_big = needs_zip64(len, is_deflated);
+        let (name, offset) = (name.to_owned(), self.at);
+        let packed = if is_deflated { 0 } else { len };
+        let member = Member { name, is_deflated, is_big, offset, crc: 0, packed, len };
+        let header = member.local();
+        self.at += header.len() as u64;
+        self.members.push(member);
+        header
+    }
+
+    /// Takes note of the next bytes of a stored member, which the caller writes itself, uncopied.
+    pub fn stored(&mut self, piece: &[u8]) {
+        self.crc.update(piece);
+        self.at += piece.len() as u64;
+    }
+
+    /// Deflates the next bytes of a member and appends to `out` what there is to write.
+    pub fn deflated(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        self.crc.update(piece);
+        self.run(piece, FlushCompress::None, out);
+    }
+
+    /// Ends a member: appends to `out` what is left of it, and returns its header as it should have been.
+    pub fn end(&mut self, out: &mut Vec<u8>) -> Patch {
+        self.run(&[], FlushCompress::Finish, out);
+        let member = self.members.last_mut().expect("a member was begun");
+        member.crc = self.crc.clone().finalize();
+        member.packed = self.at - member.offset - member.local().len() as u64;
+        Patch { offset: member.offset, bytes: member.local() }
+    }
+
+    /// What comes behind the last member.
+    pub fn finish(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.members.iter().for_each(|member| member.central(&mut out));
+        let (n_members, len) = (self.members.len() as u64, out.len() as u64);
+        if self.at >= u64::from(BIG) {
+            end_64(&mut out, n_members, len, self.at);
+        }
+        put(&mut out, &[&END.to_le_bytes(), &[0; 4]]);
+        let n = n_members as u16;
+        put(&mut out, &[&n.to_le_bytes(), &n.to_le_bytes(), &(len as u32).to_le_bytes(), &capped(self.at), &[0; 2]]);
+        out
+    }
+
+    fn run(&mut self, mut piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+        let Some(deflate) = &mut self.deflate else { return };
+        loop {
+            // A Vec of the encoder's is only filled up to its capacity.
+            out.reserve(piece.len() + 4096);
+            let (taken, made) = (deflate.total_in(), deflate.total_out());
+            let status = deflate.compress_vec(piece, out, flush).expect("deflating to memory does not fail");
+            piece = &piece[(deflate.total_in() - taken) as usize..];
+            self.at += deflate.total_out() - made;
+            let is_done = match flush {
+                FlushCompress::Finish => status == flate2::Status::StreamEnd,
+                _ => piece.is_empty(),
+            };
+            if is_done {
+                return;
+            }
+        }
+    }
+}
+
+/// The length of an archive of stored members with these names and lengths.
+pub fn stored_len(members: &[(&str, u64)]) -> u64 {
+    let mut archive = Archive::default();
+    for &(name, len) in members {
+        archive.begin(name, len, Method::Stored);
+        archive.at += len;
+    }
+    archive.at + archive.finish().len() as u64
+}
+
+/// Whether lengths may need more than 32 bits; deflate makes what it cannot press a little longer.
+fn needs_zip64(len: u64, is_deflated: bool) -> bool {
+    let slack = if is_deflated { len / 1000 + 4096 } else { 0 };
+    len.saturating_add(slack) >= u64::from(BIG)
+}
+
+fn capped(number: u64) -> [u8; 4] {
+    u32::try_from(number).unwrap_or(BIG).to_le_bytes()
+}
+
+fn put(out: &mut Vec<u8>, fields: &[&[u8]]) {
+    fields.iter().for_each(|field| out.extend_from_slice(field));
+}
+
+impl Member {
+    fn local(&self) -> Vec<u8> {
+        let mut out = LOCAL.to_le_bytes().to_vec();
+        self.facts(&mut out, self.is_big);
+        let extra = if self.is_big { zip64(&[self.len, self.packed]) } else { Vec::new() };
+        put(&mut out, &[&(extra.len() as u16).to_le_bytes(), self.name.as_bytes(), &extra]);
+        out
+    }
+
+    fn central(&self, out: &mut Vec<u8>) {
+        let mut big = Vec::new();
+        if self.is_big {
+            big.extend([self.len, self.packed]);
+        }
+        if self.offset >= u64::from(BIG) {
+            big.push(self.offset);
+        }
+        let extra = if big.is_empty() { Vec::new() } else { zip64(&big) };
+        // Made by Unix: the attributes are a mode.
+        put(out, &[&CENTRAL.to_le_bytes(), &(3 << 8 | VERSION_64).to_le_bytes()]);
+        self.facts(out, self.is_big);
+        put(out, &[&(extra.len() as u16).to_le_bytes(), &[0; 6], &ATTRIBUTES.to_le_bytes(), &capped(self.offset)]);
+        put(out, &[self.name.as_bytes(), &extra]);
+    }
+
+    /// What both headers hold, from the version to the length of the name.
+    fn facts(&self, out: &mut Vec<u8>, is_big: bool) {
+        let (version, method) = (if is_big { VERSION_64 } else { VERSION }, if self.is_deflated { 8u16 } else { 0 });
+        put(out, &[&version.to_le_bytes(), &[0; 2], &method.to_le_bytes(), &[0; 2], &DAY.to_le_bytes()]);
+        let length = |length: u64| if is_big { BIG.to_le_bytes() } else { capped(length) };
+        put(out, &[&self.crc.to_le_bytes(), &length(self.packed), &length(self.len)]);
+        put(out, &[&(self.name.len() as u16).to_le_bytes()]);
+    }
+}
+
+fn zip64(numbers: &[u64]) -> Vec<u8> {
+    let mut out = 1u16.to_le_bytes().to_vec();
+    put(&mut out, &[&(8 * numbers.len() as u16).to_le_bytes()]);
+    numbers.iter().for_each(|number| put(&mut out, &[&number.to_le_bytes()]));
+    out
+}
+
+fn end_64(out: &mut Vec<u8>, n_members: u64, len: u64, at: u64) {
+    let end = at + len;
+    put(out, &[&END_64.to_le_bytes(), &44u64.to_le_bytes(), &VERSION_64.to_le_bytes(), &VERSION_64.to_le_bytes()]);
+    put(out, &[&[0; 8], &n_members.to_le_bytes(), &n_members.to_le_bytes(), &len.to_le_bytes(), &at.to_le_bytes()]);
+    put(out, &[&LOCATOR_64.to_le_bytes(), &[0; 4], &end.to_le_bytes(), &1u32.to_le_bytes()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(members: &[(&str, &[u8])], method: Method, piece: usize) -> Vec<u8> {
+        let (mut archive, mut file) = (Archive::default(), Vec::new());
+        for (name, bytes) in members {
+            file.extend(archive.begin(name, bytes.len() as u64, method));
+            for piece in bytes.chunks(piece) {
+                match method {
+                    Method::Stored => {
+                        archive.stored(piece);
+                        file.extend_from_slice(piece);
+                    }
+                    Method::Deflated { .. } => archive.deflated(piece, &mut file),
+                }
+            }
+            let patch = archive.end(&mut file);
+            file[patch.offset as usize..][..patch.bytes.len()].copy_from_slice(&patch.bytes);
+        }
+        file.extend(archive.finish());
+        file
+    }
+
+    fn numbers(n: usize) -> Vec<u8> {
+        (0..n).map(|i| (i * i % 251) as u8).collect()
+    }
+
+    #[test]
+    fn a_stored_archive_has_the_length_that_was_foretold() {
+        let values = numbers(1000);
+        let file = archive(&[("x.npy", &values), ("y.npy", b"12345678")], Method::Stored, 64);
+        assert_eq!(file.len() as u64, stored_len(&[("x.npy", 1000), ("y.npy", 8)]));
+        assert_eq!(file[35..][..1000], values);
+    }
+
+    #[test]
+    fn the_pieces_do_not_matter() {
+        let values = numbers(100_000);
+        for method in [Method::Stored, Method::Deflated { level: 4 }] {
+            assert_eq!(
+                archive(&[("x.npy", &values)], method, 7),
+                archive(&[("x.npy", &values)], method, 100_000),
+                "{method:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_deflated_member_inflates_to_what_it_was() {
+        let values = numbers(300_000);
+        let file = archive(&[("x.npy", &values)], Method::Deflated { level: 4 }, 4096);
+        assert!(file.len() < 300_000);
+        let packed = u32::from_le_bytes(file[18..22].try_into().unwrap()) as usize;
+        let mut found = Vec::with_capacity(values.len() + 1);
+        let mut inflate = flate2::Decompress::new(false);
+        inflate.decompress_vec(&file[35..][..packed], &mut found, flate2::FlushDecompress::Finish).unwrap();
+        assert_eq!(found, values);
+        assert_eq!(u32::from_le_bytes(file[14..18].try_into().unwrap()), crc32fast::hash(&values));
+    }
+
+    #[test]
+    fn lengths_of_four_gibibytes_go_into_zip64s_fields() {
+        let mut archive = Archive::default();
+        let len = 5u64 << 30;
+        let header = archive.begin("x.npy", len, Method::Stored);
+        archive.at += len;
+        let patch = archive.end(&mut Vec::new());
+        assert_eq!(patch.bytes.len(), header.len());
+        assert_eq!(patch.bytes[18..26], [0xFF; 8]);
+        assert_eq!(patch.bytes[35..], zip64(&[len, len])[..]);
+        let next = archive.begin("y.npy", 8, Method::Stored);
+        assert_eq!(next.len(), 35, "a short member has short fields");
+        archive.end(&mut Vec::new());
+        let tail = archive.finish();
+        let second = 46 + 5 + 20;
+        assert_eq!(tail[second + 46 + 5..][..12], zip64(&[len + header.len() as u64])[..]);
+        assert!(tail.windows(4).any(|four| four == LOCATOR_64.to_le_bytes()));
+    }
+}

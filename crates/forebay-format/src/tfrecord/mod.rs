@@ -32,5 +32,19 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 
 /// The crc32c of `bytes` in the masked form that TFRecord stores.
 pub fn masked_crc32c(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK_DELTA)
+    mask(crc32c::crc32c(bytes))
+}
+
+/// The masked form of a crc32c.
+pub fn mask(crc32c: u32) -> u32 {
+    crc32c.rotate_right(15).wrapping_add(MASK_DELTA)
+}
+
+/// What comes before a payload of so many bytes.
+pub fn frame_header(payload_len: u64) -> [u8; HEADER_LEN] {
+    let length = payload_len.to_le_bytes();
+    let mut header = [0; HEADER_LEN];
+    header[..8].copy_from_slice(&length);
+    header[8..].copy_from_slice(&masked_crc32c(&length).to_le_bytes());
+    header
 }

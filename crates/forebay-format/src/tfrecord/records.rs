@@ -1,6 +1,6 @@
 //! Records out of and into a shard that is in memory.
 
-use super::{FOOTER_LEN, HEADER_LEN, masked_crc32c};
+use super::{FOOTER_LEN, HEADER_LEN, frame_header, masked_crc32c};
 use crate::Error;
 use crate::little_endian::{u32_at, u64_at};
 
@@ -15,10 +15,8 @@ pub struct Record<'a> {
 
 /// Appends one framed record to a shard.
 pub fn append(out: &mut Vec<u8>, payload: &[u8]) {
-    let length = (payload.len() as u64).to_le_bytes();
     out.reserve(HEADER_LEN + payload.len() + FOOTER_LEN);
-    out.extend_from_slice(&length);
-    out.extend_from_slice(&masked_crc32c(&length).to_le_bytes());
+    out.extend_from_slice(&frame_header(payload.len() as u64));
     out.extend_from_slice(payload);
     out.extend_from_slice(&masked_crc32c(payload).to_le_bytes());
 }
