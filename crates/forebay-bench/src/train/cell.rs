@@ -6,12 +6,12 @@ use forebay_storage::Profile;
 use forebay_units::{Summary, count};
 
 use super::drive::Step;
-use super::laps::Part;
 use super::lever::{Saving, Situation};
 use super::plan::{Input, Plan};
 use super::run::Error;
 use super::totals;
 use super::trial::{Trained, Trial};
+use crate::laps::Part;
 use crate::supply;
 
 /// What was settled before the first run.

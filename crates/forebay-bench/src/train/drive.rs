@@ -8,10 +8,10 @@ use std::time::Duration;
 use forebay_pipeline::Times;
 
 use super::feeder::{Feeder, Load};
-use super::laps::{Laps, Part, Parts};
 use super::run::{Error, Event};
-use super::stall::Charges;
 use super::taker::{Finished, Taker};
+use crate::laps::{Laps, Part, Parts};
+use crate::stall::Charges;
 
 /// How long the host rests between two looks for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);

@@ -8,7 +8,7 @@ use forebay_checkpoint::Mode;
 use forebay_record::{Lever, TrainCheckpoint};
 
 use super::plan::Checkpointing;
-use super::stall::{Causes, Work};
+use crate::stall::{Causes, Work};
 
 /// A wait below this share of the run is not worth a lever.
 const WORTH: f64 = 0.01;

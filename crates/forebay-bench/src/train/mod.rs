@@ -6,13 +6,10 @@
 mod cell;
 mod drive;
 mod feeder;
-mod laps;
 mod lever;
 mod plan;
-mod reads;
 mod run;
 mod saving;
-mod stall;
 mod stock;
 mod taker;
 #[cfg(test)]

@@ -5,8 +5,8 @@ use forebay_record::{CacheEvidence, TrainStep, TrainTotals};
 use forebay_units::Summary;
 
 use super::drive::{Driven, Step};
-use super::laps::Part;
-use super::stall::Work;
+use crate::laps::Part;
+use crate::stall::Work;
 
 /// What a run needs beside its loop.
 pub(super) struct Around {

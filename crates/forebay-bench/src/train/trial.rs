@@ -10,16 +10,16 @@ use forebay_units::Clock;
 
 use super::drive::{Between, Driven, Judged, Orders, Reached, drive};
 use super::feeder::{Feeder, MadeBatch};
-use super::laps::{Laps, Part};
 use super::plan::Plan;
-use super::reads::Watcher;
 use super::run::{Error, Event};
 use super::saving::{Saver, Start};
-use super::stall::{Charges, Work};
 use super::stock::Stock;
 use super::taker::{Kind, Taker};
 use super::totals::{self, Around};
 use crate::ingest::Cache;
+use crate::laps::{Laps, Part};
+use crate::reads::Watcher;
+use crate::stall::{Charges, Work};
 use crate::usage::cpu_seconds;
 use crate::{cold, supply};
 
@@ -215,7 +215,7 @@ impl Trial<'_> {
         let (version, fingerprint) = (State::VERSION, pipeline.fingerprint());
         let state = State { version, fingerprint, position: position.unwrap_or(0) };
         let feeder = Feeder::Pipeline(Box::new(pipeline.iter_from(&state)?));
-        let watcher = feeder.meter().map(Watcher::start).transpose()?;
+        let watcher = feeder.meter().map(|meter| Watcher::start(move || meter.bytes_read())).transpose()?;
         laps.lap(Part::Wait);
         // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
         let lock = taker.lock_pages(feeder.memory());

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use forebay_checkpoint::Counters;
 use forebay_record::TierTraffic;
 
-use super::super::reads::{EVERY, gather};
 use super::Saver;
+use crate::reads::{EVERY, gather};
 
 /// What passes a tier.
 #[derive(Clone)]

@@ -6,13 +6,15 @@ use forebay_units::Clock;
 
 /// What a moment was spent on, as the accelerator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// It was idle and there was no batch.
     Wait,
     /// It was idle and its batch was on the way.
     Copy,
     /// It computed.
     Compute,
+    /// It had ended its step and waited for the other accelerators.
+    Barrier,
     /// It stood still for a checkpoint.
     Checkpoint,
     /// It was asked what it has learnt.
@@ -21,28 +23,28 @@ pub(super) enum Part {
     Other,
 }
 
-const N: usize = 6;
+const N: usize = 7;
 
 /// Nanoseconds by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Parts([u64; N]);
+pub(crate) struct Parts([u64; N]);
 
 impl Parts {
-    pub(super) fn ns(&self, part: Part) -> u64 {
+    pub(crate) fn ns(&self, part: Part) -> u64 {
         self.0[part as usize]
     }
 
-    pub(super) fn seconds(&self, part: Part) -> f64 {
+    pub(crate) fn seconds(&self, part: Part) -> f64 {
         self.ns(part) as f64 / 1e9
     }
 
-    pub(super) fn total_ns(&self) -> u64 {
+    pub(crate) fn total_ns(&self) -> u64 {
         self.0.iter().sum()
     }
 }
 
 /// A stopwatch that never stands still between two laps.
-pub(super) struct Laps {
+pub(crate) struct Laps {
     clock: Arc<dyn Clock>,
     started_ns: u64,
     last_ns: u64,
@@ -51,13 +53,13 @@ pub(super) struct Laps {
 }
 
 impl Laps {
-    pub(super) fn start(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn start(clock: Arc<dyn Clock>) -> Self {
         let now = clock.now_ns();
         Self { clock, started_ns: now, last_ns: now, step: Parts::default(), total: Parts::default() }
     }
 
     /// What went by since the last lap was spent on `part`: how much that is, in nanoseconds.
-    pub(super) fn lap(&mut self, part: Part) -> u64 {
+    pub(crate) fn lap(&mut self, part: Part) -> u64 {
         let now = self.clock.now_ns();
         let gone = now - self.last_ns;
         self.last_ns = now;
@@ -67,35 +69,35 @@ impl Laps {
     }
 
     /// The parts since the last step ended.
-    pub(super) fn end_step(&mut self) -> Parts {
+    pub(crate) fn end_step(&mut self) -> Parts {
         std::mem::take(&mut self.step)
     }
 
     /// Counts what went by on `part` since the last step ended to that step instead of the next one.
-    pub(super) fn count_to(&mut self, last: &mut Parts, part: Part) {
+    pub(crate) fn count_to(&mut self, last: &mut Parts, part: Part) {
         last.0[part as usize] += std::mem::take(&mut self.step.0[part as usize]);
     }
 
     /// When it was started, on its clock.
-    pub(super) fn started_ns(&self) -> u64 {
+    pub(crate) fn started_ns(&self) -> u64 {
         self.started_ns
     }
 
     /// Goes back to the end of the last step: what came after it was broken off.
-    pub(super) fn forget_step(&mut self) {
+    pub(crate) fn forget_step(&mut self) {
         let step = std::mem::take(&mut self.step);
         self.last_ns -= step.total_ns();
         self.total.0.iter_mut().zip(step.0).for_each(|(total, part)| *total -= part);
     }
 
     /// The parts of everything so far.
-    pub(super) fn total(&self) -> Parts {
+    pub(crate) fn total(&self) -> Parts {
         debug_assert_eq!(self.total.total_ns(), self.wall_ns(), "the parts sum to the whole");
         self.total
     }
 
     /// From the start to the last lap.
-    pub(super) fn wall_ns(&self) -> u64 {
+    pub(crate) fn wall_ns(&self) -> u64 {
         self.last_ns - self.started_ns
     }
 }

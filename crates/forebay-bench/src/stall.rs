@@ -13,17 +13,17 @@ use forebay_pipeline::{Activity, Scheduled, Times};
 
 /// Seconds of waiting by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Causes {
-    pub(super) storage: f64,
-    pub(super) decode: f64,
-    pub(super) threads: f64,
-    pub(super) prefetch: f64,
-    pub(super) order: f64,
-    pub(super) other: f64,
+pub(crate) struct Causes {
+    pub(crate) storage: f64,
+    pub(crate) decode: f64,
+    pub(crate) threads: f64,
+    pub(crate) prefetch: f64,
+    pub(crate) order: f64,
+    pub(crate) other: f64,
 }
 
 impl Causes {
-    pub(super) fn by_name(&self) -> BTreeMap<String, f64> {
+    pub(crate) fn by_name(&self) -> BTreeMap<String, f64> {
         let named = [
             ("storage", self.storage),
             ("decode", self.decode),
@@ -38,14 +38,14 @@ impl Causes {
 
 /// Nanoseconds that workers spent on what a wait can be charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Work {
-    pub(super) storage: f64,
-    pub(super) decode: f64,
+pub(crate) struct Work {
+    pub(crate) storage: f64,
+    pub(crate) decode: f64,
     order: f64,
 }
 
 impl Work {
-    pub(super) fn of(times: &Times) -> Self {
+    pub(crate) fn of(times: &Times) -> Self {
         let sum = |activities: &[Activity]| activities.iter().map(|a| times.ns(*a)).sum::<u64>() as f64;
         Self {
             // A decoder that waits for bytes waits for the storage; a reader that waits for a decoder, for decoding.
@@ -58,7 +58,7 @@ impl Work {
     /// The share of opening and reading for which threads were blocked: of all their work, what they neither ran nor waited
     /// for a core. The scheduler also counts what they did between two samples, so that what is left may be below nothing;
     /// a share is not.
-    pub(super) fn blocked_share(&self, scheduled: Scheduled) -> f64 {
+    pub(crate) fn blocked_share(&self, scheduled: Scheduled) -> f64 {
         let on_processors = (scheduled.running_ns + scheduled.waiting_ns) as f64;
         let blocked = self.storage + self.decode - on_processors;
         if self.storage > 0.0 { (blocked / self.storage).clamp(0.0, 1.0) } else { 1.0 }
@@ -66,13 +66,13 @@ impl Work {
 
     /// The same with only that share of opening and reading charged to the storage.
     #[must_use]
-    pub(super) fn with_blocked(self, share: f64) -> Self {
+    pub(crate) fn with_blocked(self, share: f64) -> Self {
         let moved = self.storage * (1.0 - share);
         Self { storage: self.storage - moved, decode: self.decode + moved, ..self }
     }
 
     /// Reading and decoding, in seconds.
-    pub(super) fn busy_s(&self) -> f64 {
+    pub(crate) fn busy_s(&self) -> f64 {
         (self.storage + self.decode) / 1e9
     }
 
@@ -83,23 +83,23 @@ impl Work {
 
 /// What the waits of a run are charged to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Charges {
+pub(crate) struct Charges {
     /// All of them.
-    pub(super) all: Causes,
+    pub(crate) all: Causes,
     /// Those after the first batch, which nothing can hide.
-    pub(super) later: Causes,
+    pub(crate) later: Causes,
     /// The share of the cores that have no worker.
     unused: f64,
 }
 
 impl Charges {
-    pub(super) fn new(threads: usize, cores: usize) -> Self {
+    pub(crate) fn new(threads: usize, cores: usize) -> Self {
         let unused = 1.0 - threads.min(cores) as f64 / cores as f64;
         Self { all: Causes::default(), later: Causes::default(), unused }
     }
 
     /// Charges a wait, of which `hidden_ns` would not have been there with prefetch, by what the workers did meanwhile.
-    pub(super) fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, is_first: bool) {
+    pub(crate) fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, is_first: bool) {
         let unused = self.unused;
         self.all.add(wait_ns, hidden_ns, stall, unused);
         if !is_first {
@@ -109,7 +109,7 @@ impl Charges {
 
     /// Of what is charged to the storage, only this share was spent blocked; the rest was a matter of processors.
     #[must_use]
-    pub(super) fn with_blocked(self, share: f64) -> Self {
+    pub(crate) fn with_blocked(self, share: f64) -> Self {
         let unused = self.unused;
         Self { all: self.all.with_blocked(share, unused), later: self.later.with_blocked(share, unused), unused }
     }

@@ -1,24 +1,23 @@
-//! What was read when: the pipeline's count of bytes, looked at ten times a second.
+//! What was read when: a count of bytes, looked at ten times a second.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use forebay_pipeline::Meter;
 use forebay_record::Reads;
 
-pub(super) const EVERY: Duration = Duration::from_millis(100);
+pub(crate) const EVERY: Duration = Duration::from_millis(100);
 /// More entries than this are put together, ten by ten.
 const MOST: usize = 600;
 
-/// A thread that looks at a meter.
-pub(super) struct Watcher {
+/// A thread that looks at a count.
+pub(crate) struct Watcher {
     stop: Sender<()>,
     thread: JoinHandle<Vec<u64>>,
 }
 
 impl Watcher {
-    pub(super) fn start(meter: Meter) -> std::io::Result<Self> {
+    pub(crate) fn start(bytes_read: impl Fn() -> u64 + Send + 'static) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let start = Instant::now();
         let thread = std::thread::Builder::new().name("forebay:reads".to_owned()).spawn(move || {
@@ -27,9 +26,9 @@ impl Watcher {
                 // Deadlines are absolute: a late look does not move those that follow.
                 let due = EVERY * (seen.len() as u32 + 1);
                 match stopped.recv_timeout(due.saturating_sub(start.elapsed())) {
-                    Err(RecvTimeoutError::Timeout) => seen.push(meter.bytes_read()),
+                    Err(RecvTimeoutError::Timeout) => seen.push(bytes_read()),
                     _ => {
-                        seen.push(meter.bytes_read());
+                        seen.push(bytes_read());
                         return seen;
                     }
                 }
@@ -39,7 +38,7 @@ impl Watcher {
     }
 
     /// Ends the thread: megabytes by time.
-    pub(super) fn finish(self) -> Reads {
+    pub(crate) fn finish(self) -> Reads {
         // A thread that has ended cannot be told to; its count is then what it has.
         let _ = self.stop.send(());
         gather(&self.thread.join().unwrap_or_default())
@@ -47,7 +46,7 @@ impl Watcher {
 }
 
 /// From counts so far to megabytes an interval.
-pub(super) fn gather(counts: &[u64]) -> Reads {
+pub(crate) fn gather(counts: &[u64]) -> Reads {
     let before = std::iter::once(0).chain(counts.iter().copied());
     let mut mb: Vec<f64> = counts.iter().zip(before).map(|(now, before)| (now - before) as f64 / 1e6).collect();
     let mut every_s = EVERY.as_secs_f64();
