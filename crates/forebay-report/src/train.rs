@@ -187,7 +187,7 @@ fn io_cost(cell: &TrainCell) -> String {
     format!("The cost of I/O: {cost}, {share} over the {without} of {of_what}")
 }
 
-fn lever(lever: &Lever) -> String {
+pub(crate) fn lever(lever: &Lever) -> String {
     if lever.name == "none" {
         return format!("What would help most: nothing here; {}", lever.advice);
     }
@@ -242,7 +242,7 @@ fn stall(cell: &TrainCell) -> Option<Table> {
     (!causes.is_empty()).then_some(table)
 }
 
-fn in_words(cause: &str) -> &str {
+pub(crate) fn in_words(cause: &str) -> &str {
     match cause {
         "threads" => "threads: too few",
         "prefetch" => "prefetch: none",
@@ -278,7 +278,7 @@ fn epochs(epochs: &[Epoch]) -> Option<Table> {
 }
 
 /// A share with one decimal, so that the parts of a whole line up: "3.1 %".
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "" };
     format!("{sign}{:.1} %", share.abs() * 100.0)
 }

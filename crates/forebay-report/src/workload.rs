@@ -1,9 +1,273 @@
-//! A record of `forebay workload run` as text.
+//! The account of a workload's run: where the accelerators' time went, their use in three definitions, and what changes the
+//! meaning of these numbers.
 
-use forebay_record::{Record, WorkloadCell};
+use std::fmt::Write;
 
-/// The text.
+use forebay_record::{Judged, Quantiles, Record, WorkloadCell, WorkloadSave, WorkloadTotals};
+use forebay_units::{count, format_seconds, group_digits, median};
+
+use crate::ingest::{cache, emulated, failed};
+use crate::number::{brief_seconds, bytes, capital, given, quantity, seconds};
+use crate::table::{Align, Table};
+use crate::train::{in_words, lever, percent};
+
+/// A wait that is shown as 0.001 s at least.
+const SHORTEST_WAIT_S: f64 = 0.001;
+
+/// The record as text: a heading, warnings, tables, sentences, notes.
 pub fn workload(record: &Record<WorkloadCell>) -> String {
-    let _ = record;
-    unimplemented!()
+    let mut out = String::new();
+    if record.cells.is_empty() {
+        out.push_str("nothing was measured\n");
+    }
+    let accounts: Vec<String> = record.cells.iter().map(|cell| account(record, cell)).collect();
+    out.push_str(&accounts.join("\n"));
+    for note in &record.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
 }
+
+fn account(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
+    let totals = &cell.totals;
+    let mut out = format!("{}\n{}\n", data(record, cell), setting(cell));
+    out.extend(machine(record).map(|line| line + "\n"));
+    for warning in &totals.warnings {
+        let _ = writeln!(out, "WARNING: {warning}");
+    }
+    if totals.steps > 0 {
+        let _ = write!(out, "\n{}\n{}", time(totals), utilisation(cell));
+        out.extend(limits(cell).into_iter().map(|line| line + "\n"));
+        let _ = write!(out, "\n{}\n{}", rates(cell).join("\n"), steps(totals));
+        out.extend(stall(totals).map(|table| format!("\n{}", table.render())));
+        out.push('\n');
+    }
+    let said = saves(cell).into_iter().chain(evaluated(totals)).chain(resources(totals));
+    out.extend(said.map(|line| line + "\n"));
+    if totals.steps > 0 && cell.made_by.is_none() {
+        let _ = writeln!(out, "{}", lever(&cell.lever));
+    }
+    if let Some(tier) = &cell.tier {
+        let _ = writeln!(out, "{}", emulated(tier, cell.tier_kind));
+    }
+    out.push_str(&failed(cell.failures.len() as u64, &cell.failures));
+    out
+}
+
+/// What was read, and how.
+fn data(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
+    let mut words = vec![cell.workload.clone()];
+    if cell.n_files > 0 {
+        let files = count(cell.n_files, &format!("{} file", cell.format));
+        let length = bytes(cell.record_length_bytes as u64);
+        words.push(match cell.samples_per_file {
+            1 => format!("{files} of a sample of {length}"),
+            n => format!("{files} of {} samples of {length}", group_digits(n)),
+        });
+    }
+    let place = Some(record.dataset.path.as_str());
+    let read = [place, Some(cell.storage.as_str()), cell.cache.map(cache)];
+    words.extend(read.into_iter().flatten().filter(|word| !word.is_empty()).map(str::to_owned));
+    words.extend(cell.made_by.as_ref().map(|by| format!("measured by {by}")));
+    words.join("; ")
+}
+
+/// Who took it, how fast, how often.
+fn setting(cell: &WorkloadCell) -> String {
+    let totals = &cell.totals;
+    let processes = match totals.ranks {
+        1 => "1 process".to_owned(),
+        n => format!("{} processes", group_digits(n)),
+    };
+    let mut words = vec![format!("{} in {processes}", count(totals.accelerators, "accelerator"))];
+    if cell.steps_per_epoch > 0 {
+        let epochs = count(cell.epochs, "epoch");
+        words.push(format!("{epochs} of {} of {}", count(cell.steps_per_epoch, "step"), group_digits(cell.batch)));
+        words.push(format!("{} of computing a step", format_seconds(cell.computation_s)));
+        words.push(format!("{}, prefetch {}", count(cell.read_threads, "read thread"), cell.prefetch));
+    }
+    words.extend(Some(&cell.order).filter(|order| !order.is_empty()).cloned());
+    words.join("; ")
+}
+
+fn machine(record: &Record<WorkloadCell>) -> Option<String> {
+    let environment = &record.environment;
+    let cpu = environment.cpu.as_ref().map(|cpu| format!("{} of {cpu}", count(environment.n_cores, "core")));
+    let words: Vec<String> = cpu.into_iter().chain(environment.data_file_system.clone()).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// Where the accelerators' time went; the parts below the first line sum to it.
+fn time(totals: &WorkloadTotals) -> String {
+    let mut table = Table::new(&[("time", Align::Left), ("seconds", Align::Right), ("share", Align::Right)]);
+    let name = if totals.accelerators > 1 { "all accelerators" } else { "total" };
+    for (name, value) in [
+        (name, totals.accelerator_s),
+        ("  compute", totals.compute_s),
+        ("  wait for data", totals.wait_s),
+        ("  barrier", totals.barrier_s),
+        ("  checkpoint", totals.checkpoint_s),
+        ("  other", totals.other_s),
+    ] {
+        table.row(vec![name.to_owned(), format!("{value:.3}"), share(value, totals.accelerator_s)]);
+    }
+    table.render()
+}
+
+fn share(part: f64, whole: f64) -> String {
+    if whole > 0.0 { percent(part / whole) } else { "–".to_owned() }
+}
+
+fn utilisation(cell: &WorkloadCell) -> String {
+    let mut table = Table::new(&[("AU", Align::Left), ("share", Align::Right), ("computing over", Align::Left)]);
+    let totals = &cell.totals;
+    for (name, value, over) in [
+        ("whole epochs", totals.au_epoch, "the whole time of the epochs: what an accelerator is used"),
+        ("steady", totals.au_steady, "the same without the wait for the first batch of every epoch"),
+        ("as DLIO", totals.au_dlio, "what DLIO takes: without the first step of every epoch; for comparison"),
+    ] {
+        table.row(vec![name.to_owned(), points(value), over.to_owned()]);
+    }
+    table.render()
+}
+
+/// A value that is in percent already.
+fn points(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |value| percent(value / 100.0))
+}
+
+/// Each value against what was asked of it.
+fn limits(cell: &WorkloadCell) -> Vec<String> {
+    let one = |judged: &Judged| {
+        let name = match judged.what.as_str() {
+            "au_epoch" => "AU over whole epochs",
+            "au_steady" => "steady AU",
+            "au_dlio" => "AU as DLIO",
+            other => other,
+        };
+        let verdict = match (judged.value, judged.is_met) {
+            (None, _) => "not known",
+            (_, true) => "met",
+            (_, false) => "MISSED",
+        };
+        let how = if judged.is_decisive { "the exit status goes by it" } else { "for comparison" };
+        let (value, limit) = (points(judged.value), given(judged.limit));
+        format!("{name}: {value}, at least {limit} % asked for: {verdict} ({how})")
+    };
+    cell.judged.iter().map(one).collect()
+}
+
+fn rates(cell: &WorkloadCell) -> Vec<String> {
+    let totals = &cell.totals;
+    // What moved no byte has no rate of them: DLIO does not count.
+    let moved = if totals.bytes_moved > 0 { quantity(totals.mb_per_s_moved) } else { "–".to_owned() };
+    let device = totals.mb_per_s_device.map_or("–".to_owned(), quantity);
+    let mut said = vec![format!(
+        "{} samples/s; {moved} MB/s moved (10^6 bytes), {device} MB/s of that from a block device",
+        quantity(totals.samples_per_s)
+    )];
+    if let Some(samples) = totals.dlio_samples_per_s {
+        let (by, mib) = (cell.made_by.is_some(), totals.dlio_mib_per_s.map_or("–".to_owned(), quantity));
+        let verb = if by { "DLIO printed" } else { "DLIO would print" };
+        said.push(format!("{verb} {} samples/s and {mib} MiB/s, of the configured length", quantity(samples)));
+    }
+    if let Some(demand) = cell.demand_bytes_per_s {
+        let all = demand * totals.accelerators as f64;
+        let each = format!("An accelerator that never waits asks for {}/s", bytes(demand as u64));
+        said.push(match totals.accelerators {
+            1 => each,
+            n => format!("{each}, {} of them for {}/s", group_digits(n), bytes(all as u64)),
+        });
+    }
+    let first = brief_seconds(totals.first_batch_s);
+    let since = totals.first_step_s.map(|at| format!("; the first step began {} after the start", brief_seconds(at)));
+    said.push(format!("First batch of an epoch: {first} (mean){}", since.unwrap_or_default()));
+    said
+}
+
+fn steps(totals: &WorkloadTotals) -> String {
+    use Align::Right;
+    let mut table = Table::new(&[
+        ("a step", Align::Left),
+        ("mean", Right),
+        ("p50", Right),
+        ("p90", Right),
+        ("p99", Right),
+        ("max", Right),
+    ]);
+    for (name, times) in [("wait for its batch", &totals.load), ("whole", &totals.step)] {
+        let Quantiles { mean, p50, p90, p99, max } = *times;
+        let times = [mean, p50, p90, p99, max].map(format_seconds);
+        table.row(std::iter::once(name.to_owned()).chain(times).collect());
+    }
+    format!("\n{}", table.render())
+}
+
+/// What the waits are charged to, longest first; `None` without a wait worth the name.
+fn stall(totals: &WorkloadTotals) -> Option<Table> {
+    let waited = totals.wait_s + totals.barrier_s;
+    let mut causes: Vec<(&String, f64)> = totals.stall_by_cause.iter().map(|(name, value)| (name, *value)).collect();
+    causes.retain(|(_, value)| *value > 0.0);
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut table =
+        Table::new(&[("waited for", Align::Left), ("seconds", Align::Right), ("of all waits", Align::Right)]);
+    for (name, value) in &causes {
+        let name = if *name == "barrier" { "barrier: other accelerators" } else { in_words(name) };
+        table.row(vec![name.to_owned(), format!("{value:.3}"), share(*value, waited)]);
+    }
+    (waited >= SHORTEST_WAIT_S && !causes.is_empty()).then_some(table)
+}
+
+/// Checkpoints and restores, each over its slowest rank.
+fn saves(cell: &WorkloadCell) -> Vec<String> {
+    let of = |is_restore: bool| cell.saves.iter().filter(|save| save.is_restore == is_restore).collect::<Vec<_>>();
+    let one = |saves: Vec<&WorkloadSave>, what: &str| {
+        let largest = saves.iter().map(|save| save.bytes).max()?;
+        let times: Vec<f64> = saves.iter().map(|save| save.seconds).collect();
+        let (typical, all) = (median(&times)?, times.iter().sum::<f64>());
+        let moved: u64 = saves.iter().map(|save| save.bytes).sum();
+        let rate = if all > 0.0 { format!("{}/s", bytes((moved as f64 / all) as u64)) } else { "–".to_owned() };
+        let first: Vec<f64> = saves.iter().map(|save| save.seconds_rank_0).collect();
+        let rank_0 = match (cell.totals.ranks, median(&first)) {
+            (2.., Some(first)) => format!("; the first rank's {}, which is what DLIO gives", brief_seconds(first)),
+            _ => String::new(),
+        };
+        let how = if what == "restore" { "" } else { durability(&saves) };
+        let n = capital(&count(saves.len() as u64, what));
+        let typical = brief_seconds(typical);
+        Some(format!(
+            "{n} of {}: {typical} each (median of the slowest rank), {} in all, {rate}{rank_0}{how}",
+            bytes(largest),
+            seconds(all)
+        ))
+    };
+    [one(of(false), "checkpoint"), one(of(true), "restore")].into_iter().flatten().collect()
+}
+
+fn durability(saves: &[&WorkloadSave]) -> &'static str {
+    let n_durable = saves.iter().filter(|save| save.is_durable).count();
+    match n_durable {
+        0 => "; not durable when they ended",
+        n if n == saves.len() => "; durable when they ended",
+        _ => "; some durable when they ended",
+    }
+}
+
+fn evaluated(totals: &WorkloadTotals) -> Option<String> {
+    (totals.eval_s > 0.0).then(|| {
+        format!("Evaluation: {}, beside the training time; AU {}", seconds(totals.eval_s), points(totals.au_eval))
+    })
+}
+
+fn resources(totals: &WorkloadTotals) -> Option<String> {
+    let peak = totals.peak_rss_bytes?;
+    let each = match totals.accelerators {
+        0 | 1 => String::new(),
+        n => format!(", {} an accelerator", bytes(peak / n)),
+    };
+    let cpu = totals.cpu_s.map(|cpu| format!("; {} of the cores' time", seconds(cpu))).unwrap_or_default();
+    Some(format!("Memory: {} at most{each}{cpu}", bytes(peak)))
+}
+
+#[cfg(test)]
+mod tests;
