@@ -1,4 +1,16 @@
 //! What the times of steps come to: the whole epoch, the steady state, and DLIO's own arithmetic to the last digit.
+//!
+//! DLIO leaves steps out of its utilisation (the first, by default) and takes what remains of the clock for the time. As
+//! the first step waits for all read threads to fill their queues, an epoch of few steps is judged by the part of it that
+//! did not wait. [`au_epoch`] leaves nothing out. [`dlio`] is what DLIO prints, so that the two can stand side by side.
+//!
+//! Versions differ. Up to 2.0.0, which is the one that `pip` installs, the first step alone is left out and samples a
+//! second are of the whole block: [`dlio_2_0`]. Since then what is left out can be set, and samples a second are of all
+//! steps less two, whatever was set, over the time that is left: [`dlio`]. Of one block with the defaults the utilisation
+//! is the same. A run's figure is the mean over ranks, then over epochs, with the deviation of a whole population.
+//!
+//! In evaluations DLIO joins the ranks' lists where it means to add them, and then divides by the number of ranks: its
+//! utilisation of evaluations is too low by that factor. That is not imitated here.
 
 /// The times of one accelerator's steps in one epoch, or in one block between checkpoints of it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -21,18 +33,214 @@ pub struct Dlio {
 }
 
 /// DLIO's arithmetic for one block: its excluded steps, and its constant 2.
+///
+/// A step's whole time is what it loaded and computed; where DLIO's own files give it apart, use [`dlio_of`].
 pub fn dlio(block: &Block, batch: u64, exclude_start: u64, exclude_end: u64, steps_per_epoch: u64) -> Dlio {
-    let _ = (block, batch, exclude_start, exclude_end, steps_per_epoch);
-    unimplemented!()
+    let whole_s: Vec<f64> = block.load_s.iter().zip(&block.compute_s).map(|(load, compute)| load + compute).collect();
+    let excluded = Excluded { start: exclude_start, end: exclude_end, steps_per_epoch };
+    dlio_of(&block.compute_s, &whole_s, block.wall_s, batch, excluded)
+}
+
+/// Which steps are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Excluded {
+    /// So many at the start of each block.
+    pub start: u64,
+    /// Those behind so many before the end of an *epoch*: counted in every block from the block's start, as DLIO does.
+    pub end: u64,
+    /// Steps of an epoch.
+    pub steps_per_epoch: u64,
+}
+
+/// DLIO's arithmetic since 2.0.0, of what each step computed and took in all.
+pub fn dlio_of(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64, excluded: Excluded) -> Dlio {
+    let start = excluded.start as usize;
+    let end = excluded.steps_per_epoch as i64 - excluded.end as i64;
+    let counted = |times: &[f64]| sum(times.get(start..python_end(end, times.len())).unwrap_or_default());
+    let computed = counted(compute_s);
+    let before = sum(&whole_s[..start.min(whole_s.len())]);
+    let after = sum(&whole_s[python_end(end, whole_s.len())..]);
+    let total_s = wall_s - before - after;
+    let au = if computed == 0.0 { 0.0 } else { 100.0 * (computed / total_s) };
+    Dlio { au, samples_per_s: (compute_s.len() as f64 - 2.0) / total_s * batch as f64 }
+}
+
+/// Where a slice of Python's ends: one that would be before the start counts from the back.
+fn python_end(end: i64, len: usize) -> usize {
+    let end = if end < 0 { end + len as i64 } else { end };
+    end.clamp(0, len as i64) as usize
+}
+
+/// DLIO 2.0.0's arithmetic for one block.
+pub fn dlio_2_0(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64) -> Dlio {
+    let computed = sum(compute_s.get(1..).unwrap_or_default());
+    let total_s = wall_s - whole_s.first().copied().unwrap_or(0.0);
+    let au = if computed == 0.0 { 0.0 } else { 100.0 * (computed / total_s) };
+    Dlio { au, samples_per_s: compute_s.len() as f64 / wall_s * batch as f64 }
+}
+
+/// DLIO's samples a second of an evaluation, in every version: all its steps over all its time. Its utilisation is that
+/// of a block.
+pub fn dlio_eval_samples_per_s(steps: usize, wall_s: f64, batch: u64) -> f64 {
+    steps as f64 / wall_s * batch as f64
 }
 
 /// The step-weighted mean over the blocks of an epoch, as DLIO takes it.
 pub fn dlio_epoch(blocks: &[(Dlio, usize)]) -> Option<Dlio> {
-    let _ = blocks;
-    unimplemented!()
+    let steps: usize = blocks.iter().map(|(_, steps)| steps).sum();
+    let mean = |of: fn(&Dlio) -> f64| {
+        let weighted: Vec<f64> = blocks.iter().map(|(block, steps)| of(block) * *steps as f64).collect();
+        sum(&weighted) / steps as f64
+    };
+    (steps > 0).then(|| Dlio { au: mean(|block| block.au), samples_per_s: mean(|block| block.samples_per_s) })
+}
+
+/// What DLIO prints of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DlioRun {
+    /// Utilisation by epoch: the mean over ranks, in percent.
+    pub au: Vec<f64>,
+    /// Samples a second by epoch: the sum over ranks.
+    pub samples_per_s: Vec<f64>,
+}
+
+impl DlioRun {
+    /// Puts ranks together, each with its epochs; `None` where a rank has fewer than the others, or there is none.
+    pub fn of(ranks: &[Vec<Dlio>]) -> Option<Self> {
+        let epochs = ranks.first()?.len();
+        if epochs == 0 || ranks.iter().any(|rank| rank.len() != epochs) {
+            return None;
+        }
+        let over_ranks = |epoch: usize, of: fn(&Dlio) -> f64| ranks.iter().map(|rank| of(&rank[epoch])).sum::<f64>();
+        Some(Self {
+            au: (0..epochs).map(|epoch| over_ranks(epoch, |dlio| dlio.au) / ranks.len() as f64).collect(),
+            samples_per_s: (0..epochs).map(|epoch| over_ranks(epoch, |dlio| dlio.samples_per_s)).collect(),
+        })
+    }
+
+    /// Its "MB/s", which are MiB/s of the stated length of a record, not of bytes that were read: mean and deviation.
+    pub fn mib_per_s(&self, record_length_bytes: f64) -> Option<(f64, f64)> {
+        let (mean, stdev) = mean_and_stdev(&self.samples_per_s)?;
+        let mib = |rate: f64| rate * record_length_bytes / 1024.0 / 1024.0;
+        Some((mib(mean), mib(stdev)))
+    }
+}
+
+/// Mean and standard deviation of a whole population, as numpy's defaults are; `None` of no values.
+pub fn mean_and_stdev(values: &[f64]) -> Option<(f64, f64)> {
+    if values.is_empty() {
+        return None;
+    }
+    let mean = sum(values) / values.len() as f64;
+    let squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
+    Some((mean, (sum(&squares) / values.len() as f64).sqrt()))
 }
 
 /// Computing over the whole time, in percent; `None` of no time.
 pub fn au_epoch(compute_s: f64, wall_s: f64) -> Option<f64> {
     (wall_s > 0.0).then(|| 100.0 * compute_s / wall_s)
+}
+
+/// A sum as numpy takes it below 128 values: one after the other up to 7, else eight in turn. It decides last digits.
+fn sum(values: &[f64]) -> f64 {
+    if values.len() < 8 {
+        return values.iter().fold(0.0, |total, value| total + value);
+    }
+    if values.len() > 128 {
+        let half = values.len() / 2;
+        let half = half - half % 8;
+        return sum(&values[..half]) + sum(&values[half..]);
+    }
+    let mut lanes = [0.0; 8];
+    let eights = values.chunks_exact(8);
+    let rest = eights.remainder();
+    for eight in eights {
+        for (lane, value) in lanes.iter_mut().zip(eight) {
+            *lane += value;
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    rest.iter().fold(((a + b) + (c + d)) + ((e + f) + (g + h)), |total, value| total + value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four steps, of which the first waits for everything: the source's picture in small.
+    fn few_steps() -> Block {
+        Block { load_s: vec![4.0, 0.0, 0.0, 0.0], compute_s: vec![0.5; 4], wall_s: 6.0 }
+    }
+
+    #[test]
+    fn the_excluded_first_step_hides_the_load() {
+        let dlio = dlio(&few_steps(), 7, 1, 0, 4);
+        assert_eq!(dlio.au, 100.0);
+        assert_eq!(dlio.samples_per_s, 2.0 / 1.5 * 7.0);
+        assert_eq!(au_epoch(2.0, 6.0), Some(100.0 / 3.0));
+        assert_eq!(au_epoch(0.0, 0.0), None);
+    }
+
+    #[test]
+    fn two_steps_come_to_no_samples_and_one_to_fewer_than_none() {
+        let block = Block { load_s: vec![0.5; 2], compute_s: vec![0.5; 2], wall_s: 2.0 };
+        assert_eq!(dlio(&block, 7, 1, 0, 2).samples_per_s, 0.0);
+        let block = Block { load_s: vec![0.5], compute_s: vec![0.5], wall_s: 2.0 };
+        let one = dlio(&block, 7, 1, 0, 1);
+        assert_eq!((one.au, one.samples_per_s), (0.0, -7.0));
+    }
+
+    #[test]
+    fn steps_are_left_out_at_both_ends() {
+        let block = Block { load_s: vec![1.0; 5], compute_s: vec![1.0, 2.0, 3.0, 4.0, 5.0], wall_s: 20.0 };
+        // Without the first step and the last two: 2 + 3 of 20 - 2 - 5 - 6.
+        let dlio = dlio(&block, 1, 1, 2, 5);
+        assert_eq!(dlio.au, 100.0 * 5.0 / 7.0);
+        assert_eq!(dlio.samples_per_s, 3.0 / 7.0);
+    }
+
+    #[test]
+    fn a_block_of_an_epoch_of_several_leaves_out_its_own_first_step_and_none_at_its_end() {
+        let block = Block { load_s: vec![0.0; 2], compute_s: vec![1.0, 3.0], wall_s: 5.0 };
+        assert_eq!(dlio(&block, 1, 1, 1, 10).au, 75.0);
+    }
+
+    #[test]
+    fn more_steps_left_out_than_there_are_cut_as_python_cuts() {
+        let block = Block { load_s: vec![0.0; 3], compute_s: vec![1.0; 3], wall_s: 5.0 };
+        // The end is at -1, which is the last step: 1 of 5 - 1 - 1.
+        assert_eq!(dlio(&block, 1, 1, 4, 3).au, 100.0 * (1.0 / 3.0));
+        assert_eq!(dlio(&block, 1, 5, 0, 3).au, 0.0);
+    }
+
+    #[test]
+    fn version_2_0_counts_all_steps_for_samples() {
+        let block = few_steps();
+        let whole: Vec<f64> = vec![4.5, 0.5, 0.5, 0.5];
+        let old = dlio_2_0(&block.compute_s, &whole, 6.0, 7);
+        assert_eq!((old.au, old.samples_per_s), (100.0, 4.0 / 6.0 * 7.0));
+        assert_eq!(dlio_eval_samples_per_s(4, 6.0, 7), old.samples_per_s);
+    }
+
+    #[test]
+    fn blocks_weigh_by_their_steps_and_epochs_do_not() {
+        let of = |au, samples_per_s| Dlio { au, samples_per_s };
+        let epoch = dlio_epoch(&[(of(90.0, 10.0), 3), (of(50.0, 2.0), 1)]).unwrap();
+        assert_eq!((epoch.au, epoch.samples_per_s), (80.0, 8.0));
+        assert_eq!(dlio_epoch(&[]), None);
+        let run = DlioRun::of(&[vec![of(80.0, 8.0), of(90.0, 9.0)], vec![of(60.0, 6.0), of(70.0, 7.0)]]).unwrap();
+        assert_eq!((run.au.clone(), run.samples_per_s.clone()), (vec![70.0, 80.0], vec![14.0, 16.0]));
+        assert_eq!(mean_and_stdev(&run.au), Some((75.0, 5.0)));
+        assert_eq!(run.mib_per_s(f64::from(1 << 20)), Some((15.0, 1.0)));
+        assert_eq!(DlioRun::of(&[vec![of(80.0, 8.0)], vec![]]), None);
+    }
+
+    #[test]
+    fn long_sums_are_the_same_but_for_rounding() {
+        for n in [0usize, 7, 8, 100, 128, 129, 1000] {
+            let values: Vec<f64> = (0..n).map(|i| (i as f64).sqrt()).collect();
+            let plain: f64 = values.iter().sum();
+            assert!((sum(&values) - plain).abs() <= 1e-9 * plain, "{n}");
+        }
+    }
 }
