@@ -52,15 +52,25 @@ pub struct Excluded {
     pub steps_per_epoch: u64,
 }
 
+impl Excluded {
+    /// Seconds of the steps that are left out of a block.
+    pub fn seconds(&self, whole_s: &[f64]) -> f64 {
+        let (start, end) = self.bounds(whole_s.len());
+        sum(&whole_s[..start]) + sum(&whole_s[end..])
+    }
+
+    /// The first step that counts and the first that does not again.
+    fn bounds(&self, steps: usize) -> (usize, usize) {
+        let end = self.steps_per_epoch as i64 - self.end as i64;
+        ((self.start as usize).min(steps), python_end(end, steps))
+    }
+}
+
 /// DLIO's arithmetic since 2.0.0, of what each step computed and took in all.
 pub fn dlio_of(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64, excluded: Excluded) -> Dlio {
-    let start = excluded.start as usize;
-    let end = excluded.steps_per_epoch as i64 - excluded.end as i64;
-    let counted = |times: &[f64]| sum(times.get(start..python_end(end, times.len())).unwrap_or_default());
-    let computed = counted(compute_s);
-    let before = sum(&whole_s[..start.min(whole_s.len())]);
-    let after = sum(&whole_s[python_end(end, whole_s.len())..]);
-    let total_s = wall_s - before - after;
+    let (start, end) = excluded.bounds(compute_s.len());
+    let computed = sum(compute_s.get(start..end).unwrap_or_default());
+    let total_s = wall_s - excluded.seconds(whole_s);
     let au = if computed == 0.0 { 0.0 } else { 100.0 * (computed / total_s) };
     Dlio { au, samples_per_s: (compute_s.len() as f64 - 2.0) / total_s * batch as f64 }
 }

@@ -1,0 +1,83 @@
+//! JSON as Python writes it: with `NaN` and `Infinity`, which are no JSON.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Reads a text of one of DLIO's files; a figure that is no number is nothing.
+///
+/// # Errors
+/// When it is not JSON but for that, or not what was expected.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(&without_nan(text))
+}
+
+/// A file's text, indented as DLIO's are. Figures that are no numbers are `null`.
+///
+/// # Errors
+/// None that a caller of this crate's types could cause.
+pub fn to_json<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
+    let mut text = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, formatter))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The text with `null` for `NaN`, `Infinity` and `-Infinity` outside of strings.
+fn without_nan(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', 'N', 'I', '-']) {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let taken = match ["NaN", "-Infinity", "Infinity"].iter().find(|word| rest.starts_with(**word)) {
+            Some(word) => {
+                clean.push_str("null");
+                word.len()
+            }
+            None => {
+                let len = if rest.starts_with('"') { string_len(rest) } else { 1 };
+                clean.push_str(&rest[..len]);
+                len
+            }
+        };
+        rest = &rest[taken..];
+    }
+    clean.push_str(rest);
+    clean
+}
+
+/// Bytes of the string at the start of a text, with its quotes; all of the text where it does not end.
+fn string_len(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return at + 1,
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_nothing_and_strings_stay() {
+        let text = r#"{"a": NaN, "b": [-Infinity, 1.5, -2, Infinity], "NaN": "a \"NaN\\\" NaN\\", "c": "é-NaN"}"#;
+        let value: Value = parse(text).unwrap();
+        let wanted = json!({"a": null, "b": [null, 1.5, -2, null], "NaN": "a \"NaN\\\" NaN\\", "c": "é-NaN"});
+        assert_eq!(value, wanted);
+        assert!(parse::<Value>("{\"a\": NaN").is_err());
+        assert!(parse::<Value>("\"never ends").is_err());
+    }
+
+    #[test]
+    fn what_is_written_is_json_whatever_the_numbers() {
+        let text = to_json(&vec![Some(1.0), Some(f64::NAN), None]).unwrap();
+        assert_eq!(text, "[\n    1.0,\n    null,\n    null\n]");
+    }
+}

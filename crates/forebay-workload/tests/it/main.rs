@@ -1,0 +1,3 @@
+//! What forebay-workload makes of texts that others wrote.
+
+mod dlio;
