@@ -99,7 +99,11 @@ fn listed_objects_obey_the_reading_laws(storage: &dyn Storage, dir: &Path) {
         for (offset, len) in ranges(entry.size) {
             object.read_at(offset, len, &mut buffer).expect("a range within the object reads");
             assert_eq!(buffer.as_slice(), &whole[offset as usize..][..len], "a range is that part of the whole");
+            let lent = object.lend(offset, len, &mut buffer).expect("a range within the object is lent");
+            assert_eq!(lent, &whole[offset as usize..][..len], "what is lent is what is read");
         }
+        let lent = object.lend(0, entry.size as usize + 1, &mut buffer);
+        assert!(matches!(lent, Err(Error::Truncated { .. })), "nothing past the end is lent: {lent:?}");
         let past = object.read_at(entry.size, 1, &mut buffer);
         assert!(matches!(past, Err(Error::Truncated { found: 0, .. })), "a range past the end is truncated: {past:?}");
         let across = object.read_at(entry.size.saturating_sub(3), 4, &mut buffer);

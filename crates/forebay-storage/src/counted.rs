@@ -203,6 +203,10 @@ impl Object for CountedObject {
         self.meter.time(Operation::Read, |()| len as u64, || self.inner.read_at(offset, len, into))
     }
 
+    fn lend<'a>(&'a self, offset: u64, len: usize, buffer: &'a mut Buffer) -> Result<&'a [u8]> {
+        self.meter.time(Operation::Read, |_| len as u64, || self.inner.lend(offset, len, buffer))
+    }
+
     fn map(&self) -> Result<Option<memmap2::Mmap>> {
         self.inner.map()
     }
@@ -237,10 +241,11 @@ mod tests {
         let mut buffer = Buffer::default();
         counted.open(Path::new("a")).unwrap().read_all(&mut buffer).unwrap();
         counted.open(Path::new("a")).unwrap().read_at(10, 5, &mut buffer).unwrap();
+        assert_eq!(counted.open(Path::new("a")).unwrap().lend(95, 5, &mut buffer).unwrap(), [7; 5]);
         assert!(counted.open(Path::new("b")).is_err());
         let read = counted.counters().read.snapshot();
-        assert_eq!((read.n, read.errors, read.bytes), (2, 0, 105));
+        assert_eq!((read.n, read.errors, read.bytes), (3, 0, 110));
         let open = counted.counters().open.snapshot();
-        assert_eq!((open.n, open.errors), (3, 1));
+        assert_eq!((open.n, open.errors), (4, 1));
     }
 }

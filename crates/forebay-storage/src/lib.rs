@@ -140,6 +140,16 @@ pub trait Object: Send + Sync {
     /// [`Error::Truncated`] when the object ends before that.
     fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()>;
 
+    /// Lends exactly `len` bytes from `offset` on: where they lie, if the backend can, and else in `buffer`. For who looks at
+    /// bytes once and keeps none; what was lent before should no longer be needed.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    fn lend<'a>(&'a self, offset: u64, len: usize, buffer: &'a mut Buffer) -> Result<&'a [u8]> {
+        self.read_at(offset, len, buffer)?;
+        Ok(buffer.as_slice())
+    }
+
     /// The object as memory, where the backend can; `None` where it cannot.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::window::{self, Window};
 use crate::buffer::PAGE;
 use crate::error::Context;
 use crate::{Buffer, Error, Mode, Object, Operation, Result};
@@ -17,6 +18,7 @@ pub(super) struct LocalObject {
     file: File,
     path: PathBuf,
     direct: bool,
+    window: Window,
 }
 
 impl LocalObject {
@@ -30,7 +32,7 @@ impl LocalObject {
             }
             Error::from_io(Operation::Open, path, source)
         })?;
-        Ok(Self { file, path: path.to_owned(), direct: mode.is_direct() })
+        Ok(Self { file, path: path.to_owned(), direct: mode.is_direct(), window: Window::default() })
     }
 
     /// A pipe or a device has no end, or none to wait for.
@@ -95,6 +97,17 @@ impl Object for LocalObject {
         into.as_mut_slice().copy_within(lead..lead + len, 0);
         into.resize(len);
         Ok(())
+    }
+
+    fn lend<'a>(&'a self, offset: u64, len: usize, buffer: &'a mut Buffer) -> Result<&'a [u8]> {
+        if !self.direct && len >= window::SMALLEST {
+            let lent = self.window.lend(&self.file, offset, len).context(Operation::Read, &self.path)?;
+            if let Some(bytes) = lent {
+                return Ok(bytes);
+            }
+        }
+        self.read_at(offset, len, buffer)?;
+        Ok(buffer.as_slice())
     }
 
     fn map(&self) -> Result<Option<memmap2::Mmap>> {

@@ -9,6 +9,7 @@ mod choose;
 mod file;
 mod ring;
 mod walk;
+mod window;
 mod writer;
 
 use std::path::Path;
