@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_record::Fault;
+use forebay_units::Bytes;
 
 /// The result of an operation on a dataset.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -45,6 +46,22 @@ pub enum Error {
     Busy {
         /// The folder.
         path: PathBuf,
+    },
+    /// The first rank did not begin.
+    #[error("{}: the first rank has not marked this folder within a minute", path.display())]
+    Unclaimed {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What is to be made is more than what is free.
+    #[error("{}: {needed} are needed, {free} are free", path.display())]
+    NoRoom {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes that are still to be written.
+        needed: Bytes,
+        /// Bytes that the file system has left.
+        free: Bytes,
     },
     /// There is nothing to work on.
     #[error("{}: no images and no shards are there", path.display())]

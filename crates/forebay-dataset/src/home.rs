@@ -45,6 +45,16 @@ impl Home {
     }
 }
 
+/// Whether the folder `path` is marked for the same thing; an error where it is for another.
+pub(crate) fn agrees(path: &Path, marker: &str, identity: &Map<String, Value>) -> Result<bool> {
+    let file = path.join(marker);
+    match fs::read(&file) {
+        Ok(bytes) => agree(path, &bytes, identity).map(|()| true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(StorageError::from_io(Operation::Read, &file, error).into()),
+    }
+}
+
 /// Writes a JSON file durably.
 pub(crate) fn commit_json(path: &Path, value: &Value) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).expect("a JSON value has a text");
@@ -70,8 +80,9 @@ fn lock(path: &Path) -> Result<File> {
 
 fn refuse_foreign(path: &Path) -> Result<()> {
     let listed = fs::read_dir(path).map_err(|source| StorageError::from_io(Operation::List, path, source))?;
-    // A marker that was being written when the run was killed is no one's data.
-    let held = listed.flatten().any(|entry| !write::is_temporary(&entry.file_name().to_string_lossy()));
+    // A marker that was being written when the run was killed is no one's data, nor is what every new ext4 has.
+    let is_ours = |name: &str| write::is_temporary(name) || name == "lost+found";
+    let held = listed.flatten().any(|entry| !is_ours(&entry.file_name().to_string_lossy()));
     if held { Err(Error::Foreign { path: path.to_owned() }) } else { Ok(()) }
 }
 

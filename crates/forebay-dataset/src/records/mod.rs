@@ -1,10 +1,35 @@
 //! The data of workloads: files of records in every format, seeded down to the bytes, incompressible, made in parallel, resumable.
+//!
+//! A file's bytes follow from the dataset's description, the file's number and the place in the file, so that ranks, threads
+//! and runs that were killed need nothing of one another. Each file is written under a hidden name and gets its own when it is
+//! whole; one that is there already and whole is kept. Big files are cut into ranges that all threads make together, where
+//! the format allows it. Files of 1 MiB and more go past the page cache and are on the device when they get their name;
+//! smaller ones go through it and are synced together, at the end.
 
+mod claim;
+mod draft;
+mod form;
+mod noise;
+mod ranges;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use forebay_workload::Workload;
+use forebay_storage::{Buffer, Error as StorageError, Operation};
+use forebay_workload::{Dataset, Part, Workload};
 
-use crate::{Control, Result};
+pub use claim::RECORDS_MARKER;
+use claim::is_whole;
+use draft::{Draft, SMALL, Target};
+use form::{Form, Piece, Proof};
+use ranges::{Cut, Item, Ranges, piece};
+
+use crate::{Control, Result, write};
 
 /// What was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,8 +44,12 @@ pub struct MadeRecords {
 
 /// Makes the files of rank `rank` of `ranks` (every `ranks`-th) below `dir`, into `train` and `valid`. Files that are there and whole are kept, so that it goes on where it stopped.
 ///
+/// The first rank marks the folder with what it is made from; the others wait for the mark, up to a minute. Progress counts
+/// files, and of files from 256 MiB on their ranges.
+///
 /// # Errors
-/// When the folder holds data of another workload, or cannot be written to, or is full.
+/// When the folder holds data of another workload, or data without a mark, or cannot be written to, or is too small for
+/// what is missing, which is found out before the first byte.
 pub fn make_records(
     workload: &Workload,
     dir: &Path,
@@ -28,6 +57,191 @@ pub fn make_records(
     ranks: u64,
     control: &Control<'_>,
 ) -> Result<MadeRecords> {
-    let _ = (workload, dir, rank, ranks, control);
-    unimplemented!()
+    make_cut(&workload.dataset, dir, (rank, ranks), control, Cut::default())
+}
+
+fn make_cut(
+    dataset: &Dataset,
+    dir: &Path,
+    (rank, ranks): (u64, u64),
+    control: &Control<'_>,
+    cut: Cut,
+) -> Result<MadeRecords> {
+    let form = form::of(dataset)?;
+    let resumed = claim::is_marked(dataset, dir)?;
+    let maker = Maker::new(dataset, &*form, dir, resumed, Ranges::new(dataset, &*form, (rank, ranks), cut));
+    claim::check_room(dir, maker.room_needed(rank == 0))?;
+    let _home = claim::claim(dataset, dir, rank, control)?;
+    maker.make_folders()?;
+    control.for_each("make", maker.ranges.len(), Buffer::default, |buffer, at| maker.make(at, buffer))?;
+    if maker.is_unsynced.into_inner() {
+        claim::sync_all(dir)?;
+    }
+    Ok(MadeRecords {
+        n_written: maker.n_written.into_inner(),
+        n_kept: maker.n_kept.into_inner(),
+        bytes: maker.bytes.into_inner(),
+    })
+}
+
+struct Maker<'a> {
+    dataset: &'a Dataset,
+    form: &'a dyn Form,
+    dir: &'a Path,
+    resumed: bool,
+    ranges: Ranges<'a>,
+    /// Files that several threads write to; `None`: one that is there already.
+    shared: Mutex<HashMap<u64, Option<Arc<Shared>>>>,
+    n_written: AtomicU64,
+    n_kept: AtomicU64,
+    bytes: AtomicU64,
+    /// Whether something was left to the page cache.
+    is_unsynced: AtomicBool,
+}
+
+/// A file that is written range by range.
+struct Shared {
+    target: Target,
+    n_left: AtomicU64,
+}
+
+impl<'a> Maker<'a> {
+    fn new(dataset: &'a Dataset, form: &'a dyn Form, dir: &'a Path, resumed: bool, ranges: Ranges<'a>) -> Self {
+        Self {
+            dataset,
+            form,
+            dir,
+            resumed,
+            ranges,
+            shared: Mutex::default(),
+            n_written: AtomicU64::new(0),
+            n_kept: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            is_unsynced: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes of the files that are missing: of all ranks for the first, which comes first, of this one for the others.
+    fn room_needed(&self, all: bool) -> u64 {
+        let missing = |piece: Piece| if self.is_there(&piece) { 0 } else { self.room(&piece) };
+        if all {
+            let total = self.dataset.n_files(Part::Train) + self.dataset.n_files(Part::Eval);
+            return (0..total).map(|number| missing(piece(self.dataset, number))).sum();
+        }
+        (0..self.ranges.n_files()).map(|file| missing(self.ranges.piece(file))).sum()
+    }
+
+    fn room(&self, piece: &Piece) -> u64 {
+        self.form.room(piece) + self.form.beside(piece).iter().map(|beside| beside.room).sum::<u64>()
+    }
+
+    /// Whether a file and what lies beside it are there, whole.
+    fn is_there(&self, piece: &Piece) -> bool {
+        self.resumed
+            && is_whole(&self.dir.join(&piece.path), self.form.proof(piece))
+            && self.form.beside(piece).iter().all(|beside| is_whole(&self.dir.join(&beside.path), beside.proof))
+    }
+
+    /// All folders that files of this rank go to, and DLIO's two in any case.
+    fn make_folders(&self) -> Result<()> {
+        let mut folders: HashSet<String> = [Part::Train, Part::Eval].map(|part| part.folder().to_owned()).into();
+        let folder_of = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+        for piece in (0..self.ranges.n_files()).map(|file| self.ranges.piece(file)) {
+            folders.extend(self.form.beside(&piece).iter().map(|beside| folder_of(&beside.path)));
+            folders.insert(folder_of(&piece.path));
+        }
+        folders.iter().try_for_each(|folder| write::folder(&self.dir.join(folder)))
+    }
+
+    /// Makes one range, or a whole file.
+    fn make(&self, at: u64, buffer: &mut Buffer) -> Result<u64> {
+        let (piece, item) = self.ranges.item(at);
+        let bytes = if item.n_ranges == 1 {
+            if self.is_there(&piece) {
+                self.n_kept.fetch_add(1, Ordering::Relaxed);
+                return Ok(0);
+            }
+            self.make_whole(&piece, buffer)?
+        } else {
+            self.make_range(&piece, item, buffer)?
+        };
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    fn make_whole(&self, piece: &Piece, buffer: &mut Buffer) -> Result<u64> {
+        let beside = self.make_beside(piece, buffer)?;
+        let path = self.dir.join(&piece.path);
+        let room = self.form.room(piece);
+        let bytes =
+            self.written(&path, room, self.form.proof(piece), buffer, |draft| self.form.write(piece, 0..room, draft))?;
+        self.n_written.fetch_add(1, Ordering::Relaxed);
+        Ok(beside + bytes)
+    }
+
+    fn make_beside(&self, piece: &Piece, buffer: &mut Buffer) -> Result<u64> {
+        let mut bytes = 0;
+        for (which, beside) in self.form.beside(piece).iter().enumerate() {
+            let write = |draft: &mut Draft<'_>| self.form.write_beside(piece, which, draft);
+            bytes += self.written(&self.dir.join(&beside.path), beside.room, beside.proof, buffer, write)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a whole file.
+    fn written(
+        &self,
+        path: &Path,
+        room: u64,
+        proof: Proof,
+        buffer: &mut Buffer,
+        write: impl FnOnce(&mut Draft<'_>) -> io::Result<()>,
+    ) -> Result<u64> {
+        let failed = |operation| move |source| StorageError::from_io(operation, path, source);
+        let target = Target::create(path, room).map_err(failed(Operation::Create))?;
+        let mut draft = Draft::new(&target, 0, buffer);
+        let bytes = write(&mut draft).and_then(|()| draft.finish()).map_err(failed(Operation::Write))?;
+        let is_synced = room >= SMALL || matches!(proof, Proof::Presence);
+        target.commit(is_synced).map_err(failed(Operation::Commit))?;
+        if !is_synced {
+            self.is_unsynced.store(true, Ordering::Relaxed);
+        }
+        Ok(bytes)
+    }
+
+    fn make_range(&self, piece: &Piece, item: Item, buffer: &mut Buffer) -> Result<u64> {
+        let (shared, beside) = self.shared(piece, &item, buffer)?;
+        let Some(shared) = shared else { return Ok(0) };
+        let (path, file) = (&self.dir.join(&piece.path), item.file);
+        let failed = |operation| move |source| StorageError::from_io(operation, path, source);
+        let mut draft = Draft::new(&shared.target, item.range.start, buffer);
+        let written = self.form.write(piece, item.range, &mut draft).and_then(|()| draft.finish());
+        let bytes = written.map_err(failed(Operation::Write))?;
+        if shared.n_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            shared.target.commit(true).map_err(failed(Operation::Commit))?;
+            self.n_written.fetch_add(1, Ordering::Relaxed);
+            self.shared.lock().expect("nobody panics while beginning a file").remove(&file);
+        }
+        Ok(beside + bytes)
+    }
+
+    /// The file of a range: begun by who comes first, with what lies beside it.
+    fn shared(&self, piece: &Piece, item: &Item, buffer: &mut Buffer) -> Result<(Option<Arc<Shared>>, u64)> {
+        let mut open = self.shared.lock().expect("nobody panics while beginning a file");
+        if let Some(shared) = open.get(&item.file) {
+            return Ok((shared.clone(), 0));
+        }
+        if self.is_there(piece) {
+            open.insert(item.file, None);
+            self.n_kept.fetch_add(1, Ordering::Relaxed);
+            return Ok((None, 0));
+        }
+        let beside = self.make_beside(piece, buffer)?;
+        let (path, len) = (self.dir.join(&piece.path), self.form.room(piece));
+        let begun = Target::create(&path, len).and_then(|target| target.set_len(len).map(|()| target));
+        let target = begun.map_err(|source| StorageError::from_io(Operation::Create, &path, source))?;
+        let shared = Arc::new(Shared { target, n_left: AtomicU64::new(item.n_ranges) });
+        open.insert(item.file, Some(shared.clone()));
+        Ok((Some(shared), beside))
+    }
 }

@@ -1,0 +1,131 @@
+//! Whose data a folder holds: the marker, the room that is left, and what is there already.
+
+use std::fs::{self, File};
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use forebay_storage::{Error as StorageError, Operation};
+use forebay_units::Bytes;
+use forebay_workload::{Compression, Dataset};
+use serde_json::{Map, Value, json};
+
+use super::form::Proof;
+use crate::home::{self, Home};
+use crate::{Control, Error, Result};
+
+/// The hidden file in which a folder of a workload's data keeps what it was made from.
+pub const RECORDS_MARKER: &str = ".forebay-workload-data.json";
+
+/// How long other ranks wait for the first to mark the folder.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// The longest end that a [`Proof::Tail`] looks at.
+const TAIL: u64 = 32;
+
+/// Everything that decides a byte of the files or their names.
+pub(crate) fn identity(dataset: &Dataset) -> Map<String, Value> {
+    let is_packed = dataset.compression != Compression::None;
+    let fields = json!({
+        "format": dataset.format,
+        "record_length_bytes": dataset.record_length_bytes,
+        "record_length_bytes_stdev": dataset.record_length_bytes_stdev,
+        "record_dims": dataset.record_dims,
+        "record_element_type": dataset.element,
+        "num_files_train": dataset.n_files_train,
+        "num_files_eval": dataset.n_files_eval,
+        "num_samples_per_file": dataset.n_samples_per_file,
+        "num_subfolders_train": dataset.n_subfolders_train,
+        "num_subfolders_eval": dataset.n_subfolders_eval,
+        "file_prefix": dataset.file_prefix,
+        "compression": dataset.compression,
+        "compression_level": is_packed.then_some(dataset.compression_level),
+        "chunk_bytes": dataset.chunk_bytes,
+        "hdf5": format!("{:?}", dataset.hdf5),
+        "parquet": format!("{:?}", dataset.parquet),
+        "seed": dataset.seed,
+    });
+    match fields {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Whether a former run, or the first rank of this one, has marked the folder for the same data.
+pub(crate) fn is_marked(dataset: &Dataset, dir: &Path) -> Result<bool> {
+    home::agrees(dir, RECORDS_MARKER, &identity(dataset))
+}
+
+/// The first rank marks the folder and holds it for as long as the value lives; the others wait for the mark.
+pub(crate) fn claim(dataset: &Dataset, dir: &Path, rank: u64, control: &Control<'_>) -> Result<Option<Home>> {
+    if rank == 0 {
+        return Home::claim(dir, RECORDS_MARKER, &identity(dataset)).map(Some);
+    }
+    let begun = Instant::now();
+    while !is_marked(dataset, dir)? {
+        if control.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(Error::Unclaimed { path: dir.to_owned() });
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(None)
+}
+
+/// Refuses when `needed` bytes do not fit.
+pub(crate) fn check_room(dir: &Path, needed: u64) -> Result<()> {
+    // A folder that is still to be made is on the file system of the nearest one that is there.
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    match free_bytes(there)? {
+        Some(free) if needed > free => {
+            Err(Error::NoRoom { path: dir.to_owned(), needed: Bytes(needed), free: Bytes(free) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `None` where the file system does not count blocks.
+fn free_bytes(dir: &Path) -> Result<Option<u64>> {
+    let failed = |source| StorageError::from_io(Operation::Size, dir, source);
+    let name = std::ffi::CString::new(dir.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?;
+    let mut found = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: a string that ends with a zero, and room for what is written.
+    if unsafe { libc::statvfs(name.as_ptr(), found.as_mut_ptr()) } != 0 {
+        return Err(failed(std::io::Error::last_os_error()).into());
+    }
+    // SAFETY: the call succeeded and has written all of it.
+    let found = unsafe { found.assume_init() };
+    Ok((found.f_blocks > 0).then(|| found.f_bavail * found.f_frsize))
+}
+
+/// Whether the file is there and whole.
+pub(crate) fn is_whole(path: &Path, proof: Proof) -> bool {
+    let Ok(facts) = fs::metadata(path) else { return false };
+    match proof {
+        Proof::Length(len) => facts.len() == len,
+        Proof::Presence => facts.len() > 0,
+        Proof::Tail(ends) => {
+            let mut tail = vec![0; facts.len().min(TAIL) as usize];
+            let at = facts.len() - tail.len() as u64;
+            let read = File::open(path).and_then(|file| file.read_exact_at(&mut tail, at));
+            read.is_ok() && ends(&tail)
+        }
+    }
+}
+
+/// Waits until everything that was written to the file system of `dir` is on its device.
+pub(crate) fn sync_all(dir: &Path) -> Result<()> {
+    let failed = |source| StorageError::from_io(Operation::Commit, dir, source);
+    let folder = File::open(dir).map_err(failed)?;
+    // SAFETY: a descriptor that is open.
+    match unsafe { libc::syncfs(folder.as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(failed(std::io::Error::last_os_error()).into()),
+    }
+}

@@ -1,0 +1,173 @@
+//! A file on its way: written in whole pages past the page cache, and there under its name only when it is whole.
+//!
+//! On the disk this was made on, 1 MiB writes past the cache move 2.0 GB/s, and the same through the cache and then synced
+//! 0.16 GB/s; a write past the cache also leaves the cache to those who read. What does not fill a page at either end of a
+//! range, and files below [`SMALL`], go through the cache.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use forebay_storage::Buffer;
+
+/// What the kernel wants direct writes to be multiples of.
+const PAGE: usize = 4096;
+/// Bytes of one write.
+const CHUNK: usize = 1 << 20;
+/// Bytes that are made, and checksummed, while they are in the nearest cache.
+const PIECE: usize = 32 << 10;
+/// Files below this go through the page cache: one write each, and one sync for all of them at the end.
+pub(crate) const SMALL: u64 = 1 << 20;
+
+/// The file behind a draft; several drafts may write to ranges of it at once.
+pub(crate) struct Target {
+    hidden: PathBuf,
+    path: PathBuf,
+    plain: File,
+    direct: Option<File>,
+}
+
+impl Target {
+    /// Begins a file of about `len` bytes under a hidden name, over what a killed run left there.
+    pub(crate) fn create(path: &Path, len: u64) -> io::Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let hidden = path.with_file_name(format!(".{name}.tmp"));
+        let plain = File::create(&hidden)?;
+        // Where the file system knows no direct writes, there are none.
+        let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&hidden).ok();
+        let direct = if len < SMALL { None } else { open() };
+        Ok(Self { hidden, path: path.to_owned(), plain, direct })
+    }
+
+    /// Gives it its length before its ranges are written.
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.plain.set_len(len)
+    }
+
+    /// Gives it its name; `synced`: after it is on the device.
+    pub(crate) fn commit(&self, synced: bool) -> io::Result<()> {
+        if synced {
+            self.plain.sync_data()?;
+        }
+        fs::rename(&self.hidden, &self.path)
+    }
+
+    fn write_pages(&self, pages: &[u8], offset: u64) -> io::Result<()> {
+        match self.direct.as_ref().map(|direct| direct.write_all_at(pages, offset)) {
+            Some(Err(error)) if error.raw_os_error() == Some(libc::EINVAL) => self.plain.write_all_at(pages, offset),
+            Some(outcome) => outcome,
+            None => self.plain.write_all_at(pages, offset),
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // After it got its name there is nothing under the hidden one; otherwise nothing of it may stay.
+        let _ = fs::remove_file(&self.hidden);
+    }
+}
+
+/// A range of a file, written from its start to its end.
+pub(crate) struct Draft<'a> {
+    target: &'a Target,
+    buffer: &'a mut Buffer,
+    /// Where the buffer begins in the file; a whole number of pages.
+    base: u64,
+    /// The used part of the buffer. It begins within the first page where the range does not begin with one.
+    from: usize,
+    to: usize,
+    /// The file's first page once it was written, for what is only known at the end.
+    first: Option<Buffer>,
+    is_patched: bool,
+    written: u64,
+}
+
+impl<'a> Draft<'a> {
+    /// Writes from `offset` on.
+    pub(crate) fn new(target: &'a Target, offset: u64, buffer: &'a mut Buffer) -> Self {
+        buffer.resize(CHUNK);
+        let from = (offset % PAGE as u64) as usize;
+        Self { target, buffer, base: offset - from as u64, from, to: from, first: None, is_patched: false, written: 0 }
+    }
+
+    /// Writes `len` bytes that `make` makes, piece by piece.
+    pub(crate) fn fill(&mut self, len: u64, mut make: impl FnMut(&mut [u8])) -> io::Result<()> {
+        let mut left = len;
+        while left > 0 {
+            let piece = self.room()?.min(PIECE).min(usize::try_from(left).unwrap_or(PIECE));
+            make(&mut self.buffer.as_mut_slice()[self.to..][..piece]);
+            self.to += piece;
+            left -= piece as u64;
+        }
+        Ok(())
+    }
+
+    /// Puts bytes over those that were written at the start of the file, within its first page.
+    pub(crate) fn patch(&mut self, offset: usize, bytes: &[u8]) {
+        let page = match &mut self.first {
+            Some(first) => first.as_mut_slice(),
+            None => self.buffer.as_mut_slice(),
+        };
+        page[offset..][..bytes.len()].copy_from_slice(bytes);
+        self.is_patched = true;
+    }
+
+    /// Writes what is left and returns how many bytes there were.
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
+        self.write_out()?;
+        if let Some(first) = self.first.take().filter(|_| self.is_patched) {
+            self.target.write_pages(first.as_slice(), 0)?;
+        }
+        Ok(self.written)
+    }
+
+    /// Room in the buffer, which is emptied where there is none.
+    fn room(&mut self) -> io::Result<usize> {
+        if self.to == CHUNK {
+            self.write_out()?;
+            self.keep_first();
+            (self.base, self.from, self.to) = (self.base + CHUNK as u64, 0, 0);
+        }
+        Ok(CHUNK - self.to)
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        let used = &self.buffer.as_slice()[self.from..self.to];
+        let start = self.base + self.from as u64;
+        self.written += used.len() as u64;
+        if self.target.direct.is_none() {
+            return self.target.plain.write_all_at(used, start);
+        }
+        let head = if self.from == 0 { 0 } else { used.len().min(PAGE - self.from) };
+        let pages = (used.len() - head) / PAGE * PAGE;
+        let (head, rest) = used.split_at(head);
+        let (pages, tail) = rest.split_at(pages);
+        self.target.plain.write_all_at(head, start)?;
+        self.target.write_pages(pages, start + head.len() as u64)?;
+        self.target.plain.write_all_at(tail, start + (head.len() + pages.len()) as u64)
+    }
+
+    fn keep_first(&mut self) {
+        if self.base == 0 && self.from == 0 {
+            let mut first = Buffer::with_capacity(PAGE);
+            first.fill_from(&self.buffer.as_slice()[..PAGE]);
+            self.first = Some(first);
+        }
+    }
+}
+
+impl Write for Draft<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.room()?.min(bytes.len());
+        self.buffer.as_mut_slice()[self.to..][..taken].copy_from_slice(&bytes[..taken]);
+        self.to += taken;
+        Ok(taken)
+    }
+
+    /// Nothing: pages are written when they are full.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! jpeg and png: one picture a file, whatever the samples of a file are said to be, as DLIO makes them.
+//!
+//! A PNG is grey noise that cannot be pressed, so it is stored and has the length of its pixels. A JPEG of noise has a length
+//! that nobody asked for; ours is a painted picture whose file has the length of the record, within a few per cent, and takes
+//! as long to decode as a photograph of that length.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use forebay_workload::Element;
+
+use super::{Draft, Form, Piece, Proof};
+use crate::synth::{Camera, Shot};
+
+pub(super) struct Jpeg;
+
+pub(super) struct Png {
+    pub(super) element: Element,
+}
+
+/// Columns and rows: the last side, and those before it.
+fn size(piece: &Piece) -> io::Result<(u32, u32)> {
+    let (&width, rows) = piece.shape.dims.split_last().unwrap_or((&1, &[]));
+    let side = |side: u64| u32::try_from(side).ok().filter(|side| (1..=65_535).contains(side));
+    side(width).zip(side(rows.iter().product())).ok_or_else(|| {
+        let what = format!("an image cannot be {:?}: a side has 1 to 65535 pixels", piece.shape.dims);
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })
+}
+
+impl Form for Jpeg {
+    fn proof(&self, _piece: &Piece) -> Proof {
+        Proof::Tail(|tail| tail.ends_with(&[0xFF, 0xD9]))
+    }
+
+    fn room(&self, piece: &Piece) -> u64 {
+        piece.shape.sample_bytes + piece.shape.sample_bytes / 16 + 1024
+    }
+
+    fn write(&self, piece: &Piece, _range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        let (width, height) = size(piece)?;
+        let shot = Shot { seed: piece.noise.key(), index: 0, width, height, bytes: piece.shape.sample_bytes };
+        let mut file = Vec::new();
+        Camera::new().take(&shot, &mut file);
+        draft.write_all(&file)
+    }
+}
+
+impl Form for Png {
+    fn proof(&self, _piece: &Piece) -> Proof {
+        Proof::Tail(|tail| tail.ends_with(b"\0\0\0\0IEND\xAE\x42\x60\x82"))
+    }
+
+    fn room(&self, piece: &Piece) -> u64 {
+        piece.shape.sample_bytes + piece.shape.sample_bytes / 256 + 4096
+    }
+
+    fn write(&self, piece: &Piece, _range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        let size = size(piece)?;
+        let mut noise = piece.noise.from(0);
+        match self.element.bytes() {
+            bytes @ (1 | 2) => grey_png(size, bytes as u8, draft, |row| noise(row)),
+            _ => {
+                let what = "a png has values of one or two bytes";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+            }
+        }
+    }
+}
+
+/// A grey picture without filters and without compression, row after row.
+fn grey_png(
+    (width, height): (u32, u32),
+    bytes: u8,
+    draft: &mut Draft<'_>,
+    mut paint: impl FnMut(&mut [u8]),
+) -> io::Result<()> {
+    let mut encoder = png::Encoder::new(draft, width, height);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.set_depth(if bytes == 1 { png::BitDepth::Eight } else { png::BitDepth::Sixteen });
+    encoder.set_compression(png::Compression::NoCompression);
+    encoder.set_filter(png::Filter::NoFilter);
+    let mut writer = encoder.write_header()?;
+    let mut rows = writer.stream_writer()?;
+    let mut row = vec![0; width as usize * usize::from(bytes)];
+    for _ in 0..height {
+        paint(&mut row);
+        rows.write_all(&row)?;
+    }
+    rows.finish()?;
+    Ok(writer.finish()?)
+}
