@@ -23,6 +23,7 @@
 //! ```
 
 pub mod csv;
+mod element;
 mod error;
 pub mod example;
 pub mod image;
@@ -32,11 +33,13 @@ pub mod list;
 mod little_endian;
 pub mod npy;
 pub mod npz;
+pub mod parquet;
 mod scan;
 pub mod tar;
 pub mod tensor;
 pub mod tfrecord;
 
+pub use element::Element;
 pub use error::Error;
 pub use kind::{Kind, is_passed_over};
 pub use scan::{Scanner, Span, Want};
