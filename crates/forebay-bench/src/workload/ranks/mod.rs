@@ -3,9 +3,20 @@
 //! A rank that fails says so at the next meeting, and all end with its reason. One that dies without a word is noticed by what
 //! started it: `mpirun` ends the job, `srun --kill-on-bad-exit` does.
 
+mod launch;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod solo;
 
+use std::time::Duration;
+
+pub use launch::Launch;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
 pub use solo::Solo;
+
+/// How long ranks wait for one that does not come, unless they are told otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The others did not agree: one of them failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,10 +60,60 @@ pub trait Ranks: Send + Sync {
     fn broadcast(&self, mine: Vec<u8>) -> Result<Vec<u8>, Failed>;
 }
 
-/// The ranks that started this process: MPI's where it was started by `mpirun` or `srun` and this build knows MPI, else itself alone.
+/// The ranks that this process was started with: MPI's where `mpirun` or `srun` started several, else itself alone. Ranks that
+/// wait longer than `patience` for another give up.
 ///
 /// # Errors
-/// When MPI cannot be started, or when several ranks were started of a build that does not know MPI.
+/// When MPI cannot be started, or when several processes were started of a build that does not know MPI.
+pub fn join_within(launch: Option<&Launch>, patience: Duration) -> Result<Box<dyn Ranks>, String> {
+    match launch.filter(|launch| launch.is_shared()) {
+        Some(launch) => several(launch, patience),
+        None => Ok(Box::new(Solo)),
+    }
+}
+
+/// [`join_within`] the usual patience, by the variables of this process.
+///
+/// # Errors
+/// As there.
 pub fn join() -> Result<Box<dyn Ranks>, String> {
-    Ok(Box::new(Solo))
+    join_within(Launch::of(|name| std::env::var(name).ok()).as_ref(), PATIENCE)
+}
+
+#[cfg(feature = "mpi")]
+fn several(launch: &Launch, patience: Duration) -> Result<Box<dyn Ranks>, String> {
+    Ok(Box::new(Mpi::new(launch, patience)?))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn several(launch: &Launch, _: Duration) -> Result<Box<dyn Ranks>, String> {
+    let Launch { by, size } = launch;
+    Err(format!("{by} started {size} processes, but this forebay does not know MPI; build it with --features mpi"))
+}
+
+/// This host's name.
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_by_itself_is_the_only_rank() {
+        let ranks = join_within(None, PATIENCE).expect("needs nothing");
+        assert_eq!((ranks.rank(), ranks.size()), (0, 1));
+        assert_eq!(ranks.gather(vec![7]), Ok(Some(vec![vec![7]])));
+        let failed = ranks.meet(Err("the disk is full".to_owned())).expect_err("it failed");
+        assert_eq!((failed.rank, failed.reason.as_str()), (0, "the disk is full"));
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    #[test]
+    fn several_processes_of_a_build_without_mpi_are_refused() {
+        let launch = Launch { by: "mpirun", size: 2 };
+        let error = join_within(Some(&launch), PATIENCE).err().expect("cannot meet");
+        assert!(error.contains("--features mpi"), "{error}");
+    }
 }

@@ -16,8 +16,7 @@ impl Ranks for Solo {
     }
 
     fn host(&self) -> String {
-        std::fs::read_to_string("/proc/sys/kernel/hostname")
-            .map_or_else(|_| String::new(), |name| name.trim().to_owned())
+        super::host()
     }
 
     fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {

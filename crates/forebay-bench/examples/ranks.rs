@@ -1,0 +1,82 @@
+//! Ranks meeting, for the tests that start them with `mpirun` and `srun`: `ranks WHAT [RANK] [PATIENCE IN SECONDS]`.
+//!
+//! `together` meets, gathers and broadcasts. The others let one rank misbehave: `fails` says so, `leaves` ends without a word,
+//! `panics`, `dies` by SIGKILL, `sleeps` and never comes.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use forebay_bench::workload::ranks::{Failed, Launch, Ranks, join_within};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let what = words.first().map_or("together", String::as_str);
+    let odd: u64 = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(1);
+    let patience: f64 = words.get(2).and_then(|word| word.parse().ok()).unwrap_or(60.0);
+    let launch = Launch::of(|name| std::env::var(name).ok());
+    let ranks = match join_within(launch.as_ref(), Duration::from_secs_f64(patience)) {
+        Ok(ranks) => ranks,
+        Err(reason) => {
+            eprintln!("cannot join: {reason}");
+            return ExitCode::from(2);
+        }
+    };
+    match act(what, odd, ranks.as_ref()) {
+        Ok(said) => {
+            println!("rank {} of {}: {said}", ranks.rank(), ranks.size());
+            ExitCode::SUCCESS
+        }
+        Err(failed) => {
+            eprintln!("rank {} heard: {failed}", ranks.rank());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn act(what: &str, odd: u64, ranks: &dyn Ranks) -> Result<String, Failed> {
+    ranks.meet(Ok(()))?;
+    if what == "together" {
+        return together(ranks);
+    }
+    if ranks.rank() == odd {
+        match what {
+            "fails" => ranks.meet(Err(format!("its disk broke\n(disk {odd})")))?,
+            "leaves" => return Ok("left".to_owned()),
+            "panics" => panic!("on purpose"),
+            "dies" => kill_myself(),
+            "sleeps" => std::thread::sleep(Duration::from_secs(600)),
+            _ => ranks.meet(Err(format!("no such thing to do: {what}")))?,
+        }
+    }
+    // One that failed meets the others also where they were about to gather.
+    ranks.gather(vec![1])?;
+    ranks.meet(Ok(()))?;
+    Ok("ended".to_owned())
+}
+
+fn kill_myself() {
+    let _ = std::process::Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status();
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+fn together(ranks: &dyn Ranks) -> Result<String, Failed> {
+    // Lengths that differ between ranks, one of them nothing.
+    let mine = vec![ranks.rank() as u8; usize::try_from(ranks.rank() * 100_000).expect("small")];
+    if let Some(all) = ranks.gather(mine)? {
+        for (rank, bytes) in all.iter().enumerate() {
+            assert!(
+                bytes.len() == rank * 100_000 && bytes.iter().all(|byte| *byte == rank as u8),
+                "rank {rank}'s bytes"
+            );
+        }
+    }
+    let plan = ranks.broadcast(if ranks.rank() == 0 { vec![42; 3_000_000] } else { Vec::new() })?;
+    assert!(plan.len() == 3_000_000 && plan.iter().all(|byte| *byte == 42), "the first rank's bytes");
+    let n = 2000;
+    let start = Instant::now();
+    for _ in 0..n {
+        ranks.meet(Ok(()))?;
+    }
+    Ok(format!("{:.1} us a meeting", start.elapsed().as_secs_f64() * 1e6 / f64::from(n)))
+}

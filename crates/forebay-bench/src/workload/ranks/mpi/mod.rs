@@ -1,0 +1,271 @@
+//! The ranks of MPI.
+//!
+//! Every call begins with the same small reduction, in which each rank says that it is fine, that it failed, or that it
+//! leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A rank whose
+//! process dies is noticed by what started it; where that does nothing, patience ends the wait.
+
+mod pending;
+mod roll;
+
+use std::mem::ManuallyDrop;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mpi::Threading;
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::Communicator;
+
+use super::{Failed, Launch, Ranks};
+use pending::{PIECE, Pending};
+use roll::Roll;
+
+/// A wait this short is spent yielding: sleeping would take longer.
+const YIELD: Duration = Duration::from_micros(50);
+/// Questions are not looked for in waits shorter than this.
+const QUIET: Duration = Duration::from_millis(10);
+
+/// This process among the others.
+pub struct Mpi {
+    universe: ManuallyDrop<Universe>,
+    rank: u64,
+    size: u64,
+    /// The host of every rank.
+    hosts: Vec<String>,
+    patience: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    n_meetings: i64,
+    /// What ended it all, once something has.
+    over: Option<Failed>,
+    /// Whether a rank did not come: MPI is not to be used any more.
+    is_broken: bool,
+}
+
+/// What a rank says at a meeting.
+enum Word {
+    Fine,
+    Failed(String),
+    Leaves,
+}
+
+impl Mpi {
+    /// Starts MPI. Waits for other ranks end after `patience`.
+    ///
+    /// # Errors
+    /// When MPI cannot be used by several threads, or does not see as many ranks as were started.
+    pub fn new(launch: &Launch, patience: Duration) -> Result<Self, String> {
+        let (universe, threading) =
+            mpi::initialize_with_threading(Threading::Serialized).ok_or("MPI was started in this process already")?;
+        let world = universe.world();
+        let of = |number: i32| u64::try_from(number).expect("MPI counts from 0");
+        let (rank, size) = (of(world.rank()), of(world.size()));
+        let state = Mutex::new(State::default());
+        let mut ranks = Self { universe: ManuallyDrop::new(universe), rank, size, hosts: Vec::new(), patience, state };
+        if threading < Threading::Serialized {
+            return Err("this MPI library cannot be called from several threads".to_owned());
+        }
+        if size != launch.size {
+            let (by, n) = (launch.by, launch.size);
+            return Err(format!("{by} started {n} processes, but MPI sees {size}; with srun, add --mpi=pmix"));
+        }
+        ranks.hosts = ranks.all_hosts().map_err(|failed| failed.to_string())?;
+        Ok(ranks)
+    }
+
+    fn all_hosts(&self) -> Result<Vec<String>, Failed> {
+        let names = self.gather(super::host().into_bytes())?;
+        let names = names.map(|names| names.join(&b'\n')).unwrap_or_default();
+        let names = self.broadcast(names)?;
+        Ok(String::from_utf8_lossy(&names).split('\n').map(str::to_owned).collect())
+    }
+
+    fn host_of(&self, rank: usize) -> String {
+        self.hosts.get(rank).cloned().unwrap_or_else(|| "an unknown host".to_owned())
+    }
+
+    fn world(&self) -> SimpleCommunicator {
+        self.universe.world()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The reduction that every call begins with, and what follows when not all are fine.
+    fn say(&self, state: &mut State, word: Word) -> Result<(), Failed> {
+        if let Some(failed) = &state.over {
+            return Err(failed.clone());
+        }
+        state.n_meetings += 1;
+        let outcome = self.agree(state, word);
+        if let Err(failed) = &outcome {
+            state.over = Some(failed.clone());
+        }
+        outcome
+    }
+
+    fn agree(&self, state: &mut State, word: Word) -> Result<(), Failed> {
+        let n = i64::try_from(self.size).expect("MPI counts in 32 bits");
+        let me = i64::try_from(self.rank).expect("MPI counts in 32 bits");
+        let mine = match word {
+            Word::Fine => vec![n, n, me],
+            Word::Failed(_) => vec![me, n, me],
+            Word::Leaves => vec![n, me, n],
+        };
+        let (_, first) = self.wait(state, pending::least(mine))?;
+        let rank = |value: i64| u64::try_from(value).expect("ranks are not negative");
+        let (failed, left, stays) = (first[0], first[1], first[2]);
+        if failed < n {
+            let reason = if let Word::Failed(reason) = word { reason } else { String::new() };
+            let reason = self.tell(state, reason.into_bytes(), rank(failed))?;
+            return Err(self.failed(rank(failed), String::from_utf8_lossy(&reason).into_owned()));
+        }
+        if left < n && stays < n {
+            return Err(self.failed(rank(left), "it ended before the others did".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, rank: u64, reason: String) -> Failed {
+        let host = self.host_of(usize::try_from(rank).unwrap_or(usize::MAX));
+        Failed { rank, host, reason }
+    }
+
+    /// Bytes of one rank for all, whatever their length.
+    fn tell(&self, state: &mut State, mine: Vec<u8>, from: u64) -> Result<Vec<u8>, Failed> {
+        let length = self.wait(state, pending::broadcast((mine.len() as u64).to_le_bytes().to_vec(), from))?;
+        let length = usize_of(&length);
+        let mut all = Vec::with_capacity(length);
+        while all.len() < length {
+            let piece = (length - all.len()).min(PIECE);
+            let bytes = if from == self.rank { mine[all.len()..][..piece].to_vec() } else { vec![0; piece] };
+            all.extend(self.wait(state, pending::broadcast(bytes, from))?);
+        }
+        Ok(all)
+    }
+
+    fn send(&self, state: &mut State, bytes: &[u8]) -> Result<(), Failed> {
+        self.wait(state, pending::send((bytes.len() as u64).to_le_bytes().to_vec(), 0))?;
+        bytes.chunks(PIECE).try_for_each(|piece| self.wait(state, pending::send(piece.to_vec(), 0)).map(drop))
+    }
+
+    fn receive(&self, state: &mut State, from: u64) -> Result<Vec<u8>, Failed> {
+        let length = usize_of(&self.wait(state, pending::receive(8, from))?);
+        let mut all = Vec::with_capacity(length);
+        while all.len() < length {
+            all.extend(self.wait(state, pending::receive((length - all.len()).min(PIECE), from))?);
+        }
+        Ok(all)
+    }
+
+    /// Waits for an operation without keeping a core from others.
+    fn wait<B>(&self, state: &mut State, mut operation: Pending<B>) -> Result<B, Failed> {
+        let (start, world) = (Instant::now(), self.world());
+        let mut roll = Roll::new(state.n_meetings, &world);
+        loop {
+            if operation.is_done() {
+                return Ok(operation.take());
+            }
+            let waited = start.elapsed();
+            if waited > self.patience {
+                state.is_broken = true;
+                return Err(self.missing(&roll));
+            }
+            if waited > self.patience / 2 {
+                roll.ask(&world);
+            }
+            if waited > QUIET {
+                roll.hear(&world);
+            }
+            rest(waited);
+        }
+    }
+
+    fn missing(&self, roll: &Roll) -> Failed {
+        let missing = roll.missing();
+        let seconds = self.patience.as_secs_f64();
+        let Some(first) = missing.first() else {
+            return self.failed(self.rank, format!("it waited for the others for {seconds} s, though all were there"));
+        };
+        let others = match missing.len() {
+            1 => String::new(),
+            n if n + 1 == self.hosts.len() => ", nor did any other".to_owned(),
+            n => format!(", nor did {} others", n - 1),
+        };
+        self.failed(*first as u64, format!("it did not come to a meeting within {seconds} s{others}"))
+    }
+}
+
+impl Ranks for Mpi {
+    fn rank(&self) -> u64 {
+        self.rank
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn host(&self) -> String {
+        super::host()
+    }
+
+    fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
+        let word = mine.map_or_else(Word::Failed, |()| Word::Fine);
+        self.say(&mut self.state(), word)
+    }
+
+    fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed> {
+        let state = &mut *self.state();
+        self.say(state, Word::Fine)?;
+        if self.rank > 0 {
+            self.send(state, &mine)?;
+            return Ok(None);
+        }
+        let others = (1..self.size).map(|rank| self.receive(state, rank));
+        std::iter::once(Ok(mine)).chain(others).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn broadcast(&self, mine: Vec<u8>) -> Result<Vec<u8>, Failed> {
+        let state = &mut *self.state();
+        self.say(state, Word::Fine)?;
+        self.tell(state, mine, 0)
+    }
+}
+
+impl Drop for Mpi {
+    /// Leaves together with the others. A process that panics, or that has lost one, ends without MPI's farewell: that would
+    /// wait for ever, and what started the processes ends the others when one ends so.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            return;
+        }
+        let mut state = self.state();
+        let _ = self.say(&mut state, Word::Leaves);
+        let is_broken = state.is_broken;
+        drop(state);
+        if !is_broken {
+            // SAFETY: this is the only place that drops it, and a value is dropped once.
+            unsafe { ManuallyDrop::drop(&mut self.universe) };
+        }
+    }
+}
+
+/// Lets others have the core: yields first, then sleeps for a sixteenth of what has been waited, so that a barrier is noticed
+/// at most a sixteenth late.
+fn rest(waited: Duration) {
+    if waited < YIELD {
+        thread::yield_now();
+    } else {
+        thread::sleep((waited / 16).clamp(Duration::from_micros(20), Duration::from_micros(200)));
+    }
+}
+
+fn usize_of(bytes: &[u8]) -> usize {
+    let bytes = bytes.try_into().expect("a length has eight bytes");
+    usize::try_from(u64::from_le_bytes(bytes)).expect("lengths of what was in memory")
+}

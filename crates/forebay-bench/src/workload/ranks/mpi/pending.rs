@@ -1,0 +1,98 @@
+//! Operations of MPI that are under way, each with the buffers it reads and writes.
+//!
+//! They are asked whether they have ended rather than waited for: MPI's own waiting takes a whole core, which readers need.
+
+use std::ffi::c_int;
+
+use mpi::ffi;
+
+/// Bytes of one message at most: MPI counts in 32 bits.
+pub(super) const PIECE: usize = 1 << 30;
+
+/// What bytes of gathered data are sent with.
+const TAG_DATA: c_int = 16;
+
+/// An operation under way. Its buffers live until it has ended; for ever, if it is given up.
+pub(super) struct Pending<B> {
+    request: ffi::MPI_Request,
+    buffers: Option<B>,
+}
+
+impl<B> Pending<B> {
+    /// Starts an operation on buffers whose contents lie on the heap, so that they stay where they are when `B` is moved.
+    fn start(mut buffers: B, start: impl FnOnce(&mut B, &mut ffi::MPI_Request)) -> Self {
+        // SAFETY: a constant of the MPI library, read only.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        start(&mut buffers, &mut request);
+        Self { request, buffers: Some(buffers) }
+    }
+
+    /// Whether it has ended. Also drives MPI's progress.
+    pub(super) fn is_done(&mut self) -> bool {
+        let mut flag = 0;
+        // SAFETY: the request was made by `start`, and is set to null by MPI when it has ended, which may be asked again.
+        unsafe { ffi::MPI_Test(&mut self.request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+        flag != 0
+    }
+
+    /// The buffers, once it has ended.
+    pub(super) fn take(mut self) -> B {
+        self.buffers.take().expect("taken once, since it takes the operation itself")
+    }
+}
+
+impl<B> Drop for Pending<B> {
+    fn drop(&mut self) {
+        // MPI may still write there.
+        std::mem::forget(self.buffers.take());
+    }
+}
+
+/// The least of what the ranks hold, value by value; the second of the buffers is the result.
+pub(super) fn least(mine: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
+    let result = vec![0; mine.len()];
+    Pending::start((mine, result), |(mine, result), request| {
+        let n = c_int::try_from(mine.len()).expect("a few values");
+        let (from, to) = (mine.as_ptr().cast(), result.as_mut_ptr().cast());
+        // SAFETY: both buffers hold n values of 64 bits and outlive the request.
+        unsafe { ffi::MPI_Iallreduce(from, to, n, ffi::RSMPI_INT64_T, ffi::RSMPI_MIN, ffi::RSMPI_COMM_WORLD, request) };
+    })
+}
+
+/// The bytes of rank `root` everywhere; all must give as many.
+pub(super) fn broadcast(bytes: Vec<u8>, root: u64) -> Pending<Vec<u8>> {
+    Pending::start(bytes, |bytes, request| {
+        let (n, root) = (length(bytes), number(root));
+        let at = bytes.as_mut_ptr().cast();
+        // SAFETY: the buffer holds n bytes and outlives the request.
+        unsafe { ffi::MPI_Ibcast(at, n, ffi::RSMPI_UINT8_T, root, ffi::RSMPI_COMM_WORLD, request) };
+    })
+}
+
+/// Sends bytes to a rank.
+pub(super) fn send(bytes: Vec<u8>, to: u64) -> Pending<Vec<u8>> {
+    Pending::start(bytes, |bytes, request| {
+        let (n, to) = (length(bytes), number(to));
+        let at = bytes.as_ptr().cast();
+        // SAFETY: the buffer holds n bytes and outlives the request.
+        unsafe { ffi::MPI_Isend(at, n, ffi::RSMPI_UINT8_T, to, TAG_DATA, ffi::RSMPI_COMM_WORLD, request) };
+    })
+}
+
+/// Receives so many bytes from a rank.
+pub(super) fn receive(n_bytes: usize, from: u64) -> Pending<Vec<u8>> {
+    Pending::start(vec![0; n_bytes], |bytes, request| {
+        let (n, from) = (length(bytes), number(from));
+        let at = bytes.as_mut_ptr().cast();
+        // SAFETY: the buffer holds n bytes and outlives the request.
+        unsafe { ffi::MPI_Irecv(at, n, ffi::RSMPI_UINT8_T, from, TAG_DATA, ffi::RSMPI_COMM_WORLD, request) };
+    })
+}
+
+fn length(bytes: &[u8]) -> c_int {
+    c_int::try_from(bytes.len()).expect("messages are cut into pieces")
+}
+
+fn number(rank: u64) -> c_int {
+    c_int::try_from(rank).expect("ranks come from MPI, which counts them in 32 bits")
+}
