@@ -205,6 +205,7 @@ pub enum Compression {
     Bz2,
     Zip,
     Xz,
+    Snappy,
 }
 
 /// The type of a value.

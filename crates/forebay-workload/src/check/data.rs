@@ -227,11 +227,12 @@ fn shuffles(section: &mut Section<'_>, reader: &mut Reader) {
 }
 
 /// Names of compressions, as files spell them.
-pub(crate) const COMPRESSIONS: [(&str, Compression); 6] = [
+pub(super) const COMPRESSIONS: [(&str, Compression); 7] = [
     ("none", Compression::None),
     ("gzip", Compression::Gzip),
     ("lzf", Compression::Lzf),
     ("bz2", Compression::Bz2),
     ("zip", Compression::Zip),
     ("xz", Compression::Xz),
+    ("snappy", Compression::Snappy),
 ];

@@ -62,8 +62,8 @@ fn compression(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let has: &[Compression] = match dataset.format {
         Format::Hdf5 => &[Compression::Gzip, Compression::Lzf],
         Format::Npz => &[Compression::Zip],
-        Format::Csv => &[Compression::Gzip, Compression::Bz2, Compression::Zip, Compression::Xz],
-        Format::Parquet => &[Compression::Gzip],
+        Format::Csv => &[Compression::Gzip],
+        Format::Parquet => &[Compression::Gzip, Compression::Snappy],
         _ => &[],
     };
     if dataset.compression == Compression::None || has.contains(&dataset.compression) {
@@ -73,8 +73,8 @@ fn compression(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
         super::data::COMPRESSIONS.iter().find(|(_, each)| each == compression).map_or("none", |(name, _)| *name)
     };
     let may: Vec<&str> = std::iter::once("none").chain(has.iter().map(name)).collect();
-    let text =
-        format!("{} does not have {}; it may be {}", dataset.format.name(), name(&dataset.compression), may.join(", "));
+    let (format, asked) = (dataset.format.name(), name(&dataset.compression));
+    let text = format!("{format} files are not read or made with {asked}; it may be {}", may.join(", "));
     refuse("dataset.compression", text);
 }
 

@@ -288,7 +288,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
 }
 
 /// Names of elements: numpy's, PyTorch's short ones, and ours.
-pub(crate) const ELEMENTS: [(&str, Element); 29] = [
+const ELEMENTS: [(&str, Element); 29] = [
     ("uint8", Element::U8),
     ("int8", Element::I8),
     ("uint16", Element::U16),

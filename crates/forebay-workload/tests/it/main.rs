@@ -1,3 +1,4 @@
 //! What forebay-workload makes of texts that others wrote.
 
+mod check;
 mod dlio;
