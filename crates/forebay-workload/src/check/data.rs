@@ -115,12 +115,12 @@ fn packing(section: &mut Section<'_>, dataset: &mut Dataset) {
 }
 
 fn hdf5(mut section: Section<'_>) -> Hdf5 {
-    let mut hdf5 = Hdf5::default();
-    hdf5.chunk_dims = section.counts("chunk_dims").unwrap_or_default();
-    hdf5.max_shape = section.counts("max_shape").unwrap_or_default();
-    section.count("num_dset_per_record", 1, &mut hdf5.n_dsets_per_record);
+    let chunk_dims = section.counts("chunk_dims").unwrap_or_default();
+    let max_shape = section.counts("max_shape").unwrap_or_default();
+    let mut n_dsets_per_record = 1;
+    section.count("num_dset_per_record", 1, &mut n_dsets_per_record);
     section.finish();
-    hdf5
+    Hdf5 { chunk_dims, n_dsets_per_record, max_shape }
 }
 
 fn parquet(mut section: Section<'_>) -> Parquet {

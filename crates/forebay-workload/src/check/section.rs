@@ -126,9 +126,8 @@ impl<'a> Section<'a> {
             },
             _ => None,
         };
-        match word.or_else(|| self.wrong(key, "true or false", &value)) {
-            Some(word) => *target = word,
-            None => {}
+        if let Some(word) = word.or_else(|| self.wrong(key, "true or false", &value)) {
+            *target = word;
         }
     }
 

@@ -1,0 +1,219 @@
+//! The data: what samples lie in and how many there are.
+
+use serde::{Deserialize, Serialize};
+
+/// What samples lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Format {
+    #[default]
+    Tfrecord,
+    Hdf5,
+    Csv,
+    Npz,
+    Npy,
+    Jpeg,
+    Png,
+    Parquet,
+    IndexedBinary,
+    MmapIndexedBinary,
+    Synthetic,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Tfrecord,
+        Self::Hdf5,
+        Self::Csv,
+        Self::Npz,
+        Self::Npy,
+        Self::Jpeg,
+        Self::Png,
+        Self::Parquet,
+        Self::IndexedBinary,
+        Self::MmapIndexedBinary,
+        Self::Synthetic,
+    ];
+
+    /// As DLIO spells it, which is also the ending of the files' names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tfrecord => "tfrecord",
+            Self::Hdf5 => "hdf5",
+            Self::Csv => "csv",
+            Self::Npz => "npz",
+            Self::Npy => "npy",
+            Self::Jpeg => "jpeg",
+            Self::Png => "png",
+            Self::Parquet => "parquet",
+            Self::IndexedBinary => "indexed_binary",
+            Self::MmapIndexedBinary => "mmap_indexed_binary",
+            Self::Synthetic => "synthetic",
+        }
+    }
+}
+
+/// How files are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Compression {
+    #[default]
+    None,
+    Gzip,
+    Lzf,
+    Bz2,
+    Zip,
+    Xz,
+    Snappy,
+}
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Element {
+    #[default]
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Element {
+    /// Bytes of one.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// The data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    /// Bytes of a sample; made as a square of `int(sqrt(bytes))` to a side.
+    pub record_length_bytes: f64,
+    /// How much that varies.
+    pub record_length_bytes_stdev: f64,
+    /// Bytes of the tensor that is handed on; 0: as it was read.
+    pub record_length_bytes_resize: u64,
+    /// Files to train on.
+    pub n_files_train: u64,
+    /// Files to evaluate on.
+    pub n_files_eval: u64,
+    /// Samples in each.
+    pub n_samples_per_file: u64,
+    /// Where they are: `train` and `valid` lie in it.
+    pub data_folder: String,
+    /// Folders that the files are dealt out to; 0 and 1: none.
+    pub n_subfolders_train: u64,
+    /// The same for evaluation.
+    pub n_subfolders_eval: u64,
+    /// What the names of files begin with.
+    pub file_prefix: String,
+    /// What samples lie in.
+    pub format: Format,
+    /// How files are compressed.
+    pub compression: Compression,
+    /// How hard.
+    pub compression_level: u32,
+    /// HDF5 in chunks, each of about so many bytes; `None`: contiguous, or as [`Hdf5::chunk_dims`] say.
+    pub chunk_bytes: Option<u64>,
+    /// Bytes that the writer of indexed files gathers.
+    pub generation_buffer_bytes: u64,
+    /// Whether the data stays when the run is over.
+    pub keep_files: bool,
+    /// A sample's shape, in place of the square.
+    pub record_dims: Vec<u64>,
+    /// What a sample is made of.
+    pub element: Element,
+    /// HDF5's own.
+    pub hdf5: Hdf5,
+    /// Parquet's own.
+    pub parquet: Parquet,
+    /// Seed of the data's bytes and sizes. Ours: DLIO's contents cannot be made again.
+    pub seed: u64,
+}
+
+impl Default for Dataset {
+    fn default() -> Self {
+        Self {
+            record_length_bytes: 65_536.0,
+            record_length_bytes_stdev: 0.0,
+            record_length_bytes_resize: 0,
+            n_files_train: 8,
+            n_files_eval: 0,
+            n_samples_per_file: 1,
+            data_folder: "./data/".to_owned(),
+            n_subfolders_train: 0,
+            n_subfolders_eval: 0,
+            file_prefix: "img".to_owned(),
+            format: Format::Tfrecord,
+            compression: Compression::None,
+            compression_level: 4,
+            chunk_bytes: None,
+            generation_buffer_bytes: 2 << 30,
+            keep_files: true,
+            record_dims: Vec::new(),
+            element: Element::U8,
+            hdf5: Hdf5::default(),
+            parquet: Parquet::default(),
+            seed: 10,
+        }
+    }
+}
+
+/// HDF5's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hdf5 {
+    /// The shape of a chunk; empty: contiguous, unless [`Dataset::chunk_bytes`] asks for chunks.
+    pub chunk_dims: Vec<u64>,
+    /// Datasets that a record is spread over.
+    pub n_dsets_per_record: u64,
+    /// How far a dataset may grow; empty: not at all.
+    pub max_shape: Vec<u64>,
+}
+
+impl Default for Hdf5 {
+    fn default() -> Self {
+        Self { chunk_dims: Vec::new(), n_dsets_per_record: 1, max_shape: Vec::new() }
+    }
+}
+
+/// Parquet's own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parquet {
+    /// The columns of a row; empty: one of a sample's bytes.
+    pub columns: Vec<ParquetColumn>,
+    /// Rows of a group; 0: all of a file's.
+    pub row_group_rows: u64,
+}
+
+/// Columns of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParquetColumn {
+    /// The name; of several, each gets its number behind it.
+    pub name: String,
+    /// The type of its values.
+    pub element: Element,
+    /// Values in a row.
+    pub width: u64,
+    /// How many columns like this there are.
+    pub count: u64,
+    /// Whether it is read.
+    pub is_read: bool,
+}

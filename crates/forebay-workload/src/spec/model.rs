@@ -1,0 +1,145 @@
+//! The model, as far as checkpoints know it, and the checkpoints.
+
+use serde::{Deserialize, Serialize};
+
+use super::Element;
+
+/// The model, as far as checkpoints know it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// `transformer`, or a label.
+    pub kind: Option<String>,
+    /// Bytes of the state that every saving rank writes when it is no transformer with layers.
+    pub size_bytes: u64,
+    /// Bytes of a weight.
+    pub weight: Element,
+    /// Bytes of a value of the optimiser.
+    pub optimizer: Element,
+    /// Lengths of the optimiser's groups, in values of one byte.
+    pub optimization_groups: Vec<u64>,
+    /// Layers of a transformer.
+    pub n_layers: Option<u64>,
+    /// Lengths of a layer's tensors, in bytes; divided by the tensor parallelism.
+    pub layer_parameters: Vec<u64>,
+    /// How it is spread over ranks.
+    pub parallelism: Parallelism,
+    /// The shape of a transformer.
+    pub transformer: Option<Transformer>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            name: "default".to_owned(),
+            kind: None,
+            size_bytes: 10_240,
+            weight: Element::F16,
+            optimizer: Element::F32,
+            optimization_groups: Vec::new(),
+            n_layers: None,
+            layer_parameters: Vec::new(),
+            parallelism: Parallelism::default(),
+            transformer: None,
+        }
+    }
+}
+
+/// How a model is spread over ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parallelism {
+    /// Ranks that share each tensor.
+    pub tensor: u64,
+    /// Ranks that share the layers.
+    pub pipeline: u64,
+    /// Copies of the whole; `None`: as many as the ranks allow.
+    pub data: Option<u64>,
+    /// ZeRO's stage, 0 to 3.
+    pub zero_stage: u8,
+}
+
+impl Default for Parallelism {
+    fn default() -> Self {
+        Self { tensor: 1, pipeline: 1, data: None, zero_stage: 0 }
+    }
+}
+
+/// The shape of a transformer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Transformer {
+    pub vocab_size: u64,
+    pub hidden_size: u64,
+    pub ffn_hidden_size: u64,
+    pub n_attention_heads: u64,
+    pub n_kv_heads: u64,
+}
+
+impl Default for Transformer {
+    fn default() -> Self {
+        Self { vocab_size: 32_000, hidden_size: 2048, ffn_hidden_size: 8192, n_attention_heads: 32, n_kv_heads: 8 }
+    }
+}
+
+/// Which of a model's shards are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckpointMode {
+    /// All of them.
+    #[default]
+    Default,
+    /// As many as there are ranks.
+    Subset,
+}
+
+/// Checkpoints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Where they go.
+    pub folder: String,
+    /// After which epoch the first is saved.
+    pub after_epoch: u64,
+    /// Every how many epochs then.
+    pub epochs_between: u64,
+    /// Every how many steps inside an epoch, in place of that.
+    pub steps_between: Option<u64>,
+    /// Whether every rank saves the flat state, or the first alone.
+    pub all_ranks: bool,
+    /// Whether a save ends when it is durable. DLIO's own never does.
+    pub fsync: bool,
+    /// Seconds between the saves of a run that only saves.
+    pub time_between: f64,
+    /// Saves of such a run.
+    pub n_write: u64,
+    /// Restores of such a run.
+    pub n_read: u64,
+    /// Whether a restore reads what another rank wrote.
+    pub recovery_rank_shift: bool,
+    /// Whether a save ends when it has ended on all ranks.
+    pub rank_sync: bool,
+    /// Which shards.
+    pub mode: CheckpointMode,
+    /// Whether values are random; ones otherwise.
+    pub randomize: bool,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Self {
+            folder: "./checkpoints/".to_owned(),
+            after_epoch: 1,
+            epochs_between: 1,
+            steps_between: None,
+            all_ranks: false,
+            fsync: false,
+            time_between: 0.0,
+            n_write: 0,
+            n_read: 0,
+            recovery_rank_shift: false,
+            rank_sync: false,
+            mode: CheckpointMode::Default,
+            randomize: true,
+        }
+    }
+}

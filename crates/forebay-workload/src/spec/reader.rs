@@ -1,0 +1,89 @@
+//! How data is read.
+
+use serde::{Deserialize, Serialize};
+
+use super::Element;
+use crate::time::Time;
+
+/// Whose loader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Loader {
+    #[default]
+    Tensorflow,
+    Pytorch,
+    Dali,
+    NativeDali,
+    Synthetic,
+}
+
+/// In which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shuffle {
+    /// As they lie.
+    #[default]
+    Off,
+    /// By the workload's seed.
+    Seed,
+    /// By a seed of the moment, which the record names.
+    Random,
+}
+
+/// How data is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reader {
+    /// Whose loader the file names; kept for the report.
+    pub loader: Loader,
+    /// Samples a step and accelerator.
+    pub batch_size: u64,
+    /// The same for evaluation.
+    pub batch_size_eval: u64,
+    /// Threads an accelerator; 0: it reads itself, when it waits.
+    pub read_threads: u64,
+    /// Threads that prepare, kept apart from those that read where there is more than one.
+    pub computation_threads: u64,
+    /// Batches made ahead.
+    pub prefetch_size: u64,
+    /// The order of files.
+    pub file_shuffle: Shuffle,
+    /// The order of samples.
+    pub sample_shuffle: Shuffle,
+    /// Samples that a shuffle looks at; 0: all of them.
+    pub shuffle_size: u64,
+    /// Samples stay in memory once they were read.
+    pub in_memory: bool,
+    /// Bytes of one read; `None`: as much as pays.
+    pub transfer_size: Option<u64>,
+    /// Past the page cache.
+    pub odirect: bool,
+    /// Time spent on every sample after it was read.
+    pub preprocess_time: Time,
+    /// The shape of the tensor that is handed on, in place of the resized length.
+    pub transformed_dims: Vec<u64>,
+    /// What it is made of.
+    pub transformed_element: Element,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            loader: Loader::Tensorflow,
+            batch_size: 1,
+            batch_size_eval: 1,
+            read_threads: 1,
+            computation_threads: 1,
+            prefetch_size: 2,
+            file_shuffle: Shuffle::Off,
+            sample_shuffle: Shuffle::Off,
+            shuffle_size: 1024,
+            in_memory: false,
+            transfer_size: None,
+            odirect: false,
+            preprocess_time: Time::default(),
+            transformed_dims: Vec::new(),
+            transformed_element: Element::U8,
+        }
+    }
+}
