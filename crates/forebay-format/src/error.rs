@@ -74,6 +74,16 @@ pub enum Error {
         /// That of the memory given.
         found: String,
     },
+    /// The library of a format failed, which opens files by itself.
+    #[error("{path}: {library}'s library: {what}", path = .path.display())]
+    Library {
+        /// Whose library.
+        library: &'static str,
+        /// The file it was given.
+        path: std::path::PathBuf,
+        /// What it said.
+        what: String,
+    },
     /// A JPEG file could not be decoded.
     #[error("jpeg image cannot be decoded")]
     Jpeg(#[from] forebay_jpeg::Error),

@@ -26,6 +26,8 @@ pub mod csv;
 mod element;
 mod error;
 pub mod example;
+#[cfg(feature = "hdf5")]
+pub mod hdf5;
 pub mod image;
 pub mod indexed;
 mod kind;
