@@ -5,19 +5,23 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, run};
-use crate::{crash, fuzz, layers, python, system, tidy};
+use crate::{crash, fuzz, layers, python, ranks, system, tidy};
 
 /// A named step.
 type Step = (&'static str, fn() -> Result<()>);
+
+/// What is off by default and checked all the same.
+const FEATURES: &str = "forebay/mpi";
 
 const STEPS: &[Step] = &[
     ("formatting", || run(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", tidy::run),
     ("layers", layers::run),
-    ("clippy", || run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("clippy", clippy),
     ("documentation", documentation),
     ("tools to compare with", tools),
-    ("tests", || run(&mut cargo(&["test", "--workspace", "--quiet"]))),
+    ("tests", || run(&mut cargo(&["test", "--workspace", "--quiet", "--features", FEATURES]))),
+    ("ranks", ranks::run_tests),
     ("release build", || run(&mut cargo(&["build", "--release"]))),
     ("examples", examples),
     ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
@@ -29,6 +33,7 @@ const STEPS: &[Step] = &[
 /// Runs all steps; stops at the first that fails.
 pub fn run_ci() -> Result<()> {
     system::need("cc", "gcc")?;
+    ranks::need()?;
     let mut times = Vec::new();
     for (name, step) in STEPS {
         eprintln!("\n=== {name}");
@@ -51,8 +56,13 @@ fn tools() -> Result<()> {
     system::need("dstat", "dstat")
 }
 
+fn clippy() -> Result<()> {
+    run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"]))
+}
+
 fn documentation() -> Result<()> {
-    run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+    let doc = ["doc", "--workspace", "--no-deps", "--quiet", "--features", FEATURES];
+    run(cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Runs every example of the examples' crate.

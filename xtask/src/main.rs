@@ -9,6 +9,7 @@ mod fuzz;
 mod layers;
 mod prefetch;
 mod python;
+mod ranks;
 mod savers;
 mod shell;
 mod system;
@@ -25,6 +26,7 @@ cargo xtask COMMAND
   layers         which crate may depend on which
   browser        reports opened in a headless Chromium
   interop        our files read by TensorFlow and webdataset, and theirs by us
+  ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   crash [--short] [--in DIR] [--summary FILE]
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["layers"] => layers::run(),
         ["browser"] => python::browser(),
         ["interop"] => python::interop(),
+        ["ranks"] => ranks::run_tests(),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => crash::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),

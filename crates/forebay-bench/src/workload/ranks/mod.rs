@@ -6,6 +6,7 @@
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod slurm;
 mod solo;
 
 use std::time::Duration;
@@ -13,10 +14,12 @@ use std::time::Duration;
 pub use launch::Launch;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
+pub use slurm::{Job, job_script};
 pub use solo::Solo;
 
-/// How long ranks wait for one that does not come, unless they are told otherwise.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+/// How long ranks wait for one that does not come, unless they are told otherwise: longer than the slowest of them may be
+/// busy by itself, making data or saving a checkpoint.
+pub const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// The others did not agree: one of them failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,8 +90,13 @@ fn several(launch: &Launch, patience: Duration) -> Result<Box<dyn Ranks>, String
 
 #[cfg(not(feature = "mpi"))]
 fn several(launch: &Launch, _: Duration) -> Result<Box<dyn Ranks>, String> {
+    Err(refusal(launch))
+}
+
+#[cfg(any(test, not(feature = "mpi")))]
+fn refusal(launch: &Launch) -> String {
     let Launch { by, size } = launch;
-    Err(format!("{by} started {size} processes, but this forebay does not know MPI; build it with --features mpi"))
+    format!("{by} started {size} processes, but this forebay does not know MPI; build it with --features mpi")
 }
 
 /// This host's name.
@@ -109,11 +117,12 @@ mod tests {
         assert_eq!((failed.rank, failed.reason.as_str()), (0, "the disk is full"));
     }
 
-    #[cfg(not(feature = "mpi"))]
     #[test]
-    fn several_processes_of_a_build_without_mpi_are_refused() {
+    fn several_processes_of_a_build_without_mpi_are_told_how_to_build() {
         let launch = Launch { by: "mpirun", size: 2 };
-        let error = join_within(Some(&launch), PATIENCE).err().expect("cannot meet");
-        assert!(error.contains("--features mpi"), "{error}");
+        assert!(refusal(&launch).starts_with("mpirun started 2 processes"));
+        assert!(refusal(&launch).ends_with("--features mpi"));
+        #[cfg(not(feature = "mpi"))]
+        assert_eq!(join_within(Some(&launch), PATIENCE).err(), Some(refusal(&launch)));
     }
 }

@@ -1,0 +1,95 @@
+"""Real ranks: Open MPI's mpirun and a Slurm of four nodes on this machine, with the binaries named by FOREBAY and FOREBAY_RANKS.
+
+FOREBAY is a forebay with the feature mpi, FOREBAY_RANKS the example `ranks` of forebay-bench.
+"""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cluster import Cluster
+
+Done = subprocess.CompletedProcess[str]
+
+WORKLOAD = """\
+model:
+  name: small
+framework: pytorch
+workflow:
+  train: True
+dataset:
+  data_folder: data/small
+  format: npz
+  num_files_train: 32
+  num_samples_per_file: 1
+  record_length_bytes: 65536
+reader:
+  data_loader: pytorch
+  batch_size: 1
+  read_threads: 1
+  file_shuffle: seed
+  sample_shuffle: seed
+train:
+  epochs: 2
+  computation_time: 0.002
+metric:
+  au: 0.01
+"""
+
+
+def named(variable: str) -> Path:
+    path = Path(os.environ.get(variable, "")).resolve()
+    if not path.is_file():
+        pytest.fail(f"{variable} names {path}, which is not a file", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def forebay() -> Path:
+    """The binary under test."""
+    return named("FOREBAY")
+
+
+@pytest.fixture(scope="session")
+def ranks() -> Path:
+    """The example that lets ranks meet and misbehave."""
+    return named("FOREBAY_RANKS")
+
+
+def mpirun(count: int) -> list[str]:
+    """The words that start so many ranks here, however few the cores."""
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(count)]
+
+
+@pytest.fixture(scope="session")
+def run_ranks() -> Callable[..., Done]:
+    """Runs a program on so many ranks of mpirun."""
+
+    def run(count: int, *program: object, timeout: float = 60) -> Done:
+        command = [*mpirun(count), *(str(word) for word in program)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Four nodes of Slurm; gone when the tests end."""
+    cluster = Cluster(tmp_path_factory.mktemp("slurm"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def workload(forebay: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A small workload and its data."""
+    folder = tmp_path_factory.mktemp("workload")
+    (folder / "small.yaml").write_text(WORKLOAD)
+    make = [forebay, "workload", "make", folder / "small.yaml", "--data", folder / "data"]
+    subprocess.run([str(word) for word in make], check=True, capture_output=True, timeout=60)
+    return folder / "small.yaml", folder / "data"

@@ -1,0 +1,73 @@
+"""Ranks meet, or end together with the reason."""
+
+import time
+
+import pytest
+
+LATENESS_S = 10
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_all_meet_gather_and_broadcast(run_ranks, ranks, count):
+    done = run_ranks(count, ranks, "together")
+    assert done.returncode == 0, done.stderr
+    assert sorted(line.split(":")[0] for line in done.stdout.splitlines()) == [
+        f"rank {rank} of {count}" for rank in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"), [("fails", "its disk broke"), ("leaves", "it ended before the others did")]
+)
+def test_every_rank_hears_why_one_failed(run_ranks, ranks, what, reason):
+    done = run_ranks(4, ranks, what, 2)
+    assert done.returncode == 2
+    heard = [line for line in done.stderr.splitlines() if "heard: rank 2 on" in line and reason in line]
+    assert len(heard) == (4 if what == "fails" else 3), done.stderr
+
+
+@pytest.mark.parametrize("what", ["panics", "dies"])
+def test_a_rank_that_is_gone_ends_the_job_at_once(run_ranks, ranks, what):
+    start = time.monotonic()
+    done = run_ranks(4, ranks, what, 2, 600)
+    assert done.returncode != 0
+    assert time.monotonic() - start < LATENESS_S
+
+
+def test_patience_ends_and_names_who_did_not_come(run_ranks, ranks):
+    done = run_ranks(4, ranks, "sleeps", 2, 3)
+    assert done.returncode != 0
+    assert "rank 2 on" in done.stderr and "did not come to a meeting within 3 s" in done.stderr, done.stderr
+
+
+def srun(cluster, ranks, *words, kill=1, mpi="pmix"):
+    options = [f"--mpi={mpi}", f"--kill-on-bad-exit={kill}", "--nodes=4", "--ntasks-per-node=2"]
+    return cluster.run("srun", *options, ranks, *words)
+
+
+def test_nodes_of_slurm_meet(cluster, ranks):
+    done = srun(cluster, ranks, "together")
+    assert done.returncode == 0, done.stderr
+    assert sum(" of 8: " in line for line in done.stdout.splitlines()) == 8
+
+
+def test_ranks_of_slurm_hear_why_one_failed(cluster, ranks):
+    done = srun(cluster, ranks, "fails", 5)
+    assert done.returncode == 2
+    assert "rank 5 on" in done.stderr and "its disk broke" in done.stderr
+
+
+def test_a_rank_of_slurm_that_is_killed_ends_the_job_at_once(cluster, ranks):
+    start = time.monotonic()
+    assert srun(cluster, ranks, "dies", 5, 600).returncode != 0
+    assert time.monotonic() - start < LATENESS_S
+
+
+def test_a_rank_of_slurm_that_is_killed_ends_the_job_by_patience_where_slurm_does_not(cluster, ranks):
+    start = time.monotonic()
+    assert srun(cluster, ranks, "dies", 5, 4, kill=0).returncode != 0
+    assert time.monotonic() - start < 4 + LATENESS_S
+
+
+def test_processes_that_do_not_find_one_another_are_not_taken_for_a_run(cluster, ranks):
+    assert srun(cluster, ranks, "together", mpi="none").returncode != 0
