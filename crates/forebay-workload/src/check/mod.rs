@@ -12,7 +12,7 @@ mod tree;
 use section::{Findings, Section};
 use tree::Tree;
 
-use crate::{Framework, Workload};
+use crate::{Framework, Loader, Workload};
 
 /// Something to say about a key that is honoured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +93,11 @@ fn workload(name: &str, tree: Tree, findings: &mut Findings) -> Workload {
     workload.dataset = data::dataset(top.below("dataset"));
     top.rename("data_reader", "reader", None);
     workload.reader = data::reader(top.below("reader"));
+    if workload.framework == Framework::Tensorflow && workload.reader.loader == Loader::Pytorch
+        || workload.framework == Framework::Pytorch && workload.reader.loader == Loader::Tensorflow
+    {
+        top.note("framework", "DLIO refuses a loader of another framework; here neither decides how data is read");
+    }
     workload.train = phases::train(top.below("train"));
     workload.evaluation = phases::evaluation(top.below("evaluation"));
     workload.output_folder = phases::output(top.below("output"), &mut workload.limits);

@@ -77,6 +77,9 @@ pub(super) fn workflow(mut section: Section<'_>) -> (Workflow, bool) {
     section.flag("evaluation", &mut workflow.evaluation);
     section.flag("checkpoint", &mut workflow.checkpoint);
     section.flag("profiling", &mut profiling);
+    if profiling {
+        section.note("profiling", "the devices are watched in every run, whatever it says");
+    }
     section.idle("debug", "it lets DLIO wait for a debugger and makes no difference here");
     section.impossible("query", "`forebay workload show` prints what a workload says");
     section.finish();

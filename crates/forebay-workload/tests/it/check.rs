@@ -241,7 +241,8 @@ checkpoint: {fsync: true, recovery_rank_shift: true, type: all_ranks}
 dataset: {format: hdf5, enable_chunking: true, chunk_size: 65536, num_subfolders_train: 1}
 storage: {storage_type: parallel_fs, storage_root: /lustre}
 reader: {read_type: memory, file_access: shared, dont_use_mmap: true, pin_memory: false, multiprocessing_context: spawn}
-workflow: {do_eval: false}
+workflow: {do_eval: false, profiling: true}
+framework: pytorch
 ");
     let workload = &checked.workload;
     assert!(workload.checkpoint.fsync && workload.checkpoint.recovery_rank_shift && workload.checkpoint.all_ranks);
@@ -260,6 +261,8 @@ workflow: {do_eval: false}
         "reader.pin_memory",
         "reader.multiprocessing_context",
         "workflow.do_eval",
+        "workflow.profiling",
+        "framework",
     ] {
         assert_eq!(notes(&checked, key).len(), 1, "{key}");
     }

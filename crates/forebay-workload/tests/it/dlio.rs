@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_workload::dlio::{Output, PerEpochStats, Summary};
-use forebay_workload::dlio::{Run, Version, parse, read_run, to_json};
-use forebay_workload::metric::mean_and_stdev;
+use forebay_workload::dlio::{Output, OutputEpoch, PerEpochStats, Run, Summary, Version, parse, read_run, to_json};
+use forebay_workload::metric::{Excluded, dlio_of, mean_and_stdev};
 use serde_json::Value;
 
 fn folder(name: &str) -> PathBuf {
@@ -47,7 +46,7 @@ fn the_utilisation_of_each_block_is_the_printed_one() {
     let ours: Vec<f64> = blocks
         .clone()
         .map(|block| {
-            let excluded = forebay_workload::metric::Excluded { start: 1, end: 0, steps_per_epoch: 8 };
+            let excluded = Excluded { start: 1, end: 0, steps_per_epoch: 8 };
             block.dlio(run.version, 2, excluded).unwrap().au
         })
         .collect();
@@ -100,7 +99,7 @@ fn without_the_workload_the_times_of_day_serve() {
     let block = &run.ranks[0].epochs[0].blocks[0];
     assert!((block.wall_s.unwrap() - 0.299_426).abs() < 1e-6);
     let theirs = block.au.unwrap();
-    let excluded = forebay_workload::metric::Excluded { start: 1, end: 0, steps_per_epoch: 8 };
+    let excluded = Excluded { start: 1, end: 0, steps_per_epoch: 8 };
     let ours = block.dlio(run.version, 2, excluded).unwrap().au;
     assert!((ours / theirs - 1.0).abs() < 2e-3, "{ours} is not near {theirs}");
 }
@@ -141,4 +140,51 @@ fn a_folder_that_lacks_something_says_what() {
     let mut torn = texts("dlio-1");
     torn.insert("0_output.json".to_owned(), "{\"1\": ".to_owned());
     assert_eq!(read_run(&torn).unwrap_err().to_string(), "cannot read 0_output.json");
+}
+
+/// What a later version writes of one epoch of two blocks, of which the second follows a checkpoint.
+fn of_a_later_version() -> BTreeMap<String, String> {
+    let excluded = Excluded { start: 1, end: 1, steps_per_epoch: 7 };
+    let (compute, whole) = ([vec![0.5; 4], vec![0.5; 3]], [vec![2.5, 0.6, 0.7, 0.6], vec![0.9, 0.6, 0.6]]);
+    let walls = [4.625, 2.25];
+    let mut epoch = OutputEpoch::default();
+    for (i, name) in ["block1", "block2"].into_iter().enumerate() {
+        let dlio = dlio_of(&compute[i], &whole[i], walls[i], 3, excluded);
+        epoch.au.insert(name.to_owned(), Some(dlio.au));
+        epoch.throughput.insert(name.to_owned(), Some(dlio.samples_per_s));
+        epoch.compute.insert(name.to_owned(), compute[i].clone());
+        epoch.proc.insert(name.to_owned(), whole[i].clone());
+    }
+    let mut output = Output { hostname: Some("node".to_owned()), ..Output::default() };
+    output.put(1, &epoch).unwrap();
+    let stats = r#"{"1": {"start": "2026-01-31T23:59:55.000000", "end": "2026-02-01T00:00:03.000100", "duration": "8.00",
+        "block1": {"start": "2026-01-31T23:59:55.000010", "end": "2026-01-31T23:59:59.625100", "duration": "4.63"},
+        "save_ckpt1": {"start": "2026-01-31T23:59:59.7", "end": "2026-02-01T00:00:00.7", "throughput": NaN},
+        "block2": {"start": "2026-02-01T00:00:00.7501", "end": "2026-02-01T00:00:03.000050", "duration": "2.25"}}}"#;
+    let config = "reader: {batch_size: 3}\noutput: {metric: {exclude_end_steps: 1}}\n";
+    let files = [
+        ("summary.json", "{\"metric\": {}}".to_owned()),
+        ("0_output.json", to_json(&output).unwrap()),
+        ("0_per_epoch_stats.json", stats.to_owned()),
+        (".hydra/config.yaml", config.to_owned()),
+        ("dlio.log", "not read".to_owned()),
+    ];
+    files.map(|(name, text)| (name.to_owned(), text)).into()
+}
+
+#[test]
+fn a_later_version_is_known_by_its_clock() {
+    let run = read_run(&of_a_later_version()).unwrap();
+    assert_eq!(run.version, Version::Later);
+    let epoch = &run.ranks[0].epochs[0];
+    for (block, wall_s) in epoch.blocks.iter().zip([4.625, 2.25]) {
+        assert!((block.wall_s.unwrap() - wall_s).abs() < 1e-12, "{} was {wall_s} s", block.name);
+    }
+    assert_eq!(epoch.saves.len(), 1);
+    assert!((epoch.saves[0].seconds() - 1.0).abs() < 1e-6);
+    // 3.5 s were computed in 8.0001 s less the checkpoint's 1 s.
+    assert!((run.au_epochs()[0].unwrap() - 350.0 / 7.0001).abs() < 1e-4);
+    let dlio = run.dlio().unwrap();
+    let blocks: Vec<f64> = epoch.blocks.iter().map(|block| block.au.unwrap()).collect();
+    assert!((dlio.au[0] - (4.0 * blocks[0] + 3.0 * blocks[1]) / 7.0).abs() < 1e-9);
 }
