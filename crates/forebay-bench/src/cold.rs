@@ -13,6 +13,13 @@ pub(crate) struct Before {
     block_bytes: Option<u64>,
 }
 
+impl Before {
+    /// The share of the files that was in memory.
+    pub(crate) fn resident(&self) -> Option<f64> {
+        self.resident
+    }
+}
+
 /// Evicts the files where a cold start is asked for, and takes stock.
 pub(crate) fn prepare(files: &[PathBuf], evict: bool) -> forebay_storage::Result<Before> {
     if evict {

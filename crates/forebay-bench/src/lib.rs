@@ -17,6 +17,7 @@ mod environment;
 mod file_system;
 pub mod ingest;
 mod laps;
+mod local_time;
 pub mod probe;
 mod reads;
 mod stall;

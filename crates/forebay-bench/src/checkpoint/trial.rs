@@ -13,6 +13,7 @@ use super::device::prepare;
 use super::run::Event;
 use super::site::Site;
 use super::values::Values;
+use crate::usage::{peak_resident_bytes, status_bytes};
 use super::{Error, Plan, bare};
 
 /// The stem of the files.
@@ -144,15 +145,8 @@ fn save(store: &Store, step: u64, snapshot: &Snapshot<'_>, format: &dyn Format) 
     Ok(store.save(step, None, snapshot, &layout)?)
 }
 
-/// A line of this process's status, in bytes; `None` where the kernel does not tell.
-fn status(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
 fn resident_bytes() -> Option<u64> {
-    status("VmRSS:")
+    status_bytes("VmRSS:")
 }
 
 /// Lets the kernel count the most memory anew; `None` where it does not.
@@ -161,5 +155,5 @@ fn reset_peak() -> Option<()> {
 }
 
 fn peak_bytes((): ()) -> Option<u64> {
-    status("VmHWM:")
+    peak_resident_bytes()
 }

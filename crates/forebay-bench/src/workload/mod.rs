@@ -3,11 +3,29 @@
 //! Every accelerator has a pipeline of its own, takes a batch, computes for as long as the workload says, and waits for the
 //! others at the step's barrier. Time is cut as the accelerator sees it; the parts of an epoch sum to its wall clock.
 
+mod accelerator;
+mod access;
+mod barrier;
+mod cell;
+mod compute;
 mod draw;
+mod feed;
+mod lever;
 mod plan;
+mod prepare;
 pub mod ranks;
 mod read;
+mod results;
 mod run;
+mod saving;
+mod state;
+mod stock;
+#[cfg(test)]
+mod tests;
+mod times;
+mod told;
+mod totals;
+mod warnings;
 
 pub use plan::Plan;
 pub use run::{Error, Event, run};

@@ -14,19 +14,20 @@ pub struct Plan {
     pub workload: Workload,
     /// The folder that holds `train` and `valid`.
     pub data: PathBuf,
-    /// Where checkpoints go; the workload's own folder below `data`'s parent where nobody says.
+    /// Where checkpoints go, one folder a rank (`rank-0000`), where the two newest stay, or those that are read back; the workload's own folder below `data`'s parent where nobody says.
     pub checkpoints: PathBuf,
     /// Accelerators of this process.
     pub accelerators: u64,
-    /// The use of accelerators that must be reached over whole epochs, of 1; without it the workload's own is judged by DLIO's figure.
+    /// The use of accelerators that must be reached over whole epochs, of 1; without it, what the workload states. DLIO's figure is
+    /// shown beside it and decides nothing.
     pub threshold: Option<f64>,
-    /// Where each rank writes which sample it read when; `None`: nowhere.
+    /// The folder where each rank writes which sample it read when in training, as `access-<rank>.csv`; `None`: nowhere.
     pub access_log: Option<PathBuf>,
     /// Whether checksums of containers (npz's CRC-32, TFRecord's) are verified.
     pub verify: bool,
     /// What is done to the page cache before the run.
     pub cache: Cache,
-    /// A device that is emulated in process.
+    /// A device that is emulated in process for the data; checkpoints go to their folder as it is.
     pub tier: Option<Profile>,
     /// Where DLIO's result files go; `None`: nowhere.
     pub out: Option<PathBuf>,

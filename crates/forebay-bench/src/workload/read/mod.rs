@@ -82,6 +82,16 @@ impl Samples {
         self.files.n_files() * self.per_file()
     }
 
+    /// How many files they lie in.
+    pub(crate) fn n_files(&self) -> u64 {
+        self.files.n_files()
+    }
+
+    /// Where a file lies.
+    pub(crate) fn path_of(&self, file: u32) -> PathBuf {
+        self.files.path_of(file)
+    }
+
     fn per_file(&self) -> u64 {
         self.files.dataset.n_samples_per_file.max(1)
     }

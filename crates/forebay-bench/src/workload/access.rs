@@ -1,0 +1,104 @@
+//! Which sample was read when: one line a sample of the training data, in a file of each process.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use forebay_units::Clock;
+
+use super::run::Error;
+
+struct Sink {
+    file: BufWriter<File>,
+    /// The first that went wrong; nothing is written after it.
+    failure: Option<std::io::Error>,
+}
+
+/// The access log of a process.
+pub(super) struct AccessLog {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    origin_ns: u64,
+    sink: Mutex<Sink>,
+}
+
+impl AccessLog {
+    /// Makes `access-<rank>.csv` in a folder.
+    pub(super) fn create(dir: &Path, rank: u64, clock: Arc<dyn Clock>, origin_ns: u64) -> Result<Arc<Self>, Error> {
+        let path = dir.join(format!("access-{rank}.csv"));
+        let made = std::fs::create_dir_all(dir).and_then(|()| File::create(&path)).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            writeln!(file, "time_s,accelerator,epoch,file,sample,bytes")?;
+            Ok(file)
+        });
+        match made {
+            Ok(file) => {
+                let sink = Mutex::new(Sink { file, failure: None });
+                Ok(Arc::new(Self { path, clock, origin_ns, sink }))
+            }
+            Err(source) => Err(Error::Io { what: "writing", path, source }),
+        }
+    }
+
+    /// Where the readers of an accelerator note what they read in the epoch that `epoch` names at the time.
+    pub(super) fn of(
+        self: &Arc<Self>,
+        accelerator: u64,
+        epoch: Arc<AtomicU64>,
+    ) -> Arc<dyn Fn(u32, u32, u64) + Send + Sync> {
+        let log = Arc::clone(self);
+        Arc::new(move |file, sample, bytes| {
+            log.note(accelerator, epoch.load(Ordering::Relaxed), file, sample, bytes);
+        })
+    }
+
+    fn note(&self, accelerator: u64, epoch: u64, file: u32, sample: u32, bytes: u64) {
+        let time_s = (self.clock.now_ns() - self.origin_ns) as f64 / 1e9;
+        let mut sink = self.sink.lock().expect("no holder of this lock panics");
+        if sink.failure.is_none() {
+            let written = writeln!(sink.file, "{time_s:.6},{accelerator},{epoch},{file},{sample},{bytes}");
+            sink.failure = written.err();
+        }
+    }
+
+    /// Brings all lines to the file.
+    pub(super) fn finish(&self) -> Result<(), Error> {
+        let mut sink = self.sink.lock().expect("no holder of this lock panics");
+        let outcome = sink.failure.take().map_or(Ok(()), Err).and_then(|()| sink.file.flush());
+        outcome.map_err(|source| Error::Io { what: "writing", path: self.path.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_units::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn every_sample_has_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let log = AccessLog::create(&dir.path().join("out"), 3, clock.clone(), 0).unwrap();
+        let epoch = Arc::new(AtomicU64::new(1));
+        let note = log.of(7, Arc::clone(&epoch));
+        clock.advance(std::time::Duration::from_micros(1_500_000));
+        note(5, 0, 4096);
+        epoch.store(2, Ordering::Relaxed);
+        note(6, 1, 10);
+        log.finish().unwrap();
+        let text = std::fs::read_to_string(dir.path().join("out/access-3.csv")).unwrap();
+        assert_eq!(text, "time_s,accelerator,epoch,file,sample,bytes\n1.500000,7,1,5,0,4096\n1.500000,7,2,6,1,10\n");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let error = AccessLog::create(&dir.path().join("file/out"), 0, clock, 0).err().unwrap();
+        assert!(error.to_string().contains("file/out/access-0.csv"), "{error}");
+    }
+}

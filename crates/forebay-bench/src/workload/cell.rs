@@ -1,0 +1,139 @@
+//! The record of a run.
+
+use forebay_record::{DatasetNote, Environment, Judged, Record, TierKind, WorkloadCell, WorkloadTotals};
+use forebay_units::count;
+use forebay_workload::Part;
+
+use super::lever::lever;
+use super::plan::Plan;
+use super::prepare;
+use super::told::Told;
+use super::totals::{Run, all, recorded};
+use super::warnings::warnings;
+
+/// Steps whose times the record keeps one by one; beyond, the sums stay.
+pub(super) const MOST_STEPS: u64 = 200_000;
+
+/// What is known before the run.
+pub(super) struct Known<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) totals: forebay_workload::Plan,
+    pub(super) seed: u64,
+    /// What files are read through.
+    pub(super) storage: String,
+}
+
+/// Puts the record together from what all processes tell.
+pub(super) fn record(
+    known: &Known<'_>,
+    told: &[Told],
+    environment: Environment,
+    command_line: Vec<String>,
+) -> Record<WorkloadCell> {
+    let workload = &known.plan.workload;
+    let mut record = Record::new(command_line, environment);
+    record.dataset = DatasetNote {
+        path: known.plan.data.display().to_string(),
+        packing: workload.dataset.format.name().to_owned(),
+        n_samples: known.totals.samples_train,
+        n_files: workload.dataset.n_files_train,
+    };
+    let cell = cell(known, told);
+    record.notes.extend(notes(&cell, told));
+    record.cells.push(cell);
+    record
+}
+
+fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
+    let (plan, workload) = (known.plan, &known.plan.workload);
+    let run = Run { workload, n_steps: known.totals.steps_per_epoch, told };
+    let mut totals = run.totals();
+    let evidence = run.evidence();
+    totals.warnings = warnings(plan, run.n_steps, told, &totals, evidence.state());
+    let with_steps = totals.steps <= MOST_STEPS;
+    let mut epochs_of: Vec<_> = run.epochs().map(|epoch| recorded(workload, run.n_steps, epoch, with_steps)).collect();
+    epochs_of.sort_by_key(|epoch| (epoch.epoch, epoch.accelerator));
+    let n_cores = told.iter().map(|told| told.process.n_cores).min().unwrap_or(1);
+    WorkloadCell {
+        workload: workload.name.clone(),
+        format: workload.dataset.format.name().to_owned(),
+        n_files: workload.dataset.n_files(Part::Train),
+        samples_per_file: workload.dataset.n_samples_per_file,
+        record_length_bytes: workload.dataset.record_length_bytes,
+        batch: workload.reader.batch_size,
+        read_threads: workload.reader.read_threads,
+        prefetch: workload.reader.prefetch_size,
+        computation_s: workload.train.computation_time.mean(),
+        epochs: if workload.workflow.train { workload.train.epochs } else { 0 },
+        steps_per_epoch: if workload.workflow.train { run.n_steps } else { 0 },
+        order: prepare::order(workload, known.seed),
+        storage: known.storage.clone(),
+        tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
+        tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
+        demand_bytes_per_s: known.totals.demand_bytes_per_s,
+        judged: if workload.workflow.train { judged(plan, &totals) } else { Vec::new() },
+        lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.later_stalls), n_cores),
+        cache: (totals.bytes_moved > 0).then(|| evidence.state()),
+        evidence,
+        processes: told.iter().map(|told| told.process.clone()).collect(),
+        epochs_of,
+        saves: run.saves(),
+        reads: told.first().and_then(|told| told.reads.clone()),
+        failures: Vec::new(),
+        worker_time: run.worker_time(),
+        made_by: None,
+        totals,
+    }
+}
+
+/// The whole epochs' use of accelerators decides, against what the user asked for or the workload states; DLIO's own figure is
+/// shown beside it.
+fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
+    let judge = |what: &str, value: Option<f64>, limit: f64, is_decisive| Judged {
+        what: what.to_owned(),
+        value,
+        limit,
+        is_met: value.is_some_and(|value| value >= limit),
+        is_decisive,
+    };
+    let stated = 100.0 * plan.workload.limits.au;
+    let wanted = plan.threshold.map_or(stated, |threshold| 100.0 * threshold);
+    vec![judge("au_epoch", totals.au_epoch, wanted, true), judge("au_dlio", totals.au_dlio, stated, false)]
+}
+
+fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
+    let of_ranks = told.iter().flat_map(|told| {
+        let rank = told.process.rank;
+        told.notes.iter().map(move |note| if rank == 0 { note.clone() } else { format!("rank {rank}: {note}") })
+    });
+    let mut notes: Vec<String> = of_ranks.collect();
+    if told.iter().any(|told| told.is_stopped) {
+        notes.push("interrupted: the steps finished before that are kept".to_owned());
+    }
+    if cell.totals.steps > MOST_STEPS {
+        notes.push(format!(
+            "{} are more than {MOST_STEPS}: the record keeps their sums and percentiles, not each of them",
+            count(cell.totals.steps, "step")
+        ));
+    }
+    notes.extend(restored_note(told));
+    notes
+}
+
+/// Where checkpoints came from that were read back.
+fn restored_note(told: &[Told]) -> Option<String> {
+    let evidence = all(told.iter().filter_map(|told| told.restored.clone()));
+    let from_memory = (evidence.bytes_read > 0).then(|| evidence.from_memory());
+    from_memory.map(|share| match share {
+        Some(share) if share <= 0.05 => {
+            "checkpoints were read back from the device: their pages were dropped before, and the block layer counted the reads"
+                .to_owned()
+        }
+        Some(share) => format!(
+            "of the checkpoints that were read back, {:.0} % came from memory although their pages were dropped before: the file \
+             system may lie in memory",
+            100.0 * share
+        ),
+        None => "checkpoints were read back; the kernel does not tell whether from the device".to_owned(),
+    })
+}

@@ -1,0 +1,85 @@
+//! What an accelerator takes its batches from.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_pipeline::{Batch, Batches, Scheduled, Times};
+use forebay_workload::Part;
+
+use super::run::Error;
+use super::stock::Tally;
+
+/// The batches of one accelerator in one epoch.
+pub(super) trait Feed {
+    /// Waits for the next batch, which is lent until the one after it is asked for: the samples in it. `None` at the data's end, or once
+    /// `stop` is set.
+    fn next(&mut self, stop: &AtomicBool) -> Result<Option<u64>, Error>;
+
+    /// What its threads did while it was waited for, so far.
+    fn stall_time(&self) -> Times;
+
+    /// Ends its threads.
+    fn finish(self: Box<Self>) -> Fed;
+}
+
+/// What the threads of a feed have done.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fed {
+    pub(super) worker_time: Times,
+    pub(super) scheduled: Option<Scheduled>,
+    /// Bytes that they moved.
+    pub(super) bytes: u64,
+}
+
+/// Where feeds come from.
+pub(super) trait Supply: Sync {
+    /// The batches of an accelerator in an epoch, counted from 1.
+    fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error>;
+}
+
+/// Batches of the pipeline.
+pub(super) struct Piped {
+    /// Given back before the next is asked for.
+    held: Option<Batch>,
+    batches: Batches,
+    /// Where its bytes are counted, and under which number.
+    tally: Option<(Arc<Tally>, u64)>,
+}
+
+impl Piped {
+    pub(super) fn new(batches: Batches, tally: Option<Arc<Tally>>) -> Self {
+        let tally = tally.map(|tally| {
+            let number = tally.add(batches.meter());
+            (tally, number)
+        });
+        Self { held: None, batches, tally }
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        if let Some((tally, number)) = self.tally.take() {
+            tally.end(number, self.batches.bytes_read());
+        }
+    }
+}
+
+impl Feed for Piped {
+    fn next(&mut self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
+        self.held = None;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.held = self.batches.next_unless(stop).transpose()?;
+        Ok(self.held.as_ref().map(|batch| batch.len() as u64))
+    }
+
+    fn stall_time(&self) -> Times {
+        self.batches.stall_time()
+    }
+
+    fn finish(self: Box<Self>) -> Fed {
+        let stats = self.batches.stats();
+        Fed { worker_time: stats.worker_time, scheduled: stats.scheduled, bytes: stats.bytes_read }
+    }
+}

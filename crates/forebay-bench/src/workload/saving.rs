@@ -1,0 +1,158 @@
+//! Checkpoints of a run: every accelerator is a rank of the model, and saves its share of it into a store of its own.
+//!
+//! `<checkpoints>/rank-0000/step-…/` holds the files that the workload's sizing gives that rank. Every save is durable when it ends.
+//! A run that trains keeps the two newest; one that only saves keeps those that it reads back, the newest in any case.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_checkpoint::format::Layout;
+use forebay_checkpoint::{Checkpoint, Keep, LocalFs, Name, Options, Store, Tier};
+use forebay_units::Bytes;
+use forebay_workload::{Workload, model};
+
+use super::run::Error;
+use super::state::State;
+use crate::cold;
+use crate::file_system::FileSystem;
+
+/// Checkpoints that a run that trains keeps.
+const KEPT: usize = 2;
+/// Bytes a chunk: small, since many accelerators save at the same time.
+const CHUNK: usize = 1 << 20;
+
+/// What the accelerators of this process save, and where.
+pub(super) struct Saver {
+    dir: PathBuf,
+    /// The first accelerator of this process, and all that there are.
+    first: u64,
+    of: u64,
+    shards: Vec<Option<Shard>>,
+    n_read: u64,
+    is_shifted: bool,
+}
+
+struct Shard {
+    store: Store,
+    state: State,
+    layout: Layout,
+    bytes: u64,
+    /// The step of the newest that was there before.
+    base: u64,
+}
+
+/// One checkpoint of one rank, to be read.
+pub(super) struct Shelf {
+    tier: Tier,
+    name: Name,
+}
+
+impl Saver {
+    /// Opens the stores of accelerators `first..first + n` of `of`.
+    pub(super) fn open(
+        workload: &Workload,
+        dir: &Path,
+        accelerators: std::ops::Range<u64>,
+        of: u64,
+    ) -> Result<Self, Error> {
+        let rules = &workload.checkpoint;
+        let keep = if workload.workflow.train { KEPT } else { (rules.n_read as usize).max(1) };
+        let mut saver = Self {
+            dir: dir.to_owned(),
+            first: accelerators.start,
+            of,
+            shards: Vec::new(),
+            n_read: rules.n_read,
+            is_shifted: rules.recovery_rank_shift,
+        };
+        let shards = accelerators.map(|rank| Ok((rank, model::shard_of(workload, rank, of)?)));
+        let shards = shards.collect::<Result<Vec<_>, Error>>()?;
+        let bytes: u64 = shards.iter().flat_map(|(_, files)| files).map(model::ShardFile::bytes).sum();
+        // One more than is kept: the newest is there before the oldest goes.
+        check_room(dir, bytes * (keep as u64 + 1))?;
+        for (rank, files) in shards {
+            let shard = if files.is_empty() { None } else { Some(saver.shard(rank, &files, rules.randomize, keep)?) };
+            saver.shards.push(shard);
+        }
+        Ok(saver)
+    }
+
+    fn shard(&self, rank: u64, files: &[model::ShardFile], randomize: bool, keep: usize) -> Result<Shard, Error> {
+        let tier = Tier { keep: Keep::last(keep), ..self.tier_of(rank) };
+        let options = Options { chunk_bytes: CHUNK, drains_behind: false, ..Options::default() };
+        let store = Store::open(vec![tier], options)?;
+        let base = store.tiers()[0].names()?.last().map_or(0, |name| name.step);
+        let state = State::new(files, randomize, rank);
+        let layout = state.layout()?;
+        let bytes = files.iter().map(model::ShardFile::bytes).sum();
+        Ok(Shard { store, state, layout, bytes, base })
+    }
+
+    fn tier_of(&self, rank: u64) -> Tier {
+        Tier::new(Arc::new(LocalFs), self.dir.join(format!("rank-{rank:04}")))
+    }
+
+    /// Saves the share of an accelerator, and removes what is not kept: bytes of its values.
+    pub(super) fn save(&self, accelerator: u64, step: u64) -> Result<u64, Error> {
+        let Some(shard) = &self.shards[(accelerator - self.first) as usize] else { return Ok(0) };
+        shard.state.change(step);
+        shard.store.save(shard.base + step, None, &shard.state.snapshot(), &shard.layout)?;
+        shard.store.prune()?;
+        Ok(shard.bytes)
+    }
+
+    /// What an accelerator reads in restore `number` (from 1), with nothing of it left in the page cache: the newest ones, the oldest of
+    /// them first. With `recovery_rank_shift` it is what the next rank wrote.
+    pub(super) fn shelf(&self, accelerator: u64, number: u64) -> Result<Option<Shelf>, Error> {
+        if self.shards[(accelerator - self.first) as usize].is_none() {
+            return Ok(None);
+        }
+        let tier = self.tier_of(self.read_by(accelerator));
+        let names = tier.names()?;
+        let from = names.len().saturating_sub(self.n_read as usize);
+        let Some(name) = names.get(from + number as usize - 1).copied() else {
+            return Err(Error::NothingSaved { path: tier.dir, n: names.len() as u64, wanted: self.n_read });
+        };
+        let checkpoint = open(&tier, name)?;
+        let files = checkpoint.manifest().files.iter().map(|file| tier.path_of(name).join(&file.name));
+        cold::prepare(&files.collect::<Vec<_>>(), true)?;
+        Ok(Some(Shelf { tier, name }))
+    }
+
+    /// Whose checkpoint an accelerator reads: its own, or that of the next rank that has one of its own.
+    fn read_by(&self, accelerator: u64) -> u64 {
+        let next = (accelerator + 1) % self.of;
+        let has_saved = |rank: u64| !self.tier_of(rank).names().unwrap_or_default().is_empty();
+        match (self.is_shifted, has_saved(next)) {
+            (false, _) => accelerator,
+            (true, true) => next,
+            // Behind the last rank that saves comes the first.
+            (true, false) => 0,
+        }
+    }
+}
+
+impl Shelf {
+    /// Reads all of it, and holds every chunk against the sums it was written with: bytes read.
+    pub(super) fn read(&self) -> Result<u64, Error> {
+        let checkpoint = open(&self.tier, self.name)?;
+        checkpoint.verify_rest(&std::sync::atomic::AtomicBool::new(false))?;
+        Ok(checkpoint.manifest().files.iter().map(|file| file.len).sum())
+    }
+}
+
+fn open(tier: &Tier, name: Name) -> Result<Checkpoint, Error> {
+    let path = || tier.path_of(name);
+    let damaged = |damage| forebay_checkpoint::Error::Damaged { path: path(), damage };
+    Ok(Checkpoint::open(tier, name).map_err(damaged)?)
+}
+
+/// Whether the folder's file system has so much room.
+fn check_room(dir: &Path, needed: u64) -> Result<(), Error> {
+    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let free = FileSystem::of(there).ok().and_then(|system| system.free_bytes);
+    match free.filter(|free| *free < needed) {
+        Some(free) => Err(Error::TooLittleSpace { path: dir.to_owned(), needed: Bytes(needed), free: Bytes(free) }),
+        None => Ok(()),
+    }
+}

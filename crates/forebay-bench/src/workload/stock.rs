@@ -1,0 +1,150 @@
+//! The data of a run, dealt out to the accelerators of this process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use forebay_pipeline::Meter;
+use forebay_storage::{Local, Mode, Shaped, Storage};
+use forebay_workload::{Part, Workload};
+
+use super::access::AccessLog;
+use super::feed::{Feed, Piped, Supply};
+use super::plan::Plan;
+use super::read::{Access, Samples};
+use super::run::Error;
+
+/// Bytes that were moved for training, counted while they are.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    ended: AtomicU64,
+    next: AtomicU64,
+    running: Mutex<BTreeMap<u64, Meter>>,
+}
+
+impl Tally {
+    /// Counts what another iterator moves: its number here.
+    pub(super) fn add(&self, meter: Meter) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.running.lock().expect("no holder of this lock panics").insert(number, meter);
+        number
+    }
+
+    /// An iterator has ended, after so many bytes.
+    pub(super) fn end(&self, number: u64, bytes: u64) {
+        let mut running = self.running.lock().expect("no holder of this lock panics");
+        running.remove(&number);
+        self.ended.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// All bytes so far.
+    pub(super) fn bytes(&self) -> u64 {
+        let running = self.running.lock().expect("no holder of this lock panics");
+        self.ended.load(Ordering::Relaxed) + running.values().map(Meter::bytes_read).sum::<u64>()
+    }
+}
+
+/// What is dealt out to whom.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deal {
+    /// The first accelerator of this process, and how many it has.
+    pub(super) first: u64,
+    pub(super) n: u64,
+    /// Over all processes.
+    pub(super) of: u64,
+    pub(super) n_steps: u64,
+    pub(super) n_steps_eval: u64,
+    /// Seed of the orders, the same for all processes.
+    pub(super) seed: u64,
+}
+
+/// Samples with the epoch that they are read in, where that is noted.
+struct Noted {
+    samples: Samples,
+    epoch: Arc<AtomicU64>,
+}
+
+/// The data, open.
+pub(super) struct Stock {
+    deal: Deal,
+    changes: bool,
+    /// One for all accelerators, or one for each where it is noted who reads what.
+    train: Vec<Noted>,
+    eval: Option<Samples>,
+    storage: Arc<dyn Storage>,
+    tally: Arc<Tally>,
+}
+
+impl Stock {
+    pub(super) fn open(plan: &Plan, deal: Deal, log: Option<&Arc<AccessLog>>) -> Result<Self, Error> {
+        let workload = &plan.workload;
+        let storage = storage(plan);
+        let open = |part, log| {
+            let access = Access { storage: Arc::clone(&storage), data: plan.data.clone(), verify: plan.verify, log };
+            Samples::open(workload, part, access)
+        };
+        let n_logs = log.map_or(1, |_| deal.n);
+        let train = (0..n_logs).map(|i| {
+            let epoch = Arc::new(AtomicU64::new(0));
+            let noted = log.map(|log| log.of(deal.first + i, Arc::clone(&epoch)));
+            Ok(Noted { samples: open(Part::Train, noted)?, epoch })
+        });
+        let eval = evaluates(workload).then(|| open(Part::Eval, None)).transpose()?;
+        Ok(Self {
+            deal,
+            changes: workload.train.seed_change_epoch,
+            train: train.collect::<Result<_, Error>>()?,
+            eval,
+            storage,
+            tally: Arc::default(),
+        })
+    }
+
+    /// What files are read through, in words.
+    pub(super) fn storage(&self) -> String {
+        self.storage.description()
+    }
+
+    /// Bytes that training moves.
+    pub(super) fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+
+    /// Every `every`-th file that is trained on, from `first` on.
+    pub(super) fn files(&self, first: u64, every: u64) -> Vec<PathBuf> {
+        let n_files = self.train[0].samples.n_files();
+        (first..n_files).step_by(every.max(1) as usize).map(|file| self.train[0].samples.path_of(file as u32)).collect()
+    }
+}
+
+impl Supply for Stock {
+    fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error> {
+        let Deal { first, of, n_steps, n_steps_eval, seed, .. } = self.deal;
+        let seed = if self.changes { seed.wrapping_add(epoch) } else { seed };
+        match (part, &self.eval) {
+            (Part::Eval, Some(eval)) => {
+                Ok(Box::new(Piped::new(eval.batches(accelerator, of, seed, n_steps_eval)?, None)))
+            }
+            _ => {
+                let noted = self.train.get((accelerator - first) as usize).unwrap_or(&self.train[0]);
+                noted.epoch.store(epoch, Ordering::Relaxed);
+                let batches = noted.samples.batches(accelerator, of, seed, n_steps)?;
+                Ok(Box::new(Piped::new(batches, Some(Arc::clone(&self.tally)))))
+            }
+        }
+    }
+}
+
+/// Whether the workload looks at other data too.
+pub(super) fn evaluates(workload: &Workload) -> bool {
+    workload.workflow.train && workload.workflow.evaluation && workload.dataset.n_files_eval > 0
+}
+
+fn storage(plan: &Plan) -> Arc<dyn Storage> {
+    let local = Local::new(if plan.workload.reader.odirect { Mode::Direct } else { Mode::Buffered });
+    match &plan.tier {
+        Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
+        None => Arc::new(local),
+    }
+}

@@ -1,0 +1,177 @@
+//! The loop of accelerators on a clock that only moves when told to, and on feeds that fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use forebay_pipeline::{Activity, Times};
+use forebay_units::{Clock, ManualClock, SystemClock};
+use forebay_workload::Part;
+
+use super::super::accelerator::{Course, Ran};
+use super::super::barrier::Gate;
+use super::super::feed::{Fed, Feed, Supply};
+use super::super::ranks::Failed;
+use super::super::run::guarded;
+use super::super::totals::{Run, dlio_of};
+use super::*;
+
+/// Waits so long for the first batch and so long for each other one, on its clock; may fail at a step.
+#[derive(Clone)]
+struct Fake {
+    clock: Arc<ManualClock>,
+    first_ns: u64,
+    later_ns: u64,
+    fails: Option<(u64, u64, bool)>,
+}
+
+struct FakeFeed {
+    fake: Fake,
+    accelerator: u64,
+    step: u64,
+    stalled_ns: u64,
+}
+
+impl Feed for FakeFeed {
+    fn next(&mut self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
+        self.step += 1;
+        let ns = if self.step == 1 { self.fake.first_ns } else { self.fake.later_ns };
+        self.fake.clock.advance(Duration::from_nanos(ns));
+        self.stalled_ns += ns;
+        match self.fake.fails {
+            Some((accelerator, step, panics)) if (accelerator, step) == (self.accelerator, self.step) => {
+                assert!(!panics, "a bug");
+                let source = std::io::Error::other("the disk is gone");
+                Err(Error::Io { what: "reading", path: "img_7.npz".into(), source })
+            }
+            _ => Ok((!stop.load(Ordering::Relaxed)).then_some(8)),
+        }
+    }
+
+    fn stall_time(&self) -> Times {
+        [(Activity::Reading, self.stalled_ns)].into_iter().collect()
+    }
+
+    fn finish(self: Box<Self>) -> Fed {
+        Fed { worker_time: self.stall_time(), scheduled: None, bytes: 1000 }
+    }
+}
+
+impl Supply for Fake {
+    fn open(&self, _: Part, accelerator: u64, _: u64) -> Result<Box<dyn Feed>, Error> {
+        Ok(Box::new(FakeFeed { fake: self.clone(), accelerator, step: 0, stalled_ns: 0 }))
+    }
+}
+
+/// All accelerators of a run on fakes.
+fn driven(
+    workload: &Workload,
+    n: u64,
+    fake: &Fake,
+    clock: Arc<dyn Clock>,
+    stop: &AtomicBool,
+) -> Vec<Result<Ran, Failed>> {
+    let gate = Gate::new(n as usize, &Solo, stop);
+    let course = Course {
+        workload,
+        n_steps: 4,
+        n_steps_eval: 2,
+        evaluations: &[2],
+        n_readers: 1,
+        n_cores: 1,
+        supply: fake,
+        gate: &gate,
+        saver: None,
+        origin_ns: 0,
+        clock,
+        begin_epoch: &|| (),
+        end_epoch: &|| (),
+        begin_restore: &|| (),
+        end_restore: &|| (),
+        observe: &|_| (),
+    };
+    std::thread::scope(|scope| {
+        let course = &course;
+        let threads: Vec<_> = (0..n).map(|i| scope.spawn(move || guarded(course, i, false))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn fake() -> Fake {
+    Fake { clock: Arc::default(), first_ns: 7_000, later_ns: 100, fails: None }
+}
+
+#[test]
+fn every_nanosecond_of_an_epoch_is_accounted_for() {
+    let fake = fake();
+    let mut workload = workload(32, 2);
+    workload.train.computation_time = Time::Normal { mean: 0.000_001, stdev: 0.0 };
+    workload.evaluation.eval_time = Time::Normal { mean: 0.000_002, stdev: 0.0 };
+    let stop = AtomicBool::new(false);
+    let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).remove(0).unwrap();
+    assert_eq!((ran.epochs.len(), ran.is_stopped), (2, false));
+    for epoch in &ran.epochs {
+        assert_eq!((epoch.wait_ns, epoch.compute_ns, epoch.first_wait_ns), (7_300, 4_000, 7_000));
+        assert_eq!((epoch.barrier_ns, epoch.checkpoint_ns, epoch.other_ns, epoch.wall_ns()), (0, 0, 0, 11_300));
+        assert_eq!((epoch.drawn_ns, epoch.samples, epoch.bytes), (4_000, 32, 1_000));
+        assert_eq!((epoch.load.as_slice(), epoch.compute.as_slice()), (&[7_000, 100, 100, 100][..], &[1_000; 4][..]));
+        assert_eq!(epoch.blocks.len(), 1);
+        assert_eq!(epoch.blocks[0].end_ns - epoch.blocks[0].start_ns, 11_300);
+        assert!((epoch.stalls.storage - 7.3e-6).abs() < 1e-12 && (epoch.later_stalls.storage - 3e-7).abs() < 1e-12);
+    }
+    let done = ran.epochs[1].evaluated.as_ref().unwrap();
+    assert_eq!((done.wall_ns, done.samples, done.compute.len()), (7_100 + 4_000, 16, 2));
+    assert_eq!(ran.epochs[0].evaluated, None);
+    assert_eq!(ran.epochs[1].start_ns, 11_300, "an evaluation is no part of the epoch before it");
+}
+
+#[test]
+fn the_three_utilisations_leave_out_what_they_say() {
+    let fake = fake();
+    let mut workload = workload(32, 2);
+    workload.train.computation_time = Time::Normal { mean: 0.000_001, stdev: 0.0 };
+    let stop = AtomicBool::new(false);
+    let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).remove(0).unwrap();
+    let told = [super::super::told::Told { epochs: ran.epochs, ..Default::default() }];
+    let totals = Run { workload: &workload, n_steps: 4, told: &told }.totals();
+    assert!((totals.au_epoch.unwrap() - 100.0 * 4_000.0 / 11_300.0).abs() < 1e-9);
+    assert!((totals.au_steady.unwrap() - 100.0 * 4_000.0 / 4_300.0).abs() < 1e-9);
+    assert!((totals.au_dlio.unwrap() - 100.0 * 3_000.0 / 3_300.0).abs() < 1e-6, "{:?}", totals.au_dlio);
+    assert!((totals.samples_per_s - 64.0 / 22_600e-9).abs() < 1e-3);
+    assert!((totals.first_batch_s - 7e-6).abs() < 1e-15);
+    assert_eq!(
+        dlio_of(&workload, 4, &told[0].epochs[0]).map(|dlio| dlio.samples_per_s as u64),
+        Some((2.0 * 8.0 / 3_300e-9) as u64)
+    );
+    assert!((totals.mb_per_s_moved - 2_000.0 / 22_600e-9 / 1e6).abs() < 1e-6);
+}
+
+#[test]
+fn a_reader_that_fails_ends_all_accelerators_at_that_step_with_its_reason() {
+    for panics in [false, true] {
+        let fake = Fake { fails: Some((3, 2, panics)), first_ns: 0, later_ns: 0, ..fake() };
+        let stop = AtomicBool::new(false);
+        let ended = driven(&workload(32, 2), 6, &fake, Arc::new(SystemClock::default()), &stop);
+        for outcome in ended {
+            let reason = outcome.unwrap_err().reason;
+            let wanted = if panics {
+                "accelerator 3 panicked: a bug"
+            } else {
+                "accelerator 3: reading img_7.npz: the disk is gone"
+            };
+            assert_eq!(reason, wanted);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_to_stop_ends_after_the_step_at_work() {
+    let fake = Fake { first_ns: 0, later_ns: 0, ..fake() };
+    let mut workload = workload(32, 2);
+    workload.train.computation_time = Time::Normal { mean: 0.001, stdev: 0.0 };
+    let stop = AtomicBool::new(true);
+    for ran in driven(&workload, 3, &fake, Arc::new(SystemClock::default()), &stop) {
+        let ran = ran.unwrap();
+        assert!(ran.is_stopped && ran.epochs.is_empty(), "it is asked before the first step");
+    }
+}

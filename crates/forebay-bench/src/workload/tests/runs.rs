@@ -1,0 +1,168 @@
+//! Runs that train.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_workload::Shuffle;
+
+use super::*;
+
+#[test]
+fn accelerators_share_an_epoch_and_the_account_adds_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 2);
+    workload.workflow.evaluation = true;
+    workload.dataset.n_files_eval = 8;
+    workload.evaluation.eval_time = Time::Normal { mean: 0.001, stdev: 0.0 };
+    workload.reader.batch_size_eval = 2;
+    let cell = cell_of(&plan(workload, dir.path(), 2));
+    adds_up(&cell);
+    assert_eq!((cell.totals.steps, cell.totals.samples, cell.totals.accelerators), (16, 128, 2));
+    assert_eq!((cell.steps_per_epoch, cell.epochs, cell.epochs_of.len()), (4, 2, 4));
+    assert_eq!(
+        cell.epochs_of.iter().map(|epoch| (epoch.epoch, epoch.accelerator)).collect::<Vec<_>>(),
+        [(1, 0), (1, 1), (2, 0), (2, 1)]
+    );
+    assert!(cell.epochs_of.iter().all(|epoch| epoch.load.len() == 4 && epoch.eval_steps == 2), "{cell:?}");
+    assert!(cell.totals.eval_s >= 2.0 * 2.0 * 2.0 * 0.001 && cell.totals.au_eval.is_some());
+    assert!(cell.totals.compute_s >= 16.0 * 0.0005);
+    let totals = &cell.totals;
+    assert!(totals.au_epoch.unwrap() <= totals.au_steady.unwrap() && totals.first_step_s.unwrap() > 0.0);
+    assert!(totals.step.p50 >= 0.0005 && totals.step.max >= totals.step.p99 && totals.load.max > 0.0);
+    assert!(totals.warnings.iter().any(|text| text.starts_with("only 4 steps per epoch")), "{:?}", totals.warnings);
+    assert_eq!(cell.order, "files: off, samples: off");
+    assert_eq!(cell.processes.len(), 1);
+}
+
+#[test]
+fn two_hundred_and_fifty_six_accelerators_on_few_cores_finish_and_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let workload = workload(256 * 8 * 3, 2);
+    let cell = cell_of(&plan(workload, dir.path(), 256));
+    adds_up(&cell);
+    assert_eq!((cell.totals.steps, cell.totals.samples), (256 * 3 * 2, 256 * 8 * 3 * 2));
+    assert_eq!(cell.epochs_of.len(), 512);
+    assert!(cell.epochs_of.iter().all(|epoch| epoch.n_steps == 3 && epoch.barrier.len() == 3));
+}
+
+#[test]
+fn a_run_is_judged_by_whole_epochs_against_what_is_stated_or_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan(workload(64, 1), dir.path(), 1);
+    plan.workload.limits.au = 0.0;
+    let judged = cell_of(&plan).judged;
+    assert_eq!(
+        judged.iter().map(|judged| (judged.what.as_str(), judged.limit, judged.is_decisive)).collect::<Vec<_>>(),
+        [("au_epoch", 0.0, true), ("au_dlio", 0.0, false)]
+    );
+    assert!(judged.iter().all(|judged| judged.is_met), "{judged:?}");
+    plan.threshold = Some(1.01);
+    let judged = cell_of(&plan).judged;
+    assert_eq!((judged[0].limit, judged[0].is_met, judged[0].is_decisive), (101.0, false, true));
+    assert_eq!((judged[1].limit, judged[1].is_met), (0.0, true));
+}
+
+#[test]
+fn every_sample_is_read_once_an_epoch_in_an_order_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 2);
+    workload.reader.sample_shuffle = Shuffle::Seed;
+    let plan = Plan { access_log: Some(dir.path().join("log")), ..plan(workload, dir.path(), 4) };
+    cell_of(&plan);
+    let text = std::fs::read_to_string(dir.path().join("log/access-0.csv")).unwrap();
+    let rows: Vec<Vec<u64>> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').skip(1).map(|value| value.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(rows.len(), 128);
+    for epoch in [1, 2] {
+        let of = |accelerator: Option<u64>| -> Vec<u64> {
+            let mine = rows.iter().filter(|row| row[1] == epoch && accelerator.is_none_or(|a| row[0] == a));
+            mine.map(|row| row[2]).collect()
+        };
+        assert_eq!(of(None).into_iter().collect::<BTreeSet<_>>(), (0..64).collect::<BTreeSet<_>>());
+        assert!((0..4).all(|accelerator| of(Some(accelerator)).len() == 16), "shares are equal and disjoint");
+    }
+    let first = |epoch: u64| {
+        rows.iter().filter(|row| row[1] == epoch && row[0] == 0).map(|row| row[2]).collect::<BTreeSet<_>>()
+    };
+    assert_ne!(first(1), first(2), "another epoch has another order");
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_its_steps_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(8 * 10_000, 1);
+    workload.train.computation_time = Time::Normal { mean: 0.002, stdev: 0.0 };
+    let plan = plan(workload, dir.path(), 2);
+    let stop = AtomicBool::new(false);
+    let observe = |event| {
+        if matches!(event, Event::Step { done, .. } if done >= 3) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let record = run(&plan, &Solo, Environment::default(), Vec::new(), &observe, &stop).unwrap().unwrap();
+    assert_eq!(record.notes, ["interrupted: the steps finished before that are kept"]);
+    let cell = &record.cells[0];
+    adds_up(cell);
+    assert!((6..2_000).contains(&cell.totals.steps), "{}", cell.totals.steps);
+    assert_eq!(cell.epochs_of[0].n_steps, cell.epochs_of[1].n_steps, "all end at the same step");
+}
+
+#[test]
+fn an_observer_hears_of_epochs_and_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let heard = Heard::default();
+    let plan = plan(workload(32, 2), dir.path(), 2);
+    run(&plan, &Solo, Environment::default(), Vec::new(), &|event| heard.hear(event), &AtomicBool::new(false)).unwrap();
+    let heard = heard.0.into_inner().unwrap();
+    let epochs: Vec<&Event> = heard.iter().filter(|event| matches!(event, Event::Epoch { .. })).collect();
+    assert_eq!(epochs, [&Event::Epoch { epoch: 1, of: 2, n_steps: 2 }, &Event::Epoch { epoch: 2, of: 2, n_steps: 2 }]);
+    assert!(heard.iter().any(|event| matches!(event, Event::Step { done: 2, .. })), "{heard:?}");
+}
+
+#[test]
+fn dlio_finds_its_own_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 2);
+    workload.workflow.evaluation = true;
+    workload.dataset.n_files_eval = 8;
+    let plan = Plan { out: Some(dir.path().join("out")), ..plan(workload, dir.path(), 2) };
+    let cell = cell_of(&plan);
+    let json = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("out").join(name)).unwrap()).unwrap()
+    };
+    let summary = json("summary.json");
+    assert_eq!(summary["num_accelerators"], 2);
+    let mean = summary["metric"]["train_au_mean_percentage"].as_f64().unwrap();
+    assert!((mean - cell.totals.au_dlio.unwrap()).abs() < 1e-9, "{mean}");
+    assert_eq!(summary["metric"]["eval_au_percentage"].as_array().unwrap().len(), 2);
+    for accelerator in 0..2 {
+        let output = json(&format!("{accelerator}_output.json"));
+        assert_eq!(output["2"]["load"]["block1"].as_array().unwrap().len(), 4);
+        assert_eq!(output["1"]["compute"]["eval"].as_array().unwrap().len(), 4);
+        let stats = json(&format!("{accelerator}_per_epoch_stats.json"));
+        assert!(stats["1"]["block1"]["start"].as_str().unwrap() <= stats["1"]["eval"]["start"].as_str().unwrap());
+        assert!(stats["2"]["duration"].as_str().unwrap().parse::<f64>().is_ok());
+    }
+}
+
+#[test]
+fn data_that_is_missing_is_said_before_anything_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 1);
+    workload.dataset.format = Format::Tfrecord;
+    let error = run_it(&plan(workload, dir.path(), 1)).unwrap_err().to_string();
+    assert!(error.contains("forebay workload make"), "{error}");
+}
+
+#[test]
+fn a_workload_that_does_nothing_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 1);
+    workload.workflow.train = false;
+    let record = run_it(&plan(workload, dir.path(), 1)).unwrap();
+    assert!(record.cells.is_empty());
+    assert_eq!(record.notes, ["the workload neither trains nor saves: there is nothing to measure"]);
+}

@@ -1,0 +1,133 @@
+//! What changes the meaning of a run's numbers, in words.
+
+use std::collections::BTreeMap;
+
+use forebay_record::{CacheState, WorkloadTotals};
+use forebay_units::{Bytes, count};
+use forebay_workload::{Part, Workload};
+
+use super::plan::Plan;
+use super::times::Epoch;
+use super::told::Told;
+use crate::ingest::Cache;
+
+/// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
+const FEW_STEPS: u64 = 50;
+/// What an emulated computation may take longer than it should.
+const CLOCK_BOUND: f64 = 1.02;
+
+/// Everything to be warned of.
+pub(super) fn warnings(
+    plan: &Plan,
+    n_steps: u64,
+    told: &[Told],
+    totals: &WorkloadTotals,
+    state: CacheState,
+) -> Vec<String> {
+    let workload = &plan.workload;
+    let trains = workload.workflow.train;
+    let training = [
+        trains.then(|| no_steps(totals)).flatten(),
+        trains.then(|| few_steps(n_steps)).flatten(),
+        (trains && totals.bytes_moved > 0).then(|| caches(plan, totals, state)).flatten(),
+        (trains && state != CacheState::Cold).then(|| fits_in_memory(workload, told)).flatten(),
+        clock_bound(told),
+    ];
+    let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
+        "checkpoint.fsync is false, but every checkpoint was saved durably: there is no other way to save here. DLIO's own \
+         saves end in memory"
+            .to_owned()
+    });
+    training.into_iter().flatten().chain(pinned(workload, told)).chain(saving).collect()
+}
+
+fn no_steps(totals: &WorkloadTotals) -> Option<String> {
+    (totals.steps == 0).then(|| "not one step was made: there is nothing to conclude from this run".to_owned())
+}
+
+fn few_steps(n_steps: u64) -> Option<String> {
+    (n_steps < FEW_STEPS).then(|| {
+        format!(
+            "only {} per epoch: DLIO leaves out the first one, in which everything that is read ahead is waited for, so that its \
+             figure hides that wait; the whole epoch's does not. {FEW_STEPS} or more make the two agree",
+            count(n_steps, "step")
+        )
+    })
+}
+
+fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<String> {
+    let is_known = totals.bytes_device.is_some();
+    match (plan.cache, state) {
+        (Cache::Cold, CacheState::Warm | CacheState::Mixed) if is_known => Some(
+            "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file system in \
+             memory, somebody else reads them too, or there was more than one pass over them"
+                .to_owned(),
+        ),
+        (_, CacheState::Warm) => Some(
+            "the data came from the page cache: rates are those of this machine's memory and processors, not of its storage"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Hosts with the memory of one process there.
+fn hosts(told: &[Told]) -> BTreeMap<&str, Option<u64>> {
+    told.iter().map(|told| (told.process.host.as_str(), told.memory_bytes)).collect()
+}
+
+fn fits_in_memory(workload: &Workload, told: &[Told]) -> Option<String> {
+    let hosts = hosts(told);
+    let bytes = workload.dataset.bytes(Part::Train) / (hosts.len() as u64).max(1);
+    let least = hosts.values().copied().collect::<Option<Vec<u64>>>()?.into_iter().min()?;
+    (bytes <= least).then(|| {
+        format!(
+            "the data fits in memory ({} per host of {}): from the second epoch on, or after making it, it may come from the page \
+             cache; five times the memory rules that out",
+            Bytes(bytes),
+            Bytes(least)
+        )
+    })
+}
+
+fn clock_bound(told: &[Told]) -> Option<String> {
+    let sum = |ns: fn(&Epoch) -> u64| told.iter().flat_map(|told| &told.epochs).map(ns).sum::<u64>() as f64;
+    let (drawn, taken) = (sum(|epoch| epoch.drawn_ns), sum(|epoch| epoch.compute_ns));
+    (drawn > 0.0 && taken > CLOCK_BOUND * drawn).then(|| {
+        format!(
+            "clock-bound emulation: the emulated computation took {:.1} % longer than the workload says, since this machine woke \
+             too late or had no core free; utilisation is overstated and the rate understated by so much",
+            100.0 * (taken / drawn - 1.0)
+        )
+    })
+}
+
+/// Processes with fewer cores than they need, while the machine has more.
+fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
+    let read_threads = workload.reader.read_threads;
+    let is_pinned = |told: &&Told| {
+        let n_cores = told.cores.len() as u64;
+        n_cores > 0 && n_cores < told.n_online && n_cores < read_threads
+    };
+    let mut texts = Vec::new();
+    let few: Vec<&Told> = told.iter().filter(is_pinned).collect();
+    if let Some(first) = few.first() {
+        let (who, n_cores) = (first.process.rank, first.cores.len() as u64);
+        let others = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
+        texts.push(format!(
+            "rank {who}{others} may use {} of {} for {read_threads} read threads: it was pinned by what started it (mpirun \
+             --bind-to none, srun --cpus-per-task), so that decoding is slower than this machine is",
+            count(n_cores, "core"),
+            first.n_online
+        ));
+    }
+    let mut on: BTreeMap<(&str, u32), Vec<u64>> = BTreeMap::new();
+    for told in told.iter().filter(|told| told.cores.len() == 1 && told.n_online > 1) {
+        on.entry((&told.process.host, told.cores[0])).or_default().push(told.process.rank);
+    }
+    for ((host, core), ranks) in on.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
+        let ranks: Vec<String> = ranks.iter().map(u64::to_string).collect();
+        texts.push(format!("ranks {} are all pinned to core {core} of {host}: they take turns", ranks.join(", ")));
+    }
+    texts
+}
