@@ -3,12 +3,19 @@
 //!
 //! A format is one file with a [`Layout`](reader::Layout) and one line of `layout_of`.
 
+mod array;
+mod csv;
 mod files;
 mod gate;
+mod image;
+mod indexed;
+mod npy;
+mod npz;
 mod order;
 mod reader;
 mod stream;
 mod synthetic;
+mod tfrecord;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -50,10 +57,18 @@ pub(crate) struct Access {
 
 /// How samples lie in the files: the one place that knows every format.
 fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {
-    match files.dataset.format {
-        Format::Synthetic => Ok(Box::new(synthetic::Synthetic)),
-        other => Err(refused(format!("{} files are not read by this build", other.name()))),
-    }
+    let files = Arc::clone(files);
+    Ok(match files.dataset.format {
+        Format::Tfrecord => Box::new(tfrecord::TfRecords::new(files)),
+        Format::Csv => Box::new(csv::Csv::new(files)?),
+        Format::Npz => Box::new(npz::Npz(files)),
+        Format::Npy => Box::new(npy::Npy(files)),
+        Format::Jpeg | Format::Png => Box::new(image::Images(files)),
+        Format::IndexedBinary => Box::new(indexed::Indexed { files, mapped: false }),
+        Format::MmapIndexedBinary => Box::new(indexed::Indexed { files, mapped: true }),
+        Format::Synthetic => Box::new(synthetic::Synthetic),
+        other => return Err(refused(format!("{} files are not read by this build", other.name()))),
+    })
 }
 
 impl Samples {

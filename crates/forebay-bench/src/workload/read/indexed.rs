@@ -1,0 +1,124 @@
+//! Samples one behind the other in one file, their offsets and sizes in two files beside it: read, or mapped.
+//!
+//! The index of a quarter of a billion samples is gigabytes, so that of it, too, only what is wanted is read.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_format::Span;
+use forebay_format::indexed::read::{NUMBER_LEN, spans};
+use forebay_format::indexed::write::{OFFSETS, SIZES};
+use forebay_pipeline::{Activity, SampleError};
+use forebay_storage::{Buffer, Object};
+
+use super::files::Files;
+use super::reader::{Layout, OpenFiles, Reader, Sink, Tools};
+
+/// One file of samples with its index.
+pub(super) struct Indexed {
+    pub(super) files: Arc<Files>,
+    /// Whether the data is mapped; the index is read.
+    pub(super) mapped: bool,
+}
+
+impl Layout for Indexed {
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(IndexedReader {
+            files: Arc::clone(&self.files),
+            mapped: self.mapped,
+            open: OpenFiles::default(),
+            offsets: Buffer::default(),
+            sizes: Buffer::default(),
+            buffer: Buffer::default(),
+        })
+    }
+}
+
+struct IndexedReader {
+    files: Arc<Files>,
+    mapped: bool,
+    open: OpenFiles<Opened>,
+    offsets: Buffer,
+    sizes: Buffer,
+    buffer: Buffer,
+}
+
+struct Opened {
+    data: Box<dyn Object>,
+    len: u64,
+    map: Option<memmap2::Mmap>,
+    offsets: Box<dyn Object>,
+    sizes: Box<dyn Object>,
+}
+
+impl Opened {
+    fn open(files: &Files, file: u32, mapped: bool, tools: &mut Tools<'_>) -> Result<Self, SampleError> {
+        let data = tools.open(files, file)?;
+        let path = files.path_of(file);
+        let beside = |ending: &str| {
+            let mut name = path.clone().into_os_string();
+            name.push(ending);
+            Ok::<_, SampleError>(files.storage.open(&PathBuf::from(name))?)
+        };
+        let (offsets, sizes, len) = (beside(OFFSETS)?, beside(SIZES)?, data.len()?);
+        let map = if mapped { data.map()? } else { None };
+        if mapped && map.is_none() {
+            let what = format!("{} cannot be mapped on {}", path.display(), files.storage.description());
+            return Err(SampleError::Refused(what));
+        }
+        Ok(Self { data, len, map, offsets, sizes })
+    }
+}
+
+impl Reader for IndexedReader {
+    fn read(
+        &mut self,
+        file: u32,
+        samples: Range<u32>,
+        out: &mut [u8],
+        tools: &mut Tools<'_>,
+    ) -> Result<(), SampleError> {
+        let Self { files, mapped, open, offsets, sizes, buffer } = self;
+        let opened = open.get(file, || Opened::open(files, file, *mapped, tools))?;
+        let (first, n) = (u64::from(samples.start), samples.len());
+        tools.read(opened.offsets.as_ref(), first * NUMBER_LEN, n * NUMBER_LEN as usize, offsets)?;
+        tools.read(opened.sizes.as_ref(), first * NUMBER_LEN, n * NUMBER_LEN as usize, sizes)?;
+        let found = spans(offsets.as_slice(), sizes.as_slice(), first, opened.len)?;
+        let room = out.len() / n.max(1);
+        for (span, place) in found.iter().zip(out.chunks_mut(room.max(1))) {
+            match &opened.map {
+                Some(map) => touch(map, span, place, tools),
+                None => stream(opened.data.as_ref(), span, files.piece, buffer, place, tools)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn stream(
+    data: &dyn Object,
+    span: &Span,
+    piece: usize,
+    buffer: &mut Buffer,
+    place: &mut [u8],
+    tools: &mut Tools<'_>,
+) -> Result<(), SampleError> {
+    let mut sink = Sink::new(place);
+    tools.stream(data, span.offset..span.offset + span.len, piece, buffer, |bytes| {
+        sink.take(bytes);
+        Ok(())
+    })?;
+    sink.finish();
+    Ok(())
+}
+
+/// Looks at every page of a sample, so that all of it comes from where it lies, and copies what the batch has room for.
+fn touch(map: &[u8], span: &Span, place: &mut [u8], tools: &mut Tools<'_>) {
+    tools.enter(Activity::Reading);
+    let bytes = &map[span.offset as usize..(span.offset + span.len) as usize];
+    Sink::put(place, bytes);
+    let rest = bytes.get(place.len()..).unwrap_or_default();
+    std::hint::black_box(rest.iter().step_by(4096).chain(rest.last()).fold(0_u8, |sum, byte| sum ^ byte));
+    tools.count(span.len);
+}

@@ -1,0 +1,182 @@
+//! TFRecord files of `tf.train.Example` messages.
+//!
+//! Records of one length, which is what a workload makes, need no index: the first and the last tell it. Any other file is
+//! walked once, by the headers of its frames, when it is first opened.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use forebay_format::example;
+use forebay_format::tfrecord::{FOOTER_LEN, FrameScanner, HEADER_LEN, masked_crc32c, parse_frame};
+use forebay_format::{Scanner, Span};
+use forebay_pipeline::{Activity, SampleError};
+use forebay_storage::{Buffer, Object};
+
+use super::files::Files;
+use super::reader::{Layout, OpenFiles, Reader, Sink, Tools};
+
+/// One record a sample.
+pub(super) struct TfRecords {
+    files: Arc<Files>,
+    /// Where the records of files lie that have no one length.
+    walked: Arc<Mutex<HashMap<u32, Arc<[Span]>>>>,
+}
+
+impl TfRecords {
+    pub(super) fn new(files: Arc<Files>) -> Self {
+        Self { files, walked: Arc::default() }
+    }
+}
+
+impl Layout for TfRecords {
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(TfRecordReader {
+            files: Arc::clone(&self.files),
+            walked: Arc::clone(&self.walked),
+            open: OpenFiles::default(),
+            buffer: Buffer::default(),
+        })
+    }
+}
+
+struct TfRecordReader {
+    files: Arc<Files>,
+    walked: Arc<Mutex<HashMap<u32, Arc<[Span]>>>>,
+    open: OpenFiles<(Box<dyn Object>, Places)>,
+    buffer: Buffer,
+}
+
+/// Where a file's records lie.
+enum Places {
+    Even { frame: u64 },
+    Walked(Arc<[Span]>),
+}
+
+impl Places {
+    fn of(&self, sample: u32) -> Option<Span> {
+        match self {
+            Self::Even { frame } => Some(Span { offset: u64::from(sample) * frame, len: *frame }),
+            Self::Walked(spans) => spans.get(sample as usize).copied(),
+        }
+    }
+}
+
+impl Reader for TfRecordReader {
+    fn read(
+        &mut self,
+        file: u32,
+        samples: Range<u32>,
+        out: &mut [u8],
+        tools: &mut Tools<'_>,
+    ) -> Result<(), SampleError> {
+        let Self { files, walked, open, buffer } = self;
+        let mut find = |tools: &mut Tools<'_>| {
+            let object = tools.open(files, file)?;
+            let places = locate(files, walked, file, object.as_ref(), buffer, tools)?;
+            Ok((object, places))
+        };
+        // A file of one sample is not come back to.
+        let (fresh, kept);
+        let (object, places) = if files.dataset.n_samples_per_file <= 1 {
+            fresh = find(tools)?;
+            (&fresh.0, &fresh.1)
+        } else {
+            kept = open.get(file, || find(tools))?;
+            (&kept.0, &kept.1)
+        };
+        let spans: Option<Vec<Span>> = samples.clone().map(|sample| places.of(sample)).collect();
+        let Some(spans) = spans.filter(|spans| !spans.is_empty()) else {
+            return Err(SampleError::Refused(format!("there is no record {}", samples.end.saturating_sub(1))));
+        };
+        read_frames(object.as_ref(), &spans, out, files.verify, buffer, tools)
+    }
+}
+
+/// Records that lie one behind the other, in one read.
+fn read_frames(
+    object: &dyn Object,
+    spans: &[Span],
+    out: &mut [u8],
+    verify: bool,
+    buffer: &mut Buffer,
+    tools: &mut Tools<'_>,
+) -> Result<(), SampleError> {
+    let (first, last) = (spans[0], spans[spans.len() - 1]);
+    let len = last.offset + last.len - first.offset;
+    tools.enter(Activity::Reading);
+    let bytes = object.lend(first.offset, len as usize, buffer)?;
+    tools.count(len);
+    tools.enter(Activity::Decoding);
+    let room = out.len() / spans.len();
+    for (span, place) in spans.iter().zip(out.chunks_mut(room.max(1))) {
+        let frame = &bytes[(span.offset - first.offset) as usize..][..span.len as usize];
+        Sink::put(place, value(payload(frame, span.offset, verify)?));
+    }
+    Ok(())
+}
+
+fn payload(frame: &[u8], offset: u64, verify: bool) -> Result<&[u8], SampleError> {
+    match verify {
+        true => Ok(parse_frame(frame, offset)?.payload),
+        false => Ok(frame.get(HEADER_LEN..frame.len().saturating_sub(FOOTER_LEN)).unwrap_or_default()),
+    }
+}
+
+/// The sample in a record: its feature `image`, or the record itself, which is then of the user's own format.
+fn value(payload: &[u8]) -> &[u8] {
+    let image = example::find(payload, "image").ok().flatten().and_then(|feature| feature.first_bytes().ok().flatten());
+    image.unwrap_or(payload)
+}
+
+/// Finds the records of a file.
+fn locate(
+    files: &Files,
+    walked: &Mutex<HashMap<u32, Arc<[Span]>>>,
+    file: u32,
+    object: &dyn Object,
+    buffer: &mut Buffer,
+    tools: &mut Tools<'_>,
+) -> Result<Places, SampleError> {
+    let n = files.dataset.n_samples_per_file.max(1);
+    let len = object.len()?;
+    if n == 1 {
+        return Ok(Places::Even { frame: len });
+    }
+    if len.is_multiple_of(n) && len / n >= (HEADER_LEN + FOOTER_LEN) as u64 {
+        let frame = len / n;
+        if has_frame(object, 0, frame, buffer, tools)? && has_frame(object, (n - 1) * frame, frame, buffer, tools)? {
+            return Ok(Places::Even { frame });
+        }
+    }
+    if let Some(spans) = walked.lock().expect("no holder of this lock panics").get(&file) {
+        return Ok(Places::Walked(Arc::clone(spans)));
+    }
+    let spans: Arc<[Span]> = walk(object, len, buffer, tools)?.into();
+    walked.lock().expect("no holder of this lock panics").insert(file, Arc::clone(&spans));
+    Ok(Places::Walked(spans))
+}
+
+/// Whether a frame of this length begins there.
+fn has_frame(
+    object: &dyn Object,
+    offset: u64,
+    frame: u64,
+    buffer: &mut Buffer,
+    tools: &mut Tools<'_>,
+) -> Result<bool, SampleError> {
+    tools.read(object, offset, HEADER_LEN, buffer)?;
+    let (length, sum) = buffer.as_slice().split_at(8);
+    let expected = (frame - (HEADER_LEN + FOOTER_LEN) as u64).to_le_bytes();
+    Ok(length == expected && sum == masked_crc32c(length).to_le_bytes())
+}
+
+fn walk(object: &dyn Object, len: u64, buffer: &mut Buffer, tools: &mut Tools<'_>) -> Result<Vec<Span>, SampleError> {
+    let mut scanner = FrameScanner::new(len);
+    let mut spans = Vec::new();
+    while let Some(want) = scanner.want() {
+        tools.read(object, want.offset, want.len, buffer)?;
+        spans.extend(scanner.feed(buffer.as_slice())?);
+    }
+    Ok(spans)
+}
