@@ -74,6 +74,9 @@ pub enum Error {
         /// That of the memory given.
         found: String,
     },
+    /// The caller could not take or give bytes.
+    #[error("bytes cannot be moved")]
+    Io(#[source] std::io::Error),
     /// The library of a format failed, which opens files by itself.
     #[error("{path}: {library}'s library: {what}", path = .path.display())]
     Library {

@@ -26,6 +26,7 @@ use forebay_workload::{Dataset, Part, Workload};
 pub use claim::RECORDS_MARKER;
 use claim::is_whole;
 use draft::{Draft, SMALL, Target};
+pub use form::parquet_columns;
 use form::{Form, Piece, Proof};
 use ranges::{Cut, Item, Ranges, piece};
 

@@ -27,6 +27,11 @@ impl Noise {
         Self { key: Rng::new(dataset.seed, i | side).bits(), mask: mask(dataset.element) }
     }
 
+    /// The same for values of another type: floats stay finite.
+    pub(crate) fn of_element(self, element: Element) -> Self {
+        Self { mask: mask(element), ..self }
+    }
+
     /// A number of the file's own, for what draws by other means.
     pub(crate) fn key(self) -> u64 {
         self.key

@@ -1,16 +1,23 @@
 //! What a file of each format consists of: one file here a format, one line in [`of`].
 
 mod csv;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 mod image;
 mod indexed;
 mod npy;
 mod npz;
+mod parquet;
 mod synthetic;
 mod tfrecord;
 
 use std::io;
 use std::ops::Range;
+use std::sync::Mutex;
 
+pub use parquet::parquet_columns;
+
+use forebay_format::parquet::Codec;
 use forebay_workload::{Compression, Dataset, Element, FileShape, Format, Part};
 
 use super::draft::Draft;
@@ -97,8 +104,12 @@ pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn Form>> {
         (Format::Npz, Compression::Zip) => Box::new(npz::Npz { element, level: Some(level) }),
         (Format::Csv, Compression::None) => Box::new(csv::Csv { element, level: None }),
         (Format::Csv, Compression::Gzip) => Box::new(csv::Csv { element, level: Some(level) }),
+        #[cfg(feature = "hdf5")]
+        (Format::Hdf5, _) => Box::new(hdf5::Hdf5::new(dataset)?),
+        #[cfg(not(feature = "hdf5"))]
         (Format::Hdf5, _) => return Err(refused("dataset.format", "hdf5", NO_HDF5)),
-        (Format::Parquet, _) => return Err(refused("dataset.format", "parquet", "parquet files are not made yet")),
+        (Format::Parquet, Compression::None) => parquet(dataset, Codec::None),
+        (Format::Parquet, Compression::Gzip) => parquet(dataset, Codec::Gzip(level)),
         (_, Compression::Gzip) => return Err(refused("dataset.compression", "gzip", NOT_COMPRESSED)),
         (_, Compression::Lzf) => return Err(refused("dataset.compression", "lzf", NOT_COMPRESSED)),
         (_, Compression::Bz2) => return Err(refused("dataset.compression", "bz2", NOT_COMPRESSED)),
@@ -114,8 +125,13 @@ pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn Form>> {
     })
 }
 
+fn parquet(dataset: &Dataset, codec: Codec) -> Box<dyn Form> {
+    Box::new(parquet::Parquet { dataset: dataset.clone(), codec, lengths: Mutex::default() })
+}
+
+#[cfg(not(feature = "hdf5"))]
 const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
-const NOT_COMPRESSED: &str = "files of this format are not made with this compression (npz: zip; csv: gzip)";
+const NOT_COMPRESSED: &str = "files of this format are not made with this compression (npz: zip; csv, parquet: gzip)";
 
 fn refused(parameter: &'static str, value: &str, reason: &'static str) -> Error {
     Error::Parameter { parameter, value: value.to_owned(), reason }
@@ -136,5 +152,24 @@ fn descr(element: Element) -> &'static str {
         Element::Bf16 => "|V2",
         Element::F32 => "<f4",
         Element::F64 => "<f8",
+    }
+}
+
+/// A type by the name that the formats have for it.
+fn value_type(element: Element) -> forebay_format::Element {
+    use forebay_format::Element as To;
+    match element {
+        Element::U8 => To::U8,
+        Element::I8 => To::I8,
+        Element::U16 => To::U16,
+        Element::I16 => To::I16,
+        Element::U32 => To::U32,
+        Element::I32 => To::I32,
+        Element::U64 => To::U64,
+        Element::I64 => To::I64,
+        Element::F16 => To::F16,
+        Element::Bf16 => To::Bf16,
+        Element::F32 => To::F32,
+        Element::F64 => To::F64,
     }
 }

@@ -1,0 +1,135 @@
+//! HDF5 as DLIO makes it: `records` of all samples and a label of 0 for each. HDF5's library lays a file out; the values are
+//! written here, so that a file may be cut anywhere. A compressed one is made as a whole.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use forebay_format::hdf5::{Segment, Skeleton, Spec, compressed};
+use forebay_workload::{Compression, Dataset, FileShape, Part};
+
+use super::{Draft, Form, Piece, Proof, refused, value_type};
+use crate::Result;
+
+/// Bytes of a chunk where something asks for chunks and nothing says how big.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// Layouts that are kept; of files of one size, one is enough.
+const KEPT: usize = 64;
+
+pub(super) struct Hdf5 {
+    dataset: Dataset,
+    laid_out: Mutex<HashMap<Spec, Arc<Skeleton>>>,
+}
+
+impl Hdf5 {
+    pub(super) fn new(dataset: &Dataset) -> Result<Self> {
+        if !matches!(dataset.compression, Compression::None | Compression::Gzip) {
+            return Err(refused("dataset.compression", "lzf", "HDF5 files are made with gzip or without compression"));
+        }
+        let form = Self { dataset: dataset.clone(), laid_out: Mutex::default() };
+        let shape = dataset.shape_of(Part::Train, 0);
+        let n_sets = dataset.hdf5.n_dsets_per_record.max(1);
+        if shape.dims.first().is_some_and(|side| !side.is_multiple_of(n_sets)) {
+            let reason = "the first of a sample's sides is no multiple of it";
+            return Err(refused("dataset.hdf5.num_dset_per_record", &n_sets.to_string(), reason));
+        }
+        let plain = Spec { gzip: None, ..form.spec(&shape) };
+        let what = format!("chunks {:?} and greatest shape {:?} of {:?}", plain.chunk, plain.max_shape, plain.shape);
+        form.skeleton(&plain).map_err(|_| refused("dataset.hdf5", &what, "HDF5 has no such datasets"))?;
+        Ok(form)
+    }
+
+    fn spec(&self, file: &FileShape) -> Spec {
+        let hdf5 = &self.dataset.hdf5;
+        let n_sets = hdf5.n_dsets_per_record.max(1);
+        let mut shape: Vec<u64> = std::iter::once(file.n_samples).chain(file.dims.iter().copied()).collect();
+        shape[1] = (shape[1] / n_sets).max(1);
+        let gzip = (self.dataset.compression == Compression::Gzip).then_some(self.dataset.compression_level);
+        // A shape that leaves the samples out is that of one sample.
+        let whole = |sides: &[u64], first: u64| match sides.len() + 1 == shape.len() {
+            true => std::iter::once(first).chain(sides.iter().copied()).collect(),
+            false => sides.to_vec(),
+        };
+        let max_shape = (!hdf5.max_shape.is_empty()).then(|| whole(&hdf5.max_shape, file.n_samples));
+        let chunked = self.dataset.chunk_bytes.or((gzip.is_some() || max_shape.is_some()).then_some(CHUNK_BYTES));
+        let chunk = match (hdf5.chunk_dims.is_empty(), chunked) {
+            (false, _) => Some(whole(&hdf5.chunk_dims, 1)),
+            (true, Some(bytes)) => Some(self.chunk_of(&shape, bytes)),
+            (true, None) => None,
+        };
+        let chunk =
+            chunk.map(|sides| sides.iter().zip(&shape).map(|(side, most)| (*side).min((*most).max(1))).collect());
+        Spec { shape, n_sets, element: value_type(self.dataset.element), chunk, max_shape, gzip }
+    }
+
+    /// Part of one sample: a square of about so many bytes, or as near to a cube as the sides allow.
+    fn chunk_of(&self, shape: &[u64], bytes: u64) -> Vec<u64> {
+        let values = (bytes / self.dataset.element.bytes()).max(1) as f64;
+        let side = values.powf(1.0 / (shape.len() - 1) as f64).ceil() as u64;
+        std::iter::once(1).chain(shape[1..].iter().map(|most| side.clamp(1, (*most).max(1)))).collect()
+    }
+
+    fn skeleton(&self, spec: &Spec) -> std::result::Result<Arc<Skeleton>, forebay_format::Error> {
+        let mut kept = self.laid_out.lock().expect("nobody panics while laying out a file");
+        if let Some(skeleton) = kept.get(spec) {
+            return Ok(Arc::clone(skeleton));
+        }
+        let skeleton = Arc::new(Skeleton::new(spec)?);
+        if kept.len() == KEPT {
+            kept.clear();
+        }
+        kept.insert(spec.clone(), Arc::clone(&skeleton));
+        Ok(skeleton)
+    }
+
+    /// The length without compression; of what cannot be laid out, that of the values.
+    fn stored_len(&self, piece: &Piece) -> u64 {
+        let plain = Spec { gzip: None, ..self.spec(&piece.shape) };
+        self.skeleton(&plain).map_or(piece.bytes(), |skeleton| skeleton.len)
+    }
+
+    fn is_compressed(&self) -> bool {
+        self.dataset.compression == Compression::Gzip
+    }
+}
+
+impl Form for Hdf5 {
+    fn proof(&self, piece: &Piece) -> Proof {
+        if self.is_compressed() { Proof::Presence } else { Proof::Length(self.stored_len(piece)) }
+    }
+
+    fn room(&self, piece: &Piece) -> u64 {
+        let stored = self.stored_len(piece);
+        if self.is_compressed() { stored + stored / 1000 + 4096 } else { stored }
+    }
+
+    fn grain(&self, _piece: &Piece) -> Option<u64> {
+        (!self.is_compressed()).then_some(1)
+    }
+
+    fn write(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        let spec = self.spec(&piece.shape);
+        if spec.gzip.is_some() {
+            let mut values = |place: u64, out: &mut [u8]| piece.noise.fill(place, out);
+            let mut out = |bytes: &[u8]| draft.write_all(bytes).map_err(forebay_format::Error::Io);
+            return compressed(&spec, &mut values, &mut out).map_err(io::Error::other);
+        }
+        let skeleton = self.skeleton(&spec).map_err(io::Error::other)?;
+        for (offset, segment) in &skeleton.segments {
+            let len = match segment {
+                Segment::Bytes(bytes) => bytes.len() as u64,
+                Segment::Values(values) => values.end - values.start,
+            };
+            let (from, to) = (range.start.max(*offset), range.end.min(offset + len));
+            if from >= to {
+                continue;
+            }
+            match segment {
+                Segment::Bytes(bytes) => draft.write_all(&bytes[(from - offset) as usize..(to - offset) as usize])?,
+                Segment::Values(values) => draft.fill(to - from, piece.noise.from(values.start + from - offset))?,
+            }
+        }
+        Ok(())
+    }
+}
