@@ -11,6 +11,9 @@ use crate::Error;
 /// Indices that are looked up at once.
 const LOOKUP: usize = 512;
 
+/// Bytes that hold a page's header, unless there are statistics of long fields in it.
+const HEADER_BYTES: usize = 256;
+
 /// Gets bytes of the file: appends exactly `len` bytes from `offset` on.
 pub type Fetch<'a, E> = &'a mut dyn FnMut(u64, usize, &mut Vec<u8>) -> Result<(), E>;
 
@@ -100,6 +103,61 @@ impl ChunkReader {
         Ok(())
     }
 
+    /// Passes over the values of `n_rows` rows. Of pages that lie wholly among them, only the headers are asked for.
+    pub(super) fn skip<E: From<Error>>(&mut self, n_rows: u64, fetch: Fetch<'_, E>) -> Result<(), E> {
+        let mut left = n_rows.saturating_mul(self.leaf.width as u64);
+        while left > 0 {
+            if self.in_page == 0 {
+                if self.pass_page(left, fetch)?.is_some_and(|n| {
+                    left -= n;
+                    true
+                }) {
+                    continue;
+                }
+                self.load(fetch)?;
+            }
+            let n = left.min(self.in_page);
+            self.pass_values(n as usize)?;
+            self.in_page -= n;
+            left -= n;
+        }
+        Ok(())
+    }
+
+    /// Goes on to the page after the next, if that holds values and at most `most`; returns how many.
+    fn pass_page<E: From<Error>>(&mut self, most: u64, fetch: Fetch<'_, E>) -> Result<Option<u64>, E> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let (header, header_len) = self.header(HEADER_BYTES, fetch)?;
+        let is_data = matches!(header.kind, PageKind::Data { .. } | PageKind::DataV2 { .. });
+        let page_end = self.next + header_len as u64 + header.bytes;
+        if !is_data || header.n_values > most.min(self.after) || page_end > self.end {
+            return Ok(None);
+        }
+        self.next = page_end;
+        self.after -= header.n_values;
+        self.before += header.n_values;
+        Ok(Some(header.n_values))
+    }
+
+    /// Passes over values of the page at hand.
+    fn pass_values(&mut self, n: usize) -> Result<(), Error> {
+        match &mut self.values {
+            Values::Raw(at) | Values::Page(at) => *at += n * self.leaf.stored_bytes,
+            Values::Indices(indices) => {
+                let mut numbers = [0_u32; LOOKUP];
+                for done in (0..n).step_by(LOOKUP) {
+                    let passed = indices.fill(&self.page, &mut numbers[..LOOKUP.min(n - done)]);
+                    passed.map_err(|expected| {
+                        Error::invalid("Parquet page: indices", self.next, expected, "other bytes")
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Hands out `n` values of the page at hand, the first of which is the `first`-th of these rows.
     fn put(&mut self, n: usize, first: usize, rows: &mut Rows<'_>) -> Result<(), Error> {
         let len = n * self.leaf.stored_bytes;
@@ -140,23 +198,22 @@ impl ChunkReader {
         if self.after == 0 || self.next >= self.end {
             return Err(Error::truncated(self.what(), self.next, self.after.max(1), 0).into());
         }
-        let (header, header_len) = self.header(fetch)?;
+        let (header, header_len) = self.header(self.piece_bytes, fetch)?;
         let body_at = self.next + header_len as u64;
         let page_end = body_at + header.bytes;
         if page_end > self.end {
             return Err(Error::truncated("Parquet page", self.next, header.bytes, self.end - body_at).into());
         }
-        let start = self.have(page_end, fetch)? + header_len;
+        let start = self.have(page_end, self.piece_bytes, fetch)? + header_len;
         let offset = std::mem::replace(&mut self.next, page_end);
         self.open(&header, start, offset).map_err(E::from)
     }
 
-    /// Reads the header of the next page, asking for more until it is whole.
-    fn header<E: From<Error>>(&mut self, fetch: Fetch<'_, E>) -> Result<(Header, usize), E> {
-        let mut want = self.piece_bytes;
+    /// Reads the header of the next page, asking for pieces of `want` bytes, and more until it is whole.
+    fn header<E: From<Error>>(&mut self, mut want: usize, fetch: Fetch<'_, E>) -> Result<(Header, usize), E> {
         loop {
             let to = self.end.min(self.next.saturating_add(want as u64));
-            let start = self.have(to, fetch)?;
+            let start = self.have(to, want, fetch)?;
             match Header::parse(&self.raw[start..], self.next) {
                 Ok(found) => return Ok(found),
                 Err(Error::Truncated { .. }) if to < self.end && want < MAX_HEADER_BYTES => want *= 2,
@@ -165,14 +222,19 @@ impl ChunkReader {
         }
     }
 
-    /// Sees to it that the file's bytes from the next page to `to` are in `raw`; returns where they begin.
-    fn have<E: From<Error>>(&mut self, to: u64, fetch: Fetch<'_, E>) -> Result<usize, E> {
-        let have_to = self.raw_at + self.raw.len() as u64;
+    /// Sees to it that the file's bytes from the next page to `to` are in `raw`, asking for at least `piece`; returns where they begin.
+    fn have<E: From<Error>>(&mut self, to: u64, piece: usize, fetch: Fetch<'_, E>) -> Result<usize, E> {
+        let mut have_to = self.raw_at + self.raw.len() as u64;
         if have_to < to {
-            let used = ((self.next - self.raw_at) as usize).min(self.raw.len());
-            self.raw.drain(..used);
-            self.raw_at += used as u64;
-            let len = (to - have_to).max(self.piece_bytes as u64).min(self.end - have_to) as usize;
+            if have_to < self.next {
+                // What lies between was passed over.
+                (self.raw_at, have_to) = (self.next, self.next);
+                self.raw.clear();
+            } else {
+                self.raw.drain(..(self.next - self.raw_at) as usize);
+                self.raw_at = self.next;
+            }
+            let len = (to - have_to).max(piece as u64).min(self.end - have_to) as usize;
             fetch(have_to, len, &mut self.raw)?;
             let found = self.raw_at + self.raw.len() as u64;
             if found < to {

@@ -41,6 +41,21 @@ impl GroupReader {
         self.rows_left
     }
 
+    /// Passes over rows, asking for no more than the headers of pages where it can. Their checksums are not looked at.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); and when there are not so many.
+    pub fn skip<E: From<Error>>(&mut self, n_rows: u64, fetch: Fetch<'_, E>) -> Result<(), E> {
+        if n_rows > self.rows_left {
+            return Err(Error::truncated("Parquet row group: rows", 0, n_rows, self.rows_left).into());
+        }
+        for (column, _) in &mut self.columns {
+            column.skip(n_rows, fetch)?;
+        }
+        self.rows_left -= n_rows;
+        Ok(())
+    }
+
     /// Reads the next rows into `rows`, as many as fit, at most those left; returns how many. `fetch` appends exactly so many bytes of the file from an offset on.
     ///
     /// # Errors

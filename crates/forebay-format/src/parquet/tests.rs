@@ -110,6 +110,29 @@ fn only_the_chunks_of_the_chosen_columns_are_asked_for() {
 }
 
 #[test]
+fn rows_that_are_passed_over_cost_the_headers_of_their_pages() {
+    let columns = [column("a", Element::F32, 10_000), column("b", Element::I8, 1)];
+    let file = made(&columns, 60, 60, Codec::None);
+    let footer = footer_of(&file, None).unwrap();
+    for skipped in [0, 1, 5, 6, 7, 30, 59] {
+        let mut moved = 0;
+        let mut fetch = |offset: u64, len: usize, into: &mut Vec<u8>| -> Result<(), Error> {
+            moved += len;
+            into.extend_from_slice(&file[offset as usize..offset as usize + len]);
+            Ok(())
+        };
+        let mut reader = GroupReader::new(&footer, 0, 4096, true);
+        reader.skip(skipped, &mut fetch).unwrap();
+        let mut rows = vec![0; reader.row_bytes()];
+        assert_eq!(reader.read(&mut rows, &mut fetch).unwrap(), 1);
+        assert_eq!(rows, expected(&columns, &[0, 1], 60)[skipped as usize * rows.len()..][..rows.len()], "{skipped}");
+        assert!(moved < 260 << 10, "{moved} bytes for row {skipped} of {}", file.len());
+    }
+    let mut none = |_: u64, _: usize, _: &mut Vec<u8>| -> Result<(), Error> { panic!("nothing is asked for") };
+    assert!(GroupReader::new(&footer, 0, 4096, true).skip(61, &mut none).is_err());
+}
+
+#[test]
 fn the_length_of_a_file_is_known_before_it_is_written() {
     let columns = [column("a", Element::F32, 100_000), column("b", Element::U8, 3000), column("c", Element::I16, 1)];
     for (n_rows, group_rows) in [(0, 5), (1, 5), (5, 5), (301, 100), (400, 400)] {

@@ -7,11 +7,14 @@ mod array;
 mod csv;
 mod files;
 mod gate;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 mod image;
 mod indexed;
 mod npy;
 mod npz;
 mod order;
+mod parquet;
 mod reader;
 mod stream;
 mod synthetic;
@@ -67,7 +70,11 @@ fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {
         Format::IndexedBinary => Box::new(indexed::Indexed { files, mapped: false }),
         Format::MmapIndexedBinary => Box::new(indexed::Indexed { files, mapped: true }),
         Format::Synthetic => Box::new(synthetic::Synthetic),
-        other => return Err(refused(format!("{} files are not read by this build", other.name()))),
+        Format::Parquet => Box::new(parquet::Parquet::new(files)),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => Box::new(hdf5::Hdf5::new(files)),
+        #[cfg(not(feature = "hdf5"))]
+        Format::Hdf5 => return Err(refused("this build has no HDF5: build with --features hdf5".to_owned())),
     })
 }
 

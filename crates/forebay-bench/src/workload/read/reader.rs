@@ -171,6 +171,39 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// What is known of files that were opened, for all threads: of the last few.
+pub(crate) struct Known<T>(std::sync::Mutex<std::collections::VecDeque<(u32, Arc<T>)>>);
+
+/// More than the threads of an accelerator have at work at a time.
+const MOST_KNOWN: usize = 16;
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self(std::sync::Mutex::default())
+    }
+}
+
+impl<T> Known<T> {
+    /// What is known of a file, found out by `find` if nothing is. Two threads may find out the same at a time.
+    pub(crate) fn get(
+        &self,
+        file: u32,
+        find: impl FnOnce() -> Result<T, SampleError>,
+    ) -> Result<Arc<T>, SampleError> {
+        let lock = || self.0.lock().expect("no holder of this lock panics");
+        if let Some((_, known)) = lock().iter().find(|(known, _)| *known == file) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(find()?);
+        let mut kept = lock();
+        if kept.len() == MOST_KNOWN {
+            kept.pop_front();
+        }
+        kept.push_back((file, Arc::clone(&found)));
+        Ok(found)
+    }
+}
+
 /// Files that a thread keeps open: a few, the most recently used ones.
 pub(crate) struct OpenFiles<T> {
     kept: Vec<(u32, T)>,

@@ -110,9 +110,11 @@ pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn Form>> {
         (Format::Hdf5, _) => return Err(refused("dataset.format", "hdf5", NO_HDF5)),
         (Format::Parquet, Compression::None) => parquet(dataset, Codec::None),
         (Format::Parquet, Compression::Gzip) => parquet(dataset, Codec::Gzip(level)),
+        (Format::Parquet, Compression::Snappy) => parquet(dataset, Codec::Snappy),
         (_, Compression::Gzip) => return Err(refused("dataset.compression", "gzip", NOT_COMPRESSED)),
         (_, Compression::Lzf) => return Err(refused("dataset.compression", "lzf", NOT_COMPRESSED)),
         (_, Compression::Bz2) => return Err(refused("dataset.compression", "bz2", NOT_COMPRESSED)),
+        (_, Compression::Snappy) => return Err(refused("dataset.compression", "snappy", NOT_COMPRESSED)),
         (_, Compression::Zip) => return Err(refused("dataset.compression", "zip", NOT_COMPRESSED)),
         (_, Compression::Xz) => return Err(refused("dataset.compression", "xz", NOT_COMPRESSED)),
         (_, Compression::Snappy) => return Err(refused("dataset.compression", "snappy", NOT_COMPRESSED)),
@@ -131,7 +133,7 @@ fn parquet(dataset: &Dataset, codec: Codec) -> Box<dyn Form> {
 
 #[cfg(not(feature = "hdf5"))]
 const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
-const NOT_COMPRESSED: &str = "files of this format are not made with this compression (npz: zip; csv, parquet: gzip)";
+const NOT_COMPRESSED: &str = "files of this format are not made with this compression (npz: zip; csv: gzip; parquet: gzip, snappy)";
 
 fn refused(parameter: &'static str, value: &str, reason: &'static str) -> Error {
     Error::Parameter { parameter, value: value.to_owned(), reason }
