@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod crash;
 mod demo;
+mod dlio;
 mod fio;
 mod fuzz;
 mod layers;
@@ -38,6 +39,8 @@ cargo xtask COMMAND
   bench prefetch an emulated accelerator on every tier, with and without prefetch, beside a run that never waits
   bench checkpoint [--in DIR]
                  a durable save beside torch.save, safetensors and TensorFlow; stalls, tiers, training with checkpoints
+  bench dlio [--rounds N] [--core N]
+                 workloads beside DLIO on the same files: utilisation, bytes a core, first step, generation, memory
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         ["bench", "checkpoint"] => savers::compare(None),
         ["bench", "checkpoint", "--in", folder] => savers::compare(Some(folder)),
         ["bench", "fio", rest @ ..] => fio::compare(rest),
+        ["bench", "dlio", rest @ ..] => dlio::compare(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
