@@ -36,7 +36,7 @@ fn account(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
         let _ = writeln!(out, "WARNING: {warning}");
     }
     if totals.steps > 0 {
-        let _ = write!(out, "\n{}\n{}", time(totals), utilisation(cell));
+        let _ = write!(out, "\n{}\n{}", time(cell), utilisation(cell));
         out.extend(limits(cell).into_iter().map(|line| line + "\n"));
         let _ = write!(out, "\n{}\n{}", rates(cell).join("\n"), steps(totals));
         out.extend(stall(totals).map(|table| format!("\n{}", table.render())));
@@ -58,12 +58,15 @@ fn account(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
 fn data(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
     let mut words = vec![cell.workload.clone()];
     if cell.n_files > 0 {
-        let files = count(cell.n_files, &format!("{} file", cell.format));
-        let length = bytes(cell.record_length_bytes as u64);
-        words.push(match cell.samples_per_file {
-            1 => format!("{files} of a sample of {length}"),
-            n => format!("{files} of {} samples of {length}", group_digits(n)),
-        });
+        let files = count(cell.n_files, format!("{} file", cell.format).trim_start());
+        let each = match cell.samples_per_file {
+            1 => "a sample".to_owned(),
+            n => format!("{} samples", group_digits(n)),
+        };
+        // What somebody else measured may not say how long they are.
+        let length = Some(cell.record_length_bytes as u64).filter(|length| *length > 0);
+        let length = length.map(|length| format!(" of {}", bytes(length))).unwrap_or_default();
+        words.push(format!("{files} of {each}{length}"));
     }
     let place = Some(record.dataset.path.as_str());
     let read = [place, Some(cell.storage.as_str()), cell.cache.map(cache)];
@@ -83,8 +86,10 @@ fn setting(cell: &WorkloadCell) -> String {
     if cell.steps_per_epoch > 0 {
         let epochs = count(cell.epochs, "epoch");
         words.push(format!("{epochs} of {} of {}", count(cell.steps_per_epoch, "step"), group_digits(cell.batch)));
-        words.push(format!("{} of computing a step", format_seconds(cell.computation_s)));
-        words.push(format!("{}, prefetch {}", count(cell.read_threads, "read thread"), cell.prefetch));
+        if cell.made_by.is_none() || !cell.format.is_empty() {
+            words.push(format!("{} of computing a step", format_seconds(cell.computation_s)));
+            words.push(format!("{}, prefetch {}", count(cell.read_threads, "read thread"), cell.prefetch));
+        }
     }
     words.extend(Some(&cell.order).filter(|order| !order.is_empty()).cloned());
     words.join("; ")
@@ -98,7 +103,8 @@ fn machine(record: &Record<WorkloadCell>) -> Option<String> {
 }
 
 /// Where the accelerators' time went; the parts below the first line sum to it.
-fn time(totals: &WorkloadTotals) -> String {
+fn time(cell: &WorkloadCell) -> String {
+    let totals = &cell.totals;
     let mut table = Table::new(&[("time", Align::Left), ("seconds", Align::Right), ("share", Align::Right)]);
     let name = if totals.accelerators > 1 { "all accelerators" } else { "total" };
     for (name, value) in [
@@ -109,7 +115,11 @@ fn time(totals: &WorkloadTotals) -> String {
         ("  checkpoint", totals.checkpoint_s),
         ("  other", totals.other_s),
     ] {
-        table.row(vec![name.to_owned(), format!("{value:.3}"), share(value, totals.accelerator_s)]);
+        // DLIO does not time its barriers.
+        let is_known = cell.made_by.is_none() || name != "  barrier";
+        let (seconds, share) = (format!("{value:.3}"), share(value, totals.accelerator_s));
+        let [seconds, share] = [seconds, share].map(|text| if is_known { text } else { "–".to_owned() });
+        table.row(vec![name.to_owned(), seconds, share]);
     }
     table.render()
 }
@@ -226,20 +236,19 @@ fn saves(cell: &WorkloadCell) -> Vec<String> {
         let times: Vec<f64> = saves.iter().map(|save| save.seconds).collect();
         let (typical, all) = (median(&times)?, times.iter().sum::<f64>());
         let moved: u64 = saves.iter().map(|save| save.bytes).sum();
-        let rate = if all > 0.0 { format!("{}/s", bytes((moved as f64 / all) as u64)) } else { "–".to_owned() };
+        let is_known = moved > 0 && all > 0.0;
+        let rate = if is_known { format!(", {}/s", bytes((moved as f64 / all) as u64)) } else { String::new() };
+        let size = if is_known { format!(" of {}", bytes(largest)) } else { String::new() };
         let first: Vec<f64> = saves.iter().map(|save| save.seconds_rank_0).collect();
         let rank_0 = match (cell.totals.ranks, median(&first)) {
             (2.., Some(first)) => format!("; the first rank's {}, which is what DLIO gives", brief_seconds(first)),
             _ => String::new(),
         };
-        let how = if what == "restore" { "" } else { durability(&saves) };
+        let how = if what == "restore" || cell.made_by.is_some() { "" } else { durability(&saves) };
         let n = capital(&count(saves.len() as u64, what));
         let typical = brief_seconds(typical);
-        Some(format!(
-            "{n} of {}: {typical} each (median of the slowest rank), {} in all, {rate}{rank_0}{how}",
-            bytes(largest),
-            seconds(all)
-        ))
+        let all = seconds(all);
+        Some(format!("{n}{size}: {typical} each (median of the slowest rank), {all} in all{rate}{rank_0}{how}"))
     };
     [one(of(false), "checkpoint"), one(of(true), "restore")].into_iter().flatten().collect()
 }

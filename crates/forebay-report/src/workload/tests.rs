@@ -140,6 +140,20 @@ fn what_dlio_measured_has_no_bytes_moved_and_no_lever() {
         "{text}"
     );
     assert!(!text.contains("What would help most"), "{text}");
+    let barrier = text.lines().find(|line| line.starts_with("  barrier")).unwrap();
+    assert_eq!(barrier.split_whitespace().collect::<Vec<_>>(), ["barrier", "–", "–"]);
+}
+
+#[test]
+fn settings_that_dlio_did_not_keep_are_not_made_up() {
+    let mut cell = cell();
+    cell.made_by = Some("DLIO".to_owned());
+    (cell.format, cell.record_length_bytes, cell.read_threads) = (String::new(), 0.0, 0);
+    cell.saves = vec![WorkloadSave { bytes: 0, ..save(0.5, false) }];
+    let text = workload(&record(cell));
+    assert!(text.starts_with("unet3d_h100; 140 files of a sample; data/unet3d; "), "{text}");
+    assert!(text.contains("; 2 epochs of 10 steps of 7; files: off"), "{text}");
+    assert!(text.contains("\n1 checkpoint: 0.50 s each (median of the slowest rank), 0.50 s in all\n"), "{text}");
 }
 
 #[test]
