@@ -47,4 +47,7 @@ pub(crate) enum Command {
     /// Bring up, take down and list emulated devices
     #[command(subcommand)]
     Tier(crate::tier::Command),
+    /// Run DLIO's and MLPerf Storage's workloads: list, show, check, size, make, run
+    #[command(subcommand)]
+    Workload(crate::workload::Command),
 }

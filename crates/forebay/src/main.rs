@@ -20,12 +20,12 @@ mod tier;
 mod train;
 mod values;
 mod watch;
+mod workload;
 
 use clap::Parser;
-use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    let outcome = match cli::Cli::parse().command {
+fn main() -> std::process::ExitCode {
+    output::exit_code(match cli::Cli::parse().command {
         cli::Command::Checkpoint(command) => checkpoint::run(command),
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),
@@ -35,6 +35,6 @@ fn main() -> ExitCode {
         cli::Command::Study(command) => study::run(command),
         cli::Command::Report(args) => report::run(&args),
         cli::Command::Tier(command) => tier::run(command),
-    };
-    output::exit_code(outcome)
+        cli::Command::Workload(command) => workload::run(command),
+    })
 }

@@ -1,5 +1,7 @@
 //! `forebay report`: records as tables again, or as a page, JSON and CSV.
 
+mod dlio;
+
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,12 @@ use crate::study::samples;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Records written with --json, or folders of `study run`; two or more are compared with the first
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present = "from_dlio", value_name = "RUN")]
     runs: Vec<PathBuf>,
+
+    /// Show an output folder of DLIO itself: its AU, and that of whole epochs from the same per-step times; may be repeated
+    #[arg(long, value_name = "DIR")]
+    from_dlio: Vec<PathBuf>,
 
     /// Write the report as one self-contained page
     #[arg(long, value_name = "FILE")]
@@ -49,7 +55,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     for target in [&html, &json, &csv].into_iter().flatten() {
         target.check()?;
     }
-    let runs: Vec<NamedRun> = args.runs.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    let runs = args.runs.iter().map(|path| read(path));
+    let runs: Vec<NamedRun> = runs.chain(args.from_dlio.iter().map(|dir| dlio::read(dir))).collect::<Result<_>>()?;
     if let Some(target) = &json {
         target.write(&forebay_report::json(&runs))?;
     }
@@ -83,6 +90,14 @@ fn check_outputs(args: &Args) -> Result<()> {
         let place = place(path);
         if let Some(run) = args.runs.iter().find(|run| belongs_to(&place, run)) {
             bail!("{flag} {}: this is a file of the run {}, which a report only reads", path.display(), run.display());
+        }
+        let theirs = |dir: &&PathBuf| path.exists() && dir.canonicalize().is_ok_and(|dir| place.starts_with(dir));
+        if let Some(dir) = args.from_dlio.iter().find(theirs) {
+            bail!(
+                "{flag} {}: this is a file of DLIO's in {}, which a report only reads",
+                path.display(),
+                dir.display()
+            );
         }
         if let Some((other, _)) = taken.iter().find(|(_, known)| *known == place) {
             bail!("{other} and {flag} cannot both be written to {}", path.display());

@@ -55,13 +55,20 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("probe", &PROBE, 14),
         ("train", &[include_str!("train.rs"), include_str!("train_flags.rs"), include_str!("train_checkpoint.rs")], 35),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 3),
-        ("report", &[include_str!("report_page.rs")], 4),
+        ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 5),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
         ("tier down", &[], 0),
         ("tier list", &[include_str!("tier.rs")], 1),
         ("study list", &[], 0),
         ("study show", &[include_str!("study.rs")], 1),
         ("study run", &[include_str!("study.rs"), include_str!("study_resume.rs")], 8),
+        ("workload list", &[include_str!("workload.rs")], 1),
+        ("workload show", &[include_str!("workload.rs")], 2),
+        ("workload check", &[include_str!("workload.rs")], 1),
+        ("workload import", &[], 0),
+        ("workload size", &[include_str!("workload.rs")], 4),
+        ("workload make", &[include_str!("workload_make.rs")], 3),
+        ("workload slurm", &[include_str!("workload.rs")], 4),
     ];
     let dir = Dir::new();
     for &(command, tests, n_flags) in commands {

@@ -1,0 +1,171 @@
+//! DLIO's times as a cell: what they come to over all ranks and epochs.
+
+use anyhow::{Result, bail};
+use forebay_record::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
+use forebay_units::{count, quantile};
+use forebay_workload::Workload;
+use forebay_workload::dlio::{RankRun, Run, Span};
+
+use super::epoch::epoch;
+
+/// Steps an epoch below which DLIO's figure says little.
+const FEW_STEPS: u64 = 50;
+
+/// The cell.
+pub(super) fn of(run: &Run) -> Result<WorkloadCell> {
+    let mut epochs_of: Vec<WorkloadEpoch> = run.ranks.iter().flat_map(of_rank).collect();
+    let n_epochs: usize = run.ranks.iter().map(|rank| rank.epochs.len()).sum();
+    if epochs_of.len() < n_epochs {
+        bail!("per_epoch_stats.json (or 0_per_epoch_stats.json) is missing or lacks epochs: it has their times");
+    }
+    let steps_per_epoch = epochs_of.iter().map(|epoch| epoch.n_steps).max().unwrap_or(0);
+    if steps_per_epoch == 0 {
+        bail!("it has no step to train: there is nothing to reckon with");
+    }
+    let began_s = epochs_of.iter().map(|epoch| epoch.start_s).fold(f64::INFINITY, f64::min);
+    epochs_of.iter_mut().for_each(|epoch| epoch.start_s -= began_s);
+    let n_files = run.summary.num_files_train.unwrap_or(0);
+    let samples_per_file = run.summary.num_samples_per_file.unwrap_or(1);
+    let mut cell = WorkloadCell {
+        workload: "DLIO".to_owned(),
+        n_files,
+        samples_per_file,
+        batch: n_files * samples_per_file / run.ranks.len() as u64 / steps_per_epoch,
+        epochs: epochs_of.iter().map(|epoch| epoch.epoch).max().unwrap_or(0),
+        steps_per_epoch,
+        made_by: Some("DLIO".to_owned()),
+        ..WorkloadCell::default()
+    };
+    if let Some(workload) = &run.workload {
+        settings(&mut cell, workload);
+    }
+    cell.totals = totals(run, &epochs_of, cell.batch);
+    let limit = run.workload.as_ref().map(|workload| workload.limits).unwrap_or_default().au * 100.0;
+    let values = [("au_epoch", cell.totals.au_epoch), ("au_dlio", cell.totals.au_dlio)];
+    cell.judged = values.map(|(what, value)| judged(what, value, limit)).into();
+    cell.totals.warnings = warnings(run, steps_per_epoch);
+    cell.processes = processes(run);
+    cell.saves = saves(run);
+    cell.epochs_of = epochs_of;
+    Ok(cell)
+}
+
+fn of_rank(rank: &RankRun) -> Vec<WorkloadEpoch> {
+    rank.epochs.iter().filter_map(|run| epoch(rank.rank, run)).collect()
+}
+
+fn settings(cell: &mut WorkloadCell, workload: &Workload) {
+    let (dataset, reader) = (&workload.dataset, &workload.reader);
+    cell.workload.clone_from(&workload.model.name);
+    cell.format = dataset.format.name().to_owned();
+    cell.record_length_bytes = dataset.record_length_bytes;
+    (cell.batch, cell.read_threads, cell.prefetch) = (reader.batch_size, reader.read_threads, reader.prefetch_size);
+    cell.computation_s = workload.train.computation_time.mean();
+}
+
+fn judged(what: &str, value: Option<f64>, limit: f64) -> Judged {
+    let is_met = value.is_some_and(|value| value >= limit);
+    Judged { what: what.to_owned(), value, limit, is_met, is_decisive: false }
+}
+
+fn warnings(run: &Run, steps: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if steps < FEW_STEPS {
+        warnings.push(format!(
+            "{} an epoch are few: DLIO leaves the first one out, and with it the loads of all readers; whole epochs are \
+             what an accelerator sees",
+            count(steps, "step")
+        ));
+    }
+    if run.summary.potential_caching.iter().any(|is| *is != 0) {
+        warnings.push("the data fits in the memory of a host: it may have been read from there".to_owned());
+    }
+    let n_found = run.ranks.len() as u64;
+    if let Some(n) = run.summary.num_accelerators.filter(|n| *n > n_found) {
+        warnings.push(format!("the files of {} of {n} ranks are missing", n - n_found));
+    }
+    warnings
+}
+
+fn processes(run: &Run) -> Vec<WorkloadRank> {
+    let host = |rank: &RankRun| rank.hostname.clone().or_else(|| run.summary.hostname.clone()).unwrap_or_default();
+    let one = |rank: &RankRun| WorkloadRank {
+        rank: rank.rank,
+        host: host(rank),
+        n_cores: run.summary.host_cpu_count.first().copied().unwrap_or(0),
+        accelerators: 1,
+        ..WorkloadRank::default()
+    };
+    run.ranks.iter().map(one).collect()
+}
+
+/// Every checkpoint: the slowest rank's time.
+fn saves(run: &Run) -> Vec<WorkloadSave> {
+    let bytes = run.summary.metric.checkpoint_size_gib.map_or(0, |gib| (gib * f64::from(1 << 30)) as u64);
+    let mut saves = Vec::new();
+    for (i, first) in run.ranks.iter().take(1).flat_map(|rank| rank.epochs.iter().enumerate()) {
+        for (k, save) in first.saves.iter().enumerate() {
+            let of_ranks = run.ranks.iter().filter_map(|rank| rank.epochs.get(i)?.saves.get(k));
+            let seconds = of_ranks.map(Span::seconds).fold(0.0, f64::max);
+            let (epoch, seconds_rank_0) = (first.epoch, save.seconds());
+            saves.push(WorkloadSave { epoch, bytes, seconds, seconds_rank_0, ..WorkloadSave::default() });
+        }
+    }
+    saves
+}
+
+fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
+    let sum = |of: fn(&WorkloadEpoch) -> f64| epochs.iter().map(of).sum::<f64>();
+    let (accelerator_s, compute_s) = (sum(|epoch| epoch.wall_s), sum(|epoch| epoch.compute_s));
+    let first_s = sum(|epoch| epoch.load.first().copied().unwrap_or(0.0));
+    let steps: u64 = epochs.iter().map(|epoch| epoch.n_steps).sum();
+    let wall_of = |rank: &RankRun| {
+        let own = epochs.iter().filter(|epoch| epoch.accelerator == rank.rank);
+        own.map(|epoch| epoch.wall_s).sum::<f64>()
+    };
+    let accelerators = run.ranks.len() as u64;
+    let wall_s = run.ranks.iter().map(wall_of).fold(0.0, f64::max);
+    let printed = run.summary.metric.train.clone().unwrap_or_default();
+    let by_epoch: Vec<f64> = epochs.iter().filter_map(|epoch| epoch.au_dlio).collect();
+    let mean = (!by_epoch.is_empty()).then(|| by_epoch.iter().sum::<f64>() / by_epoch.len() as f64);
+    let au = |over_s: f64| (over_s > 0.0).then(|| 100.0 * compute_s / over_s);
+    let (eval_s, eval_compute_s) = (sum(|epoch| epoch.eval_s.unwrap_or(0.0)), sum(|epoch| epoch.eval_compute_s));
+    WorkloadTotals {
+        au_epoch: au(accelerator_s),
+        au_steady: au(accelerator_s - first_s),
+        au_dlio: printed.au_mean.or(mean),
+        samples_per_s: if wall_s > 0.0 { (steps * batch) as f64 / wall_s } else { 0.0 },
+        first_batch_s: sum(|epoch| epoch.first_batch_s) / epochs.len() as f64,
+        steps,
+        ranks: accelerators,
+        accelerators,
+        samples: steps * batch,
+        wall_s,
+        accelerator_s,
+        compute_s,
+        wait_s: sum(|epoch| epoch.wait_s),
+        checkpoint_s: sum(|epoch| epoch.checkpoint_s),
+        other_s: sum(|epoch| epoch.other_s),
+        eval_s,
+        au_eval: (eval_s > 0.0).then(|| 100.0 * eval_compute_s / eval_s),
+        load: quantiles(epochs.iter().flat_map(|epoch| epoch.load.clone()).collect()),
+        step: quantiles(epochs.iter().flat_map(whole_steps).collect()),
+        dlio_samples_per_s: printed.samples_per_s_mean,
+        dlio_mib_per_s: printed.mib_per_s_mean,
+        ..WorkloadTotals::default()
+    }
+}
+
+fn whole_steps(epoch: &WorkloadEpoch) -> Vec<f64> {
+    epoch.load.iter().zip(&epoch.compute).map(|(load, compute)| load + compute).collect()
+}
+
+fn quantiles(mut times: Vec<f64>) -> Quantiles {
+    if times.is_empty() {
+        return Quantiles::default();
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |q: f64| quantile(&times, q);
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    Quantiles { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
+}

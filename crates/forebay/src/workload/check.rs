@@ -1,0 +1,73 @@
+//! `forebay workload check`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use forebay_units::count;
+use forebay_workload::{Checked, Note, Problem, read};
+use serde_json::{Value, json};
+
+use super::source::text_of;
+use crate::output::{JsonTarget, Outcome, give, to_json};
+
+/// The flags of `forebay workload check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
+pub(crate) struct Args {
+    /// DLIO's YAML or our TOML; or names of built-in workloads
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+
+    /// Write the findings to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+type Found = Result<Checked, Vec<Problem>>;
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let target = args.json.as_deref().map(JsonTarget::from);
+    target.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let texts = args.files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
+    let found: Vec<(&String, Found)> =
+        args.files.iter().zip(texts).map(|(file, (name, text))| (file, read(&name, &text, &[]))).collect();
+    let json = match &target {
+        Some(target) => Some((target, to_json(&found.iter().map(as_json).collect::<Vec<_>>())?)),
+        None => None,
+    };
+    give(&found.iter().map(in_words).collect::<String>(), json)?;
+    Ok(if found.iter().all(|(_, found)| found.is_ok()) { Outcome::Met } else { Outcome::Missed })
+}
+
+fn in_words((file, found): &(&String, Found)) -> String {
+    match found {
+        Ok(checked) if checked.notes.is_empty() => format!("{file}: every key is honoured\n"),
+        Ok(checked) => {
+            let mut out = format!("{file}: every key is honoured, {}\n", count(checked.notes.len() as u64, "note"));
+            for Note { key, text } in &checked.notes {
+                let _ = writeln!(out, "  note: {key}: {text}");
+            }
+            out
+        }
+        Err(problems) => {
+            let mut out = format!("{file}: refused, {}\n", count(problems.len() as u64, "problem"));
+            for problem in problems {
+                let _ = writeln!(out, "  {problem}");
+            }
+            out
+        }
+    }
+}
+
+fn as_json((file, found): &(&String, Found)) -> Value {
+    let said = |key: &str, text: &str| json!({"key": key, "text": text});
+    let notes = found.as_ref().map_or(&[][..], |checked| &checked.notes);
+    let problems = found.as_ref().map_or_else(Vec::as_slice, |_| &[][..]);
+    json!({
+        "file": file,
+        "is_accepted": found.is_ok(),
+        "notes": notes.iter().map(|note| said(&note.key, &note.text)).collect::<Vec<_>>(),
+        "problems": problems.iter().map(|problem| said(&problem.key, &problem.text)).collect::<Vec<_>>(),
+    })
+}

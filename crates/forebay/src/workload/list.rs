@@ -1,0 +1,34 @@
+//! `forebay workload list`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use forebay_report::{Align, Table};
+use forebay_workload::builtin;
+use serde_json::json;
+
+use crate::output::{JsonTarget, Outcome, give, to_json};
+
+/// The flags of `forebay workload list`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: forebay workload list; forebay workload show unet3d_h100")]
+pub(crate) struct Args {
+    /// Write names and texts to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let target = args.json.as_deref().map(JsonTarget::from);
+    let mut table = Table::new(&[("workload", Align::Left), ("what it is", Align::Left)]);
+    for builtin in builtin::all() {
+        table.row(vec![builtin.name.to_owned(), builtin.about.to_owned()]);
+    }
+    let all: Vec<_> = builtin::all()
+        .iter()
+        .map(|builtin| json!({"name": builtin.name, "about": builtin.about, "toml": builtin.text}))
+        .collect();
+    let json = target.as_ref().map(|target| to_json(&all).map(|json| (target, json))).transpose()?;
+    give(&table.render(), json)?;
+    Ok(Outcome::Met)
+}

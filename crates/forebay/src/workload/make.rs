@@ -1,0 +1,132 @@
+//! `forebay workload make`: the data of a workload, by one process or by several ranks.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use forebay_bench::workload::ranks::{self, Ranks};
+use forebay_dataset::{Control, MadeRecords, Progress, make_records};
+use forebay_units::{Bytes, count, format_seconds, group_digits};
+use forebay_workload::{Part, Workload};
+
+use super::run::{data_folder, shared};
+use super::source::Source;
+use crate::output::{Outcome, print, remark};
+use crate::{progress, stop};
+
+/// The flags of `forebay workload make`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: forebay workload make unet3d_h100 --data /mnt/scratch/unet3d")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Where to make it: train and valid lie in it; the workload's data_folder by default
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Worker threads of a process; one a core by default
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
+    threads: u32,
+
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let ranks = ranks::join().map_err(|error| anyhow!(error))?;
+    let is_first = ranks.rank() == 0;
+    let checked = shared(&*ranks, args.source.read())?;
+    if is_first {
+        let of_data = checked.notes.iter().filter(|note| note.key.starts_with("dataset."));
+        of_data.for_each(|note| remark(&format!("note: {}: {}", note.key, note.text)));
+    }
+    let workload = checked.workload;
+    let dir = args.data.clone().unwrap_or_else(|| data_folder(&workload));
+    if args.dry_run {
+        let parts = [Part::Train, Part::Eval].map(|part| planned(&workload, part));
+        if is_first {
+            print(&format!("{}: {}\n", dir.display(), parts.into_iter().flatten().collect::<Vec<_>>().join("; ")))?;
+        }
+        return Ok(Outcome::Met);
+    }
+    let start = Instant::now();
+    let made = shared(&*ranks, make(args, &workload, &dir, &*ranks))?;
+    let all = ranks.gather(bytes_of(&made))?;
+    if let Some(all) = all {
+        let made = all.iter().map(|bytes| made_of(bytes)).fold(MadeRecords::default(), sum);
+        print(&format!("{}: {}\n", dir.display(), told(&made, start.elapsed().as_secs_f64())))?;
+    }
+    Ok(Outcome::Met)
+}
+
+fn make(args: &Args, workload: &Workload, dir: &std::path::Path, ranks: &dyn Ranks) -> Result<MadeRecords> {
+    let bar = if ranks.rank() == 0 { progress::items(0, "making") } else { indicatif::ProgressBar::hidden() };
+    let start = Instant::now();
+    let show = |now: Progress| {
+        bar.set_length(now.total);
+        bar.set_position(now.done);
+        let rate = now.bytes as f64 / start.elapsed().as_secs_f64().max(1e-3);
+        bar.set_message(format!("{}  {}/s", Bytes(now.bytes), Bytes(rate as u64)));
+    };
+    let control = Control { threads: args.threads as usize, cancel: stop::flag(), progress: &show };
+    let made = make_records(workload, dir, ranks.rank(), ranks.size(), &control);
+    bar.finish_and_clear();
+    Ok(made?)
+}
+
+/// What a part would be; `None` where the workload has none.
+fn planned(workload: &Workload, part: Part) -> Option<String> {
+    let dataset = &workload.dataset;
+    let n_files = dataset.n_files(part);
+    let what = format!("{} {} file", part.folder(), dataset.format.name());
+    (n_files > 0).then(|| format!("{}, {} of values", count(n_files, &what), Bytes(dataset.bytes(part))))
+}
+
+fn told(made: &MadeRecords, seconds: f64) -> String {
+    let kept = match made.n_kept {
+        0 => String::new(),
+        n => format!("; {} there already", group_digits(n)),
+    };
+    match made.n_written {
+        0 => format!("nothing to make; {} there already", count(made.n_kept, "file")),
+        n => {
+            let rate = Bytes((made.bytes as f64 / seconds.max(1e-6)) as u64);
+            let (files, took) = (count(n, "file"), format_seconds(seconds));
+            format!("{files} made, {} in {took}, {rate}/s{kept}", Bytes(made.bytes))
+        }
+    }
+}
+
+fn bytes_of(made: &MadeRecords) -> Vec<u8> {
+    [made.n_written, made.n_kept, made.bytes].iter().flat_map(|n| n.to_le_bytes()).collect()
+}
+
+fn made_of(bytes: &[u8]) -> MadeRecords {
+    let mut numbers = bytes.chunks_exact(8).map(|chunk| {
+        let mut number = [0; 8];
+        number.copy_from_slice(chunk);
+        u64::from_le_bytes(number)
+    });
+    let mut next = || numbers.next().unwrap_or(0);
+    MadeRecords { n_written: next(), n_kept: next(), bytes: next() }
+}
+
+fn sum(a: MadeRecords, b: MadeRecords) -> MadeRecords {
+    MadeRecords { n_written: a.n_written + b.n_written, n_kept: a.n_kept + b.n_kept, bytes: a.bytes + b.bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ranks_made_is_added_up() {
+        let one = MadeRecords { n_written: 3, n_kept: 1, bytes: 4_000 };
+        assert_eq!(made_of(&bytes_of(&one)), one);
+        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 there already");
+        let none = MadeRecords { n_kept: 1, ..MadeRecords::default() };
+        assert_eq!(told(&none, 2.0), "nothing to make; 1 file there already");
+    }
+}

@@ -1,0 +1,31 @@
+//! The folder of a run's results: the record, the page, and DLIO's files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use forebay_record::{AnyRecord, Record, WorkloadCell};
+use forebay_report::NamedRun;
+
+use crate::output::replace;
+
+/// Makes the folder; one that holds something already is refused, so that results of two runs are not mixed.
+pub(super) fn begin(out: &Path) -> Result<()> {
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
+    let mut entries = std::fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))?;
+    if entries.next().is_some() {
+        bail!("--out {}: the folder is not empty; give a new one, or remove what is there", out.display());
+    }
+    // One that cannot be written to is found now, not after the run.
+    let probe = out.join(".forebay");
+    std::fs::write(&probe, []).with_context(|| format!("cannot write to {}", out.display()))?;
+    std::fs::remove_file(&probe).with_context(|| format!("cannot write to {}", out.display()))
+}
+
+/// Writes the record and its page; the page's path.
+pub(super) fn finish(out: &Path, record: &Record<WorkloadCell>) -> Result<PathBuf> {
+    let (file, page) = (out.join("record.json"), out.join("report.html"));
+    replace(&file, format!("{}\n", record.to_json()).as_bytes())?;
+    let named = NamedRun { name: file.display().to_string(), record: AnyRecord::Workload(record.clone()) };
+    replace(&page, forebay_report::html(&[named]).as_bytes())?;
+    Ok(page)
+}

@@ -1,0 +1,255 @@
+//! `forebay workload run`: flags in, ranks joined, plan run, account out.
+//!
+//! Every rank does the same; only the first one prints and writes the record. What fails on one rank before the run is told
+//! to all, so that none waits for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, anyhow, bail};
+use forebay_bench::ingest::Cache;
+use forebay_bench::workload::ranks::{self, Ranks};
+use forebay_bench::workload::{Event, Plan};
+use forebay_observe::{Options, Sampler};
+use forebay_record::{Record, WorkloadCell};
+use forebay_storage::Profile;
+use forebay_workload::{Checked, Part, Workload};
+
+use super::display::Display;
+use super::source::{Source, quoted, refused};
+use super::{out, show};
+use crate::output::{JsonTarget, Outcome, give, in_words, print, remark};
+use crate::{stop, tier};
+
+/// The flags of `forebay workload run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  forebay workload make unet3d_h100 --data /mnt/scratch/unet3d
+  forebay workload run unet3d_h100 --data /mnt/scratch/unet3d --accelerators 4 --out results
+  mpirun -n 8 forebay workload run dlio.yaml --data /mnt/scratch/unet3d ++workload.reader.read_threads=8")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Where the data is: train and valid lie in it; the workload's data_folder by default
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Emulated accelerators of this process, each with read threads and a prefetch of its own
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    accelerators: u64,
+
+    /// A new or empty folder for record.json, report.html and DLIO's result files; the workload's output.folder by default
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Exit with status 1 when accelerators compute for less than this share of whole epochs; the workload's own by default
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    threshold: Option<f64>,
+
+    /// Write which sample was read when, a file a rank, among the results
+    #[arg(long)]
+    access_log: bool,
+
+    /// Do not verify the checksums of containers (npz, TFRecord)
+    #[arg(long)]
+    no_verify: bool,
+
+    /// Evict the files before the run, and prove it
+    #[arg(long)]
+    cold: bool,
+
+    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    #[arg(long, value_name = "NAME")]
+    tier: Option<Profile>,
+
+    /// Where checkpoints go; by default the workload's checkpoint_folder, beside the data
+    #[arg(long, value_name = "DIR")]
+    checkpoint_dir: Option<PathBuf>,
+
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Write the record to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-", conflicts_with = "dry_run")]
+    json: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let ranks = ranks::join().map_err(|error| anyhow!(error))?;
+    let (plan, checked, mut notes) = shared(&*ranks, prepare(args, &*ranks))?;
+    if args.dry_run {
+        let all = forebay_workload::Plan::new(&checked.workload, args.accelerators * ranks.size());
+        let all = all.map_err(|problem| refused(&args.source.name, &[problem]))?;
+        if ranks.rank() == 0 {
+            print(&format!("{}{}", show::describe(&checked, &all), places(&plan)))?;
+        }
+        return Ok(Outcome::Met);
+    }
+    let record = observed(&plan, &*ranks).map_err(|error| explained(args, &plan, error))?;
+    let Some(mut record) = record else { return Ok(Outcome::Met) };
+    notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
+    record.notes.extend(notes);
+    give_all(args, &plan, &record)?;
+    Ok(judge(&record.cells, stop::flag().load(Ordering::Relaxed)))
+}
+
+/// What one rank could not do ends all of them, with that rank's reason.
+pub(super) fn shared<T>(ranks: &dyn Ranks, mine: Result<T>) -> Result<T> {
+    if ranks.size() == 1 {
+        return mine;
+    }
+    let said = mine.as_ref().map(|_| ()).map_err(in_words);
+    ranks.meet(said)?;
+    mine
+}
+
+/// The plan of this rank, and what its record must say of the ground it stands on.
+fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>)> {
+    let checked = args.source.read()?;
+    let workload = &checked.workload;
+    let data = args.data.clone().unwrap_or_else(|| data_folder(workload));
+    if !args.dry_run {
+        check_data(args, workload, &data)?;
+    }
+    let ground = tier::ground(&data)?;
+    let notes = ground.notes_beside(args.tier.as_ref());
+    let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
+    if args.access_log && out.is_none() {
+        bail!("--access-log: give --out DIR, where it is written to");
+    }
+    if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
+        out::begin(out)?;
+    }
+    if let Some(json) = args.json.as_deref().filter(|_| ranks.rank() == 0) {
+        JsonTarget::from(json).check()?;
+    }
+    let plan = Plan {
+        checkpoints: args.checkpoint_dir.clone().unwrap_or_else(|| beside(args, workload, &data)),
+        data,
+        accelerators: args.accelerators,
+        threshold: args.threshold,
+        access_log: out.clone().filter(|_| args.access_log),
+        verify: !args.no_verify,
+        cache: if args.cold { Cache::Cold } else { Cache::Warm },
+        tier: args.tier.clone().or(ground.shaped),
+        out,
+        workload: workload.clone(),
+    };
+    Ok((plan, checked, notes))
+}
+
+/// Where a workload's data lies by itself: below its storage's root.
+pub(super) fn data_folder(workload: &Workload) -> PathBuf {
+    Path::new(&workload.storage_root).join(&workload.dataset.data_folder).components().collect()
+}
+
+/// The workload's folder of checkpoints: on the device of the data where that was named, else where DLIO would put it.
+fn beside(args: &Args, workload: &Workload, data: &Path) -> PathBuf {
+    let base = match (&args.data, data.parent()) {
+        (Some(_), Some(parent)) => parent,
+        _ => Path::new(&workload.storage_root),
+    };
+    base.join(&workload.checkpoint.folder).components().collect()
+}
+
+/// Refuses a run whose data is not there, with the command that makes it.
+fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
+    let workflow = &workload.workflow;
+    if !workflow.train || workflow.generate_data {
+        return Ok(());
+    }
+    let folder = data.join(Part::Train.folder());
+    let is_empty = std::fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty {
+        bail!("{}: there is no data of this workload\nhint: {}", folder.display(), making(args, data));
+    }
+    Ok(())
+}
+
+/// The command that makes the data.
+fn making(args: &Args, data: &Path) -> String {
+    format!("forebay workload make {} --data {}", args.source.words(), quoted(&data.display().to_string()))
+}
+
+/// An error of the run, with the command that makes data where files are missing.
+fn explained(args: &Args, plan: &Plan, error: forebay_bench::workload::Error) -> anyhow::Error {
+    let error = anyhow::Error::from(error);
+    let is_missing = error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
+    });
+    match is_missing {
+        true => anyhow!("{}\nhint: {}", in_words(&error), making(args, &plan.data)),
+        false => error,
+    }
+}
+
+/// Runs the plan with the live line, and with what the machine did meanwhile.
+fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>, forebay_bench::workload::Error> {
+    let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
+    let command_line = std::env::args().collect();
+    let sampler = (ranks.rank() == 0).then(|| Sampler::start(Options::default()).ok()).flatten();
+    let display = Mutex::new(Display::new(ranks.rank() == 0));
+    let observe = |event: Event| {
+        if let (Event::Epoch { epoch, .. }, Some(sampler)) = (&event, &sampler) {
+            sampler.mark(format!("epoch {epoch}").as_str());
+        }
+        if let Ok(mut display) = display.lock() {
+            display.show(&event);
+        }
+    };
+    let record = forebay_bench::workload::run(plan, ranks, environment, command_line, &observe, stop::flag());
+    if let Ok(display) = display.lock() {
+        display.finish();
+    }
+    let series = sampler.map(Sampler::stop);
+    Ok(record?.map(|mut record| {
+        record.series = series;
+        record
+    }))
+}
+
+/// Gives the account and the record: to stdout, to --json, and to the folder.
+fn give_all(args: &Args, plan: &Plan, record: &Record<WorkloadCell>) -> Result<()> {
+    let target = args.json.as_deref().map(JsonTarget::from);
+    // What was measured is shown even where it cannot be kept.
+    let page = plan.out.as_deref().map(|out| out::finish(out, record));
+    let json = target.as_ref().map(|target| (target, record.to_json()));
+    give(&forebay_report::workload(record), json)?;
+    if let Some(page) = page.transpose()? {
+        remark(&format!("forebay: the report is {}", page.display()));
+    }
+    Ok(())
+}
+
+/// Where things would go, for a run that is only shown.
+fn places(plan: &Plan) -> String {
+    let mut out = format!("{:<10}  {}\n", "data in", plan.data.display());
+    if plan.workload.workflow.checkpoint {
+        out.push_str(&format!("{:<10}  {}\n", "saves to", plan.checkpoints.display()));
+    }
+    if let Some(to) = &plan.out {
+        out.push_str(&format!("{:<10}  {}\n", "results in", to.display()));
+    }
+    out
+}
+
+/// Whether what was asked for was met. A run that was stopped did not do all that was asked.
+fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
+    let missed = cells.iter().flat_map(|cell| &cell.judged).find(|judged| judged.is_decisive && !judged.is_met);
+    if let Some(missed) = missed {
+        let value = missed.value.map_or("–".to_owned(), |value| format!("{value:.1} %"));
+        remark(&format!("forebay: {}: {value}, less than the {} % asked for", missed.what, missed.limit));
+    }
+    if stopped || missed.is_some() { Outcome::Missed } else { Outcome::Met }
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("give a share above 0, up to 1".to_owned()),
+    }
+}

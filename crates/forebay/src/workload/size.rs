@@ -1,0 +1,85 @@
+//! `forebay workload size`: MLPerf Storage's rule, both terms of it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use forebay_units::{Bytes, count, group_digits};
+use forebay_workload::size::{Size, mlperf};
+use serde_json::json;
+
+use super::source::Source;
+use crate::output::{JsonTarget, Outcome, give, to_json};
+
+/// The flags of `forebay workload size`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: forebay workload size unet3d_h100 --accelerators 8 --host-memory 512GiB --hosts 2")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Accelerators of all hosts together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    accelerators: u64,
+
+    /// Memory of one host
+    #[arg(long, value_name = "SIZE")]
+    host_memory: Bytes,
+
+    /// Hosts
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    hosts: u64,
+
+    /// Write the numbers to a file, or to stdout with "-"
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let workload = args.source.read()?.workload;
+    if !workload.workflow.train {
+        bail!("{}: it does not train, so that the rule, which is about the data, says nothing", args.source.name);
+    }
+    let target = args.json.as_deref().map(JsonTarget::from);
+    let size = mlperf(&workload, args.accelerators, args.hosts, args.host_memory.0);
+    let overrides = overrides(&size);
+    let json = json!({
+        "workload": workload.name, "accelerators": args.accelerators, "hosts": args.hosts,
+        "host_memory_bytes": args.host_memory.0, "samples_for_steps": size.samples_for_steps,
+        "samples_for_memory": size.samples_for_memory, "files": size.files, "bytes": size.bytes,
+        "subfolders": size.subfolders, "overrides": overrides,
+    });
+    let json = target.as_ref().map(|target| to_json(&json).map(|json| (target, json))).transpose()?;
+    let per_file = workload.dataset.n_samples_per_file;
+    give(&describe(&workload.name, args, &size, per_file, &overrides.join(" ")), json)?;
+    Ok(Outcome::Met)
+}
+
+/// What to override so that the data is as big as it must be.
+fn overrides(size: &Size) -> Vec<String> {
+    let mut overrides = vec![format!("++workload.dataset.num_files_train={}", size.files)];
+    if size.subfolders > 0 {
+        overrides.push(format!("++workload.dataset.num_subfolders_train={}", size.subfolders));
+    }
+    overrides
+}
+
+fn describe(name: &str, args: &Args, size: &Size, per_file: u64, overrides: &str) -> String {
+    let n = group_digits;
+    let mark = |is: bool| if is { "  <- decides" } else { "" };
+    let by_memory = size.samples_for_memory > size.samples_for_steps;
+    let (accelerators, hosts) = (count(args.accelerators, "accelerator"), count(args.hosts, "host"));
+    let mut out = format!("{name}: {accelerators} on {hosts} of {}\n", args.host_memory);
+    let (steps, memory) = (n(size.samples_for_steps), n(size.samples_for_memory));
+    let width = steps.len().max(memory.len());
+    let _ = writeln!(out, "500 steps of every accelerator   {steps:>width$} samples{}", mark(!by_memory));
+    let _ = writeln!(out, "5 times the memory of the hosts  {memory:>width$} samples{}", mark(by_memory));
+    let files = count(size.files, "file");
+    let each = if per_file == 1 { "1 sample".to_owned() } else { format!("{} samples", n(per_file)) };
+    let _ = writeln!(out, "{files} of {each}, {}", Bytes(size.bytes));
+    if size.subfolders > 0 {
+        let _ = writeln!(out, "more than 10,000 files: {} are advised", count(size.subfolders, "subfolder"));
+    }
+    let _ = writeln!(out, "use: {overrides}");
+    out
+}

@@ -1,0 +1,102 @@
+//! `forebay report --from-dlio`: what DLIO itself wrote, and what its own times say of whole epochs.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::dir::Dir;
+
+/// A folder with the results of DLIO that the workload's own tests read, in `to`.
+fn with_results(name: &str, to: &str) -> Dir {
+    let dir = Dir::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forebay-workload/tests/fixtures").join(name);
+    for part in ["", ".hydra"] {
+        for entry in fs::read_dir(from.join(part)).unwrap().map(Result::unwrap) {
+            if entry.path().is_file() {
+                let file = Path::new(to).join(part).join(entry.file_name());
+                dir.write(file.to_str().unwrap(), fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    dir
+}
+
+/// The row of the table of utilisations, without its spaces.
+fn row<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}")).split_whitespace().collect()
+}
+
+#[test]
+fn dlios_utilisation_stands_beside_that_of_whole_epochs() {
+    let dir = with_results("dlio-1", "out");
+    let text = dir.met("report --from-dlio out");
+    assert!(text.starts_with("unet3d; 16 npz files of a sample of 1.0 MB; measured by DLIO\n"), "{text}");
+    assert!(
+        text.contains("\n1 accelerator in 1 process; 2 epochs of 8 steps of 2; 50.0 ms of computing a step; "),
+        "{text}"
+    );
+    // 0.8 s of computing; the epochs took 0.557159 s and 0.461631 s by DLIO's own clock.
+    assert_eq!(row(&text, "whole epochs")[..4], ["whole", "epochs", "78.5", "%"]);
+    assert_eq!(row(&text, "as DLIO")[..4], ["as", "DLIO", "93.3", "%"], "what its summary says");
+    assert!(text.contains("\nDLIO printed 35.0 samples/s and 35.0 MiB/s"), "{text}");
+    assert!(text.contains("\nWARNING: 8 steps an epoch are few: DLIO leaves the first one out"), "{text}");
+    assert!(text.contains("\n4 checkpoints: "), "{text}");
+}
+
+#[test]
+fn times_of_all_ranks_are_added_up_and_the_parts_are_the_whole() {
+    let dir = with_results("dlio-2", "out");
+    let text = dir.met("report --from-dlio out");
+    assert!(text.contains("\n2 accelerators in 2 processes; 2 epochs of 4 steps of 2; "), "{text}");
+    let seconds = |name: &str| row(&text, name).into_iter().find_map(|word| word.parse::<f64>().ok()).unwrap();
+    let parts: f64 = ["  compute", "  wait for data", "  checkpoint", "  other"].into_iter().map(seconds).sum();
+    assert!((parts - seconds("all accelerators")).abs() < 0.003, "{text}");
+    assert_eq!(row(&text, "  barrier"), ["barrier", "–", "–"], "DLIO does not time them");
+}
+
+#[test]
+fn results_are_found_below_a_hydra_log_also_without_the_workload() {
+    let dir = with_results("dlio-1", "run/hydra_log/unet3d/2026-11-16-05-41-59");
+    let text = dir.met("report --from-dlio run");
+    assert!(text.starts_with("unet3d; "), "{text}");
+    fs::remove_dir_all(dir.path("run/hydra_log/unet3d/2026-11-16-05-41-59/.hydra")).unwrap();
+    let text = dir.met("report --from-dlio run");
+    assert!(text.starts_with("DLIO; 16 files of a sample; measured by DLIO\n"), "{text}");
+    assert_eq!(row(&text, "whole epochs")[..4], ["whole", "epochs", "78.5", "%"]);
+    assert!(text.contains("\nnote: there is no .hydra/config.yaml: "), "{text}");
+    let many = with_results("dlio-1", "run/a");
+    many.write("run/b/summary.json", dir.read("run/hydra_log/unet3d/2026-11-16-05-41-59/summary.json"));
+    let said = many.refused("report --from-dlio run");
+    assert_eq!(said, "forebay: run: there are results of several runs; give one of them:\n  run/a\n  run/b\n");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let dir = with_results("dlio-1", "out");
+    dir.write("empty/readme", b"x");
+    let said = dir.refused("report --from-dlio empty");
+    assert!(
+        said.contains("empty: this is no output of DLIO: there is neither a summary.json nor a 0_output.json"),
+        "{said}"
+    );
+    fs::rename(dir.path("out/per_epoch_stats.json"), dir.path("kept")).unwrap();
+    assert!(dir.refused("report --from-dlio out").contains("per_epoch_stats.json"));
+    fs::rename(dir.path("kept"), dir.path("out/per_epoch_stats.json")).unwrap();
+    fs::remove_file(dir.path("out/0_output.json")).unwrap();
+    assert_eq!(dir.refused("report --from-dlio out"), "forebay: cannot show out: there is no 0_output.json\n");
+    dir.write("out/0_output.json", b"{torn");
+    assert!(dir.refused("report --from-dlio out").starts_with("forebay: cannot show out: cannot read 0_output.json: "));
+}
+
+#[test]
+fn numbers_that_python_writes_and_json_has_not_are_read() {
+    let dir = with_results("dlio-1", "out");
+    let text = String::from_utf8(dir.read("out/summary.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert!(value["metric"]["train_au_mean_percentage"].is_number());
+    dir.write("out/summary.json", text.replace("34.995861088293964", "NaN"));
+    let text = dir.met("report --from-dlio out");
+    assert_eq!(row(&text, "as DLIO")[2], "93.3");
+    assert!(!text.contains("DLIO printed"), "{text}");
+}
