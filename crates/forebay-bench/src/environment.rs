@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use forebay_record::Environment;
+use forebay_units::Bytes;
 
 /// Describes this machine and the file system under `data`.
 pub fn describe_environment(data: &Path, version: &str) -> Environment {
@@ -14,7 +15,7 @@ pub fn describe_environment(data: &Path, version: &str) -> Environment {
         started_at: utc_now(),
         cpu: field("/proc/cpuinfo", "model name"),
         n_cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
-        memory_bytes: field("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)),
+        memory_bytes: memory().map(|memory| memory.0),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned()),
         data_file_system,
         data_mount,
@@ -22,6 +23,11 @@ pub fn describe_environment(data: &Path, version: &str) -> Environment {
         // SAFETY: no arguments, no memory.
         root: unsafe { libc::geteuid() } == 0,
     }
+}
+
+/// The machine's memory.
+pub(crate) fn memory() -> Option<Bytes> {
+    field("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)).map(Bytes)
 }
 
 fn field(file: &str, name: &str) -> Option<String> {

@@ -42,7 +42,7 @@ pub use probe::{Engine, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepea
 pub use series::{Column, Mark, Series};
 pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Metric, Reference, Rule, Scale, Scaled,
-    Step, StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec,
+    Step, StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
 pub use tier::TierKind;
 pub use train::{Baseline, Epoch, Feed, Lever, Reads, TrainCell, TrainStep, TrainTotals, Validation};

@@ -21,6 +21,7 @@ pub(super) fn place_of(experiment: &ExperimentSpec) -> String {
 pub(super) fn names(spec: &StudySpec) -> Result<()> {
     each_once("study", [spec.name.as_str()])?;
     each_once("dataset", spec.datasets.iter().map(|dataset| dataset.name.as_str()))?;
+    each_once("workload", spec.workloads.iter().map(|workload| workload.name.as_str()))?;
     each_once("tier", spec.tiers.iter().map(|tier| tier.name.as_str()))?;
     each_once("experiment", spec.experiments.iter().map(|experiment| experiment.name.as_str()))?;
     each_once("figure", spec.figures.iter().map(|figure| figure.id.as_str()))
@@ -81,6 +82,12 @@ fn rounds(experiment: &ExperimentSpec) -> Result<()> {
         let reason = "the repeats are saves, of which the first is left out, no more and no less: give 1";
         return Err(Error::plan(at(experiment, "warmups"), reason));
     }
+    if experiment.run == Step::Workload && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 0) {
+        return Err(Error::plan(at(experiment, "warmups"), "a workload is run as it is, with its own epochs: give 0"));
+    }
+    if experiment.run == Step::Workload && SCALES.iter().any(|scale| *experiment.repeats.at(*scale) != 1) {
+        return Err(Error::plan(at(experiment, "repeats"), "a workload is run once a cell, for its epochs: give 1"));
+    }
     let looks_again = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
     if experiment.run == Step::Inspect && SCALES.iter().any(looks_again) {
         let reason = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";
@@ -105,7 +112,7 @@ fn check_rule(experiment: &ExperimentSpec, number: usize, rule: &Rule) -> Result
 /// A name that the experiment's step knows.
 fn known(experiment: &ExperimentSpec, key: &str, name: &str) -> Result<()> {
     let names = steps::names(experiment.run);
-    if names.contains(&name) {
+    if names.contains(&name) || (experiment.run == Step::Workload && steps::is_key(name)) {
         return Ok(());
     }
     let reason = format!("{} has no setting \"{name}\"", experiment.run.name());

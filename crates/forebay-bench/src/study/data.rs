@@ -15,6 +15,9 @@ use super::places::{Making, ToMake};
 pub fn make(wanted: &ToMake<'_>, progress: &(dyn Fn(Progress) + Sync), cancel: &AtomicBool) -> Result<Vec<Fault>> {
     let control = Control { threads: 0, cancel, progress };
     let made = match &wanted.making {
+        Making::Records(workload) => {
+            forebay_dataset::make_records(workload, &wanted.dir, 0, 1, &control).map(|_| Vec::new())
+        }
         Making::Make(plan) => forebay_dataset::make(plan, &wanted.dir, &control).map(|_| Vec::new()),
         // Shards of images that we make hold the same bytes whenever those were made, and may outlive them.
         Making::Pack { made: Some(_), .. } if wanted.is_there() => Ok(Vec::new()),

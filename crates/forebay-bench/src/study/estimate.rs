@@ -21,6 +21,7 @@ use forebay_units::Bytes;
 use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
+use super::records;
 use super::steps::{CheckpointSettings, IngestSettings, ProbeKind, ProbeSettings, Route, TrainSettings, Work};
 use crate::ingest::ThreadCount;
 
@@ -84,14 +85,16 @@ impl<'a> Estimator<'a> {
             Work::Checkpoint(settings) => self.checkpoint(settings, rounds),
             // Only the first and last bytes of files are read; of shards all.
             Work::Inspect(_) => Estimate::default(),
+            Work::Workload(_) if cell.left_out.is_some() => Estimate::default(),
+            Work::Workload(settings) => records::estimate(settings, profile.as_ref()),
         }
     }
 
     /// Seconds to make a dataset on all cores; `None` for packing, which is the storage's work more than theirs.
     pub fn making_s(&self, wanted: &ToMake<'_>) -> Option<f64> {
-        match wanted.making {
+        match &wanted.making {
             Making::Make(plan) => Some(plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores),
-            Making::Pack { .. } => None,
+            Making::Pack { .. } | Making::Records(_) => None,
         }
     }
 

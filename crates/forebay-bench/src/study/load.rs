@@ -11,6 +11,7 @@ use super::nearest::{nearest, suggest};
 /// The studies that are built in: name and file.
 const BUILT_IN: &[(&str, &str)] = &[
     ("chien-2018", include_str!("../../studies/chien-2018.toml")),
+    ("hugen-2025", include_str!("../../studies/hugen-2025.toml")),
     ("nelson-2022", include_str!("../../studies/nelson-2022.toml")),
 ];
 /// A study's file is written by hand.
@@ -46,6 +47,9 @@ pub fn find(name: &str) -> Result<Found> {
     let mut spec = parse(&text)?;
     let home = path.canonicalize().map_err(Error::io("read", path))?;
     stand_on(home.parent().unwrap_or(Path::new("/")), &mut spec);
+    for workload in spec.workloads.iter_mut().filter(|workload| workload.text.is_empty()) {
+        workload.text = read(&workload.path)?;
+    }
     Ok(Found { spec, text })
 }
 
@@ -88,6 +92,7 @@ fn stand_on(folder: &Path, spec: &mut StudySpec) {
     };
     spec.datasets.iter_mut().for_each(|dataset| stand(&mut dataset.path));
     spec.tiers.iter_mut().for_each(|tier| stand(&mut tier.path));
+    spec.workloads.iter_mut().for_each(|workload| workload.path = folder.join(&workload.path));
 }
 
 /// Line and column of a byte, from 1.

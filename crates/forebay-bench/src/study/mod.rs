@@ -11,12 +11,14 @@ mod enough;
 mod error;
 mod estimate;
 mod folder;
+mod leave;
 mod load;
 mod matrix;
 mod nearest;
 mod order;
 mod places;
 mod plan;
+mod records;
 mod run;
 mod shelf;
 mod space;
@@ -36,5 +38,5 @@ pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
     Beat, Bench, CheckpointSettings, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest,
-    ProbeSettings, Route, Saving, Stage, Steps, TrainDevice, TrainSettings, Work,
+    ProbeSettings, Route, Saving, Stage, Steps, TrainDevice, TrainSettings, Work, WorkloadSettings,
 };

@@ -8,8 +8,12 @@ use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest, Packing};
 use forebay_storage::Profile;
 use forebay_units::Bytes;
 
+use forebay_workload::Workload;
+
 use super::dataset::{DatasetPlan, DatasetSource, pack_plan};
 use super::plan::{CellPlan, Plan, Served};
+use super::records;
+use super::steps::Work;
 
 /// The folder that a study makes on a tier that is a folder itself.
 const ON_TIER: &str = "forebay-data";
@@ -39,7 +43,7 @@ pub struct Places<'a> {
 #[derive(Debug, Clone)]
 pub struct ToMake<'a> {
     /// What studies call it.
-    pub name: &'a str,
+    pub name: String,
     /// What is done.
     pub making: Making<'a>,
     /// Where.
@@ -62,12 +66,15 @@ pub enum Making<'a> {
         /// How it is made; `None` when it is there.
         made: Option<&'a MakePlan>,
     },
+    /// The files of a workload are made.
+    Records(Box<Workload>),
 }
 
 impl ToMake<'_> {
     /// Whether all of it is there: what comes last is, and of shards the lengths are right.
     pub fn is_there(&self) -> bool {
-        match self.making {
+        match &self.making {
+            Making::Records(workload) => records::are_there(workload, &self.dir),
             Making::Make(_) => self.dir.join(LIST).exists(),
             Making::Pack { .. } => has_all_shards(&self.dir),
         }
@@ -76,6 +83,7 @@ impl ToMake<'_> {
     /// How many samples it will have; `None` when the files that are packed cannot be looked at.
     pub fn n_samples(&self) -> Option<u64> {
         match &self.making {
+            Making::Records(workload) => Some(records::n_samples(workload)),
             Making::Make(plan) | Making::Pack { made: Some(plan), .. } => Some(plan.count()),
             Making::Pack { packing, from, .. } => pack_plan(from, *packing).ok().map(|plan| plan.n_files()),
         }
@@ -84,6 +92,7 @@ impl ToMake<'_> {
     /// About what it will take.
     pub fn expected_bytes(&self) -> Bytes {
         match &self.making {
+            Making::Records(workload) => records::expected_bytes(workload),
             Making::Make(plan) => plan.expected_bytes(),
             Making::Pack { packing, made: Some(plan), .. } => {
                 Bytes(packing.sample_bytes(plan.expected_bytes().0 / plan.count()).saturating_mul(plan.count()))
@@ -129,8 +138,13 @@ impl<'a> Places<'a> {
 
     /// Where the dataset of a cell lies; `None` when it needs none.
     pub fn data_of(&self, cell: &CellPlan) -> Option<PathBuf> {
-        let dataset = self.plan.dataset(cell.work.dataset()?)?;
-        Some(self.dir_of(dataset, cell.work.tier()))
+        match (cell.work.dataset(), &cell.work) {
+            (None, Work::Workload(settings)) => {
+                let workload = settings.read().ok()?;
+                Some(self.folder_of(cell.work.tier()).join(records::folder_name(&workload)))
+            }
+            (name, _) => Some(self.dir_of(self.plan.dataset(name?)?, cell.work.tier())),
+        }
     }
 
     fn dir_of(&self, dataset: &DatasetPlan, tier: Option<&str>) -> PathBuf {
@@ -157,16 +171,31 @@ impl<'a> Places<'a> {
             }
         };
         for cell in cells {
+            if cell.left_out.is_some() {
+                continue;
+            }
+            if let Some(wanted) = self.records_of(cell) {
+                add(wanted);
+                continue;
+            }
             let Some(dataset) = cell.work.dataset().and_then(|name| self.plan.dataset(name)) else { continue };
             let Some(wanted) = self.making(dataset, cell.work.tier()) else { continue };
             if let Making::Pack { of, made: Some(plan), from, .. } = &wanted.making
                 && !wanted.is_there()
             {
-                add(ToMake { name: of, making: Making::Make(plan), dir: from.clone() });
+                add(ToMake { name: (*of).to_owned(), making: Making::Make(plan), dir: from.clone() });
             }
             add(wanted);
         }
         all
+    }
+
+    /// The data that a cell's workload makes for itself.
+    pub(super) fn records_of(&self, cell: &CellPlan) -> Option<ToMake<'a>> {
+        let Work::Workload(settings) = &cell.work else { return None };
+        let workload = settings.read().ok().filter(|_| settings.dataset.is_none())?;
+        let dir = self.data_of(cell)?;
+        Some(ToMake { name: workload.name.clone(), making: Making::Records(Box::new(workload)), dir })
     }
 
     /// How a dataset comes into being on a tier; `None` when it is there.
@@ -183,7 +212,7 @@ impl<'a> Places<'a> {
                 Making::Pack { packing: *packing, of, from: self.dir_of(origin, tier), made }
             }
         };
-        Some(ToMake { name: &dataset.name, making, dir: self.dir_of(dataset, tier) })
+        Some(ToMake { name: dataset.name.clone(), making, dir: self.dir_of(dataset, tier) })
     }
 
     /// All folders that cells of these write to.

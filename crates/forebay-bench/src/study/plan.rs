@@ -66,6 +66,8 @@ pub struct CellPlan {
     pub repeats: usize,
     /// What is done.
     pub work: Work,
+    /// Why it is not run on this machine; `None` when it is.
+    pub left_out: Option<String>,
 }
 
 impl Plan {
@@ -95,6 +97,7 @@ impl Plan {
             plan.cells.extend(cells);
         }
         plan.refuse_doubles()?;
+        plan.leave_out_what_does_not_fit(crate::environment::memory());
         Ok(plan)
     }
 
@@ -155,6 +158,9 @@ impl Plan {
         for (name, level) in &values {
             work.set(name, level).map_err(|reason| Error::plan(format!("cell {id}, {name}"), reason))?;
         }
+        if let Work::Workload(settings) = &mut work {
+            settings.find(&self.spec.workloads);
+        }
         work.check().map_err(|reason| Error::plan(format!("cell {id}"), reason))?;
         self.check_places(&id, &work)?;
         if let Some(n_samples) = work.dataset().and_then(|name| enough::n_made(self, name)) {
@@ -168,6 +174,7 @@ impl Plan {
             warmups: rounds(*experiment.warmups.at(self.scale)),
             repeats: rounds(*experiment.repeats.at(self.scale)),
             work,
+            left_out: None,
         })
     }
 
@@ -198,7 +205,11 @@ impl Plan {
             let all = self.datasets.iter().map(|dataset| dataset.name.as_str());
             refused(format!("there is no dataset \"{name}\""), suggest(name, all))
         })?;
-        match (work.needs_data(), &dataset.source, served) {
+        if matches!(work, Work::Workload(_)) && !matches!(dataset.source, DatasetSource::Path(_)) {
+            let reason = format!("dataset \"{name}\" is made of images: a workload reads its own data, or a path");
+            return Err(refused(reason, None));
+        }
+        match (work.needs_data() || matches!(work, Work::Workload(_)), &dataset.source, served) {
             (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
                 let (path, folder) = (path.display(), folder.display());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();

@@ -54,6 +54,8 @@ pub struct Outcome {
     pub n_done: usize,
     /// How many of them failed.
     pub n_failed: usize,
+    /// How many of them were planned and left out.
+    pub n_left_out: usize,
     /// Whether it was stopped before the end.
     pub stopped: bool,
 }
@@ -67,24 +69,33 @@ pub struct Rest {
     pub n_done: usize,
     /// How many of them failed.
     pub n_failed: usize,
+    /// How many of them were left out, and still would be.
+    pub n_left_out: usize,
 }
 
 impl Rest {
     /// All of it.
     pub fn whole(plan: &Plan) -> Self {
-        Self { cells: plan.order(), n_done: 0, n_failed: 0 }
+        Self { cells: plan.order(), n_done: 0, n_failed: 0, n_left_out: 0 }
     }
 
     /// What a run did not do. A cell that failed is done, unless such shall be tried again.
     pub fn after(plan: &Plan, run: &StudyRun, retry_failed: bool) -> Self {
-        let known: HashMap<&str, bool> =
-            run.cells.iter().map(|cell| (cell.id.as_str(), cell.error.is_some())).collect();
-        let mut rest = Self { cells: Vec::new(), n_done: 0, n_failed: 0 };
+        let known: HashMap<&str, &StudyCell> = run.cells.iter().map(|cell| (cell.id.as_str(), cell)).collect();
+        let mut rest = Self { cells: Vec::new(), n_done: 0, n_failed: 0, n_left_out: 0 };
         for number in plan.order() {
-            match known.get(plan.cells[number].id.as_str()) {
-                Some(failed) if !(*failed && retry_failed) => {
+            let planned = &plan.cells[number];
+            // What another machine left out is run where it fits.
+            let stays = |cell: &StudyCell| match (&cell.error, &cell.left_out) {
+                (Some(_), _) => !retry_failed,
+                (None, Some(_)) => planned.left_out.is_some(),
+                (None, None) => true,
+            };
+            match known.get(planned.id.as_str()) {
+                Some(cell) if stays(cell) => {
                     rest.n_done += 1;
-                    rest.n_failed += usize::from(*failed);
+                    rest.n_failed += usize::from(cell.error.is_some());
+                    rest.n_left_out += usize::from(cell.left_out.is_some());
                 }
                 _ => rest.cells.push(number),
             }
@@ -118,13 +129,22 @@ pub fn run(
     observe: &mut dyn FnMut(Event<'_>),
     cancel: &AtomicBool,
 ) -> Result<Outcome> {
-    let mut pace = Pace::new(rest.cells_of(plan).map(seconds));
+    let mut pace = Pace::new(rest.cells_of(plan).filter(|cell| cell.left_out.is_none()).map(seconds));
     let n_cells = plan.cells.len();
-    let mut outcome = Outcome { n_cells, n_done: rest.n_done, n_failed: rest.n_failed, stopped: false };
+    let mut outcome =
+        Outcome { n_cells, n_done: rest.n_done, n_failed: rest.n_failed, n_left_out: rest.n_left_out, stopped: false };
     for cell in rest.cells_of(plan) {
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {
             break;
+        }
+        if let Some(reason) = &cell.left_out {
+            let kept =
+                StudyCell { left_out: Some(reason.clone()), ..finished(cell, utc_now(), 0.0, Ok(Measured::default())) };
+            outcome.n_done += 1;
+            outcome.n_left_out += 1;
+            keep(folder, kept, At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() }, observe)?;
+            continue;
         }
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
@@ -138,13 +158,19 @@ pub fn run(
         pace.done(cell.elapsed_s);
         outcome.n_done += 1;
         outcome.n_failed += usize::from(cell.error.is_some());
-        let line = StudyLine::Cell(Box::new(cell));
-        folder.append(&line)?;
-        if let StudyLine::Cell(cell) = &line {
-            observe(Event::Finished { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
-        }
+        keep(folder, cell, At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() }, observe)?;
     }
     Ok(outcome)
+}
+
+/// Appends a cell that is done, and says so.
+fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &mut dyn FnMut(Event<'_>)) -> Result<()> {
+    let line = StudyLine::Cell(Box::new(cell));
+    folder.append(&line)?;
+    if let StudyLine::Cell(cell) = &line {
+        observe(Event::Finished { cell, at });
+    }
+    Ok(())
 }
 
 fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Result<Measured, Failed>) -> StudyCell {
@@ -160,6 +186,7 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
         started_at,
         elapsed_s,
         error,
+        left_out: None,
         ingest: measured.ingest,
         probe: measured.probe,
         train: measured.train,

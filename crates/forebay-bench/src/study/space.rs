@@ -11,6 +11,7 @@ use forebay_units::Bytes;
 use super::error::{Error, Result};
 use super::places::Places;
 use super::plan::CellPlan;
+use super::records;
 use super::steps::{ProbeKind, Route, Work};
 use crate::checkpoint;
 
@@ -75,6 +76,9 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
             let folder = places.folder_of(cell.work.tier());
             at(&folder, &|space| space.to_probe = space.to_probe.max(settings.size));
         }
+        if cell.left_out.is_some() {
+            continue;
+        }
         for (folder, bytes) in saves(places, cell) {
             at(&folder, &|space| space.to_save = space.to_save.max(bytes));
         }
@@ -88,6 +92,9 @@ fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     let (bytes, n_copies) = match &cell.work {
         Work::Train(settings) => (settings.state_bytes(), settings.most_copies()),
         Work::Checkpoint(settings) => (settings.state_bytes(), checkpoint::COPIES),
+        Work::Workload(settings) => {
+            return vec![(places.folder_of(cell.work.tier()), records::saved_bytes(settings))];
+        }
         _ => return Vec::new(),
     };
     let most = Bytes(bytes.saturating_mul(n_copies));
@@ -101,12 +108,12 @@ fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
 }
 
 /// The path, or the nearest folder above it that is there.
-fn existing(path: &Path) -> PathBuf {
+pub(super) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
-fn free(path: &Path) -> Option<Bytes> {
+pub(super) fn free(path: &Path) -> Option<Bytes> {
     let name = CString::new(path.as_os_str().as_bytes()).ok()?;
     // SAFETY: the structure is plain integers, for which zeros are valid.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };

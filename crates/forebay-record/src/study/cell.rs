@@ -27,6 +27,9 @@ pub struct StudyCell {
     /// Why it failed; `None` when it did not.
     #[serde(default)]
     pub error: Option<String>,
+    /// Why it was planned and not run: the machine or the program is not made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// What the ingest step measured.
     #[serde(default)]
     pub ingest: Option<IngestCell>,
@@ -60,6 +63,11 @@ pub struct Metric {
 }
 
 impl StudyCell {
+    /// Whether it was measured: neither failed nor left out.
+    pub fn is_measured(&self) -> bool {
+        self.error.is_none() && self.left_out.is_none()
+    }
+
     /// Whether the cell has these levels, among others.
     pub fn is_at(&self, levels: &Levels) -> bool {
         levels.iter().all(|(factor, level)| self.factors.get(factor) == Some(level))

@@ -13,5 +13,5 @@ pub use cell::{Metric, StudyCell};
 pub use run::{StudyHead, StudyLine, StudyResumed, StudyRun, TierNote};
 pub use spec::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
-    StudySpec, TierSpec,
+    StudySpec, TierSpec, WorkloadSpec,
 };

@@ -117,7 +117,7 @@ impl StudyRun {
 
     /// The cells of an experiment that were measured.
     pub fn measured<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a StudyCell> {
-        self.cells.iter().filter(move |cell| cell.experiment == experiment && cell.error.is_none())
+        self.cells.iter().filter(move |cell| cell.experiment == experiment && cell.is_measured())
     }
 }
 
@@ -174,6 +174,7 @@ mod tests {
             about: String::new(),
             seed: 7,
             datasets: Vec::new(),
+            workloads: Vec::new(),
             tiers: Vec::new(),
             experiments: vec![ExperimentSpec {
                 name: "e".to_owned(),
@@ -212,9 +213,11 @@ mod tests {
             started_at: String::new(),
             elapsed_s: 1.0,
             error: Some("no space".to_owned()),
+            left_out: None,
             ingest: None,
             train: None,
             checkpoint: None,
+            workload: None,
             inspection: None,
             probe: Vec::new(),
             notes: Vec::new(),

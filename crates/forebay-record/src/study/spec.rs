@@ -31,6 +31,9 @@ pub struct StudySpec {
     /// The data.
     #[serde(default, rename = "dataset")]
     pub datasets: Vec<DatasetSpec>,
+    /// Workloads that are not built in.
+    #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadSpec>,
     /// Where it lies.
     #[serde(default, rename = "tier")]
     pub tiers: Vec<TierSpec>,
@@ -153,6 +156,19 @@ pub struct DatasetSpec {
     /// The dataset that is packed.
     #[serde(default)]
     pub of: Option<String>,
+}
+
+/// A workload of a file, in DLIO's YAML or our TOML.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// What the factor `workload` calls it.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What the file says, kept with the plan so that it means the same when the file has changed or is elsewhere.
+    #[serde(default)]
+    pub text: String,
 }
 
 /// A place for the data.

@@ -52,7 +52,7 @@ impl Display {
             Event::Finished { cell, at } => {
                 self.show_bar(at);
                 match &self.bar {
-                    Some(bar) if cell.error.is_some() => bar.println(line(cell, at)),
+                    Some(bar) if !cell.is_measured() => bar.println(line(cell, at)),
                     Some(_) => {}
                     None => remark(&line(cell, at)),
                 }
@@ -102,6 +102,9 @@ fn line(cell: &StudyCell, at: At) -> String {
 }
 
 fn said(cell: &StudyCell) -> String {
+    if let Some(reason) = &cell.left_out {
+        return format!("left out: {reason}");
+    }
     if let Some(error) = &cell.error {
         return format!("failed: {error}");
     }

@@ -38,6 +38,7 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     let _ = writeln!(text, "{:<width$}  {}{}", "together", describe(&total), without(&unknown));
     text.push('\n');
     text.push_str(&data_lines(plan, &places, &estimator));
+    text.push_str(&left_out_lines(plan));
     for tier in plan.tier_notes(&look_down) {
         let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
     }
@@ -128,12 +129,14 @@ fn size(bytes: Bytes) -> String {
 fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> String {
     let mut text = String::new();
     for wanted in places.to_make(&plan.cells) {
-        let (name, dir) = (wanted.name, wanted.dir.display());
-        let images = wanted.n_samples().map_or("–".to_owned(), |n| count(n, "image"));
+        let (name, dir) = (&wanted.name, wanted.dir.display());
+        let unit = if matches!(wanted.making, Making::Records(_)) { "sample" } else { "image" };
+        let images = wanted.n_samples().map_or("–".to_owned(), |n| count(n, unit));
         let bytes = wanted.expected_bytes();
         let making = match (&wanted.making, estimator.making_s(&wanted)) {
             _ if wanted.is_there() => "there already".to_owned(),
             (Making::Pack { packing, of, .. }, _) => format!("to be packed from {of} as {}", packing.name()),
+            (Making::Records(_), _) => "to be made".to_owned(),
             (Making::Make(_), seconds) => format!("to be made in about {}", about(seconds.unwrap_or(0.0))),
         };
         let _ = writeln!(text, "dataset {name}: {images}, about {bytes}, in {dir}, {making}");
@@ -143,6 +146,22 @@ fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> St
         let reading = plan.cells.iter().filter(|cell| cell.work.dataset() == Some(&dataset.name)).count();
         let (name, path) = (&dataset.name, path.as_path());
         let _ = writeln!(text, "dataset {name}: {}, {}", path.display(), count(reading as u64, "cell"));
+    }
+    text
+}
+
+/// The cells that are planned and not run, reason by reason.
+fn left_out_lines(plan: &Plan) -> String {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (cell, reason) in plan.cells.iter().filter_map(|cell| Some((cell, cell.left_out.as_deref()?))) {
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, ids)) => ids.push(&cell.id),
+            None => by_reason.push((reason, vec![&cell.id])),
+        }
+    }
+    let mut text = String::new();
+    for (reason, ids) in by_reason {
+        let _ = writeln!(text, "left out: {}: {reason}", ids.join(", "));
     }
     text
 }

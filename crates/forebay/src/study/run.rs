@@ -71,11 +71,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut spec = found(&args.study)?.spec;
     put_elsewhere(&mut spec, &args.tier, &args.dataset)?;
     let in_file = |error: Error| explained(Some(&args.study), error);
-    let plan = plan_of(spec, args).map_err(in_file)?;
+    let mut plan = plan_of(spec, args).map_err(in_file)?;
     plan.check_folders().map_err(in_file)?;
     check_tiers(&plan)?;
+    let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
+    plan.leave_out_what_has_no_room(&data);
     if args.dry_run {
-        let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
         return dry_run::show(&plan, &data);
     }
     let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
@@ -140,7 +141,7 @@ impl<'a> Run<'a> {
         let places = Places::new(plan, &self.data);
         for wanted in places.to_make(self.rest.cells_of(plan)) {
             let doing = match wanted.making {
-                Making::Make(_) => "making",
+                Making::Make(_) | Making::Records(_) => "making",
                 Making::Pack { .. } => "packing",
             };
             let bar = progress::items(0, doing);
@@ -173,8 +174,12 @@ impl<'a> Run<'a> {
     fn conclude(&self, ended: Ended, page: &Path, summary: &str) -> Result<Outcome> {
         let (name, scale) = (&self.plan.spec.name, self.plan.scale.name());
         let cells = count(ended.n_cells as u64, "cell");
+        let left_out = match ended.n_left_out {
+            0 => String::new(),
+            n => format!(", {n} left out"),
+        };
         print(&format!(
-            "{summary}\n{name} ({scale}): {} of {cells} done, {} failed; {}\n",
+            "{summary}\n{name} ({scale}): {} of {cells} done, {} failed{left_out}; {}\n",
             ended.n_done,
             ended.n_failed,
             page.display()

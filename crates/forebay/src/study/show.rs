@@ -1,9 +1,10 @@
 //! `forebay study list` and `forebay study show`: what a study is, before it is run.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use anyhow::Result;
-use forebay_bench::study::{DatasetSource, Found, Plan, built_in};
+use forebay_bench::study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
 use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, StudySpec};
 use forebay_units::{Bytes, count};
 
@@ -45,10 +46,18 @@ fn made(plan: &Plan) -> String {
     });
     let (images, bytes) =
         plans.fold((0, Bytes(0)), |(images, bytes), plan| (images + plan.count(), bytes + plan.expected_bytes()));
-    if images == 0 {
-        "no data to be made".to_owned()
-    } else {
-        format!("{} of {bytes} to be made", count(images, "image"))
+    let records = Places::new(plan, Path::new(DATA)).to_make(&plan.cells);
+    let records: Vec<Bytes> = records
+        .iter()
+        .filter(|wanted| matches!(wanted.making, Making::Records(_)))
+        .map(|wanted| wanted.expected_bytes())
+        .collect();
+    let all = records.iter().fold(Bytes(0), |sum, bytes| sum + *bytes);
+    match (images, records.len() as u64) {
+        (0, 0) => "no data to be made".to_owned(),
+        (0, n) => format!("{} of {all} to be made", count(n, "dataset")),
+        (_, 0) => format!("{} of {bytes} to be made", count(images, "image")),
+        (_, n) => format!("{} of {bytes} and {} of {all} to be made", count(images, "image"), count(n, "dataset")),
     }
 }
 
@@ -87,6 +96,9 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
             },
         };
         let _ = writeln!(text, "dataset {}: {what}", dataset.name);
+    }
+    for workload in &spec.workloads {
+        let _ = writeln!(text, "workload {}: {}", workload.name, workload.path.display());
     }
     for note in quick.tier_notes(&look_down) {
         let _ = writeln!(text, "tier {}: {}, {}", note.name, note.kind.describe(), note.description);

@@ -7,6 +7,7 @@ mod probe;
 mod route;
 mod train;
 mod value;
+mod workload;
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub use inspect::InspectSettings;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
 pub use route::Route;
 pub use train::{Saving, TrainDevice, TrainSettings};
+pub use workload::WorkloadSettings;
+pub(super) use workload::is_key;
 
 use super::places::{Ground, LookDown, Places};
 use super::plan::{CellPlan, Plan};
@@ -94,6 +97,8 @@ pub enum Work {
     Inspect(InspectSettings),
     /// Saving and restoring a state.
     Checkpoint(CheckpointSettings),
+    /// A workload in the manner of DLIO.
+    Workload(Box<WorkloadSettings>),
 }
 
 impl Work {
@@ -104,7 +109,7 @@ impl Work {
             Step::Train => Self::Train(Box::new(TrainSettings::new(seed))),
             Step::Inspect => Self::Inspect(InspectSettings::default()),
             Step::Checkpoint => Self::Checkpoint(CheckpointSettings::new(seed)),
-            Step::Workload => unimplemented!(),
+            Step::Workload => Self::Workload(Box::new(WorkloadSettings::new())),
         }
     }
 
@@ -116,10 +121,11 @@ impl Work {
             Self::Train(_) => Step::Train,
             Self::Inspect(_) => Step::Inspect,
             Self::Checkpoint(_) => Step::Checkpoint,
+            Self::Workload(_) => Step::Workload,
         }
     }
 
-    /// Sets one of the step's [`names`].
+    /// Sets one of the step's [`names`], or a key of a workload.
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), String> {
         match self {
             Self::Ingest(settings) => settings.set(name, level),
@@ -127,6 +133,7 @@ impl Work {
             Self::Train(settings) => settings.set(name, level),
             Self::Inspect(settings) => settings.set(name, level),
             Self::Checkpoint(settings) => settings.set(name, level),
+            Self::Workload(settings) => settings.set(name, level),
         }
     }
 
@@ -138,6 +145,7 @@ impl Work {
             Self::Train(settings) => settings.check(),
             Self::Inspect(_) => Ok(()),
             Self::Checkpoint(settings) => settings.check(),
+            Self::Workload(settings) => settings.check(),
         }
     }
 
@@ -148,6 +156,7 @@ impl Work {
             Self::Probe(settings) => settings.tier.as_deref(),
             Self::Train(settings) => settings.tier.as_deref(),
             Self::Inspect(settings) => settings.tier.as_deref(),
+            Self::Workload(settings) => settings.tier.as_deref(),
             Self::Checkpoint(_) => None,
         }
     }
@@ -157,7 +166,7 @@ impl Work {
         match self {
             Self::Train(settings) => settings.saving.route(),
             Self::Checkpoint(settings) => settings.route(),
-            Self::Ingest(_) | Self::Probe(_) | Self::Inspect(_) => None,
+            Self::Ingest(_) | Self::Probe(_) | Self::Inspect(_) | Self::Workload(_) => None,
         }
     }
 
@@ -168,6 +177,7 @@ impl Work {
             Self::Probe(settings) => settings.like.as_deref(),
             Self::Train(settings) => settings.dataset.as_deref().filter(|_| !settings.synthetic),
             Self::Inspect(settings) => settings.dataset.as_deref(),
+            Self::Workload(settings) => settings.dataset.as_deref(),
             Self::Checkpoint(_) => None,
         }
     }
@@ -178,6 +188,7 @@ impl Work {
             Self::Ingest(settings) => &mut settings.dataset,
             Self::Train(settings) => &mut settings.dataset,
             Self::Inspect(settings) => &mut settings.dataset,
+            Self::Workload(settings) => &mut settings.dataset,
             Self::Probe(_) | Self::Checkpoint(_) => return,
         };
         *place = Some(dataset.to_owned());
@@ -188,7 +199,8 @@ impl Work {
         match self {
             Self::Ingest(_) | Self::Inspect(_) => true,
             Self::Train(settings) => !settings.synthetic,
-            Self::Probe(_) | Self::Checkpoint(_) => false,
+            // A workload makes its own where none is named.
+            Self::Probe(_) | Self::Checkpoint(_) | Self::Workload(_) => false,
         }
     }
 }
@@ -201,7 +213,7 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
         Step::Train => train::NAMES,
         Step::Inspect => inspect::NAMES,
         Step::Checkpoint => checkpoint::NAMES,
-        Step::Workload => &[],
+        Step::Workload => workload::NAMES,
     }
 }
 
@@ -213,7 +225,7 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
         Step::Train => train::METRICS,
         Step::Inspect => inspect::METRICS,
         Step::Checkpoint => checkpoint::METRICS,
-        Step::Workload => &[],
+        Step::Workload => workload::METRICS,
     }
 }
 
@@ -285,6 +297,10 @@ impl Bench for Steps<'_> {
             }
             Work::Inspect(_) => inspect::run(&data.expect("a plan has no inspect cell without a dataset"), cancel),
             Work::Checkpoint(settings) => checkpoint::run(settings, on, observe, cancel),
+            Work::Workload(settings) => {
+                let data = data.expect("a plan has no workload cell without data");
+                workload::run(settings, data, dir.join("workload-checkpoints"), on, observe, cancel)
+            }
         }?;
         measured.notes.extend(stands_on.notes);
         measured.notes.extend(shelf.into_iter().flat_map(|shelf| shelf.notes));
@@ -315,11 +331,12 @@ mod tests {
 
     #[test]
     fn every_name_of_a_step_can_be_set_and_no_other() {
-        for step in [Step::Ingest, Step::Probe, Step::Train, Step::Inspect, Step::Checkpoint] {
+        for step in [Step::Ingest, Step::Probe, Step::Train, Step::Inspect, Step::Checkpoint, Step::Workload] {
             for name in names(step) {
                 let tried = [
                     Level::Integer(4096),
                     Level::Integer(8),
+                    Level::Number(0.5),
                     Level::Flag(true),
                     Level::Text("alexnet".to_owned()),
                     Level::Text("adamw".to_owned()),

@@ -9,7 +9,7 @@ fn every_cell_is_run_once_in_the_order_of_the_seed() {
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
     let mut bench = Fake::default();
     let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
-    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 0, stopped: false });
+    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 0, n_left_out: 0, stopped: false });
     assert_eq!(bench.asked, ids_in_order(&plan));
     assert_ne!(bench.asked, plan.cells.iter().map(|cell| cell.id.clone()).collect::<Vec<_>>(), "not as in the file");
     let run = recorded(dir.path());
@@ -33,7 +33,7 @@ fn a_failing_cell_is_kept_with_its_reason_and_the_study_goes_on() {
     let failing = ["all/read_only=true/threads=2".to_owned()];
     let mut bench = Fake { failing: failing.into(), ..Fake::default() };
     let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
-    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 1, stopped: false });
+    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 1, n_left_out: 0, stopped: false });
     let failed: Vec<StudyCell> = recorded(dir.path()).cells.into_iter().filter(|cell| cell.error.is_some()).collect();
     assert_eq!(ids(&failed), ["all/read_only=true/threads=2"]);
     assert_eq!(failed[0].error.as_deref(), Some("the device is gone"));
@@ -53,7 +53,7 @@ fn failed_cells_are_done_unless_they_shall_be_tried_again() {
     let mut bench = Fake { failing: [failing[0].clone()].into(), ..Fake::default() };
     let ended = go(&plan, &Rest::after(&plan, &run, true), &mut folder, &mut bench);
     assert_eq!(bench.asked.iter().collect::<HashSet<_>>(), failing.iter().collect::<HashSet<_>>());
-    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 1, stopped: false });
+    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 1, n_left_out: 0, stopped: false });
     let run = recorded(dir.path());
     assert_eq!(run.cells.len(), 9, "the last time of each counts");
     assert_eq!(run.cells.iter().filter(|cell| cell.error.is_some()).count(), 1);
@@ -65,7 +65,7 @@ fn a_stop_drops_the_cell_at_work_and_keeps_those_before() {
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
     let mut bench = Fake { stop_at: Some(4), ..Fake::default() };
     let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
-    assert_eq!(ended, Outcome { n_cells: 9, n_done: 4, n_failed: 0, stopped: true });
+    assert_eq!(ended, Outcome { n_cells: 9, n_done: 4, n_failed: 0, n_left_out: 0, stopped: true });
     assert_eq!(ids(&recorded(dir.path()).cells), ids_in_order(&plan)[..4]);
     assert_eq!(bench.asked.len(), 5);
 }
@@ -140,4 +140,24 @@ fn built_in_studies_can_be_planned_and_written_again() {
             assert_eq!((elsewhere.spec, elsewhere.cells), (plan.spec, plan.cells));
         }
     }
+}
+
+#[test]
+fn a_cell_that_is_left_out_is_kept_with_its_reason_and_run_where_it_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan_of(SMALL);
+    plan.cells[2].left_out = Some("its batches take 9.0 TB of memory".to_owned());
+    let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
+    let mut bench = Fake::default();
+    let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
+    assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 0, n_left_out: 1, stopped: false });
+    assert!(!bench.asked.contains(&plan.cells[2].id));
+    let run = recorded(dir.path());
+    let left: Vec<_> = run.cells.iter().filter(|cell| !cell.is_measured()).collect();
+    assert_eq!((left.len(), &left[0].id), (1, &plan.cells[2].id));
+    assert_eq!(left[0].left_out, plan.cells[2].left_out);
+    let again = Rest::after(&plan, &run, true);
+    assert_eq!((again.cells.len(), again.n_done, again.n_failed, again.n_left_out), (0, 9, 0, 1));
+    plan.cells[2].left_out = None;
+    assert_eq!(Rest::after(&plan, &run, false).cells, [2], "a larger machine runs it");
 }

@@ -1,0 +1,57 @@
+//! Cells that are planned and not run: the machine or the program is not made for them. They are kept with the reason, so that
+//! the matrix of a study is whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use forebay_units::Bytes;
+
+use super::places::{Places, ToMake};
+use super::plan::Plan;
+use super::space::{existing, free};
+use super::steps::Work;
+
+impl Plan {
+    /// Leaves out the workload cells that this program cannot run, or whose batches do not fit into the memory.
+    pub(super) fn leave_out_what_does_not_fit(&mut self, memory: Option<Bytes>) {
+        for cell in &mut self.cells {
+            if let Work::Workload(settings) = &cell.work {
+                cell.left_out = settings.unfit(memory);
+            }
+        }
+    }
+
+    /// Leaves out the workload cells whose data has no room where it would be made, the largest first.
+    pub fn leave_out_what_has_no_room(&mut self, data: &Path) {
+        let reasons = no_room(&Places::new(self, data), self, &|path| free(&existing(path)));
+        for cell in self.cells.iter_mut().filter(|cell| cell.left_out.is_none()) {
+            cell.left_out = reasons.get(&cell.id).cloned();
+        }
+    }
+}
+
+/// Why cells have no room, by their ids.
+fn no_room(places: &Places<'_>, plan: &Plan, free: &dyn Fn(&Path) -> Option<Bytes>) -> BTreeMap<String, String> {
+    let cells = || plan.cells.iter().filter(|cell| cell.left_out.is_none());
+    let mut wanted: BTreeMap<PathBuf, (ToMake<'_>, Vec<&str>)> = BTreeMap::new();
+    for (cell, records) in cells().filter_map(|cell| Some((cell, places.records_of(cell)?))) {
+        wanted.entry(records.dir.clone()).or_insert((records, Vec::new())).1.push(&cell.id);
+    }
+    let mut missing: Vec<_> = wanted.into_values().filter(|(records, _)| !records.is_there()).collect();
+    missing.sort_by_cached_key(|(records, _)| records.expected_bytes());
+    let mut taken: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut reasons = BTreeMap::new();
+    for (records, ids) in missing {
+        let (needed, folder) = (records.expected_bytes(), existing(&records.dir));
+        let Some(available) = free(&folder) else { continue };
+        let taken = taken.entry(folder).or_default();
+        if taken.saturating_add(needed.0) <= available.0 {
+            *taken += needed.0;
+            continue;
+        }
+        let left = Bytes(available.0.saturating_sub(*taken));
+        let reason = format!("its data takes {needed}, and there is room for {left}");
+        reasons.extend(ids.into_iter().map(|id| (id.to_owned(), reason.clone())));
+    }
+    reasons
+}

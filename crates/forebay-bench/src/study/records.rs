@@ -1,0 +1,83 @@
+//! The data of workload cells: where it lies, whether it is there, and what it takes. Cells whose datasets are the same share it.
+
+use std::path::Path;
+
+use forebay_storage::Profile;
+use forebay_units::Bytes;
+use forebay_workload::{Dataset, Format, Part, Workload};
+
+use super::estimate::Estimate;
+use super::steps::WorkloadSettings;
+
+/// What a value takes in a text file, in bytes of its own size: digits and a comma.
+const CSV_TIMES: u64 = 4;
+
+/// Named by what is in it: format and number of files for people, and all that its bytes depend on as a number.
+pub(super) fn folder_name(workload: &Workload) -> String {
+    let dataset = &workload.dataset;
+    // Where it lies and what becomes of it later changes no byte of it.
+    let alike = Dataset {
+        data_folder: String::new(),
+        keep_files: true,
+        generation_buffer_bytes: 0,
+        record_length_bytes_resize: 0,
+        ..dataset.clone()
+    };
+    let hash = format!("{alike:?}").bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        // FNV-1a, which is the same in every run.
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    format!("{}-{}-{:08x}", dataset.format.name(), dataset.n_files_train, (hash ^ (hash >> 32)) as u32)
+}
+
+/// Whether every file is there; none gets its name before it is whole.
+pub(super) fn are_there(workload: &Workload, dir: &Path) -> bool {
+    let dataset = &workload.dataset;
+    let all = |part: Part| (0..dataset.n_files(part)).all(|i| dir.join(dataset.path_of(part, i)).exists());
+    dir.exists() && all(Part::Train) && all(Part::Eval)
+}
+
+/// Samples to train and to evaluate on.
+pub(super) fn n_samples(workload: &Workload) -> u64 {
+    let files = workload.dataset.n_files_train.saturating_add(workload.dataset.n_files_eval);
+    files.saturating_mul(workload.dataset.n_samples_per_file)
+}
+
+/// About what all files take.
+pub(super) fn expected_bytes(workload: &Workload) -> Bytes {
+    let dataset = &workload.dataset;
+    let values = dataset.bytes(Part::Train).saturating_add(dataset.bytes(Part::Eval));
+    Bytes(match dataset.format {
+        Format::Csv => values.saturating_mul(CSV_TIMES),
+        Format::Synthetic => 0,
+        _ => values,
+    })
+}
+
+/// What the checkpoints of a cell take, which go with it.
+pub(super) fn saved_bytes(settings: &WorkloadSettings) -> Bytes {
+    let planned = settings.read().ok().and_then(|workload| {
+        let is_saved = workload.workflow.checkpoint;
+        forebay_workload::Plan::new(&workload, settings.all_accelerators()).ok().filter(|_| is_saved)
+    });
+    planned.map_or(Bytes(0), |plan| Bytes(plan.checkpoint_bytes.saturating_mul(plan.checkpoints)))
+}
+
+/// What a cell will do. Its time is at least that of its computing, of its samples' preparation, and of an emulated device.
+pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>) -> Estimate {
+    let Ok(workload) = settings.read() else { return Estimate::default() };
+    let accelerators = settings.all_accelerators();
+    let Ok(plan) = forebay_workload::Plan::new(&workload, accelerators) else { return Estimate::default() };
+    let epochs = if workload.workflow.train { workload.train.epochs } else { 0 };
+    let evaluations = plan.evaluations.len() as u64;
+    let images =
+        plan.samples_train.saturating_mul(epochs).saturating_add(plan.samples_eval.saturating_mul(evaluations));
+    let trained = plan.bytes_train.saturating_mul(epochs);
+    let read = Bytes(trained.saturating_add(plan.bytes_eval.saturating_mul(evaluations)));
+    let reader = &workload.reader;
+    let of_each = images as f64 / accelerators as f64;
+    let prepare_s = of_each * reader.preprocess_time.mean() / reader.read_threads.max(1) as f64;
+    let device_s = profile.map_or(0.0, |profile| read.0 as f64 / profile.read_bytes_per_s as f64);
+    let seconds = plan.compute_s.max(prepare_s).max(device_s);
+    Estimate { images, read, written: saved_bytes(settings), seconds: Some(seconds) }
+}

@@ -1,0 +1,122 @@
+//! Running a workload cell.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::thread;
+
+use forebay_record::{Environment, Record, WorkloadCell};
+
+use super::WorkloadSettings;
+use crate::ingest::Cache;
+use crate::study::steps::{Beat, Failed, Measured, Stage};
+use crate::workload::ranks::Solo;
+use crate::workload::{self, Event, Plan};
+
+/// Runs a cell on the data in a folder, with its checkpoints in another, which is empty at the start and gone at the end.
+pub(in crate::study::steps) fn run(
+    settings: &WorkloadSettings,
+    data: PathBuf,
+    checkpoints: PathBuf,
+    on: Stage,
+    observe: &mut dyn FnMut(Beat),
+    cancel: &AtomicBool,
+) -> Result<Measured, Failed> {
+    let swept = Swept::new(checkpoints)?;
+    let plan = plan(settings, data, &swept.0, on)?;
+    let record = run_observed(&plan, observe, cancel)?.ok_or("the only rank had no record")?;
+    let notes = note(settings).into_iter().chain(record.notes).collect();
+    match record.cells.into_iter().next() {
+        Some(cell) => Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() }),
+        None => Err("no run was finished".into()),
+    }
+}
+
+/// Runs the plan on a thread of its own: its accelerators speak to an observer of all threads, a study has one of this one.
+fn run_observed(
+    plan: &Plan,
+    observe: &mut dyn FnMut(Beat),
+    cancel: &AtomicBool,
+) -> Result<Option<Record<WorkloadCell>>, workload::Error> {
+    let (sender, beats) = mpsc::channel();
+    thread::scope(|scope| {
+        let runs = scope.spawn(move || {
+            let tell = |event: Event| {
+                // Nobody listens any more only when the study itself is ending.
+                let _ = words(event).map(|what| sender.send(what));
+            };
+            // Where and by which command it ran stands in the study's own head.
+            workload::run(plan, &Solo, Environment::default(), Vec::new(), &tell, cancel)
+        });
+        beats.iter().for_each(|what| observe(Beat::Repeat { what }));
+        runs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn words(event: Event) -> Option<String> {
+    match event {
+        Event::Preparing { what } => Some(what),
+        Event::Epoch { epoch, of, n_steps } => Some(format!("epoch {epoch} of {of}, {n_steps} steps")),
+        Event::Evaluating { epoch } => Some(format!("evaluating after epoch {epoch}")),
+        Event::Step { .. } | Event::Saved { .. } => None,
+    }
+}
+
+/// The plan of a cell.
+pub(super) fn plan(settings: &WorkloadSettings, data: PathBuf, saves: &Path, on: Stage) -> Result<Plan, String> {
+    Ok(Plan {
+        workload: settings.read()?,
+        data,
+        checkpoints: saves.to_owned(),
+        accelerators: settings.all_accelerators(),
+        threshold: settings.threshold,
+        access_log: None,
+        verify: true,
+        cache: if settings.cold { Cache::Cold } else { Cache::Warm },
+        tier: on.shaped,
+        out: None,
+    })
+}
+
+/// What a reader must know of the cell.
+pub(super) fn note(settings: &WorkloadSettings) -> Vec<String> {
+    let n = settings.processes;
+    let processes = (n > 1).then(|| {
+        format!("{n} processes are emulated accelerators of one process here, each with threads and batches of its own")
+    });
+    let loader = settings.dlio_decode_mb_per_s.map(|rate| {
+        format!(
+            "DLIO's PyTorch loader is imitated: every worker takes whole batches, and those of a process decode {rate} MB/s \
+             together; a sample's time is waited for, not computed"
+        )
+    });
+    let (bytes, time) = (settings.shrink_bytes, settings.shrink_time);
+    let shrunk = (bytes > 1.0 || time > 1.0).then(|| {
+        let rate = forebay_units::group_digits((bytes / time).max(1.0).round() as u64);
+        let rates = if bytes > time { format!("; a rate is 1/{rate} of what it stands for") } else { String::new() };
+        format!("records are 1/{bytes} and times 1/{time} of what the workload says{rates}")
+    });
+    processes.into_iter().chain(loader).chain(shrunk).collect()
+}
+
+/// A folder that is empty at first and goes with its cell.
+struct Swept(PathBuf);
+
+impl Swept {
+    fn new(path: PathBuf) -> Result<Self, Failed> {
+        let failed = |error: std::io::Error| format!("cannot empty {}: {error}", path.display());
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(failed)?;
+        }
+        fs::create_dir_all(&path).map_err(failed)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        // Where this fails, the next run has another try.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

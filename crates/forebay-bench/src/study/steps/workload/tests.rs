@@ -1,0 +1,118 @@
+use std::path::Path;
+
+use forebay_record::WorkloadSpec;
+use forebay_workload::Time;
+
+use super::run::{note, plan};
+use super::*;
+use crate::study::steps::Stage;
+
+fn settings(with: &[(&str, Level)]) -> WorkloadSettings {
+    let mut settings = WorkloadSettings::new();
+    with.iter().for_each(|(name, level)| settings.set(name, level).unwrap());
+    settings
+}
+
+fn text(text: &str) -> Level {
+    Level::Text(text.to_owned())
+}
+
+fn unet3d(with: &[(&str, Level)]) -> WorkloadSettings {
+    let mut settings = settings(with);
+    settings.set("workload", &text("unet3d_h100")).unwrap();
+    settings
+}
+
+#[test]
+fn keys_of_the_workload_are_overridden_and_come_to_the_plan() {
+    let settings = unet3d(&[
+        ("processes", Level::Integer(4)),
+        ("accelerators", Level::Integer(2)),
+        ("reader.batch_size", Level::Integer(3)),
+        ("dataset.format", text("npy")),
+        ("workflow.checkpoint", Level::Flag(false)),
+        ("train.computation_time", Level::Number(0.25)),
+        ("threshold", Level::Number(0.8)),
+        ("cold", Level::Flag(true)),
+    ]);
+    assert_eq!(settings.check(), Ok(()));
+    let plan = plan(&settings, "data".into(), Path::new("saves"), Stage::default()).unwrap();
+    assert_eq!((plan.accelerators, plan.threshold, plan.cache), (8, Some(0.8), crate::ingest::Cache::Cold));
+    let workload = plan.workload;
+    assert_eq!((workload.reader.batch_size, workload.dataset.format), (3, Format::Npy));
+    assert_eq!((workload.workflow.checkpoint, workload.train.computation_time.mean()), (false, 0.25));
+    assert!(note(&settings)[0].starts_with("4 processes are emulated accelerators of one process here"));
+}
+
+#[test]
+fn what_is_no_workload_or_no_key_of_one_is_refused_by_name() {
+    let refused = |settings: &WorkloadSettings| settings.check().unwrap_err();
+    assert_eq!(refused(&settings(&[])), "it has no workload: give one");
+    let said = refused(&settings(&[("workload", text("unet4d"))]));
+    assert!(said.starts_with("there is no workload \"unet4d\"; built in are "), "{said}");
+    let said = refused(&unet3d(&[("reader.batchsize", Level::Integer(3))]));
+    assert!(said.contains("reader.batchsize"), "{said}");
+    let said = refused(&unet3d(&[("processes", Level::Integer(200))]));
+    assert!(said.ends_with("168 samples are not one batch of 7 for each of 200 accelerators"), "{said}");
+}
+
+#[test]
+fn a_workload_of_the_study_goes_before_one_that_is_built_in() {
+    let mut settings = settings(&[("workload", text("mine"))]);
+    let own = WorkloadSpec {
+        name: "mine".to_owned(),
+        path: "mine.yaml".into(),
+        text: "dataset:\n  num_files_train: 12\n  format: npy\nreader:\n  batch_size: 4\n".to_owned(),
+    };
+    settings.find(&[own]);
+    assert_eq!(settings.check(), Ok(()));
+    let workload = settings.read().unwrap();
+    assert_eq!((workload.dataset.n_files_train, workload.reader.batch_size), (12, 4));
+}
+
+#[test]
+fn shrinking_changes_bytes_and_times_and_no_structure() {
+    let shrunk = unet3d(&[("shrink_bytes", Level::Integer(400)), ("shrink_time", Level::Integer(10))]).read().unwrap();
+    let whole = unet3d(&[]).read().unwrap();
+    assert_eq!(shrunk.dataset.record_length_bytes, 146_600_628.0 / 400.0);
+    assert_eq!(shrunk.dataset.record_length_bytes_resize, 2_097_152 / 400);
+    assert_eq!(shrunk.train.computation_time.mean(), 0.0323);
+    assert_eq!(shrunk.dataset.n_files_train, whole.dataset.n_files_train);
+    assert_eq!((&shrunk.reader, shrunk.train.epochs), (&whole.reader, whole.train.epochs));
+    let dims = [("shrink_bytes", Level::Integer(2)), ("dataset.record_dims", text("[8,8]"))];
+    let mut sized = unet3d(&dims);
+    sized.set("dataset.record_length_bytes_stdev", &Level::Integer(0)).unwrap();
+    assert!(sized.check().unwrap_err().starts_with("shrink_bytes divides record_length_bytes"));
+}
+
+#[test]
+fn the_imitated_loader_has_all_batches_of_its_workers_under_way_at_once() {
+    let read = |processes: i64, more: &[(&str, Level)]| {
+        let rate = ("dlio_decode_mb_per_s", Level::Integer(950));
+        let fixed = ("dataset.record_length_bytes_stdev", Level::Integer(0));
+        unet3d(&[&[("processes", Level::Integer(processes)), rate, fixed], more].concat()).read().unwrap()
+    };
+    let first_load_s = |workload: &Workload| match workload.reader.preprocess_time {
+        Time::Normal { mean, .. } => (mean * 100.0).round() / 100.0,
+        _ => panic!("a fixed time"),
+    };
+    let one = read(1, &[]);
+    assert_eq!((one.reader.read_threads, one.reader.prefetch_size, first_load_s(&one)), (28, 4, 4.32));
+    // Eight processes have three steps: one worker has nothing to do, and three share the core.
+    let eight = read(8, &[]);
+    assert_eq!((eight.reader.read_threads, first_load_s(&eight)), (21, 3.24));
+    let alone = read(4, &[("reader.read_threads", Level::Integer(1))]);
+    assert_eq!((alone.reader.read_threads, alone.reader.prefetch_size, first_load_s(&alone)), (7, 2, 1.08));
+    let deep = read(4, &[("reader.prefetch_size", Level::Integer(8))]);
+    assert_eq!((deep.reader.read_threads, deep.reader.prefetch_size), (28, 8));
+}
+
+#[test]
+fn batches_that_do_not_fit_into_memory_are_left_out_with_both_sizes() {
+    let settings = unet3d(&[("processes", Level::Integer(4)), ("reader.prefetch_size", Level::Integer(8))]);
+    let needed = 4 * (8 + 2) * 7 * 2_097_152;
+    assert_eq!(settings.unfit(Some(Bytes(2 * needed))), None);
+    assert_eq!(settings.unfit(None), None, "what is not known leaves nothing out");
+    let said = settings.unfit(Some(Bytes(2 * needed - 2))).unwrap();
+    assert_eq!(said, "its batches take 587.2 MB of memory, and half of this machine's is 587.2 MB");
+}
