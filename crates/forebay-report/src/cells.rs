@@ -1,7 +1,7 @@
 //! Every cell in a line: its value, how sure it is, where its bytes came from, and what it cost.
 
 use forebay_record::{
-    CacheEvidence, CacheState, CheckpointCell, IngestCell, Inspection, ProbeCell, StudyCell, TrainCell,
+    CacheEvidence, CacheState, CheckpointCell, IngestCell, Inspection, ProbeCell, StudyCell, TrainCell, WorkloadCell,
 };
 use forebay_units::Summary;
 
@@ -21,6 +21,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("at", "cell", Left),
         ("wall_s", "wall clock", Right),
         ("images_per_s", "images/s", Right),
+        ("samples_per_s", "samples/s", Right),
         ("mb_per_s", "MB/s", Right),
         ("iops", "requests/s", Right),
         ("spread", "±", Right),
@@ -33,6 +34,13 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("wait_s", "wait", Right),
         ("wait_share", "wait after 1st batch", Right),
         ("au_epoch", "AU", Right),
+        ("au_steady", "AU, steady", Right),
+        ("au_dlio", "AU as DLIO", Right),
+        ("steps_per_epoch", "steps an epoch", Right),
+        ("first_batch_s", "first batch", Right),
+        ("barrier_s", "barriers", Right),
+        ("mb_per_s_device", "MB/s from device", Right),
+        ("dlio_mib_per_s", "MiB/s as DLIO", Right),
         ("io_cost_s", "cost of I/O", Right),
         ("bytes", "state", Right),
         ("stall_s", "stall", Right),
@@ -58,6 +66,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("failed_samples", "failed samples", Right),
         ("elapsed_s", "took", Right),
         ("error", "failed", Left),
+        ("left_out", "left out", Left),
     ]);
     let mut cells: Vec<&StudyCell> =
         run.study.cells.iter().filter(|cell| experiment.is_none_or(|name| cell.experiment == name)).collect();
@@ -65,18 +74,24 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
     cells.sort_by(|a, b| order.compare(a, b));
     for cell in cells {
         let known: Vec<Vec<(&str, Value)>> = match cell {
-            _ if cell.error.is_some() => Vec::new(),
+            _ if !cell.is_measured() => Vec::new(),
+            StudyCell { workload: Some(workload), .. } => vec![of_workload(cell, workload)],
             StudyCell { ingest: Some(ingest), .. } => vec![of_ingest(cell, ingest)],
             StudyCell { train: Some(train), .. } => vec![of_train(cell, train)],
             StudyCell { checkpoint: Some(saved), .. } => vec![of_checkpoint(cell, saved)],
             StudyCell { inspection: Some(found), .. } => vec![of_inspection(found)],
             _ => cell.probe.iter().map(|probe| of_probe(cell, probe)).collect(),
         };
+        let any = of_any(run, cell);
         if known.is_empty() {
-            let error = cell.error.clone().unwrap_or("nothing was measured".to_owned());
-            data.row_of([of_any(cell), vec![("error", Value::text(error))]].concat());
+            let why = match (&cell.error, &cell.left_out) {
+                (Some(error), _) => ("error", Value::text(error.clone())),
+                (None, Some(reason)) => ("left_out", Value::text(reason.clone())),
+                (None, None) => ("error", Value::text("nothing was measured")),
+            };
+            data.row_of([any.clone(), vec![why]].concat());
         }
-        known.into_iter().for_each(|known| data.row_of([of_any(cell), known].concat()));
+        known.into_iter().for_each(|known| data.row_of([any.clone(), known].concat()));
     }
     data.hide_if_same("experiment");
     // The share says as much to people.
@@ -106,11 +121,11 @@ fn evidence<'a>(repeats: impl Iterator<Item = &'a CacheEvidence> + Clone) -> [Va
 }
 
 /// What every cell has.
-fn of_any(cell: &StudyCell) -> Vec<(&'static str, Value)> {
+fn of_any(run: &Run<'_>, cell: &StudyCell) -> Vec<(&'static str, Value)> {
     let took = if cell.elapsed_s > 0.0 { Value::number(cell.elapsed_s, seconds) } else { Value::Unknown };
     vec![
         ("experiment", Value::text(cell.experiment.clone())),
-        ("at", Value::text(level::all(&cell.factors))),
+        ("at", Value::text(run.name_of(cell))),
         ("elapsed_s", took),
     ]
 }
@@ -165,6 +180,35 @@ fn of_train(cell: &StudyCell, train: &TrainCell) -> Vec<(&'static str, Value)> {
         ("checkpoint_s", median("checkpoint_s", seconds)),
         ("stall_s", median("stall_s", brief_seconds)),
         ("drain_after_s", median("drain_after_s", seconds)),
+    ]
+}
+
+/// A run of a workload, of which there is one; times are of all accelerators together where they are sums.
+fn of_workload(cell: &StudyCell, workload: &WorkloadCell) -> Vec<(&'static str, Value)> {
+    let [from_memory, before] = evidence(std::iter::once(&workload.evidence));
+    let totals = &workload.totals;
+    let value = |name: &str, show: fn(f64) -> String| Value::maybe(run::metric(cell, name).map(|of| of.value), show);
+    let n_saves = workload.saves.iter().filter(|save| !save.is_restore).count() as u64;
+    vec![
+        ("wall_s", value("wall_s", seconds)),
+        ("samples_per_s", value("samples_per_s", quantity)),
+        ("mb_per_s", value("mb_per_s_moved", quantity)),
+        ("cache", Value::text(workload.cache.map(cache).unwrap_or_default())),
+        ("from_memory", from_memory),
+        ("resident_before", before),
+        ("wait_s", Value::number(totals.wait_s, seconds)),
+        ("au_epoch", value("au_epoch", percent)),
+        ("au_steady", value("au_steady", percent)),
+        ("au_dlio", value("au_dlio", percent)),
+        ("steps_per_epoch", Value::count(workload.steps_per_epoch)),
+        ("first_batch_s", value("first_batch_s", brief_seconds)),
+        ("barrier_s", value("barrier_s", seconds)),
+        ("mb_per_s_device", value("mb_per_s_device", quantity)),
+        ("dlio_mib_per_s", value("dlio_mib_per_s", quantity)),
+        ("checkpoints", if n_saves > 0 { Value::count(n_saves) } else { Value::Unknown }),
+        ("checkpoint_s", if n_saves > 0 { Value::number(totals.checkpoint_s, seconds) } else { Value::Unknown }),
+        ("lever", Value::text(workload.lever.name.clone())),
+        ("failed_samples", failed(workload.failures.len() as u64)),
     ]
 }
 

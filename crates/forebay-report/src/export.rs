@@ -150,6 +150,21 @@ const OF_CHECKPOINT: &[&str] = &[
     "restore_mb_per_s",
     "restore_efficiency",
 ];
+/// Quantities of a workload cell that are exported.
+const OF_WORKLOAD: &[&str] = &[
+    "au_epoch",
+    "au_steady",
+    "au_dlio",
+    "samples_per_s",
+    "mb_per_s_moved",
+    "mb_per_s_device",
+    "first_batch_s",
+    "barrier_s",
+    "wall_s",
+    "dlio_mib_per_s",
+    "dlio_samples_per_s",
+    "checkpoint_max_s",
+];
 /// Quantities of a probe cell that are exported.
 const OF_PROBE: &[&str] = &["mb_per_s", "iops"];
 
@@ -175,11 +190,13 @@ pub fn csv(named: &[NamedRun]) -> String {
     let mut head: Vec<String> = vec!["run".to_owned(), "experiment".to_owned()];
     head.extend(factors.iter().map(|factor| (*factor).to_owned()));
     head.extend(["metric", "value", "spread", "n", "cache", "error"].map(str::to_owned));
+    let has_left_out = lines.iter().any(|line| line.cell.left_out.is_some());
+    head.extend(has_left_out.then(|| "left_out".to_owned()));
     head.extend((1..=n_repeats).map(|i| format!("repeat_{i}")));
     let mut out = String::new();
     push(&mut out, &head);
     for line in &lines {
-        push(&mut out, &fields(line, &factors, n_repeats));
+        push(&mut out, &fields(line, &factors, n_repeats, has_left_out));
     }
     out
 }
@@ -200,6 +217,7 @@ fn lines<'a>(run: &'a Run<'a>) -> Vec<Line<'a>> {
             _ if cell.error.is_some() => None,
             StudyCell { ingest: Some(ingest), .. } => Some((OF_INGEST, Some(ingest.cache))),
             StudyCell { train: Some(train), .. } => Some((OF_TRAIN, train.totals.cache)),
+            StudyCell { workload: Some(workload), .. } => Some((OF_WORKLOAD, workload.cache)),
             StudyCell { checkpoint: Some(_), .. } => Some((OF_CHECKPOINT, None)),
             _ => None,
         };
@@ -251,7 +269,7 @@ fn of_inspection(found: &Inspection) -> impl Iterator<Item = (&'static str, Opti
     all.into_iter()
 }
 
-fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize) -> Vec<String> {
+fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: bool) -> Vec<String> {
     let number = |value: f64| value.to_string();
     let mut fields = vec![line.run.to_owned(), line.cell.experiment.clone()];
     fields.extend(factors.iter().map(|factor| line.levels.get(*factor).map(ToString::to_string).unwrap_or_default()));
@@ -262,6 +280,7 @@ fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize) -> Vec<String> {
     fields.push(line.repeats.len().to_string());
     fields.push(line.cache.to_owned());
     fields.push(line.cell.error.clone().unwrap_or_default());
+    fields.extend(has_left_out.then(|| line.cell.left_out.clone().unwrap_or_default()));
     fields.extend((0..n_repeats).map(|i| line.repeats.get(i).copied().map(number).unwrap_or_default()));
     fields
 }

@@ -25,6 +25,12 @@ pub(crate) fn bare(factor: &str, level: &Level) -> String {
 pub(crate) fn named(factor: &str, level: &Level) -> String {
     let bare = bare(factor, level);
     match (factor, level) {
+        ("processes", Level::Integer(1)) => "1 process".to_owned(),
+        ("accelerators" | "ranks" | "files" | "epochs", Level::Integer(1)) => {
+            format!("1 {}", &factor[..factor.len() - 1])
+        }
+        ("processes" | "accelerators" | "ranks" | "files" | "epochs", _) => format!("{bare} {factor}"),
+        ("workload" | "order" | "dataset.format", _) => bare,
         ("threads" | "readers" | "steps", Level::Integer(1)) => format!("1 {}", &factor[..factor.len() - 1]),
         ("threads" | "readers" | "steps", _) => format!("{bare} {factor}"),
         ("tier" | "read_only" | "storage" | "mode" | "engine" | "dataset" | "mix" | "synthetic", _) => bare,
@@ -42,7 +48,8 @@ pub(crate) fn named(factor: &str, level: &Level) -> String {
 
 /// A factor's name in words: "read_only" is "read only".
 pub(crate) fn words(factor: &str) -> String {
-    factor.replace('_', " ")
+    // A key of a workload goes without its section.
+    factor.rsplit('.').next().unwrap_or(factor).replace('_', " ")
 }
 
 /// A factor along an axis, begun with a capital.
@@ -71,9 +78,9 @@ pub(crate) fn all(levels: &Levels) -> String {
 pub(crate) fn place(factor: &str) -> u8 {
     match factor {
         "tier" => 0,
-        "mode" | "model" | "device" | "precision" | "accelerator" | "dataset" => 1,
+        "mode" | "workload" | "model" | "device" | "precision" | "accelerator" | "dataset" => 1,
         "read_only" => 2,
-        "threads" | "depth" => 9,
+        "threads" | "depth" | "processes" | "accelerators" => 9,
         _ => 5,
     }
 }

@@ -36,6 +36,7 @@ mod page;
 mod palette;
 mod prefetch;
 mod probe;
+mod processes;
 mod published;
 mod rated;
 mod report;

@@ -45,6 +45,14 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
     ("save_mb_per_s", "MB/s", "durable save, MB/s", "MB per second until durable on the first tier"),
     ("restore_mb_per_s", "MB/s", "restore, MB/s", "MB per second of a restore"),
     ("restore_efficiency", "of read ceiling", "restore, of ceiling", "Restore in % of the ceiling"),
+    ("samples_per_s", "samples/s", "samples/s", "Samples per second"),
+    ("mb_per_s_moved", "MB/s", "MB/s moved", "MB per second moved"),
+    ("mb_per_s_device", "MB/s", "MB/s from the device", "MB per second from the device"),
+    ("first_batch_s", "s", "first batch of an epoch, s", "First batch of an epoch in seconds"),
+    ("barrier_s", "s", "barriers, s", "Waiting at the steps' barriers in seconds"),
+    ("dlio_mib_per_s", "MiB/s", "MiB/s, as DLIO counts", "MiB per second as DLIO counts"),
+    ("dlio_samples_per_s", "samples/s", "samples/s, as DLIO counts", "Samples per second as DLIO counts"),
+    ("checkpoint_max_s", "s", "checkpoint, slowest rank, s", "A checkpoint of the slowest rank in seconds"),
     (crate::stall::METRIC, "shorter stall", "stall, times shorter than direct", "Stall, times shorter than direct"),
     (
         crate::need::METRIC,
@@ -75,7 +83,7 @@ pub(crate) fn name(name: &str) -> &str {
 }
 
 /// Whether it is a share of something, shown in percent.
-fn is_share(name: &str) -> bool {
+pub(crate) fn is_share(name: &str) -> bool {
     matches!(name, "efficiency" | "restore_efficiency" | "wait_share" | "overlap") || name.starts_with("au_")
 }
 
@@ -102,6 +110,7 @@ pub(crate) fn show(name: &str) -> fn(f64) -> String {
 /// A published value of it, with the digits it was published with.
 pub(crate) fn published(name: &str, value: f64) -> String {
     match name {
+        _ if name.starts_with("au_") => format!("{} %", given((value * 1e4).round() / 1e2)),
         _ if is_share(name) => percent(value),
         "speed_up" | crate::stall::METRIC => format!("{}×", given(value)),
         _ => given(value),

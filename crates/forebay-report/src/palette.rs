@@ -74,6 +74,7 @@ pub(crate) const ACCELERATOR: &[(&str, &str, &str)] = &[
     ("compute_s", "compute", "a-compute"),
     ("wait_s", "wait for data", "a-starve"),
     ("copy_s", "copy", "a-copy"),
+    ("barrier_s", "barrier", "a-resize"),
     ("checkpoint_s", "checkpoint", "a-save"),
     ("validate_s", "validate", "a-open"),
     ("other_s", "other", "a-wait3"),

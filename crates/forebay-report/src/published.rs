@@ -40,6 +40,8 @@ pub(crate) struct Published<'a> {
     pub(crate) reference: &'a Reference,
     /// The cell; `None` when there is none.
     pub(crate) cell: Option<&'a StudyCell>,
+    /// The cell's levels in words.
+    pub(crate) name: String,
     /// Our value; `None` when the cell failed or does not have the quantity.
     pub(crate) ours: Option<f64>,
 }
@@ -70,14 +72,20 @@ pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
     for reference in &run.spec().references {
         let of = |cell: &&StudyCell| cell.experiment == reference.experiment && cell.is_at(&reference.at);
         let cells = run.study.cells.iter().filter(of);
-        let mut rows: Vec<Published<'_>> =
-            cells.map(|cell| Published { reference, cell: Some(cell), ours: ours(run, reference, cell) }).collect();
+        let mut rows: Vec<Published<'_>> = cells
+            .map(|cell| Published {
+                reference,
+                cell: Some(cell),
+                name: run.name_of(cell),
+                ours: ours(run, reference, cell),
+            })
+            .collect();
         // A cell that cannot have the quantity says nothing where others have it.
         if rows.iter().any(|row| row.ours.is_some()) {
             rows.retain(|row| row.ours.is_some() || row.cell.is_some_and(|cell| cell.error.is_some()));
         }
         if rows.is_empty() {
-            rows.push(Published { reference, cell: None, ours: None });
+            rows.push(Published { reference, cell: None, name: level::all(&reference.at), ours: None });
         }
         all.extend(rows);
     }
@@ -161,7 +169,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
         let show = metric::show(&reference.metric);
         data.row(vec![
             Value::text(reference.experiment.clone()),
-            Value::text(level::all(row.cell.map_or(&reference.at, |cell| &cell.factors))),
+            Value::text(row.name.clone()),
             Value::text(metric::name(&reference.metric)),
             Value::maybe(row.ours, show),
             Value::number(reference.value, |value| metric::published(&reference.metric, value)),

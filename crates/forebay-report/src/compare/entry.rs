@@ -2,10 +2,21 @@
 
 use forebay_record::{Levels, TrainTotals};
 
-use crate::run::{Run, levels_of_checkpoint, levels_of_ingest, levels_of_probe, levels_of_train};
+use crate::run::{
+    self, Run, levels_of_checkpoint, levels_of_ingest, levels_of_probe, levels_of_train, levels_of_workload,
+};
 
 /// Quantities that stand beside others of the same cell, and what each is called after its cell.
-const BESIDE: [(&str, &str); 3] = [("stall_s", "stall"), ("durable_fast_s", "until durable"), ("restore_s", "restore")];
+const BESIDE: [(&str, &str); 5] = [
+    ("stall_s", "stall"),
+    ("durable_fast_s", "until durable"),
+    ("restore_s", "restore"),
+    ("au_epoch", "AU, whole epoch"),
+    ("samples_per_s", "samples/s"),
+];
+/// Those of a checkpoint, and those of a workload.
+const OF_CHECKPOINT: [&str; 3] = ["stall_s", "durable_fast_s", "restore_s"];
+const OF_WORKLOAD: [&str; 2] = ["au_epoch", "samples_per_s"];
 
 /// What a quantity is called where its cell has several; `None` for a cell's only one.
 pub(super) fn beside(metric: &str) -> Option<&'static str> {
@@ -63,7 +74,7 @@ pub(super) fn entries(run: &Run<'_>) -> Vec<Entry> {
             repeats: train.samples.iter().map(TrainTotals::images_per_s).collect(),
         }),
     });
-    ingests.chain(probes).chain(trains).chain(stalls(run)).chain(checkpoints(run)).collect()
+    ingests.chain(probes).chain(trains).chain(stalls(run)).chain(checkpoints(run)).chain(workloads(run)).collect()
 }
 
 /// How long training stood still for a checkpoint: every save is a repeat.
@@ -84,7 +95,7 @@ fn stalls<'a>(run: &'a Run<'a>) -> impl Iterator<Item = Entry> + 'a {
 /// The three times of a checkpoint that somebody waits for.
 fn checkpoints<'a>(run: &'a Run<'a>) -> impl Iterator<Item = Entry> + 'a {
     run.checkpoints().flat_map(|(cell, saved)| {
-        BESIDE.into_iter().filter_map(|(metric, _)| {
+        OF_CHECKPOINT.into_iter().filter_map(|metric| {
             let found = cell.metric(metric)?;
             Some(Entry {
                 experiment: cell.experiment.clone(),
@@ -92,6 +103,22 @@ fn checkpoints<'a>(run: &'a Run<'a>) -> impl Iterator<Item = Entry> + 'a {
                 metric,
                 value: found.value,
                 repeats: found.repeats,
+                by_rate: None,
+            })
+        })
+    })
+}
+
+/// How well a workload's accelerators were used, and how much they trained on: more of both is better.
+fn workloads<'a>(run: &'a Run<'a>) -> impl Iterator<Item = Entry> + 'a {
+    run.workloads().flat_map(|(cell, workload)| {
+        OF_WORKLOAD.into_iter().filter_map(|metric| {
+            Some(Entry {
+                experiment: cell.experiment.clone(),
+                levels: if run.is_study() { cell.factors.clone() } else { levels_of_workload(workload) },
+                metric,
+                value: run::metric(cell, metric)?.value,
+                repeats: Vec::new(),
                 by_rate: None,
             })
         })

@@ -20,11 +20,11 @@ use crate::table::Align::{Left, Right};
 
 use super::bars::{classes, factors, level_title, level_value, range};
 use super::groups::{Bar, Groups, Slot, hatched};
-use super::{Context, Drawn, Key, saves, swatch};
+use super::{Context, Drawn, Key, saves, shards, swatch};
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     if context.spec.x.is_none() {
-        return saves::make(context);
+        return shards::make(context).unwrap_or_else(|| saves::make(context));
     }
     let grid = Grid::of(context.run, context.spec);
     let all = All::of(context, &grid);

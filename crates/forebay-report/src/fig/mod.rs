@@ -18,6 +18,7 @@ mod need;
 mod percentiles;
 mod reads;
 mod saves;
+mod shards;
 mod sizes;
 mod speedup;
 mod stack;
@@ -26,6 +27,7 @@ mod table;
 mod time;
 mod trace;
 mod traffic;
+mod utilisation;
 mod workers;
 
 use forebay_record::{FigureKind, FigureSpec};
@@ -58,6 +60,7 @@ const KINDS: &[(FigureKind, &str, Make)] = &[
     (FigureKind::Steps, "steps", steps::make),
     (FigureKind::Checkpoints, "checkpoints", checkpoints::make),
     (FigureKind::Traffic, "traffic", traffic::make),
+    (FigureKind::Utilisation, "utilisation", utilisation::make),
 ];
 
 /// What a figure is made from.

@@ -77,7 +77,8 @@ fn panels<'a>(grid: &Grid<'a>) -> Vec<Panel<'a>> {
     let panel = |x: usize| {
         let curve = |series: usize| {
             let cell = grid.cell(series, x).filter(|cell| cell.error.is_none())?;
-            let reads = cell.train.as_ref()?.reads.as_ref().filter(sound)?;
+            let of_train = cell.train.as_ref().and_then(|train| train.reads.as_ref());
+            let reads = of_train.or_else(|| cell.workload.as_ref()?.reads.as_ref()).filter(sound)?;
             Some(Curve { cell, reads, series })
         };
         let name = grid.x_factor.zip(grid.cells.iter().find_map(|cell| {

@@ -3,7 +3,9 @@
 //! A long run is drawn by the mean of neighbouring steps, and says so. The first step waits for the first batch, often
 //! much longer than all others: it may reach beyond the picture, with its value beside it.
 
-use forebay_record::{StudyCell, TrainCell, TrainStep};
+use std::borrow::Cow;
+
+use forebay_record::{StudyCell, TrainStep, WorkloadCell};
 use forebay_units::group_digits;
 
 use crate::axis::Scale;
@@ -29,8 +31,51 @@ const TITLE: f64 = 34.0;
 const PARTS: [(&str, &str, &str); 3] =
     [("compute_s", "compute", "tr c2l"), ("wait_s", "wait for data", "tr c1l"), ("copy_s", "copy", "tr c4l dash")];
 
+/// The third part of a workload's steps, in the place of the copy.
+const BARRIER: (&str, &str, &str) = ("barrier_s", "barrier", "tr c4l dash");
+
 /// What is drawn as a stroke at its step, not as a line.
 const SAVE: (&str, &str, &str) = ("checkpoint_s", "checkpoint", "spike");
+
+/// The steps of a cell.
+struct Steps<'a> {
+    steps: Cow<'a, [TrainStep]>,
+    /// Of a workload's first accelerator: the third part is the barrier.
+    is_workload: bool,
+}
+
+impl<'a> Steps<'a> {
+    /// The steps that a cell kept; `None` when it kept none.
+    fn of(cell: &'a StudyCell) -> Option<Self> {
+        let of_train =
+            cell.train.as_deref().map(|train| Self { steps: Cow::Borrowed(&train.steps), is_workload: false });
+        let of_workload = || Some(Self { steps: of_workload(cell.workload.as_deref()?), is_workload: true });
+        of_train.or_else(of_workload).filter(|of| !of.steps.is_empty())
+    }
+
+    fn parts(&self) -> [(&'static str, &'static str, &'static str); 3] {
+        if self.is_workload { [PARTS[0], PARTS[1], BARRIER] } else { PARTS }
+    }
+}
+
+/// The steps of the first accelerator, epoch after epoch, with the barrier where training has the copy.
+fn of_workload(cell: &WorkloadCell) -> Cow<'_, [TrainStep]> {
+    let first = cell.epochs_of.iter().map(|epoch| epoch.accelerator).min().unwrap_or(0);
+    let of_epoch = |epoch: &forebay_record::WorkloadEpoch| {
+        let save_s = epoch.checkpoint_s / epoch.saved_after.len().max(1) as f64;
+        let step = |i: usize| TrainStep {
+            wait_s: epoch.load[i],
+            compute_s: epoch.compute.get(i).copied().unwrap_or(0.0),
+            copy_s: epoch.barrier.get(i).copied().unwrap_or(0.0),
+            checkpoint_s: if epoch.saved_after.contains(&(i as u64 + 1)) { save_s } else { 0.0 },
+            ..TrainStep::default()
+        };
+        (0..epoch.load.len()).map(step).collect::<Vec<_>>()
+    };
+    let mut epochs: Vec<_> = cell.epochs_of.iter().filter(|epoch| epoch.accelerator == first).collect();
+    epochs.sort_by_key(|epoch| epoch.epoch);
+    Cow::Owned(epochs.into_iter().flat_map(of_epoch).collect())
+}
 
 /// The mean of neighbouring steps.
 struct Point {
@@ -46,10 +91,10 @@ struct Point {
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     let cells = context.cells();
-    let trained: Vec<(&StudyCell, &TrainCell)> = cells
+    let trained: Vec<(&StudyCell, Steps<'_>)> = cells
         .into_iter()
         .filter(|cell| cell.error.is_none())
-        .filter_map(|cell| Some((cell, cell.train.as_deref().filter(|train| !train.steps.is_empty())?)))
+        .filter_map(|cell| Some((cell, Steps::of(cell)?)))
         .collect();
     let Some((_, first)) = trained.first() else {
         return Drawn::nothing("No cell of this figure kept its steps.");
@@ -80,18 +125,24 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-fn has_saves(shown: &[(&StudyCell, &TrainCell)]) -> bool {
+fn has_saves(shown: &[(&StudyCell, Steps<'_>)]) -> bool {
     shown.iter().any(|(_, cell)| cell.steps.iter().any(|step| step.checkpoint_s > 0.0))
 }
 
-fn reading(shown: &[(&StudyCell, &TrainCell)]) -> String {
-    let first = "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch.";
+fn reading(shown: &[(&StudyCell, Steps<'_>)]) -> String {
+    let first = match shown.iter().any(|(_, of)| of.is_workload) {
+        true => "Of the first accelerator, epoch after epoch. The first step of each waits for its first batch.",
+        false => {
+            "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
+        }
+    };
     let saves = " A stroke is a checkpoint after its step; one with an arrow is longer than the scale.";
     format!("{first}{}", if has_saves(shown) { saves } else { "" })
 }
 
-fn legend(shown: &[(&StudyCell, &TrainCell)], has_copy: bool) -> Vec<Key> {
-    let mut keys: Vec<Key> = PARTS[..if has_copy { 3 } else { 2 }].iter().map(key).collect();
+fn legend(shown: &[(&StudyCell, Steps<'_>)], has_copy: bool) -> Vec<Key> {
+    let parts = shown.first().map_or(PARTS, |(_, of)| of.parts());
+    let mut keys: Vec<Key> = parts[..if has_copy { 3 } else { 2 }].iter().map(key).collect();
     if has_saves(shown) {
         keys.push(key(&SAVE));
     }
@@ -120,7 +171,7 @@ fn points(steps: &[TrainStep], most: usize) -> Vec<Point> {
 }
 
 /// The longest wait after the first step, and how the loss went.
-fn caption(cell: &TrainCell) -> String {
+fn caption(cell: &Steps<'_>) -> String {
     let rest = cell.steps.iter().enumerate().skip(1);
     let longest = rest.max_by(|a, b| a.1.wait_s.total_cmp(&b.1.wait_s));
     let mut text = format!("The first batch came after {} s", quantity(cell.steps[0].wait_s));
@@ -135,10 +186,10 @@ fn caption(cell: &TrainCell) -> String {
     text + "."
 }
 
-fn draw(canvas: Canvas, cells: &[(&StudyCell, &TrainCell)], has_copy: bool, label: &str) -> Markup {
+fn draw(canvas: Canvas, cells: &[(&StudyCell, Steps<'_>)], has_copy: bool, label: &str) -> Markup {
     let most = if canvas.narrow { MAX_POINTS.2 } else { MAX_POINTS.1 };
-    let all: Vec<(&StudyCell, Vec<Point>)> =
-        cells.iter().map(|(cell, train)| (*cell, points(&train.steps, most))).collect();
+    let third = cells.first().map_or(PARTS[2].1, |(_, of)| of.parts()[2].1);
+    let all: Vec<(&StudyCell, Vec<Point>)> = cells.iter().map(|(cell, of)| (*cell, points(&of.steps, most))).collect();
     let n_panels = all.iter().map(|(_, points)| 1 + usize::from(has_loss(points))).sum::<usize>();
     let last = cells.iter().map(|(_, train)| train.steps.len()).max().unwrap_or(1) as f64;
     let (left, right) = (56.0, canvas.width - 10.0);
@@ -169,7 +220,7 @@ fn draw(canvas: Canvas, cells: &[(&StudyCell, &TrainCell)], has_copy: bool, labe
     let mut top = 0.0;
     for (cell, points) in &all {
         let height = (PANEL + TITLE) * if has_loss(points) { 2.0 } else { 1.0 };
-        hits(&mut svg, cell, points, &x, Area { left, top: top + TITLE, right, bottom: top + height });
+        hits(&mut svg, (cell, third), points, &x, Area { left, top: top + TITLE, right, bottom: top + height });
         top += height;
     }
     svg.finish(label)
@@ -251,7 +302,7 @@ fn polyline(svg: &mut Svg, class: &str, places: &[(f64, f64)]) {
 }
 
 /// Invisible columns that say the values of a point.
-fn hits(svg: &mut Svg, cell: &StudyCell, points: &[Point], x: &Scale, plot: Area) {
+fn hits(svg: &mut Svg, (cell, third): (&StudyCell, &str), points: &[Point], x: &Scale, plot: Area) {
     for (i, point) in points.iter().enumerate() {
         let at = x.at(point.step as f64);
         let before = if i > 0 { x.at(points[i - 1].step as f64) } else { at };
@@ -265,8 +316,8 @@ fn hits(svg: &mut Svg, cell: &StudyCell, points: &[Point], x: &Scale, plot: Area
                 group_digits((point.step + n - 1) as u64)
             ),
         };
-        let [compute, wait, copy] = point.seconds.map(quantity);
-        let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\ncopy {copy} s");
+        let [compute, wait, other] = point.seconds.map(quantity);
+        let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\n{third} {other} s");
         if point.checkpoint_s > 0.0 {
             text.push_str(&format!("\ncheckpoint {} s", quantity(point.checkpoint_s)));
         }
@@ -279,9 +330,9 @@ fn hits(svg: &mut Svg, cell: &StudyCell, points: &[Point], x: &Scale, plot: Area
     }
 }
 
-fn data(cells: &[(&StudyCell, &TrainCell)]) -> Data {
+fn data(cells: &[(&StudyCell, Steps<'_>)]) -> Data {
     let mut data = Data::new(&[("at", "cell", Left), ("step", "step", Right), ("n_steps", "steps", Right)]);
-    for (key, word, _) in PARTS {
+    for (key, word, _) in cells.first().map_or(PARTS, |(_, of)| of.parts()) {
         data.column(key, &format!("{word}, s"), Right);
     }
     data.column(SAVE.0, "checkpoint, s", Right);

@@ -1,4 +1,4 @@
-//! Where the accelerator's time went: a bar a train cell, as long as its wall clock.
+//! Where the accelerator's time went: a bar a cell, as long as its wall clock; of several accelerators, their mean.
 
 use forebay_record::StudyCell;
 
@@ -16,7 +16,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let grid = Grid::of(context.run, context.spec);
     let mut rows = stack::rows(&grid, parts);
     if rows.is_empty() {
-        return Drawn::nothing("No cell of this figure was trained.");
+        return Drawn::nothing("No cell of this figure was trained or run.");
     }
     let mut remarks = grid.remarks.clone();
     let data = stack::data(&rows, ACCELERATOR);
@@ -24,10 +24,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data,
         caption: caption(&rows),
-        reading:
-            "The parts of a bar sum to the wall clock of the run nearest to the median. Waiting is the time in which \
-                  the accelerator was idle and had no batch."
-                .to_owned(),
+        reading: reading(&grid).to_owned(),
         remarks,
         legend: stack::legend(&rows, ACCELERATOR),
         pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
@@ -35,10 +32,29 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
+fn reading(grid: &Grid<'_>) -> &'static str {
+    if grid.cells.iter().any(|cell| cell.workload.is_some()) {
+        return "The parts of a bar sum to the training time of one accelerator, in the mean over all. At the barrier it waits \
+                for the others' steps.";
+    }
+    "The parts of a bar sum to the wall clock of the run nearest to the median. Waiting is the time in which the \
+     accelerator was idle and had no batch."
+}
+
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
-    let Some(totals) = cell.train.as_ref().map(|cell| &cell.totals) else { return Vec::new() };
-    let seconds =
-        [totals.compute_s, totals.wait_s, totals.copy_s, totals.checkpoint_s, totals.validate_s, totals.other_s];
+    let seconds = match (&cell.train, &cell.workload) {
+        (Some(train), _) => {
+            let of = &train.totals;
+            [of.compute_s, of.wait_s, of.copy_s, 0.0, of.checkpoint_s, of.validate_s, of.other_s]
+        }
+        (None, Some(workload)) => {
+            let of = &workload.totals;
+            // All accelerators together, so a bar is as long as the time of one of them.
+            let n = of.accelerators.max(1) as f64;
+            [of.compute_s, of.wait_s, 0.0, of.barrier_s, of.checkpoint_s, 0.0, of.other_s].map(|seconds| seconds / n)
+        }
+        (None, None) => return Vec::new(),
+    };
     let named = ACCELERATOR.iter().zip(seconds).filter(|(_, seconds)| seconds.is_finite() && *seconds > 0.0);
     named.map(|((key, word, class), seconds)| Part { key, word, class, seconds }).collect()
 }

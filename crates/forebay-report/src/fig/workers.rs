@@ -37,10 +37,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-/// What the workers of an ingest or a train cell did.
+/// What the workers of a cell did.
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
     let of_ingest = cell.ingest.as_ref().map(|cell| &cell.worker_time);
-    let times: Option<&BTreeMap<String, f64>> = of_ingest.or(cell.train.as_ref().map(|cell| &cell.totals.worker_time));
+    let of_train = cell.train.as_ref().map(|cell| &cell.totals.worker_time);
+    let of_workload = cell.workload.as_ref().map(|cell| &cell.worker_time);
+    let times: Option<&BTreeMap<String, f64>> = of_ingest.or(of_train).or(of_workload);
     let sound = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
     let times: Vec<(&str, f64)> =
         times.into_iter().flatten().filter(|(_, s)| sound(s)).map(|(key, s)| (key.as_str(), *s)).collect();

@@ -12,14 +12,16 @@ mod workload;
 use std::borrow::Cow;
 
 use forebay_record::{
-    AnyRecord, CacheState, CheckpointCell, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series,
-    StudyCell, StudyHead, StudyRun, StudySpec, TrainCell,
+    AnyRecord, CacheState, CheckpointCell, Design, Environment, IngestCell, Level, Levels, Metric, ProbeCell, Series,
+    StudyCell, StudyHead, StudyRun, StudySpec, TrainCell, WorkloadCell,
 };
 
+use crate::level;
 use crate::need;
 
 pub(crate) use checkpoint::levels_of_checkpoint;
 pub(crate) use train::levels_of_train;
+pub(crate) use workload::levels_of_workload;
 
 /// A record and what to call it.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,12 +99,31 @@ impl<'a> Run<'a> {
         cells.filter_map(|cell| cell.checkpoint.as_deref().map(|checkpoint| (cell, checkpoint)))
     }
 
+    /// Every workload cell that was measured.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = (&StudyCell, &WorkloadCell)> {
+        let cells = self.study.cells.iter().filter(|cell| cell.error.is_none());
+        cells.filter_map(|cell| cell.workload.as_deref().map(|workload| (cell, workload)))
+    }
+
+    /// A cell's levels in words; where one factor is varied at a time, those that are not the first of their factor.
+    pub(crate) fn name_of(&self, cell: &StudyCell) -> String {
+        let experiment = self.spec().experiments.iter().find(|experiment| experiment.name == cell.experiment);
+        let Some(experiment) = experiment.filter(|of| of.design == Design::OneAtATime) else {
+            return level::all(&cell.factors);
+        };
+        let first = |factor: &str| experiment.factors.get(factor).and_then(|of| of.at(self.head().scale).first());
+        let mut levels = cell.factors.clone();
+        levels.retain(|factor, level| first(factor) != Some(level));
+        if levels.is_empty() { "first levels".to_owned() } else { level::all(&levels) }
+    }
+
     /// Where the bytes of every cell that read some came from.
     pub(crate) fn caches(&self) -> impl Iterator<Item = CacheState> {
         let ingests = self.ingests().map(|(_, cell)| cell.cache);
         ingests
             .chain(self.probes().map(|(_, cell)| cell.cache))
             .chain(self.trains().filter_map(|(_, cell)| cell.totals.cache))
+            .chain(self.workloads().filter_map(|(_, cell)| cell.cache))
     }
 
     /// How often every cell was measured.
@@ -110,7 +131,8 @@ impl<'a> Run<'a> {
         let ingests = self.ingests().map(|(_, cell)| cell.samples.len());
         let probes = self.probes().map(|(_, cell)| cell.samples.len());
         let trains = self.trains().map(|(_, cell)| cell.samples.len());
-        ingests.chain(probes).chain(trains).chain(self.checkpoints().map(|(_, cell)| cell.samples.len()))
+        let others = self.checkpoints().map(|(_, cell)| cell.samples.len()).chain(self.workloads().map(|_| 1));
+        ingests.chain(probes).chain(trains).chain(others)
     }
 
     /// How far the repeats of every cell that has several lie apart.
@@ -138,7 +160,8 @@ pub(crate) fn shorten(runs: &mut [Run<'_>]) {
 }
 
 /// A quantity of a cell, positive or zero and finite; also the plain rates of a cell that holds a single probe, and the
-/// disk throughput that a train cell's accelerator needs. The cost of I/O may be below zero: it is a difference.
+/// disk throughput that a train cell's accelerator needs. The cost of I/O may be below zero: it is a difference. Shares are
+/// of 1 here; a workload's record has its utilisation in percent, as DLIO does.
 pub(crate) fn metric(cell: &StudyCell, name: &str) -> Option<Metric> {
     let metric = match (cell.probe.as_slice(), name) {
         ([probe], "mb_per_s") => {
@@ -150,6 +173,9 @@ pub(crate) fn metric(cell: &StudyCell, name: &str) -> Option<Metric> {
             Some(Metric { value: probe.iops, repeats })
         }
         (_, need::METRIC) => need::mb_per_s(cell.train.as_deref()?).map(|value| Metric { value, repeats: Vec::new() }),
+        _ if cell.workload.is_some() && name.starts_with("au_") => {
+            cell.metric(name).map(|found| Metric { value: found.value / 100.0, ..found })
+        }
         _ => cell.metric(name),
     }?;
     let sound = |value: &f64| value.is_finite() && (*value >= 0.0 || name == "io_cost_s");

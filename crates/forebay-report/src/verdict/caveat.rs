@@ -13,6 +13,9 @@ use crate::run::Run;
 /// Repeats that vary by more than this are worth a word.
 const WIDE_SPREAD: f64 = 0.10;
 
+/// Warnings of workloads that are said one by one.
+const MAX_WARNINGS: usize = 6;
+
 /// Emulated accelerators that are named one by one.
 const MAX_ACCELERATORS: usize = 8;
 
@@ -21,6 +24,8 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
     let found = [
         incomplete(run),
         failed(run),
+        not_run(run),
+        warned(run),
         left_out(run),
         cache(run),
         emulated(run),
@@ -52,6 +57,42 @@ fn failed(run: &Run<'_>) -> Option<String> {
     let which = if n == 1 { String::new() } else { "; the first: ".to_owned() + &first.id };
     let at = if n == 1 { format!(" ({})", first.id) } else { which };
     Some(format!("{} failed{at}: {error}.", count(n, "cell")))
+}
+
+/// Cells that the machine or the program is not made for, reason by reason.
+fn not_run(run: &Run<'_>) -> Option<String> {
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for (cell, reason) in run.study.cells.iter().filter_map(|cell| Some((cell, cell.left_out.as_deref()?))) {
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cells)) => cells.push(run.name_of(cell)),
+            None => by_reason.push((reason, vec![run.name_of(cell)])),
+        }
+    }
+    let n: usize = by_reason.iter().map(|(_, cells)| cells.len()).sum();
+    let said: Vec<String> =
+        by_reason.iter().map(|(reason, cells)| format!("{} ({reason})", cells.join("; "))).collect();
+    let was = if n == 1 { "was" } else { "were" };
+    (n > 0).then(|| format!("{} {was} left out: {}.", count(n as u64, "cell"), said.join("; ")))
+}
+
+/// What changes the meaning of a workload's numbers, each warning once with the number of cells it was given in.
+fn warned(run: &Run<'_>) -> Option<String> {
+    let mut warnings: Vec<(&str, u64)> = Vec::new();
+    let n_cells = run.workloads().count();
+    for warning in run.workloads().flat_map(|(_, cell)| &cell.totals.warnings) {
+        match warnings.iter_mut().find(|(known, _)| *known == warning) {
+            Some((_, n)) => *n += 1,
+            None => warnings.push((warning, 1)),
+        }
+    }
+    let said = |(warning, n): &(&str, u64)| match n_cells {
+        0 | 1 => (*warning).to_owned(),
+        _ => format!("{warning} ({})", count(*n, "cell")),
+    };
+    let more = warnings.len().saturating_sub(MAX_WARNINGS);
+    let mut all: Vec<String> = warnings.iter().take(MAX_WARNINGS).map(said).collect();
+    all.extend((more > 0).then(|| format!("and {more} more, with their cells")));
+    (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; ")))
 }
 
 fn left_out(run: &Run<'_>) -> Option<String> {

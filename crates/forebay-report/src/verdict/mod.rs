@@ -7,13 +7,14 @@ mod caveat;
 mod checkpoint;
 mod probe;
 mod train;
+mod workload;
 
 pub(crate) use checkpoint::shorter as shorter_stalls;
+pub(crate) use workload::of_group as of_processes;
 
 use forebay_record::Reference;
 use forebay_units::count;
 
-use crate::level;
 use crate::limit::{Limit, Place, places};
 use crate::number::{capital, given, listed, percent, quantity, times};
 use crate::published::{Agreement, Published};
@@ -46,7 +47,9 @@ pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
     findings.extend(ceilings(&places));
     findings.extend(train::findings(run));
     findings.extend(checkpoint::findings(run, published));
-    let others = run.trains().next().is_some() || run.checkpoints().next().is_some();
+    findings.extend(workload::findings(run));
+    let others =
+        run.trains().next().is_some() || run.checkpoints().next().is_some() || run.workloads().next().is_some();
     findings.extend(probe::findings(run, places.is_empty() && !others));
     findings.extend(agreement(published));
     Verdict { headline: headline(run, &places), findings, caveats: caveat::caveats(run, &places) }
@@ -57,11 +60,14 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
     if cells.is_empty() {
         return "Nothing was measured.".to_owned();
     }
+    if cells.iter().all(|cell| cell.left_out.is_some()) {
+        return "Every cell was left out: there is no result.".to_owned();
+    }
     if cells.iter().all(|cell| cell.error.is_some()) {
         return "Every cell failed: there is no result.".to_owned();
     }
     if places.is_empty() {
-        let said = train::headline(run).or_else(|| checkpoint::headline(run));
+        let said = workload::headline(run).or_else(|| train::headline(run)).or_else(|| checkpoint::headline(run));
         if let Some(said) = said.or_else(|| inspected(run)) {
             return said;
         }
@@ -273,7 +279,7 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
 }
 
 fn apart(row: &Published<'_>) -> String {
-    let at = level::all(row.cell.map_or(&row.reference.at, |cell| &cell.factors));
+    let at = &row.name;
     let metric = &row.reference.metric;
     let ours = row.ours.map_or("–".to_owned(), crate::metric::show(metric));
     let theirs = crate::metric::published(metric, row.reference.value);

@@ -1,0 +1,193 @@
+//! What utilisation does as processes are added: in DLIO's arithmetic, over whole epochs, and why the two part.
+//!
+//! Every sentence is made from the cells. DLIO leaves the first step of an epoch out; where an epoch has hardly more steps than
+//! batches are made ahead, that step has waited for most of the epoch's data, and what is left looks busy.
+
+use forebay_record::{Levels, StudyCell, WorkloadCell};
+use forebay_units::count;
+
+use crate::level;
+use crate::number::{brief_seconds, listed, percent, seconds};
+use crate::order::Order;
+use crate::run::{self, Run};
+
+/// Factors that count processes.
+const FACTORS: [&str; 2] = ["processes", "accelerators"];
+/// Utilisations, as shares, that are nearer than this are the same.
+const SAME: f64 = 0.03;
+/// DLIO's utilisation this far above that of the whole epoch tells another story.
+const APART: f64 = 0.15;
+
+/// A number of processes.
+#[derive(Debug)]
+pub(crate) struct Count<'a> {
+    pub(crate) cell: &'a StudyCell,
+    workload: &'a WorkloadCell,
+    n: f64,
+    whole: f64,
+    dlio: f64,
+}
+
+/// Cells that differ in the number of processes alone, fewest first.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    factor: &'static str,
+    /// What they have in common.
+    pub(crate) levels: Levels,
+    pub(crate) experiment: &'a str,
+    pub(crate) counts: Vec<Count<'a>>,
+}
+
+/// Every group of a run, in the order of the study; a group has three numbers of processes at least.
+pub(crate) fn groups<'a>(run: &'a Run<'a>) -> Vec<Group<'a>> {
+    let order = Order::of(run);
+    let mut cells: Vec<(&StudyCell, &WorkloadCell)> = run.workloads().collect();
+    cells.sort_by(|a, b| order.compare(a.0, b.0));
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for (cell, workload) in cells {
+        let found = FACTORS.into_iter().find_map(|factor| Some((factor, level::number(cell.level(factor)?)?)));
+        let values = ["au_epoch", "au_dlio"].map(|name| run::metric(cell, name).map(|found| found.value));
+        let (Some((factor, n)), [Some(whole), Some(dlio)]) = (found, values) else { continue };
+        let mut levels = cell.factors.clone();
+        levels.remove(factor);
+        let count = Count { cell, workload, n, whole, dlio };
+        let of = |group: &&mut Group<'_>| {
+            group.experiment == cell.experiment && group.levels == levels && group.factor == factor
+        };
+        match groups.iter_mut().find(of) {
+            Some(group) => group.counts.push(count),
+            None => groups.push(Group { factor, levels, experiment: &cell.experiment, counts: vec![count] }),
+        }
+    }
+    groups.iter_mut().for_each(|group| group.counts.sort_by(|a, b| a.n.total_cmp(&b.n)));
+    groups.retain(|group| group.counts.len() > 2);
+    groups
+}
+
+impl Group<'_> {
+    /// Whether DLIO's utilisation rises to a peak that the whole epoch does not have.
+    pub(crate) fn has_false_peak(&self) -> bool {
+        let peak = self.peak();
+        peak.n > self.counts[0].n && peak.dlio - peak.whole > APART && self.true_peak().is_none()
+    }
+
+    /// Why the utilisation is what it is, with the numbers it is concluded from.
+    pub(crate) fn said(&self) -> String {
+        if self.has_false_peak() {
+            return self.no_peak();
+        }
+        let (least, most) = self.range();
+        let widest = self.counts.iter().map(|count| count.dlio - count.whole).fold(f64::MIN, f64::max);
+        let between = match most - least < SAME {
+            true => format!("is about {} for every number of {}", percent(most), self.factor),
+            false => format!(
+                "goes from {} with {} to {} with {}",
+                percent(self.counts[0].whole),
+                self.name(&self.counts[0]),
+                percent(self.last().whole),
+                self.name(self.last())
+            ),
+        };
+        let dlio = match widest < SAME {
+            true => "DLIO's arithmetic gives the same".to_owned(),
+            false => format!("DLIO's arithmetic gives up to {} points more", (widest * 100.0).round()),
+        };
+        let peak = match self.true_peak() {
+            Some(peak) => format!(
+                " It has a peak that is in the whole epochs, too: {} with {}.",
+                percent(peak.whole),
+                self.name(peak)
+            ),
+            None => String::new(),
+        };
+        format!("Over whole epochs, utilisation {between}; {dlio}.{peak}")
+    }
+
+    /// The paragraph on a peak that is not there.
+    fn no_peak(&self) -> String {
+        let (peak, first, last) = (self.peak(), &self.counts[0], self.last());
+        let name = self.name(peak);
+        let after = match last.n > peak.n && last.dlio < peak.dlio - SAME {
+            true => format!(", and {} with {}", percent(last.dlio), self.name(last)),
+            false => String::new(),
+        };
+        let steps = self.counts.iter().map(|count| count.workload.steps_per_epoch.to_string()).collect::<Vec<_>>();
+        let (least, most) = self.range();
+        let whole = match self.falls() {
+            true => {
+                format!("falls from {} to {} as {} are added", percent(first.whole), percent(last.whole), self.factor)
+            }
+            false => format!("stays between {} and {}", percent(least), percent(most)),
+        };
+        format!(
+            "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
+             step of every epoch out. Files are dealt out, so that an epoch has {} steps with {} {}; with {name}, the first of \
+             its {} waited {} for data, {} of all the waiting of the run, and that is what was left out. Over whole epochs \
+             utilisation is {} with {name} and {whole}.",
+            percent(first.dlio),
+            self.name(first),
+            percent(peak.dlio),
+            listed(&steps),
+            listed(&self.counts.iter().map(|count| crate::number::given(count.n)).collect::<Vec<_>>()),
+            self.factor,
+            count(peak.workload.steps_per_epoch, "step"),
+            brief_seconds(peak.workload.totals.first_batch_s),
+            percent(hidden(peak.workload)),
+            percent(peak.whole),
+        )
+    }
+
+    fn name(&self, of: &Count<'_>) -> String {
+        of.cell.level(self.factor).map(|level| level::named(self.factor, level)).unwrap_or_default()
+    }
+
+    /// Where DLIO's utilisation is highest: the fewest processes that reach it.
+    fn peak(&self) -> &Count<'_> {
+        let highest = self.counts.iter().map(|count| count.dlio).fold(f64::MIN, f64::max);
+        self.counts.iter().find(|count| count.dlio > highest - SAME / 2.0).unwrap_or(&self.counts[0])
+    }
+
+    /// A number of processes between others that is better than those, over whole epochs.
+    fn true_peak(&self) -> Option<&Count<'_>> {
+        let best = self.counts.iter().max_by(|a, b| a.whole.total_cmp(&b.whole))?;
+        let is_above = |other: &Count<'_>| best.whole > other.whole + SAME;
+        (is_above(&self.counts[0]) && is_above(self.last())).then_some(best)
+    }
+
+    fn falls(&self) -> bool {
+        let pairs = self.counts.windows(2);
+        pairs.into_iter().all(|two| two[1].whole < two[0].whole + SAME)
+            && self.last().whole < self.counts[0].whole - SAME
+    }
+
+    fn range(&self) -> (f64, f64) {
+        let values = || self.counts.iter().map(|count| count.whole);
+        (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max))
+    }
+
+    fn last(&self) -> &Count<'_> {
+        self.counts.last().expect("a group has three counts at least")
+    }
+}
+
+/// The part of a run's waiting that was for the first batches of its epochs.
+fn hidden(cell: &WorkloadCell) -> f64 {
+    let first = cell.totals.first_batch_s * cell.epochs as f64 * cell.totals.accelerators as f64;
+    if cell.totals.wait_s > 0.0 { (first / cell.totals.wait_s).min(1.0) } else { 0.0 }
+}
+
+/// The wait of the first step beside the others', for a single run.
+pub(crate) fn of_first_step(cell: &WorkloadCell) -> Option<String> {
+    let (whole, dlio) = (cell.totals.au_epoch? / 100.0, cell.totals.au_dlio? / 100.0);
+    (dlio - whole > SAME).then(|| {
+        format!(
+            "DLIO's arithmetic leaves the first of {} of every epoch out and gives {}, not {}: that step waited {} for its \
+             data, {} of all the waiting.",
+            count(cell.steps_per_epoch, "step"),
+            percent(dlio),
+            percent(whole),
+            seconds(cell.totals.first_batch_s),
+            percent(hidden(cell))
+        )
+    })
+}

@@ -1,0 +1,120 @@
+//! What workloads say: how busy their accelerators were over whole epochs, what held them up, what DLIO's arithmetic makes of
+//! it, and why a peak is not there.
+
+use forebay_record::{StudyCell, WorkloadCell};
+
+use crate::number::{capital, given, listed, percent, quantity};
+use crate::processes::{self, Group};
+use crate::run::{self, Run};
+
+/// An accelerator that is used less than this waits enough to speak of it.
+const BUSY: f64 = 0.95;
+/// Groups that are spoken of one by one.
+const MAX_GROUPS: usize = 6;
+
+fn au(cell: &StudyCell) -> Option<f64> {
+    run::metric(cell, "au_epoch").map(|found| found.value)
+}
+
+/// The answer; `None` where no workload was run.
+pub(super) fn headline(run: &Run<'_>) -> Option<String> {
+    let cells: Vec<(&StudyCell, &WorkloadCell)> = run.workloads().collect();
+    if let Some(group) = processes::groups(run).iter().find(|group| group.has_false_peak()) {
+        return Some(group.said());
+    }
+    if let [(of, cell)] = cells.as_slice() {
+        return Some(of_one(of, cell));
+    }
+    let known = || cells.iter().filter_map(|(of, cell)| Some((*of, *cell, au(of)?)));
+    let least = known().min_by(|a, b| a.2.total_cmp(&b.2))?;
+    let most = known().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let why = match cause(least.1) {
+        Some(what) if least.2 < BUSY => format!(", held up mostly by {what}"),
+        _ => String::new(),
+    };
+    Some(format!(
+        "Over whole epochs accelerators were used {} ({}{why}) to {} ({}).",
+        percent(least.2),
+        run.name_of(least.0),
+        percent(most.2),
+        run.name_of(most.0)
+    ))
+}
+
+fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
+    let totals = &cell.totals;
+    let rates = format!("{} samples/s, {} MB/s moved", quantity(totals.samples_per_s), quantity(totals.mb_per_s_moved));
+    let Some(whole) = au(of) else { return format!("{} ran: {rates}.", capital(&cell.workload)) };
+    let why = match cause(cell) {
+        Some(what) if whole < BUSY => format!("; what held them up most is {what}"),
+        _ => String::new(),
+    };
+    format!("The accelerators were used {} over whole epochs ({rates}){why}.", percent(whole))
+}
+
+/// What most of the stall is charged to, in words.
+fn cause(cell: &WorkloadCell) -> Option<String> {
+    let stalls = cell.totals.stall_by_cause.iter().filter(|(_, seconds)| **seconds > 0.0);
+    let (name, _) = stalls.max_by(|a, b| a.1.total_cmp(b.1))?;
+    Some(match name.as_str() {
+        "threads" => "too few read threads".to_owned(),
+        "prefetch" => "too few batches made ahead".to_owned(),
+        "queue" => "the queue of batches".to_owned(),
+        "barrier" => "the barrier of the steps".to_owned(),
+        other => other.to_owned(),
+    })
+}
+
+/// What it rests on.
+pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
+    let cells: Vec<(&StudyCell, &WorkloadCell)> = run.workloads().collect();
+    let groups = processes::groups(run);
+    let mut findings = Vec::new();
+    let said = groups.iter().find(|group| group.has_false_peak()).map(|group| (group.experiment, &group.levels));
+    for group in groups.iter().filter(|group| Some((group.experiment, &group.levels)) != said).take(MAX_GROUPS) {
+        findings.push(of_group_named(group));
+    }
+    if let [(_, cell)] = cells.as_slice() {
+        findings.extend(processes::of_first_step(cell));
+        findings.extend((!cell.lever.advice.is_empty()).then(|| cell.lever.advice.clone()));
+        findings.extend(judged(cell));
+    }
+    findings
+}
+
+fn of_group_named(group: &Group<'_>) -> String {
+    match group.levels.is_empty() {
+        true => format!("{}: {}", capital(group.experiment), group.said()),
+        false => format!("{}, {}: {}", capital(group.experiment), crate::level::all(&group.levels), group.said()),
+    }
+}
+
+/// Every limit that was not kept, or that all were.
+fn judged(cell: &WorkloadCell) -> Option<String> {
+    let decisive: Vec<_> = cell.judged.iter().filter(|judged| judged.is_decisive).collect();
+    let word = |judged: &&forebay_record::Judged| {
+        let value = judged.value.map_or("–".to_owned(), |value| percent(value / 100.0));
+        let kept = if judged.is_met { "met" } else { "missed" };
+        format!("{} {kept}: {value} of {} %", crate::metric::name(&judged.what), given(judged.limit))
+    };
+    let words: Vec<String> = decisive.iter().map(word).collect();
+    (!words.is_empty()).then(|| format!("Limits: {}.", listed(&words)))
+}
+
+/// What the cells of a figure say of processes, group by group.
+pub(crate) fn of_group(run: &Run<'_>, cells: &[&StudyCell]) -> String {
+    let groups = processes::groups(run);
+    let of =
+        |group: &&Group<'_>| group.counts.iter().all(|count| cells.iter().any(|cell| std::ptr::eq(*cell, count.cell)));
+    let found: Vec<&Group<'_>> = groups.iter().filter(of).collect();
+    match found.as_slice() {
+        [one] => one.said(),
+        several => {
+            let said = several.iter().map(|group| {
+                let name = crate::level::all(&group.levels);
+                format!("{}: {}", capital(&name), group.said())
+            });
+            said.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
