@@ -117,7 +117,6 @@ pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn Form>> {
         (_, Compression::Snappy) => return Err(refused("dataset.compression", "snappy", NOT_COMPRESSED)),
         (_, Compression::Zip) => return Err(refused("dataset.compression", "zip", NOT_COMPRESSED)),
         (_, Compression::Xz) => return Err(refused("dataset.compression", "xz", NOT_COMPRESSED)),
-        (_, Compression::Snappy) => return Err(refused("dataset.compression", "snappy", NOT_COMPRESSED)),
         (Format::Npy, _) => Box::new(npy::Npy { element }),
         (Format::Tfrecord, _) => Box::new(tfrecord::TfRecord),
         (Format::Jpeg, _) => Box::new(image::Jpeg),
