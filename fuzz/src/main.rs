@@ -18,6 +18,7 @@ mod repair;
 mod run;
 mod seeds;
 mod targets;
+mod workload;
 
 use std::process::ExitCode;
 use std::time::Duration;

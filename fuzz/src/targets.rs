@@ -9,7 +9,7 @@ use forebay_format::tfrecord::{Compression, FrameScanner, Records, decompress, p
 use forebay_format::{Error, Scanner, Span};
 use forebay_jpeg::{Decoder, Limits, Scale};
 
-use crate::{checkpoint, repair, seeds};
+use crate::{checkpoint, repair, seeds, workload};
 
 /// A decoder, inputs to start from, and how to make their checksums fit again.
 pub struct Target {
@@ -29,6 +29,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "tensor", seeds: seeds::tensor, repair: repair::tensor, run: tensor },
     Target { name: "safetensors", seeds: seeds::safetensors, repair: repair::nothing, run: safetensors },
     Target { name: "bundle", seeds: seeds::bundle, repair: repair::bundle, run: bundle },
+    Target { name: "workload", seeds: workload::seeds, repair: repair::nothing, run: workload::read_text },
+    Target { name: "dlio", seeds: workload::dlio_seeds, repair: repair::nothing, run: workload::dlio_text },
 ];
 
 /// Images beyond this are valid but only cost time.
