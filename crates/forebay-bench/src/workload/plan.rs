@@ -14,7 +14,8 @@ pub struct Plan {
     pub workload: Workload,
     /// The folder that holds `train` and `valid`.
     pub data: PathBuf,
-    /// Where checkpoints go, one folder a rank (`rank-0000`), where the two newest stay, or those that are read back; the workload's own folder below `data`'s parent where nobody says.
+    /// Where checkpoints go, one folder a rank (`rank-0000`), in which the two newest stay, or those that are read back; the
+    /// workload's own folder below `data`'s parent where nobody says.
     pub checkpoints: PathBuf,
     /// Accelerators of this process.
     pub accelerators: u64,

@@ -1,11 +1,12 @@
 //! Before the first step: all ranks agree on the plan, the data is made where the workload says so, and caches are emptied.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_dataset::{Control, MadeRecords, make_records};
+use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, make_records};
+use forebay_format::indexed::write::{OFFSETS, SIZES};
 use forebay_units::{Bytes, count};
 use forebay_workload::{Part, Shuffle, Workload};
 
@@ -111,35 +112,55 @@ pub(super) fn made_note(made: &MadeRecords) -> String {
     format!("this process made {} of data, {}{kept}", count(made.n_written, "file"), Bytes(made.bytes))
 }
 
-/// Removes the files that this rank would have made, if this run made them: those that were there before stay.
+/// Removes what this run made: this rank's files, and then, by the first rank, the folders and the mark where nothing is left in them.
+/// Files that were there before stay.
 pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: &MadeRecords) -> Result<Option<String>, Error> {
-    if made.n_kept > 0 {
-        return Ok(Some("the data was there before this run, at least in part, and stays".to_owned()));
-    }
-    for part in [Part::Train, Part::Eval] {
-        for file in (ranks.rank()..plan.workload.dataset.n_files(part)).step_by(ranks.size() as usize) {
-            remove_with_index(&plan.data.join(plan.workload.dataset.path_of(part, file)))?;
+    let dataset = &plan.workload.dataset;
+    let note = (made.n_kept > 0).then(|| "some of the data was there before this run, so that it stays".to_owned());
+    let removed = if made.n_kept > 0 { Ok(()) } else { remove_share(plan, ranks) };
+    together(ranks, removed)?;
+    if ranks.rank() == 0 {
+        let folders = |top: &str| {
+            let top = plan.data.join(top);
+            let below = std::fs::read_dir(&top).into_iter().flatten().flatten().map(|entry| entry.path());
+            below.chain([top]).collect::<Vec<PathBuf>>()
+        };
+        for folder in [Part::Train.folder(), Part::Eval.folder(), "index"].into_iter().flat_map(folders) {
+            // One that holds anything is not removed.
+            let _ = std::fs::remove_dir(folder);
+        }
+        let is_left = |part: Part| dataset.n_files(part) > 0 && plan.data.join(part.folder()).exists();
+        if ![Part::Train, Part::Eval].into_iter().any(is_left) {
+            remove(plan.data.join(RECORDS_MARKER))?;
+            let _ = std::fs::remove_dir(&plan.data);
         }
     }
-    Ok(None)
+    Ok(note)
 }
 
-/// Removes a file, and the index files that some formats have beside it.
-fn remove_with_index(path: &Path) -> Result<(), Error> {
-    let beside = |ending: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(ending);
-        std::path::PathBuf::from(name)
-    };
-    for path in [path.to_owned(), beside(".off.idx"), beside(".sz.idx")] {
-        match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::Io { what: "removing", path, source });
+/// Removes this rank's files, and the index files that some formats have beside them.
+fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
+    let dataset = &plan.workload.dataset;
+    for part in [Part::Train, Part::Eval] {
+        for file in (ranks.rank()..dataset.n_files(part)).step_by(ranks.size() as usize) {
+            let path = dataset.path_of(part, file);
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            let index = format!("index/{}/{name}.idx", part.folder());
+            for made in [path.clone(), format!("{path}{OFFSETS}"), format!("{path}{SIZES}"), index] {
+                remove(plan.data.join(made))?;
             }
-            _ => {}
         }
     }
     Ok(())
+}
+
+fn remove(path: PathBuf) -> Result<(), Error> {
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { what: "removing", path, source })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Brings the page cache into the state that was asked for: every rank empties it of its share of the files.

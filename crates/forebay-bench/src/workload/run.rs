@@ -163,7 +163,8 @@ pub fn run(
     let mut told = part.run(&totals, &environment, stop)?;
     told.notes.extend(made.as_ref().map(prepare::made_note));
     if let Some(made) = made.as_ref().filter(|_| !plan.workload.dataset.keep_files) {
-        told.notes.extend(together(ranks, prepare::remove_made(plan, ranks, made))?);
+        let removed = prepare::remove_made(plan, ranks, made);
+        told.notes.extend(together(ranks, removed)?);
     }
     let known = Known { plan, totals, seed, storage: part.storage() };
     finish(&known, ranks, &part, &told, environment, command_line)

@@ -131,3 +131,100 @@ fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
     }
     texts
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_record::WorkloadRank;
+    use forebay_workload::Time;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut workload = Workload::default();
+        workload.train.computation_time = Time::Normal { mean: 0.001, stdev: 0.0 };
+        Plan {
+            workload,
+            data: "data".into(),
+            checkpoints: "checkpoints".into(),
+            accelerators: 1,
+            threshold: None,
+            access_log: None,
+            verify: true,
+            cache: Cache::Warm,
+            tier: None,
+            out: None,
+        }
+    }
+
+    fn told(rank: u64, cores: &[u32], drawn_ns: u64) -> Told {
+        let process = WorkloadRank { rank, host: "node7".to_owned(), ..WorkloadRank::default() };
+        let epochs = vec![Epoch { drawn_ns, compute_ns: 1_000_000, ..Epoch::default() }];
+        Told { process, cores: cores.to_vec(), n_online: 8, memory_bytes: Some(1 << 40), epochs, ..Told::default() }
+    }
+
+    fn totals() -> WorkloadTotals {
+        WorkloadTotals { steps: 100, bytes_moved: 1_000, bytes_device: Some(1_000), ..WorkloadTotals::default() }
+    }
+
+    fn of(plan: &Plan, n_steps: u64, told: &[Told], state: CacheState) -> Vec<String> {
+        warnings(plan, n_steps, told, &totals(), state)
+    }
+
+    #[test]
+    fn a_long_cold_run_on_all_cores_needs_no_warning() {
+        assert_eq!(of(&plan(), 50, &[told(0, &[0, 1, 2, 3], 1_000_000)], CacheState::Cold), Vec::<String>::new());
+    }
+
+    #[test]
+    fn few_steps_are_warned_of() {
+        let texts = of(&plan(), 49, &[told(0, &[0, 1], 1_000_000)], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].starts_with("only 49 steps per epoch"), "{texts:?}");
+    }
+
+    #[test]
+    fn data_that_fits_in_memory_is_warned_of_unless_it_came_from_the_device() {
+        let texts = of(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Mixed);
+        assert!(texts.len() == 1 && texts[0].starts_with("the data fits in memory"), "{texts:?}");
+        let small = Told { memory_bytes: Some(1_000), ..told(0, &[0, 1], 1_000_000) };
+        assert_eq!(of(&plan(), 50, &[small], CacheState::Mixed), Vec::<String>::new());
+    }
+
+    #[test]
+    fn data_from_the_page_cache_is_warned_of() {
+        let texts = of(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        assert!(texts[0].starts_with("the data came from the page cache"), "{texts:?}");
+        let texts = of(&Plan { cache: Cache::Cold, ..plan() }, 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        assert!(texts[0].starts_with("a cold cache was asked for"), "{texts:?}");
+    }
+
+    #[test]
+    fn an_emulation_that_takes_too_long_is_warned_of() {
+        let texts = of(&plan(), 50, &[told(0, &[0, 1], 970_000)], CacheState::Cold);
+        assert!(
+            texts.len() == 1 && texts[0].starts_with("clock-bound emulation") && texts[0].contains("3.1 %"),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn ranks_that_were_pinned_are_warned_of() {
+        let mut plan = plan();
+        plan.workload.reader.read_threads = 4;
+        let texts = of(&plan, 50, &[told(0, &[2], 1_000_000), told(1, &[2], 1_000_000)], CacheState::Cold);
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].starts_with("rank 0 and 1 more may use 1 core of 8 for 4 read threads"), "{texts:?}");
+        assert_eq!(texts[1], "ranks 0, 1 are all pinned to core 2 of node7: they take turns");
+        let all = Told { n_online: 2, ..told(0, &[0, 1], 1_000_000) };
+        assert_eq!(of(&plan, 50, &[all], CacheState::Cold), Vec::<String>::new(), "a small machine is not pinned");
+    }
+
+    #[test]
+    fn a_run_without_a_step_and_a_save_without_fsync_are_warned_of() {
+        let mut plan = plan();
+        plan.workload.workflow.checkpoint = true;
+        let none = WorkloadTotals::default();
+        let texts = warnings(&plan, 50, &[told(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].starts_with("not one step") && texts[1].starts_with("checkpoint.fsync is false"), "{texts:?}");
+    }
+}

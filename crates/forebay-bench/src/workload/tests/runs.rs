@@ -146,6 +146,23 @@ fn dlio_finds_its_own_files() {
         assert!(stats["1"]["block1"]["start"].as_str().unwrap() <= stats["1"]["eval"]["start"].as_str().unwrap());
         assert!(stats["2"]["duration"].as_str().unwrap().parse::<f64>().is_ok());
     }
+    let files = std::fs::read_dir(dir.path().join("out")).unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        (entry.file_name().into_string().unwrap(), std::fs::read_to_string(entry.path()).unwrap())
+    });
+    let read = forebay_workload::dlio::read_run(&files.collect()).unwrap();
+    assert_eq!(read.ranks.len(), 2);
+    let blocks: Vec<f64> =
+        read.ranks.iter().flat_map(|rank| &rank.epochs).filter_map(|epoch| epoch.blocks[0].au).collect();
+    assert_eq!(
+        blocks,
+        cell.epochs_of
+            .iter()
+            .filter(|epoch| epoch.accelerator == 0)
+            .chain(cell.epochs_of.iter().filter(|epoch| epoch.accelerator == 1))
+            .filter_map(|epoch| epoch.au_dlio)
+            .collect::<Vec<f64>>()
+    );
 }
 
 #[test]
@@ -165,4 +182,27 @@ fn a_workload_that_does_nothing_says_so() {
     let record = run_it(&plan(workload, dir.path(), 1)).unwrap();
     assert!(record.cells.is_empty());
     assert_eq!(record.notes, ["the workload neither trains nor saves: there is nothing to measure"]);
+}
+
+#[test]
+fn data_is_made_first_where_the_workload_says_so_and_goes_where_it_is_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(16, 1);
+    workload.workflow.generate_data = true;
+    let kept = plan(workload.clone(), dir.path(), 1);
+    let record = run_it(&kept).unwrap();
+    assert!(record.notes[0].starts_with("this process made 16 files of data"), "{:?}", record.notes);
+    let file = |n: u64| kept.data.join(workload.dataset.path_of(forebay_workload::Part::Train, n));
+    assert!(file(0).exists() && file(15).exists());
+    let not_kept = |dir: &Path| {
+        let mut plan = plan(workload.clone(), dir, 1);
+        plan.workload.dataset.keep_files = false;
+        plan
+    };
+    let record = run_it(&not_kept(dir.path())).unwrap();
+    assert!(record.notes.iter().any(|note| note.contains("was there before this run")), "{:?}", record.notes);
+    assert!(file(0).exists(), "nothing goes that another run made");
+    let fresh = tempfile::tempdir().unwrap();
+    run_it(&not_kept(fresh.path())).unwrap();
+    assert!(!fresh.path().join("data").exists());
 }
