@@ -18,6 +18,8 @@ mod parquet;
 mod reader;
 mod stream;
 mod synthetic;
+#[cfg(test)]
+mod tests;
 mod tfrecord;
 
 use std::path::PathBuf;
