@@ -4,8 +4,9 @@ use forebay_checkpoint::format::{Bundle, Safetensors};
 use forebay_checkpoint::{Dtype, Header};
 use forebay_format::example::{ExampleWriter, ImageExample};
 use forebay_format::image::ImageKind;
+use forebay_format::parquet::{Codec, Column, Writer};
 use forebay_format::tensor::{Shape, ShardWriter};
-use forebay_format::{tar, tfrecord};
+use forebay_format::{Element, tar, tfrecord};
 use jpeg_encoder::{ColorType as JpegColor, Encoder as JpegEncoder, SamplingFactor};
 use png::{BitDepth, ColorType};
 
@@ -124,6 +125,30 @@ pub fn tensor() -> Vec<Vec<u8>> {
         writer.finish().expect("a small shard")
     };
     vec![shard(0), shard(1), shard(3)]
+}
+
+pub fn parquet() -> Vec<Vec<u8>> {
+    let file = |codec: Codec, element: Element, width: u32| {
+        let column = |name: &str, element, width| Column { name: name.to_owned(), element, width };
+        let columns = vec![column("a", element, width), column("b", Element::U16, 1)];
+        let mut out = Vec::new();
+        let mut put = |bytes: &[u8]| -> Result<(), forebay_format::Error> {
+            out.extend_from_slice(bytes);
+            Ok(())
+        };
+        let mut writer = Writer::new(columns, codec).expect("good columns");
+        let mut fill = |_: usize, _: u64, values: &mut [u8]| values.copy_from_slice(&texture(values.len()));
+        writer.write_group(7, &mut fill, &mut put).expect("memory takes it");
+        writer.write_group(2, &mut fill, &mut put).expect("memory takes it");
+        writer.finish(&mut put).expect("memory takes it");
+        out
+    };
+    vec![
+        file(Codec::None, Element::F32, 1),
+        file(Codec::None, Element::F64, 5),
+        file(Codec::Snappy, Element::F16, 20),
+        file(Codec::Gzip(1), Element::U8, 30),
+    ]
 }
 
 pub fn safetensors() -> Vec<Vec<u8>> {

@@ -3,6 +3,7 @@
 use forebay_checkpoint::format::{Bundle, Safetensors};
 use forebay_format::example::{Example, ImageExample, find};
 use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec, Layout};
+use forebay_format::parquet::{self, Footer, GroupReader};
 use forebay_format::tar::{Entries, SampleScanner, Samples, parse_sample};
 use forebay_format::tensor::Shard;
 use forebay_format::tfrecord::{Compression, FrameScanner, Records, decompress, parse_frame};
@@ -28,6 +29,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "tar", seeds: seeds::tar, repair: repair::tar, run: tar },
     Target { name: "tensor", seeds: seeds::tensor, repair: repair::tensor, run: tensor },
     Target { name: "safetensors", seeds: seeds::safetensors, repair: repair::nothing, run: safetensors },
+    Target { name: "parquet", seeds: seeds::parquet, repair: repair::nothing, run: parquet },
     Target { name: "bundle", seeds: seeds::bundle, repair: repair::bundle, run: bundle },
     Target { name: "workload", seeds: workload::seeds, repair: repair::nothing, run: workload::read_text },
     Target { name: "dlio", seeds: workload::dlio_seeds, repair: repair::nothing, run: workload::dlio_text },
@@ -120,6 +122,32 @@ fn tensor(input: &[u8]) -> String {
         outcome(&verified)
     });
     format!("{} {verified:?}", outcome(&shard))
+}
+
+/// Pages' checksums are left out, so that damage reaches the code behind them.
+fn parquet(input: &[u8]) -> String {
+    let read = || {
+        let tail = &input[input.len().saturating_sub(parquet::TAIL_BYTES)..];
+        let range = parquet::footer_range(tail, input.len() as u64)?;
+        let footer = Footer::parse(&input[range.start as usize..range.end as usize], range.start, None)?;
+        let mut fetch = |offset: u64, len: usize, into: &mut Vec<u8>| -> Result<(), Error> {
+            into.extend_from_slice(&input[offset as usize..offset as usize + len]);
+            Ok(())
+        };
+        for group in 0..footer.groups.len() {
+            let mut reader = GroupReader::new(&footer, group, 100, false);
+            reader.skip(reader.rows_left().min(1), &mut fetch)?;
+            let mut rows = vec![0; reader.row_bytes().min(1 << 16) * 3];
+            // A run of a few bytes may stand for as many rows as it likes.
+            for _ in 0..1000 {
+                if reader.read(&mut rows, &mut fetch)? == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    };
+    outcome::<(), Error>(&read())
 }
 
 fn safetensors(input: &[u8]) -> String {

@@ -11,7 +11,7 @@ use crate::{crash, fuzz, layers, python, ranks, system, tidy};
 type Step = (&'static str, fn() -> Result<()>);
 
 /// What is off by default and checked all the same.
-const FEATURES: &str = "forebay/mpi";
+const FEATURES: &str = "forebay/mpi,forebay/hdf5";
 
 const STEPS: &[Step] = &[
     ("formatting", || run(&mut cargo(&["fmt", "--all", "--check"]))),
@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
 pub fn run_ci() -> Result<()> {
     system::need("cc", "gcc")?;
     ranks::need()?;
+    python::cmake()?;
     let mut times = Vec::new();
     for (name, step) in STEPS {
         eprintln!("\n=== {name}");

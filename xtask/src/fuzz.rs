@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::shell::{program, root, run, target};
 
-const TARGETS: [&str; 8] = ["jpeg", "png", "tfrecord", "example", "tar", "tensor", "safetensors", "bundle"];
+const TARGETS: [&str; 9] = ["jpeg", "png", "tfrecord", "example", "tar", "tensor", "safetensors", "bundle", "parquet"];
 
 /// Runs one target or all of them for the given time each.
 pub fn run_targets(args: &[&str]) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::shell::{binary, cargo, program, root, run};
+use crate::shell::{binary, cargo, program, root, run, target};
 use crate::system;
 
 /// A virtual environment below `.venv` with the packages of a requirements file; returns its interpreter.
@@ -41,10 +41,19 @@ pub fn browser() -> Result<()> {
 pub fn interop() -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     run(&mut cargo(&["build", "--release", "--quiet", "-p", "forebay-checkpoint", "--example", "checkpoint_files"]))?;
+    cmake()?;
+    let columnar = ["build", "--quiet", "-p", "forebay-format", "--features", "hdf5", "--example", "columnar_files"];
+    run(&mut cargo(&columnar))?;
     let tests = root().join("tests/python");
     let python = environment("test", &tests.join("requirements.txt"))?;
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
     pytest.env("FOREBAY_CHECKPOINT_FILES", binary().with_file_name("examples").join("checkpoint_files"));
+    pytest.env("FOREBAY_COLUMNAR_FILES", target().join("debug/examples/columnar_files"));
     run(&mut pytest)
+}
+
+/// The cmake that HDF5's library is built with: newer than Debian's. [`cargo`] names it to build scripts once it is there.
+pub fn cmake() -> Result<()> {
+    environment("build", &root().join("xtask/cmake.txt")).map(drop)
 }

@@ -38,6 +38,10 @@ pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
 pub fn cargo(args: &[&str]) -> Command {
     let mut command = program(env!("CARGO"));
     command.args(args);
+    let cmake = root().join(".venv/build/bin/cmake");
+    if cmake.is_file() {
+        command.env("CMAKE", cmake);
+    }
     command
 }
 
