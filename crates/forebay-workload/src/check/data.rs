@@ -41,9 +41,6 @@ pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
 /// The data.
 pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
     let mut dataset = Dataset::default();
-    section.rename("record_length", "record_length_bytes", None);
-    section.rename("record_length_stdev", "record_length_bytes_stdev", None);
-    section.rename("record_length_resize", "record_length_bytes_resize", None);
     section.length("record_length_bytes", &mut dataset.record_length_bytes);
     section.length("record_length_bytes_stdev", &mut dataset.record_length_bytes_stdev);
     section.bytes("record_length_bytes_resize", &mut dataset.record_length_bytes_resize);

@@ -7,6 +7,7 @@ mod overrides;
 mod phases;
 mod rules;
 mod section;
+mod spelling;
 mod tree;
 
 use section::{Findings, Section};
@@ -48,8 +49,8 @@ pub struct Checked {
 /// Everything that is wrong with it, not only the first.
 pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec<Problem>> {
     let mut tree = tree::parse(text).map_err(|problem| vec![problem])?;
-    unwrap_workload(&mut tree);
     let mut findings = Findings::default();
+    spelling::modernise(&mut tree, &mut findings);
     overrides::apply(&mut tree, overrides, &mut findings.problems);
     let mut interpolations = Vec::new();
     tree.interpolations("", &mut interpolations);
@@ -61,37 +62,18 @@ pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec
     if findings.problems.is_empty() { Ok(Checked { workload, notes: findings.notes }) } else { Err(findings.problems) }
 }
 
-/// Takes off a `workload:` around everything, as Hydra writes it into its output folder.
-fn unwrap_workload(tree: &mut Tree) {
-    if let Tree::Table(entries) = tree
-        && let [(key, inner)] = entries.as_mut_slice()
-        && key == "workload"
-    {
-        *tree = std::mem::replace(inner, Tree::Null);
-    }
-}
-
 fn workload(name: &str, tree: Tree, findings: &mut Findings) -> Workload {
     let mut workload = Workload { name: name.to_owned(), ..Workload::default() };
     let mut top = Section::new("", tree, findings);
     let frameworks = [("tensorflow", Framework::Tensorflow), ("pytorch", Framework::Pytorch)];
     workload.framework = top.choice("framework", &frameworks).unwrap_or_default();
-    let (mut model, mut checkpoint) = (top.take("model"), top.take("checkpoint"));
-    if let Some(Tree::Text(name)) = model {
-        model = Some(Tree::Table(vec![("name".to_owned(), Tree::Text(name))]));
-    }
-    let mut model = model.unwrap_or(Tree::Table(Vec::new()));
-    if let Some(checkpoint) = &mut checkpoint {
-        phases::move_keys(checkpoint, &mut model);
-    }
-    workload.model = phases::model(top.child("model", model));
-    workload.checkpoint = phases::checkpoint(top.child("checkpoint", checkpoint.unwrap_or(Tree::Null)));
+    workload.model = phases::model(top.below("model"));
+    workload.checkpoint = phases::checkpoint(top.below("checkpoint"));
     let (workflow, profiling) = phases::workflow(top.below("workflow"));
     workload.workflow = workflow;
     phases::profiling(top.below("profiling"), profiling);
     data::storage(top.below("storage"), &mut workload.storage_root);
     workload.dataset = data::dataset(top.below("dataset"));
-    top.rename("data_reader", "reader", None);
     workload.reader = data::reader(top.below("reader"));
     if workload.framework == Framework::Tensorflow && workload.reader.loader == Loader::Pytorch
         || workload.framework == Framework::Pytorch && workload.reader.loader == Loader::Tensorflow

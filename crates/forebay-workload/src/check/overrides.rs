@@ -1,6 +1,7 @@
 //! `++workload.a.b=c`: a value that takes the place of the file's, or is put beside it.
 
 use super::Problem;
+use super::spelling::modern;
 use super::tree::{Tree, yaml_tree};
 
 /// Puts the overrides into the tree in their order.
@@ -29,7 +30,7 @@ fn parse(text: &str) -> Result<(Vec<&str>, Tree), String> {
         "" => Tree::Text(String::new()),
         value => yaml_tree(value).map_err(|problem| format!("its value cannot be read: {}", problem.text))?,
     };
-    Ok((path, value))
+    Ok((modern(&path), value))
 }
 
 #[cfg(test)]

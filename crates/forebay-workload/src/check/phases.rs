@@ -5,33 +5,19 @@ use super::section::Section;
 use super::tree::Tree;
 use crate::spec::{Checkpoint, CheckpointMode, Evaluation, Limits, Model, Parallelism, Train, Transformer, Workflow};
 
-/// Keys of the model that DLIO 2.0 kept among those of checkpoints.
-const MOVED: [&str; 6] = [
-    "model_size",
-    "optimization_groups",
-    "num_layers",
-    "layer_parameters",
-    "tensor_parallelism",
-    "pipeline_parallelism",
-];
-
-/// The model. Older files give its name alone.
+/// The model.
 pub(super) fn model(mut section: Section<'_>) -> Model {
     let mut model = Model::default();
     if let Some(name) = section.text("name") {
         model.name = name;
     }
     model.kind = section.text("type");
-    let note = "DLIO reads model_size_bytes only, and saves 10,240 bytes; here it is the size";
-    section.rename("model_size", "model_size_bytes", Some(note));
     section.bytes("model_size_bytes", &mut model.size_bytes);
     section.element("model_datatype", &mut model.weight);
     section.element("optimizer_datatype", &mut model.optimizer);
     model.optimization_groups = section.counts("optimization_groups").unwrap_or_default();
     model.n_layers = section.count_or_none("num_layers", 1);
     model.layer_parameters = section.counts("layer_parameters").unwrap_or_default();
-    section.count("tensor_parallelism", 1, &mut model.parallelism.tensor);
-    section.count("pipeline_parallelism", 1, &mut model.parallelism.pipeline);
     parallelism(section.below("parallelism"), &mut model.parallelism);
     if let Some(value) = section.take("transformer") {
         model.transformer = Some(transformer(section.child("transformer", value)));
@@ -69,11 +55,6 @@ pub(super) fn workflow(mut section: Section<'_>) -> (Workflow, bool) {
     let (mut workflow, mut profiling) = (Workflow::default(), false);
     section.flag("generate_data", &mut workflow.generate_data);
     section.flag("train", &mut workflow.train);
-    section.rename(
-        "do_eval",
-        "evaluation",
-        Some("DLIO reads evaluation only, and does not evaluate; here it means that"),
-    );
     section.flag("evaluation", &mut workflow.evaluation);
     section.flag("checkpoint", &mut workflow.checkpoint);
     section.flag("profiling", &mut profiling);
@@ -126,21 +107,6 @@ pub(super) fn evaluation(mut section: Section<'_>) -> Evaluation {
     evaluation
 }
 
-/// Takes the model's keys out of the checkpoint's section and gives them to the model's, where DLIO 2.0's files have them.
-pub(super) fn move_keys(checkpoint: &mut Tree, model: &mut Tree) {
-    let Tree::Table(entries) = checkpoint else { return };
-    let (moved, kept) = std::mem::take(entries).into_iter().partition(|(key, _)| MOVED.contains(&key.as_str()));
-    *entries = kept;
-    let moved: Vec<(String, Tree)> = moved;
-    for (key, value) in moved {
-        // What DLIO 2.0 called so, it read.
-        let key = if key == "model_size" { "model_size_bytes".to_owned() } else { key };
-        if let Tree::Table(entries) = model {
-            entries.push((key, value));
-        }
-    }
-}
-
 /// Checkpoints.
 pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
     let mut checkpoint = Checkpoint::default();
@@ -176,7 +142,6 @@ pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
 
 /// The saves and restores of a run that does nothing else.
 fn saves(section: &mut Section<'_>, checkpoint: &mut Checkpoint) {
-    section.rename("num_checkpoints", "num_checkpoints_write", None);
     checkpoint.n_write = section.count_or_none("num_checkpoints_write", 0).unwrap_or(0);
     checkpoint.n_read = section.count_or_none("num_checkpoints_read", 0).unwrap_or(0);
     if section.is("time_between_checkpoints", &Tree::Int(-1)) {

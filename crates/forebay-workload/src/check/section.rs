@@ -68,18 +68,6 @@ impl<'a> Section<'a> {
         self.entries.iter().any(|(name, given)| name == key && given == value)
     }
 
-    /// Moves an older spelling's value to the key of today, and says so where that is worth it.
-    pub(super) fn rename(&mut self, old: &'static str, key: &'static str, note: Option<&str>) {
-        let Some(value) = self.take(old) else { return };
-        if self.entries.iter().any(|(name, _)| name == key) {
-            return self.refuse(old, format!("it means the same as {key}, which is given too"));
-        }
-        if let Some(note) = note {
-            self.note(old, note);
-        }
-        self.entries.push((key.to_owned(), value));
-    }
-
     /// A key that makes no difference here, with why.
     pub(super) fn idle(&mut self, key: &'static str, why: &str) {
         if self.take(key).is_some() {

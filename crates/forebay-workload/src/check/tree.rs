@@ -48,6 +48,21 @@ impl Tree {
         entries[at].1.put(rest, value);
     }
 
+    /// Takes the value at a path of keys out.
+    pub(super) fn remove(&mut self, path: &[&str]) -> Option<Self> {
+        let (first, rest) = path.split_first()?;
+        let Self::Table(entries) = self else { return None };
+        let at = entries.iter().position(|(key, _)| key == first)?;
+        if rest.is_empty() { Some(entries.remove(at).1) } else { entries[at].1.remove(rest) }
+    }
+
+    /// Whether there is a value at a path of keys.
+    pub(super) fn has(&self, path: &[&str]) -> bool {
+        let Some((first, rest)) = path.split_first() else { return true };
+        let Self::Table(entries) = self else { return false };
+        entries.iter().any(|(key, value)| key == first && value.has(rest))
+    }
+
     /// The texts in it that would be filled in from elsewhere, with their keys.
     pub(crate) fn interpolations(&self, path: &str, found: &mut Vec<(String, String)>) {
         match self {

@@ -78,7 +78,7 @@ checkpoint: {model_size: 77, num_layers: 3, layer_parameters: [8, 16], tensor_pa
     assert_eq!((workload.dataset.record_length_bytes, workload.dataset.record_length_bytes_stdev), (2500.0, 10.0));
     assert_eq!(workload.dataset.record_length_bytes_resize, 99);
     let twice = problems("dataset: {record_length: 1, record_length_bytes: 2}");
-    assert_eq!(twice, ["dataset.record_length: it means the same as record_length_bytes, which is given too"]);
+    assert_eq!(twice, ["dataset.record_length: it means the same as dataset.record_length_bytes, which is given too"]);
 }
 
 #[test]
@@ -101,6 +101,22 @@ fn overrides_take_the_files_place_in_their_order() {
     assert_eq!((workload.reader.batch_size, workload.dataset.format), (5, Format::Npy));
     let problems = read("x", "", &["++workload.reader.bach_size=9".to_owned()]).unwrap_err();
     assert_eq!(problems[0].to_string(), "reader.bach_size: unknown key; did you mean \"batch_size\"?");
+}
+
+#[test]
+fn overrides_find_what_the_file_spells_otherwise() {
+    let old =
+        "model: bert\ndataset: {record_length: 2500}\ndata_reader: {batch_size: 4}\ncheckpoint: {model_size: 77}\n";
+    let new = ["model.type=cnn", "dataset.record_length_bytes=9", "reader.read_threads=3", "model.model_size_bytes=5"];
+    let workload = read("x", old, &new.map(|text| format!("++workload.{text}"))).unwrap().workload;
+    assert_eq!((workload.model.name.as_str(), workload.model.kind.as_deref()), ("bert", Some("cnn")));
+    assert_eq!((workload.dataset.record_length_bytes, workload.model.size_bytes), (9.0, 5));
+    assert_eq!((workload.reader.batch_size, workload.reader.read_threads), (4, 3));
+    let unread = read("x", "model: {model_size: 7}\n", &["++workload.model.model_size_bytes=5".to_owned()]).unwrap();
+    assert_eq!((unread.workload.model.size_bytes, notes(&unread, "model.model_size").len()), (5, 1));
+    let older = ["++workload.data_reader.batch_size=6".to_owned(), "++workload.dataset.record_length=8".to_owned()];
+    let workload = read("x", "dataset: {record_length_bytes: 1}\n", &older).unwrap().workload;
+    assert_eq!((workload.reader.batch_size, workload.dataset.record_length_bytes), (6, 8.0));
 }
 
 #[test]

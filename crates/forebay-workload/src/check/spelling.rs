@@ -1,0 +1,76 @@
+//! Older spellings: where a key of an earlier DLIO has gone to.
+//!
+//! They are put right before overrides are, so that an override of today's spelling finds a value that the file has in an
+//! older one, and the other way round.
+
+use super::section::Findings;
+use super::tree::Tree;
+use super::{Note, Problem};
+
+/// Keys that DLIO 2.0 and those before it read, and where they are now.
+const MOVED: [(&str, &str); 13] = [
+    ("data_reader", "reader"),
+    ("dataset.record_length", "dataset.record_length_bytes"),
+    ("dataset.record_length_stdev", "dataset.record_length_bytes_stdev"),
+    ("dataset.record_length_resize", "dataset.record_length_bytes_resize"),
+    ("checkpoint.model_size", "model.model_size_bytes"),
+    ("checkpoint.optimization_groups", "model.optimization_groups"),
+    ("checkpoint.num_layers", "model.num_layers"),
+    ("checkpoint.layer_parameters", "model.layer_parameters"),
+    ("checkpoint.tensor_parallelism", "model.parallelism.tensor"),
+    ("checkpoint.pipeline_parallelism", "model.parallelism.pipeline"),
+    ("checkpoint.num_checkpoints", "checkpoint.num_checkpoints_write"),
+    ("model.model_size", "model.model_size_bytes"),
+    ("workflow.do_eval", "workflow.evaluation"),
+];
+
+/// Those that DLIO's own files have and DLIO does not read.
+const UNREAD: [(&str, &str); 2] = [
+    ("model.model_size", "DLIO reads model_size_bytes only, and saves 10,240 bytes; here it is the size"),
+    ("workflow.do_eval", "DLIO reads evaluation only, and does not evaluate; here it means that"),
+];
+
+/// Spells a file's tree as today's are: without a `workload:` around it, the model as a table, keys where they are now.
+pub(super) fn modernise(tree: &mut Tree, findings: &mut Findings) {
+    unwrap_workload(tree);
+    match tree.remove(&["model"]) {
+        Some(Tree::Text(name)) => tree.put(&["model", "name"], Tree::Text(name)),
+        Some(other) => tree.put(&["model"], other),
+        None => {}
+    }
+    for (old, new) in MOVED {
+        let Some(value) = tree.remove(&path(old)) else { continue };
+        if tree.has(&path(new)) {
+            let text = format!("it means the same as {new}, which is given too");
+            findings.problems.push(Problem { key: old.to_owned(), text });
+            continue;
+        }
+        tree.put(&path(new), value);
+        let unread = UNREAD.iter().filter(|(key, _)| *key == old);
+        findings.notes.extend(unread.map(|(key, text)| Note { key: (*key).to_owned(), text: (*text).to_owned() }));
+    }
+}
+
+/// The path of a key as it is spelt today.
+pub(super) fn modern<'a>(given: &[&'a str]) -> Vec<&'a str> {
+    for (old, new) in MOVED {
+        if let Some(rest) = given.strip_prefix(path(old).as_slice()) {
+            return new.split('.').chain(rest.iter().copied()).collect();
+        }
+    }
+    given.to_vec()
+}
+
+fn path(key: &str) -> Vec<&str> {
+    key.split('.').collect()
+}
+
+/// Takes off a `workload:` around everything, as Hydra writes it into its output folder.
+fn unwrap_workload(tree: &mut Tree) {
+    if let Tree::Table(entries) = tree
+        && let [(key, inner)] = entries.as_mut_slice()
+        && key == "workload"
+    {
+        *tree = std::mem::replace(inner, Tree::Null);
+    }
+}
