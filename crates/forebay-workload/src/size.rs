@@ -1,6 +1,6 @@
 //! MLPerf Storage's rule for the size of a dataset: 500 steps, and five times the memory of the hosts.
 
-use crate::Workload;
+use crate::{Format, Part, Workload};
 
 /// Steps of each accelerator that the rule asks for.
 const STEPS: u64 = 500;
@@ -42,12 +42,12 @@ pub fn mlperf(workload: &Workload, accelerators: u64, hosts: u64, host_memory_by
     Size { samples_for_steps, samples_for_memory, files, bytes, subfolders }
 }
 
-/// Bytes of a record as they lie on storage: all columns of a row.
+/// Bytes of a record as it is stated, not of the square that it is made as; of columns, all of a row.
 fn stated_bytes(workload: &Workload) -> f64 {
     let dataset = &workload.dataset;
-    match dataset.sizes_vary() {
-        true => dataset.record_length_bytes * dataset.element.bytes() as f64,
-        false => dataset.shape_of(crate::Part::Train, 0).sample_bytes as f64,
+    match dataset.format == Format::Parquet && !dataset.parquet.columns.is_empty() {
+        true => dataset.shape_of(Part::Train, 0).sample_bytes as f64,
+        false => dataset.mean_read_bytes(),
     }
 }
 
@@ -83,5 +83,13 @@ mod tests {
         assert_eq!(size.samples_for_memory, 4 * 512 * 5 * GIB / 146_600_628);
         assert_eq!(size.files, size.samples_for_memory / 10);
         assert_eq!(size.subfolders, 0);
+    }
+
+    #[test]
+    fn a_record_counts_as_stated_and_a_row_with_all_its_columns() {
+        let resnet50 = crate::builtin::find("resnet50").unwrap().checked().workload;
+        assert_eq!(mlperf(&resnet50, 1, 1, 512 * GIB).samples_for_memory, 23_973_289);
+        let dlrm = crate::builtin::find("dlrm_b200").unwrap().checked().workload;
+        assert_eq!(mlperf(&dlrm, 1, 1, 512 * GIB).samples_for_memory, 512 * 5 * GIB / 761);
     }
 }
