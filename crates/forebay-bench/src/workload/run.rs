@@ -335,7 +335,7 @@ impl<'a> Part<'a> {
         let bytes_moved = epochs.iter().map(|epoch| epoch.bytes).sum();
         let resident_before = self.before.as_ref().and_then(Before::resident);
         let read_back: u64 = saves.iter().filter(|saved| saved.is_restore).map(|saved| saved.bytes).sum();
-        let restored = (read_back > 0).then(|| CacheEvidence {
+        let restored = (read_back > 0).then_some(CacheEvidence {
             resident_before: Some(0.0),
             block_bytes: restored,
             bytes_read: read_back,
