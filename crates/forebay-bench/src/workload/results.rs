@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use forebay_record::{Record, WorkloadCell, WorkloadSave};
-use forebay_workload::{Part, Workload, metric};
+use forebay_workload::{Workload, metric};
 use serde_json::{Map, Value, json};
 
 use super::cell::Known;
@@ -83,7 +83,7 @@ fn host(known: &Known<'_>, told: &Told) -> Map<String, Value> {
 
 /// Whether a host's share of the data fits in its memory, as a number.
 fn caches(known: &Known<'_>, told: &Told, n_hosts: u64) -> u8 {
-    let bytes = known.plan.workload.dataset.bytes(Part::Train) / n_hosts.max(1);
+    let bytes = known.totals.bytes_train / n_hosts.max(1);
     u8::from(told.memory_bytes.is_some_and(|memory| bytes <= memory))
 }
 

@@ -185,11 +185,7 @@ impl<T> Default for Known<T> {
 
 impl<T> Known<T> {
     /// What is known of a file, found out by `find` if nothing is. Two threads may find out the same at a time.
-    pub(crate) fn get(
-        &self,
-        file: u32,
-        find: impl FnOnce() -> Result<T, SampleError>,
-    ) -> Result<Arc<T>, SampleError> {
+    pub(crate) fn get(&self, file: u32, find: impl FnOnce() -> Result<T, SampleError>) -> Result<Arc<T>, SampleError> {
         let lock = || self.0.lock().expect("no holder of this lock panics");
         if let Some((_, known)) = lock().iter().find(|(known, _)| *known == file) {
             return Ok(Arc::clone(known));

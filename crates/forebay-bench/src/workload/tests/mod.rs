@@ -3,6 +3,7 @@
 mod loops;
 mod runs;
 mod saves;
+mod several;
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -206,3 +206,25 @@ fn data_is_made_first_where_the_workload_says_so_and_goes_where_it_is_not_kept()
     run_it(&not_kept(fresh.path())).unwrap();
     assert!(!fresh.path().join("data").exists());
 }
+
+#[test]
+fn real_files_are_read_whole_in_every_epoch_and_damage_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(32, 2);
+    workload.dataset.format = Format::Npz;
+    workload.dataset.record_length_bytes = 10_000.0;
+    workload.dataset.record_length_bytes_resize = 100;
+    workload.workflow.generate_data = true;
+    let plan = plan(workload, dir.path(), 2);
+    let cell = cell_of(&plan);
+    adds_up(&cell);
+    assert!(cell.totals.bytes_moved >= 2 * 32 * 10_000, "{}", cell.totals.bytes_moved);
+    assert!(cell.totals.mb_per_s_moved > 0.0 && cell.worker_time["reading"] > 0.0);
+    assert_eq!(cell.processes[0].bytes_moved, cell.totals.bytes_moved);
+    let file = plan.data.join(plan.workload.dataset.path_of(forebay_workload::Part::Train, 20));
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[5_000] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let error = run_it(&plan).unwrap_err().to_string();
+    assert!(error.contains("accelerator 1") && error.contains("img_20_of_32.npz"), "{error}");
+}
