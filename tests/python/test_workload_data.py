@@ -5,6 +5,7 @@ key + (k + 1) * GOLDEN, where the key is drawn from the dataset's seed, the part
 """
 
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import tensorflow as tf
 from conftest import Forebay
 from PIL import Image
+
+Make = Callable[..., Path]
 
 GOLDEN = 0x9E3779B97F4A7C15
 WORD = (1 << 64) - 1
@@ -43,7 +46,7 @@ def _values(number: int, n_bytes: int, dtype: str = "uint8", valid: bool = False
 
 
 @pytest.fixture
-def made(forebay: Forebay, tmp_path: Path):
+def made(forebay: Forebay, tmp_path: Path) -> Make:
     """Makes the data of a workload with these keys of its dataset; returns its folder."""
 
     def make(**dataset: object) -> Path:
@@ -58,7 +61,7 @@ def made(forebay: Forebay, tmp_path: Path):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("samples", [1, 3])
-def test_numpy_loads_arrays(made, dtype: str, samples: int) -> None:
+def test_numpy_loads_arrays(made: Make, dtype: str, samples: int) -> None:
     folder = made(format="npy", record_dims=[20, 30], record_element_type=dtype, num_samples_per_file=samples)
     for number in range(3):
         array = np.load(folder / "train" / f"img_{number}_of_3.npy")
@@ -69,7 +72,7 @@ def test_numpy_loads_arrays(made, dtype: str, samples: int) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "zip"])
 @pytest.mark.parametrize("length", [1, 4096, 3_000_000])
-def test_numpy_loads_archives_whose_checksums_are_right(made, compression: str, length: int) -> None:
+def test_numpy_loads_archives_whose_checksums_are_right(made: Make, compression: str, length: int) -> None:
     side = int(length**0.5)
     folder = made(
         format="npz", record_length_bytes=length, compression=compression, num_samples_per_file=2, num_files_eval=1
@@ -86,14 +89,14 @@ def test_numpy_loads_archives_whose_checksums_are_right(made, compression: str, 
             assert arrays["y"].tolist() == [0, 0]
 
 
-def test_noise_cannot_be_compressed(made) -> None:
+def test_noise_cannot_be_compressed(made: Make) -> None:
     folder = made(format="npz", record_length_bytes=1_000_000, compression="zip")
     assert (folder / "train" / "img_0_of_3.npz").stat().st_size > 999_000
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_pandas_reads_tables(made, dtype: str, compression: str) -> None:
+def test_pandas_reads_tables(made: Make, dtype: str, compression: str) -> None:
     folder = made(
         format="csv", record_dims=[9, 9], record_element_type=dtype, compression=compression, num_samples_per_file=4
     )
@@ -106,7 +109,7 @@ def test_pandas_reads_tables(made, dtype: str, compression: str) -> None:
 
 
 @pytest.mark.parametrize("length", [100, 16_384, 2_500_000])
-def test_tensorflow_parses_records(made, length: int) -> None:
+def test_tensorflow_parses_records(made: Make, length: int) -> None:
     side = int(length**0.5)
     folder = made(format="tfrecord", record_length_bytes=length, num_samples_per_file=3, num_subfolders_train=2)
     path = folder / "train" / "0" / "img_2_of_3.tfrecord"
@@ -119,7 +122,7 @@ def test_tensorflow_parses_records(made, length: int) -> None:
     assert [int(number) for number in index] == [0, frame, frame, frame, 2 * frame, frame]
 
 
-def test_pillow_opens_noise_as_png(made) -> None:
+def test_pillow_opens_noise_as_png(made: Make) -> None:
     folder = made(format="png", record_length_bytes=1_100_000)
     for number in range(3):
         image = Image.open(folder / "train" / f"img_{number}_of_3.png")
@@ -127,7 +130,7 @@ def test_pillow_opens_noise_as_png(made) -> None:
         assert image.tobytes() == _values(number, 1048 * 1048)
 
 
-def test_pillow_decodes_jpegs_of_the_length_asked_for(made) -> None:
+def test_pillow_decodes_jpegs_of_the_length_asked_for(made: Make) -> None:
     folder = made(format="jpeg", record_length_bytes=150_528)
     for path in sorted((folder / "train").iterdir()):
         assert path.stat().st_size == pytest.approx(150_528, rel=0.05)
@@ -137,7 +140,7 @@ def test_pillow_decodes_jpegs_of_the_length_asked_for(made) -> None:
 
 
 @pytest.mark.parametrize("format", ["indexed_binary", "mmap_indexed_binary"])
-def test_indexed_files_hold_samples_at_their_offsets(made, format: str) -> None:
+def test_indexed_files_hold_samples_at_their_offsets(made: Make, format: str) -> None:
     folder = made(format=format, record_length_bytes=10_000, num_samples_per_file=7)
     path = folder / "train" / f"img_1_of_3.{format}"
     offsets, sizes = (np.fromfile(f"{path}{ending}", "<u8") for ending in (".off.idx", ".sz.idx"))
@@ -146,7 +149,7 @@ def test_indexed_files_hold_samples_at_their_offsets(made, format: str) -> None:
     assert path.read_bytes() == _values(1, 70_000)
 
 
-def test_synthetic_files_hold_their_number(made) -> None:
+def test_synthetic_files_hold_their_number(made: Make) -> None:
     folder = made(format="synthetic", num_files_eval=2)
     assert (folder / "train" / "img_2_of_3.synthetic").read_text() == "2"
     assert (folder / "valid" / "img_1_of_2.synthetic").read_text() == "4"
