@@ -43,7 +43,8 @@ pub struct MadeRecords {
     pub bytes: u64,
 }
 
-/// Makes the files of rank `rank` of `ranks` (every `ranks`-th) below `dir`, into `train` and `valid`. Files that are there and whole are kept, so that it goes on where it stopped.
+/// Makes the files of rank `rank` of `ranks` (every `ranks`-th) below `dir`, into `train` and `valid`. Files that are there
+/// and whole are kept, so that it goes on where it stopped.
 ///
 /// The first rank marks the folder with what it is made from; the others wait for the mark, up to a minute. Progress counts
 /// files, and of files from 256 MiB on their ranges.
