@@ -132,7 +132,8 @@ fn parquet(dataset: &Dataset, codec: Codec) -> Box<dyn Form> {
 
 #[cfg(not(feature = "hdf5"))]
 const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
-const NOT_COMPRESSED: &str = "files of this format are not made with this compression (npz: zip; csv: gzip; parquet: gzip, snappy)";
+const NOT_COMPRESSED: &str =
+    "files of this format are not made with this compression (npz: zip; csv: gzip; parquet: gzip, snappy)";
 
 fn refused(parameter: &'static str, value: &str, reason: &'static str) -> Error {
     Error::Parameter { parameter, value: value.to_owned(), reason }
