@@ -12,6 +12,7 @@
 //!
 //! Exit status: 0 nothing found, 1 something found, 2 wrong usage.
 
+mod arrays;
 mod checkpoint;
 mod mutate;
 mod repair;

@@ -10,7 +10,7 @@ use forebay_format::tfrecord::{Compression, FrameScanner, Records, decompress, p
 use forebay_format::{Error, Scanner, Span};
 use forebay_jpeg::{Decoder, Limits, Scale};
 
-use crate::{checkpoint, repair, seeds, workload};
+use crate::{arrays, checkpoint, repair, seeds, workload};
 
 /// A decoder, inputs to start from, and how to make their checksums fit again.
 pub struct Target {
@@ -30,6 +30,36 @@ pub const TARGETS: &[Target] = &[
     Target { name: "tensor", seeds: seeds::tensor, repair: repair::tensor, run: tensor },
     Target { name: "safetensors", seeds: seeds::safetensors, repair: repair::nothing, run: safetensors },
     Target { name: "parquet", seeds: seeds::parquet, repair: repair::nothing, run: parquet },
+    Target {
+        name: "npy",
+        seeds: arrays::npy_seeds,
+        repair: repair::nothing,
+        run: |input| outcome(&arrays::npy(input)),
+    },
+    Target {
+        name: "npz",
+        seeds: arrays::npz_seeds,
+        repair: repair::nothing,
+        run: |input| outcome(&arrays::npz(input)),
+    },
+    Target {
+        name: "csv",
+        seeds: arrays::csv_seeds,
+        repair: repair::nothing,
+        run: |input| outcome(&arrays::csv(input)),
+    },
+    Target {
+        name: "gzip",
+        seeds: arrays::gzip_seeds,
+        repair: repair::nothing,
+        run: |input| outcome(&arrays::gzip(input)),
+    },
+    Target {
+        name: "indexed",
+        seeds: arrays::index_seeds,
+        repair: repair::nothing,
+        run: |input| outcome(&arrays::index(input)),
+    },
     Target { name: "bundle", seeds: seeds::bundle, repair: repair::bundle, run: bundle },
     Target { name: "workload", seeds: workload::seeds, repair: repair::nothing, run: workload::read_text },
     Target { name: "dlio", seeds: workload::dlio_seeds, repair: repair::nothing, run: workload::dlio_text },

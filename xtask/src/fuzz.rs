@@ -4,7 +4,24 @@ use anyhow::{Result, bail};
 
 use crate::shell::{program, root, run, target};
 
-const TARGETS: [&str; 9] = ["jpeg", "png", "tfrecord", "example", "tar", "tensor", "safetensors", "bundle", "parquet"];
+const TARGETS: [&str; 16] = [
+    "jpeg",
+    "png",
+    "tfrecord",
+    "example",
+    "tar",
+    "tensor",
+    "safetensors",
+    "bundle",
+    "parquet",
+    "npy",
+    "npz",
+    "csv",
+    "gzip",
+    "indexed",
+    "workload",
+    "dlio",
+];
 
 /// Runs one target or all of them for the given time each.
 pub fn run_targets(args: &[&str]) -> Result<()> {

@@ -41,6 +41,7 @@ pub fn browser() -> Result<()> {
 pub fn interop() -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     run(&mut cargo(&["build", "--release", "--quiet", "-p", "forebay-checkpoint", "--example", "checkpoint_files"]))?;
+    run(&mut cargo(&["build", "--quiet", "-p", "forebay-format", "--example", "array_files"]))?;
     cmake()?;
     let columnar = ["build", "--quiet", "-p", "forebay-format", "--features", "hdf5", "--example", "columnar_files"];
     run(&mut cargo(&columnar))?;
@@ -49,6 +50,7 @@ pub fn interop() -> Result<()> {
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
     pytest.env("FOREBAY_CHECKPOINT_FILES", binary().with_file_name("examples").join("checkpoint_files"));
+    pytest.env("FOREBAY_ARRAY_FILES", target().join("debug/examples/array_files"));
     pytest.env("FOREBAY_COLUMNAR_FILES", target().join("debug/examples/columnar_files"));
     run(&mut pytest)
 }
