@@ -1,10 +1,10 @@
 //! What a core reads of npz files that are in the page cache, checksums verified: `cargo bench -p forebay-bench --bench npz`.
 //!
-//! Lent in place, or copied into a buffer; with the CRC-32 and without; beside it the checksum alone, in memory.
+//! Lent in place, or copied into a buffer, with the CRC-32; copied without; beside them the checksum alone, in memory. Time is that
+//! of the thread on its core, so that a busy machine gives the same figures.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints what it found")]
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use forebay_format::npz::read::{Content, Entry, Finder, LOCAL_LEN};
 use forebay_format::npz::write::{Archive, Method};
@@ -20,12 +20,9 @@ fn main() {
     let values = noise(FILE_BYTES);
     let files: Vec<PathBuf> = (0..N_FILES).map(|i| make(dir.path(), i, &values)).collect();
     let total = (N_FILES * FILE_BYTES) as f64;
-    for (name, lent, verify) in [
-        ("lent, verified", true, true),
-        ("lent, not verified", true, false),
-        ("copied, verified", false, true),
-        ("copied, not verified", false, false),
-    ] {
+    for (name, lent, verify) in
+        [("lent, verified", true, true), ("copied, verified", false, true), ("copied, not verified", false, false)]
+    {
         let seconds = best(|| files.iter().for_each(|file| read(file, lent, verify)));
         println!("{name:24} {:6.1} GB/s a core", total / seconds / 1e9);
     }
@@ -35,11 +32,19 @@ fn main() {
 
 fn best(mut run: impl FnMut()) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
-        let start = Instant::now();
+        let start = core_seconds();
         run();
-        start.elapsed().as_secs_f64()
+        core_seconds() - start
     });
     rounds.fold(f64::MAX, f64::min)
+}
+
+/// Seconds that this thread has been on a core.
+fn core_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec that lives.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn read(path: &Path, lent: bool, verify: bool) {

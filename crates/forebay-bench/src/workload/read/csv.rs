@@ -79,7 +79,7 @@ impl CsvReader {
     ) -> Result<(), SampleError> {
         let len = object.len()?;
         let mut expand = if compression == Compression::Gzip { Expand::gzip() } else { Expand::Plain };
-        tools.stream(object, 0..len, self.files.piece, &mut self.buffer, |bytes| {
+        tools.stream(object, 0..len, (self.files.piece, true), &mut self.buffer, |bytes| {
             Ok(expand.feed(bytes, |text| table.take(text))?)
         })?;
         Ok(expand.finish(|text| table.take(text))?)
@@ -93,7 +93,7 @@ impl CsvReader {
     ) -> Result<(), SampleError> {
         let (entry, range) = find(object, &mut self.buffer, tools, |_| true)?;
         let mut content = Content::new(&entry, self.files.verify);
-        tools.stream(object, range, self.files.piece, &mut self.buffer, |bytes| {
+        tools.stream(object, range, (self.files.piece, true), &mut self.buffer, |bytes| {
             Ok(content.feed(bytes, |text| table.take(text))?)
         })?;
         Ok(content.finish()?)

@@ -74,7 +74,7 @@ impl Reader for Hdf5Reader {
                         let start = offset + sample * set.sample_bytes();
                         let mut sink = Sink::new(now);
                         let range = start..start + set.sample_bytes();
-                        tools.stream(object.as_ref(), range, shared.files.piece, chunked.buffer, |bytes| {
+                        tools.stream(object.as_ref(), range, (shared.files.piece, false), chunked.buffer, |bytes| {
                             sink.take(bytes);
                             Ok(())
                         })?;

@@ -105,7 +105,7 @@ fn stream(
     tools: &mut Tools<'_>,
 ) -> Result<(), SampleError> {
     let mut sink = Sink::new(place);
-    tools.stream(data, span.offset..span.offset + span.len, piece, buffer, |bytes| {
+    tools.stream(data, span.offset..span.offset + span.len, (piece, false), buffer, |bytes| {
         sink.take(bytes);
         Ok(())
     })?;

@@ -39,7 +39,9 @@ impl Reader for NpyReader {
         let object = tools.open(&self.files, file)?;
         let len = object.len()?;
         let mut sink = ArraySink::new(self.files.dataset.n_samples_per_file, samples, out);
-        tools.stream(object.as_ref(), 0..len, self.files.piece, &mut self.buffer, |bytes| Ok(sink.take(bytes)?))?;
+        tools.stream(object.as_ref(), 0..len, (self.files.piece, false), &mut self.buffer, |bytes| {
+            Ok(sink.take(bytes)?)
+        })?;
         Ok(sink.finish()?)
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use forebay_format::npz::read::{Content, Entry, Finder, LOCAL_LEN};
+use forebay_format::npz::read::{Content, Entry, Finder, LOCAL_LEN, Method};
 use forebay_pipeline::{Activity, SampleError};
 use forebay_storage::{Buffer, Object};
 use forebay_workload::Compression;
@@ -49,7 +49,8 @@ impl Reader for NpzReader {
         let (entry, range) = find(object.as_ref(), &mut self.buffer, tools, |name| name == SAMPLES)?;
         let mut sink = ArraySink::new(self.files.dataset.n_samples_per_file, samples, out);
         let mut content = Content::new(&entry, self.files.verify);
-        tools.stream(object.as_ref(), range, self.files.piece, &mut self.buffer, |bytes| {
+        let looks_at_all = self.files.verify || entry.method == Method::Deflated;
+        tools.stream(object.as_ref(), range, (self.files.piece, looks_at_all), &mut self.buffer, |bytes| {
             Ok(content.feed(bytes, |bytes| sink.take(bytes))?)
         })?;
         content.finish()?;

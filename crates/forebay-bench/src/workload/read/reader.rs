@@ -100,26 +100,44 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Reads a range in pieces, where they lie or into one buffer, and hands each to `digest`, which is accounted as decoding.
+    /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. Who looks at every byte may be lent them
+    /// where they lie; for who does not, they are moved into the buffer, so that what is counted was moved.
     pub(crate) fn stream(
         &mut self,
         object: &dyn Object,
         range: Range<u64>,
-        piece: usize,
+        (piece, looks_at_all): (usize, bool),
         buffer: &mut Buffer,
         mut digest: impl FnMut(&[u8]) -> Result<(), SampleError>,
     ) -> Result<(), SampleError> {
         let mut at = range.start;
         while at < range.end {
             let len = (range.end - at).min(piece.max(1) as u64) as usize;
-            self.enter(Activity::Reading);
-            let bytes = object.lend(at, len, buffer)?;
-            self.count(len as u64);
+            let bytes = self.look(object, at, len, looks_at_all, buffer)?;
             self.enter(Activity::Decoding);
             digest(bytes)?;
             at += len as u64;
         }
         Ok(())
+    }
+
+    /// One such piece.
+    pub(crate) fn look<'b>(
+        &mut self,
+        object: &'b dyn Object,
+        offset: u64,
+        len: usize,
+        looks_at_all: bool,
+        buffer: &'b mut Buffer,
+    ) -> Result<&'b [u8], SampleError> {
+        if !looks_at_all {
+            self.read(object, offset, len, buffer)?;
+            return Ok(buffer.as_slice());
+        }
+        self.enter(Activity::Reading);
+        let bytes = object.lend(offset, len, buffer)?;
+        self.count(len as u64);
+        Ok(bytes)
     }
 
     /// From now on this thread is doing something else: [`Activity::Reading`] where a reader moves bytes by means of its own,

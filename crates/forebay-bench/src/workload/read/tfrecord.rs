@@ -104,9 +104,7 @@ fn read_frames(
 ) -> Result<(), SampleError> {
     let (first, last) = (spans[0], spans[spans.len() - 1]);
     let len = last.offset + last.len - first.offset;
-    tools.enter(Activity::Reading);
-    let bytes = object.lend(first.offset, len as usize, buffer)?;
-    tools.count(len);
+    let bytes = tools.look(object, first.offset, len as usize, verify, buffer)?;
     tools.enter(Activity::Decoding);
     let room = out.len() / spans.len();
     for (span, place) in spans.iter().zip(out.chunks_mut(room.max(1))) {
