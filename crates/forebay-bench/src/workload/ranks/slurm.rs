@@ -70,10 +70,11 @@ fn names(job: &Job) -> String {
     text
 }
 
-/// `--kill-on-bad-exit` ends the job when a rank dies; `--mpi=pmix` is how Open MPI's processes find one another.
+/// `--kill-on-bad-exit` ends the job when a rank dies; `--mpi=pmix` is how processes of Open MPI find one another; a step of the
+/// job takes one core for a task unless it is told again how many.
 const BODY: &str = r#"
 ranks() {
-    srun --mpi=pmix --kill-on-bad-exit=1 "$@"
+    srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" "$@"
 }
 
 # A workload that is refused, or a binary that is missing, ends the job before anything is written.
