@@ -1,0 +1,112 @@
+"""Workloads on many ranks: one record, accounts that add up, every sample read once, and no hang when one rank fails."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import mpirun
+
+PARTS = ["wait_s", "compute_s", "barrier_s", "checkpoint_s", "other_s"]
+N_FILES, EPOCHS = 32, 2
+
+
+def run_words(forebay: Path, workload: tuple[Path, Path], out: Path, *more: str) -> list[object]:
+    file, data = workload
+    return [forebay, "workload", "run", file, "--data", data, "--out", out, "--access-log", *more]
+
+
+def check(out: Path, count: int, accelerators: int = 1) -> None:
+    """One record whose times add up, and logs that show every sample read once an epoch."""
+    record = json.loads((out / "record.json").read_text())
+    (cell,) = record["cells"]
+    assert (cell["ranks"], cell["accelerators"]) == (count, count * accelerators)
+    assert sum(cell[part] for part in PARTS) == pytest.approx(cell["accelerator_s"], rel=1e-6)
+    for epoch in cell["epochs_of"]:
+        assert sum(epoch[part] for part in PARTS) == pytest.approx(epoch["wall_s"], rel=1e-6, abs=1e-6)
+    assert cell["samples"] == N_FILES * EPOCHS
+    assert cell["bytes_moved"] >= N_FILES * EPOCHS * 65536
+    logs = sorted(out.glob("access-*.csv"))
+    assert len(logs) == count
+    rows = [row for log in logs for row in csv.DictReader(log.open())]
+    for epoch in range(1, EPOCHS + 1):
+        read = [int(row["file"]) for row in rows if int(row["epoch"]) == epoch]
+        assert sorted(read) == list(range(N_FILES)), f"epoch {epoch}"
+    assert len(list(out.glob("*_output.json"))) == count * accelerators
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_ranks_share_the_samples_and_make_one_record(run_ranks, forebay, workload, tmp_path, count):
+    done = run_ranks(count, *run_words(forebay, workload, tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    check(tmp_path / "out", count)
+
+
+def test_ranks_with_several_accelerators_share_the_samples(run_ranks, forebay, workload, tmp_path):
+    done = run_ranks(2, *run_words(forebay, workload, tmp_path / "out", "--accelerators", "4"))
+    assert done.returncode == 0, done.stderr
+    check(tmp_path / "out", 2, 4)
+
+
+def test_a_file_that_only_one_rank_reads_and_cannot_ends_all_with_the_reason(run_ranks, forebay, workload, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(workload[1], data)
+    damaged = sorted((data / "train").glob("*.npz"))[-1]
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    damaged.write_bytes(content)
+    start = time.monotonic()
+    done = run_ranks(4, *run_words(forebay, (workload[0], data), tmp_path / "out"))
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert damaged.name in done.stderr and "rank " in done.stderr, done.stderr
+    assert time.monotonic() - start < 30
+
+
+def test_a_rank_that_is_killed_ends_the_job_within_seconds(forebay, workload, tmp_path):
+    words = run_words(forebay, workload, tmp_path / "out", "++workload.train.epochs=2000")
+    job = subprocess.Popen([*mpirun(4), *(str(word) for word in words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        end = time.monotonic() + 30
+        while not (tmp_path / "out").exists() or len(children(job.pid)) < 4:
+            assert job.poll() is None and time.monotonic() < end, "the job does not start"
+            time.sleep(0.05)
+        start = time.monotonic()
+        os.kill(children(job.pid)[2], signal.SIGKILL)
+        assert job.wait(10) != 0
+        assert time.monotonic() - start < 10
+    finally:
+        if job.poll() is None:
+            job.kill()
+            job.wait()
+
+
+def children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for task in tasks for word in task.read_text().split()]
+
+
+def test_four_nodes_of_slurm_run_a_workload(cluster, forebay, workload, tmp_path):
+    options = ["--mpi=pmix", "--kill-on-bad-exit=1", "--nodes=4", "--ntasks-per-node=2"]
+    done = cluster.run("srun", *options, *run_words(forebay, workload, tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    check(tmp_path / "out", 8)
+
+
+def test_the_job_script_makes_the_data_and_runs(cluster, forebay, workload, tmp_path):
+    words = [forebay, "workload", "slurm", workload[0], "--nodes", "4", "--ranks-per-node", "2"]
+    script = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stdout
+    (tmp_path / "job.sh").write_text(script)
+    subprocess.run(["shellcheck", tmp_path / "job.sh"], check=True)
+    places = {"FOREBAY": str(forebay), "DATA": str(tmp_path / "data"), "OUT": str(tmp_path / "out")}
+    state, status = cluster.batch(tmp_path / "job.sh", env=places, cwd=tmp_path)
+    said = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    assert (state, status) == ("COMPLETED", "0:0"), said
+    record = json.loads((tmp_path / "out" / "record.json").read_text())
+    assert record["cells"][0]["ranks"] == 8
+    assert record["cells"][0]["samples"] == N_FILES * EPOCHS
+    assert len(list((tmp_path / "data" / "train").glob("*.npz"))) == N_FILES
