@@ -4,6 +4,8 @@
 //! A format is one file with a [`Layout`](reader::Layout) and one line of `layout_of`.
 
 mod array;
+#[cfg(test)]
+mod columnar;
 mod csv;
 mod files;
 mod gate;
