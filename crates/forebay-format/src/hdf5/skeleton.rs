@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 use hdf5_metno::types::{FloatSize, IntSize, TypeDescriptor};
 use hdf5_metno::{Dataset, Extent, File, SimpleExtents};
 
+use super::Index;
 use super::index::{Lies, failed};
 use super::memory_file::MemoryFile;
-use super::Index;
 use crate::{Element, Error};
 
 /// Values begin at multiples of this, so that reads past the page cache need not read more than they want.
@@ -109,7 +109,8 @@ fn places(index: &Index) -> Vec<Range<u64>> {
     places
 }
 
-/// Writes a compressed file. `values` fills in the values from a place among all of them on, chunk by chunk, and `out` takes the file's bytes in order. The file is held in memory
+/// Writes a compressed file. `values` fills in the values from a place among all of them on, chunk by chunk, and `out`
+/// takes the file's bytes in order. The file is held in memory
 /// until it is whole.
 ///
 /// # Errors

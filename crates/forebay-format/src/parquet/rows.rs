@@ -13,7 +13,8 @@ pub struct GroupReader {
 }
 
 impl GroupReader {
-    /// Of group `group`. Bytes are asked for in pieces of `piece_bytes` a column, more only where a page is longer; `verify` checks the pages' checksums.
+    /// Of group `group`. Bytes are asked for in pieces of `piece_bytes` a column, more only where a page is longer;
+    /// `verify` checks the pages' checksums.
     ///
     /// # Panics
     /// When there is no such group.
@@ -56,7 +57,8 @@ impl GroupReader {
         Ok(())
     }
 
-    /// Reads the next rows into `rows`, as many as fit, at most those left; returns how many. `fetch` appends exactly so many bytes of the file from an offset on.
+    /// Reads the next rows into `rows`, as many as fit, at most those left; returns how many. `fetch` appends exactly so
+    /// many bytes of the file from an offset on.
     ///
     /// # Errors
     /// Those of `fetch`; and when a page is damaged or of a kind that is not read. The group can then not be read on.

@@ -98,7 +98,8 @@ impl Writer {
         Ok(Self { columns, codec, offset: 0, groups: Vec::new(), given: Vec::new(), body: Vec::new() })
     }
 
-    /// Writes a row group. `values` fills in the values of column `.0` from row `.1` of the group on, little-endian, as many rows as fit; `out` takes the file's bytes in order.
+    /// Writes a row group. `values` fills in the values of column `.0` from row `.1` of the group on, little-endian, as
+    /// many rows as fit; `out` takes the file's bytes in order.
     ///
     /// # Errors
     /// Those of `out`.
