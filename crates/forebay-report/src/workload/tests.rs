@@ -47,7 +47,8 @@ fn the_account_says_where_the_time_went_and_what_to_mind() {
     record.notes.push("a remark".to_owned());
     let wanted = "\
 unet3d_h100; 140 npz files of a sample of 146.6 MB; data/unet3d; local, buffered; cold
-2 accelerators in 1 process; 2 epochs of 10 steps of 7; 323.0 ms of computing a step; 4 read threads, prefetch 2; files: off, samples: seed 123
+2 accelerators in 1 process; 2 epochs of 10 steps of 7; 323.0 ms of computing a step; 4 read threads, prefetch 2; files: \
+off, samples: seed 123
 WARNING: 10 steps an epoch are few
 
 time              seconds    share
