@@ -60,3 +60,4 @@ mod watch_gpu;
 mod watch_unprivileged;
 mod workload;
 mod workload_make;
+mod workload_run;

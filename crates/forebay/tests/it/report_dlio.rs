@@ -49,6 +49,9 @@ fn times_of_all_ranks_are_added_up_and_the_parts_are_the_whole() {
     let dir = with_results("dlio-2", "out");
     let text = dir.met("report --from-dlio out");
     assert!(text.contains("\n2 accelerators in 2 processes; 2 epochs of 4 steps of 2; "), "{text}");
+    dir.met("report --from-dlio out --json numbers.json");
+    let numbers = String::from_utf8(dir.read("numbers.json")).unwrap();
+    assert!(numbers.contains("au_epoch"), "{numbers}");
     let seconds = |name: &str| row(&text, name).into_iter().find_map(|word| word.parse::<f64>().ok()).unwrap();
     let parts: f64 = ["  compute", "  wait for data", "  checkpoint", "  other"].into_iter().map(seconds).sum();
     assert!((parts - seconds("all accelerators")).abs() < 0.003, "{text}");
@@ -69,6 +72,21 @@ fn results_are_found_below_a_hydra_log_also_without_the_workload() {
     many.write("run/b/summary.json", dir.read("run/hydra_log/unet3d/2026-11-16-05-41-59/summary.json"));
     let said = many.refused("report --from-dlio run");
     assert_eq!(said, "forebay: run: there are results of several runs; give one of them:\n  run/a\n  run/b\n");
+}
+
+#[test]
+fn a_page_and_a_table_are_made_of_them_too() {
+    let dir = with_results("dlio-2", "out");
+    dir.met("report --from-dlio out --html page.html");
+    let page = String::from_utf8(dir.read("page.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("unet3d"), "{page}");
+    dir.met("report --from-dlio out --csv cells.csv");
+    let csv = String::from_utf8(dir.read("cells.csv")).unwrap();
+    assert!(csv.contains("au_dlio"), "{csv}");
+    let before = dir.tree("out");
+    let said = dir.refused("report --from-dlio out --json out/summary.json");
+    assert!(said.contains("this is a file of DLIO's in out, which a report only reads"), "{said}");
+    assert_eq!(dir.tree("out"), before);
 }
 
 #[test]

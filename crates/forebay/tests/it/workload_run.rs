@@ -1,0 +1,182 @@
+//! `forebay workload run`: what a run leaves behind, and what it says.
+
+use serde_json::Value;
+
+use crate::dir::Dir;
+use crate::process::Running;
+use crate::workload::{TINY, with_tiny};
+
+/// A folder with the workload in `tiny.yaml` and its data in `set`.
+fn with_data() -> Dir {
+    let dir = with_tiny();
+    dir.met("workload make tiny.yaml --data set");
+    dir
+}
+
+const RUN: &str = "workload run tiny.yaml --data set";
+
+/// The cell of a run that must end with status 0.
+fn cell_of(dir: &Dir, flags: &str) -> Value {
+    let ran = dir.run(&format!("{RUN} --json record.json {flags}"));
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    dir.json("record.json")["cells"][0].clone()
+}
+
+fn number(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_else(|| panic!("{name}: {value}"))
+}
+
+#[test]
+fn a_run_reads_every_sample_and_its_time_adds_up() {
+    let dir = with_data();
+    let ran = dir.run(&format!("{RUN} --accelerators 2 --json record.json"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.starts_with("tiny; 8 npz files of a sample of 4.1 KB; set; "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n2 accelerators in 1 process; 2 epochs of 2 steps of 2; "), "{}", ran.stdout);
+    let record = dir.json("record.json");
+    let cell = &record["cells"][0];
+    assert_eq!((&cell["steps"], &cell["samples"], &cell["accelerators"]), (&8.into(), &16.into(), &2.into()));
+    assert!(number(cell, "bytes_moved") >= 16.0 * 4096.0, "{cell}");
+    let parts = ["wait_s", "compute_s", "barrier_s", "checkpoint_s", "other_s"].map(|name| number(cell, name));
+    assert!((parts.iter().sum::<f64>() - number(cell, "accelerator_s")).abs() < 1e-6, "{cell}");
+    assert!(record["series"].is_object(), "what the machine did meanwhile");
+    assert_eq!(dir.met("report record.json"), ran.stdout);
+}
+
+#[test]
+fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
+    let dir = with_data();
+    let cell =
+        cell_of(&dir, "++workload.train.epochs=1 ++workload.reader.batch_size=4 ++workload.reader.read_threads=3");
+    assert_eq!((&cell["epochs"], &cell["batch"], &cell["read_threads"]), (&1.into(), &4.into(), &3.into()));
+    let slow = format!("{RUN} --tier hdd --threshold 0.99");
+    let ran = dir.missed(&slow);
+    assert!(ran.stderr.contains("less than the 99 % asked for"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("MISSED"), "{}", ran.stdout);
+    assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a share above 0, up to 1"));
+}
+
+#[test]
+fn an_emulated_device_is_slower_and_named() {
+    let dir = with_data();
+    let cell = cell_of(&dir, "--tier hdd --threshold 0.0001");
+    assert_eq!(cell["tier"], "hdd");
+    assert!(number(&cell, "wait_s") > 0.01, "{cell}");
+    assert!(dir.refused(&format!("{RUN} --tier drum")).contains("drum"));
+}
+
+#[test]
+fn the_folder_of_results_has_the_record_the_page_and_dlios_files() {
+    let dir = with_data();
+    let ran = dir.run(&format!("{RUN} --out results --access-log"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "forebay: the report is results/report.html\n"));
+    let names = dir.names("results");
+    for name in
+        ["record.json", "report.html", "summary.json", "0_output.json", "0_per_epoch_stats.json", "access-0.csv"]
+    {
+        assert!(names.iter().any(|there| there == name), "{name}: {names:?}");
+    }
+    let summary = dir.json("results/summary.json");
+    assert!(summary["metric"]["train_au_percentage"].as_array().is_some_and(|au| au.len() == 2), "{summary}");
+    assert_eq!(dir.met("report results/record.json"), ran.stdout);
+    let read = String::from_utf8(dir.read("results/access-0.csv")).unwrap();
+    assert_eq!(read.lines().count(), 1 + 16, "a line a sample: {read}");
+    let text = dir.met("report --from-dlio results");
+    assert!(text.contains("\n1 accelerator in 1 process; 2 epochs of 4 steps of 2"), "{text}");
+    let before = dir.tree("results");
+    let said = dir.refused(&format!("{RUN} --out results"));
+    assert_eq!(said, "forebay: --out results: the folder is not empty; give a new one, or remove what is there\n");
+    assert_eq!(dir.tree("results"), before);
+    std::fs::create_dir(dir.path("empty")).unwrap();
+    assert_eq!(dir.run(&format!("{RUN} --out empty")).code, Some(0), "an empty one will do");
+}
+
+#[test]
+fn results_that_cannot_be_written_are_refused_before_the_run() {
+    let dir = with_data();
+    dir.write("file", b"x");
+    let said = dir.refused(&format!("{RUN} --out file/results"));
+    assert!(said.starts_with("forebay: cannot make the folder file/results: "), "{said}");
+    assert!(
+        dir.refused(&format!("{RUN} --json none/record.json")).starts_with("forebay: cannot write none/record.json")
+    );
+    let said = dir.refused(&format!("{RUN} --access-log"));
+    assert_eq!(said, "forebay: --access-log: give --out DIR, where it is written to\n");
+}
+
+#[test]
+fn data_that_is_not_there_is_answered_with_the_command_that_makes_it() {
+    let dir = with_tiny();
+    let said = dir.refused("workload run tiny.yaml --data none ++workload.train.epochs=1");
+    assert_eq!(
+        said,
+        "forebay: none/train: there is no data of this workload\n\
+         hint: forebay workload make tiny.yaml ++workload.train.epochs=1 --data none\n"
+    );
+    let said = dir.refused("workload run tiny.yaml");
+    assert!(said.contains("data/tiny/train: ") && said.ends_with("--data data/tiny\n"), "{said}");
+    dir.met("workload make tiny.yaml --data set ++workload.dataset.num_files_train=4");
+    let said = dir.refused(RUN);
+    assert!(said.contains("set/train"), "{said}");
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_where() {
+    let dir = with_tiny();
+    dir.write("saves.yaml", TINY.replace("train: True", "train: True\n  checkpoint: True"));
+    let text = dir.met("workload run saves.yaml --data a/set --accelerators 2 --out results --dry-run");
+    assert!(text.starts_with("workload    saves\ndata        8 npz files of 1 sample, 32.8 KB; "), "{text}");
+    assert!(text.contains("\ntrain       2 epochs of 2 steps for each of 2 accelerators, "), "{text}");
+    assert!(text.ends_with("data in     a/set\nsaves to    a/checkpoints\nresults in  results\n"), "{text}");
+    let text = dir.met("workload run saves.yaml --checkpoint-dir saves --dry-run");
+    assert!(text.ends_with("data in     data/tiny\nsaves to    saves\n"), "{text}");
+    assert!(!dir.path("results").exists());
+}
+
+#[test]
+fn checkpoints_go_to_the_folder_that_was_named() {
+    let dir = with_data();
+    let flags = "--checkpoint-dir saves ++workload.workflow.checkpoint=True ++workload.model.model_size_bytes=65536";
+    let cell = cell_of(&dir, flags);
+    let saves = cell["saves"].as_array().unwrap();
+    assert_eq!(saves.len(), 2, "after each epoch: {cell}");
+    assert!(saves.iter().all(|save| save["bytes"] == 65_536), "{cell}");
+    assert!(dir.path("saves").is_dir() && !dir.path("checkpoints").exists());
+}
+
+#[test]
+fn a_damaged_sample_is_found_unless_checksums_are_left_out() {
+    let dir = with_data();
+    dir.edit("set/train/img_3_of_8.npz", |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+    let ran = dir.run(RUN);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("img_3_of_8.npz"), "{ran:?}");
+    assert_eq!(dir.run(&format!("{RUN} --no-verify")).code, Some(0));
+}
+
+#[test]
+fn a_cold_run_says_whether_it_was() {
+    let dir = with_data();
+    let cell = cell_of(&dir, "--cold");
+    assert!(cell["cache"].is_string(), "{cell}");
+    assert_ne!(cell["cache"], "warm", "{}", cell["evidence"]);
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_measured() {
+    let dir = with_data();
+    let line =
+        format!("{RUN} --json record.json ++workload.train.epochs=100000 ++workload.train.computation_time=0.005");
+    let mut running = Running::start(&dir, &line);
+    running.wait_until("bytes of samples", |running| running.bytes_read() > 1_000_000);
+    running.signal(libc::SIGINT);
+    let ran = running.finish();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let record = dir.json("record.json");
+    assert!(record["notes"].to_string().contains("interrupted"), "{}", record["notes"]);
+    assert!(number(&record["cells"][0], "steps") > 0.0);
+    assert_eq!(dir.met("report record.json"), ran.stdout);
+}
