@@ -190,7 +190,7 @@ impl WorkloadSettings {
 }
 
 /// Whether HDF5 can be made and read.
-const HAS_HDF5: bool = false;
+const HAS_HDF5: bool = cfg!(feature = "hdf5");
 
 /// Whether a name is a key of workloads.
 pub(in crate::study) fn is_key(name: &str) -> bool {
