@@ -15,6 +15,7 @@ mod said;
 mod saved;
 mod train;
 mod trained;
+mod workload;
 
 use forebay_report::NamedRun;
 

@@ -1,0 +1,146 @@
+//! Workloads on the page: utilisation in both arithmetics, cells that were left out, and why there is no peak.
+
+use forebay_record::AnyRecord;
+use forebay_report::{NamedRun, csv, headline, json, text};
+use serde_json::{Value, json};
+
+use crate::chien::jsonl;
+use crate::page_of;
+
+/// Processes, steps an epoch, utilisation over whole epochs and as DLIO counts: the source's values.
+const COUNTS: [(u64, u64, f64, f64); 5] =
+    [(1, 24, 28.9, 33.75), (2, 12, 27.0, 36.41), (4, 6, 26.4, 58.10), (6, 4, 22.4, 86.52), (8, 3, 21.9, 77.94)];
+
+fn workload(n: u64, steps: u64, whole: f64, dlio: f64) -> Value {
+    let compute = 0.323 * steps as f64;
+    let wall = compute * 100.0 / whole;
+    let mut cell = json!({
+        "workload": "unet3d_h100", "format": "npz", "n_files": 168, "samples_per_file": 1,
+        "record_length_bytes": 146_600_628.0, "batch": 7, "read_threads": 4, "prefetch": 4, "computation_s": 0.323,
+        "epochs": 1, "steps_per_epoch": steps, "order": "files: seed 123",
+    });
+    let totals = json!({
+        "au_epoch": whole, "au_steady": 60.0, "au_dlio": dlio, "samples_per_s": 168.0 / wall,
+        "mb_per_s_moved": 24_629.0 / wall, "mb_per_s_device": null, "first_batch_s": 4.3,
+        "stall_by_cause": {"decode": (wall - compute) * n as f64}, "barrier_s": 0.0, "steps": steps * n, "ranks": 1,
+        "accelerators": n, "warnings": ["an epoch has fewer than 50 steps"], "samples": 168, "bytes_moved": 24_629_000_000_u64,
+        "wall_s": wall, "accelerator_s": wall * n as f64, "wait_s": (wall - compute) * n as f64, "compute_s": compute * n as f64,
+        "checkpoint_s": 0.0, "other_s": 0.0, "dlio_mib_per_s": 977.0 * n as f64 * dlio / 33.75,
+    });
+    let more = json!({
+        "load": {"mean": 0.6, "p50": 0.1, "p90": 1.0, "p99": 4.3, "max": 4.3},
+        "step": {"mean": 0.9, "p50": 0.4, "p90": 1.3, "p99": 4.6, "max": 4.6},
+        "epochs_of": [{"accelerator": 0, "epoch": 1, "start_s": 0.0, "wall_s": wall, "first_batch_s": 4.3, "n_steps": steps,
+            "wait_s": wall - compute, "compute_s": compute, "barrier_s": 0.0, "checkpoint_s": 0.0, "other_s": 0.0,
+            "au_dlio": dlio, "load": vec![0.5; steps as usize], "compute": vec![0.323; steps as usize],
+            "barrier": vec![0.01; steps as usize]}],
+        "saves": [{"epoch": 1, "step": steps, "bytes": 10_240, "seconds": 0.02, "seconds_rank_0": 0.01, "is_durable": true}],
+    });
+    for part in [totals, more] {
+        for (key, value) in part.as_object().unwrap() {
+            cell[key] = value.clone();
+        }
+    }
+    cell
+}
+
+fn lines() -> Vec<Value> {
+    let levels: Vec<u64> = COUNTS.iter().map(|of| of.0).chain([16]).collect();
+    let reference = |n: u64, metric: &str, value: f64| json!({"experiment": "unet3d", "metric": metric, "at": {"processes": n}, "value": value, "source": "campaign C"});
+    let references = COUNTS.iter().flat_map(|(n, _, whole, dlio)| {
+        [reference(*n, "au_epoch", whole / 100.0), reference(*n, "au_dlio", dlio / 100.0)]
+    });
+    let figure = |id: &str, kind: &str, metrics: &[&str]| json!({"id": id, "title": id, "kind": kind, "experiment": "unet3d", "x": "processes", "metrics": metrics});
+    let head = json!({
+        "line": "head", "schema": "forebay-record/1", "command": "study", "scale": "quick", "n_cells": 6,
+        "spec": {"name": "hugen", "title": "DLIO on 1 to 8 processes", "source": "a paper",
+            "experiment": [{"name": "unet3d", "run": "workload", "factors": {"processes": levels}}],
+            "reference": references.collect::<Vec<_>>(),
+            "figure": [figure("utilisation", "utilisation", &["au_epoch", "au_dlio"]),
+                figure("throughput", "utilisation", &["mb_per_s_moved", "dlio_mib_per_s"]), figure("time", "time", &[]),
+                figure("steps", "steps", &[])]},
+    });
+    let cell = |n: u64| {
+        json!({"line": "cell", "id": format!("unet3d/processes={n}"), "experiment": "unet3d", "step": "workload",
+            "factors": {"processes": n}, "started_at": "", "elapsed_s": 2.0})
+    };
+    let mut lines = vec![head];
+    for (n, steps, whole, dlio) in COUNTS {
+        let mut measured = cell(n);
+        measured["workload"] = workload(n, steps, whole, dlio);
+        lines.push(measured);
+    }
+    let mut left_out = cell(16);
+    left_out["left_out"] = json!("its batches take 9.0 TB of memory");
+    lines.push(left_out);
+    lines
+}
+
+fn study() -> NamedRun {
+    let record = AnyRecord::from_text(&jsonl(&lines())).unwrap();
+    NamedRun { name: "hugen".to_owned(), record }
+}
+
+fn record() -> NamedRun {
+    let text = json!({"schema": "forebay-record/1", "command": "workload", "cells": [workload(6, 4, 22.4, 86.52)]});
+    NamedRun { name: "one".to_owned(), record: AnyRecord::from_text(&text.to_string()).unwrap() }
+}
+
+#[test]
+fn the_headline_says_why_there_is_no_peak_at_six_processes() {
+    let said = headline(&[study()]);
+    assert!(
+        said.starts_with("There is no peak at 6 processes. DLIO's arithmetic gives 34 % with 1 process and 87 %"),
+        "{said}"
+    );
+    for part in [
+        "24, 12, 6, 4 and 3 steps",
+        "the first of its 4 steps waited 4.3",
+        "22 % with 6 processes",
+        "falls from 29 % to 22 %",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn utilisation_is_drawn_in_both_arithmetics_beside_the_published_values() {
+    let page = page_of(&[study()]);
+    assert!(page.contains("data-metric=\"au_dlio\"") && page.contains("data-metric=\"au_epoch\""));
+    assert!(page.contains("data-published=\"0.8652\""));
+    assert!(page.contains("Left out: 16 processes: its batches take 9.0 TB of memory."));
+    assert!(page.contains("whole epoch") && page.contains("as DLIO counts"));
+}
+
+#[test]
+fn cells_that_were_left_out_are_in_the_table_the_caveats_and_the_csv() {
+    let whole: Value = serde_json::from_str(&json(&[study()])).unwrap();
+    let caveats = whole["runs"][0]["verdict"]["caveats"].to_string();
+    assert!(caveats.contains("1 cell was left out: 16 processes (its batches take 9.0 TB of memory)."), "{caveats}");
+    assert!(!caveats.contains("failed"), "{caveats}");
+    assert!(caveats.contains("an epoch has fewer than 50 steps (5 cells)"), "{caveats}");
+    let csv = csv(&[study()]);
+    assert!(csv.lines().next().unwrap().contains(",error,left_out"), "{csv}");
+    assert!(csv.contains("its batches take 9.0 TB of memory"));
+    assert!(text(&[study()]).contains("its batches take 9.0 TB of memory"));
+}
+
+#[test]
+fn a_record_of_one_run_has_its_epochs_steps_time_and_saves() {
+    let page = page_of(&[record()]);
+    for title in ["epoch by epoch", "accelerators&#39; time went", "Step by step", "Every checkpoint"] {
+        assert!(page.contains(title) || page.contains(&title.replace("&#39;", "'")), "{title}");
+    }
+    assert!(page.contains("slowest rank") && page.contains("barrier"));
+    let said = headline(&[record()]);
+    assert!(said.starts_with("The accelerators were used 22 % over whole epochs"), "{said}");
+}
+
+#[test]
+fn of_utilisation_and_samples_more_is_better() {
+    let text = json!({"schema": "forebay-record/1", "command": "workload", "cells": [workload(6, 4, 44.8, 90.0)]});
+    let better = NamedRun { name: "two".to_owned(), record: AnyRecord::from_text(&text.to_string()).unwrap() };
+    let whole: Value = serde_json::from_str(&json(&[record(), better])).unwrap();
+    let cells = whole["comparisons"][0]["cells"].to_string();
+    assert!(cells.contains("AU, whole epoch") && cells.contains("samples/s"), "{cells}");
+}
