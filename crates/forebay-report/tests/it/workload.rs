@@ -46,11 +46,17 @@ fn workload(n: u64, steps: u64, whole: f64, dlio: f64) -> Value {
 
 fn lines() -> Vec<Value> {
     let levels: Vec<u64> = COUNTS.iter().map(|of| of.0).chain([16]).collect();
-    let reference = |n: u64, metric: &str, value: f64| json!({"experiment": "unet3d", "metric": metric, "at": {"processes": n}, "value": value, "source": "campaign C"});
+    let reference = |n: u64, metric: &str, value: f64| {
+        let at = json!({"processes": n});
+        json!({"experiment": "unet3d", "metric": metric, "at": at, "value": value, "source": "campaign C"})
+    };
     let references = COUNTS.iter().flat_map(|(n, _, whole, dlio)| {
         [reference(*n, "au_epoch", whole / 100.0), reference(*n, "au_dlio", dlio / 100.0)]
     });
-    let figure = |id: &str, kind: &str, metrics: &[&str]| json!({"id": id, "title": id, "kind": kind, "experiment": "unet3d", "x": "processes", "metrics": metrics});
+    let figure = |id: &str, kind: &str, metrics: &[&str]| {
+        let x = "processes";
+        json!({"id": id, "title": id, "kind": kind, "experiment": "unet3d", "x": x, "metrics": metrics})
+    };
     let head = json!({
         "line": "head", "schema": "forebay-record/1", "command": "study", "scale": "quick", "n_cells": 6,
         "spec": {"name": "hugen", "title": "DLIO on 1 to 8 processes", "source": "a paper",
