@@ -13,8 +13,8 @@ use super::device::prepare;
 use super::run::Event;
 use super::site::Site;
 use super::values::Values;
-use crate::usage::{peak_resident_bytes, status_bytes};
 use super::{Error, Plan, bare};
+use crate::usage::{peak_resident_bytes, status_bytes};
 
 /// The stem of the files.
 const STEM: &str = "model";

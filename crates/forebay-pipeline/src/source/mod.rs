@@ -260,8 +260,8 @@ impl Source {
     }
 
     /// Samples that the map opens and reads for itself: `n_slots` slots of `samples_per_slot` samples each. A
-    /// [`Sample`](crate::Sample) then has no bytes but the slot's number alone, and the slot has room for all of its samples; a batch is a whole number of
-    /// slots. `name_of` says what a slot is called, should it fail.
+    /// [`Sample`](crate::Sample) then has no bytes but the slot's number alone, and the slot has room for all of its
+    /// samples; a batch is a whole number of slots. `name_of` says what a slot is called, should it fail.
     pub fn streamed(
         n_slots: u32,
         samples_per_slot: usize,

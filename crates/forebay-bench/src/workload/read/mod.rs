@@ -127,8 +127,8 @@ impl Samples {
         self.common.sample_bytes
     }
 
-    /// The batches of one accelerator (of so many) in one epoch (from 1): its share of the epoch's order, whole batches, `n_steps` of them. `seed` is what the epoch's order is
-    /// drawn from.
+    /// The batches of one accelerator (of so many) in one epoch: its share of the epoch's order, `n_steps` whole batches of it.
+    /// `seed` is what that order is drawn from.
     pub(crate) fn batches(&self, accelerator: u64, of: u64, seed: u64, n_steps: u64) -> Result<Batches, Error> {
         let positions = share(self.n_samples(), accelerator, of);
         let n_samples = n_steps * self.batch;

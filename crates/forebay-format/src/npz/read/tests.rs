@@ -1,3 +1,5 @@
+//! Archives there and back, and every damage to them.
+
 use super::*;
 use crate::npz::write::{Archive, Method as Write};
 use proptest::prelude::*;

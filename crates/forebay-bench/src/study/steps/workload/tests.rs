@@ -1,3 +1,5 @@
+//! Settings of a workload cell, as a study has them.
+
 use std::path::Path;
 
 use forebay_record::WorkloadSpec;
