@@ -227,7 +227,10 @@ mod tests {
     use crate::csv::write;
     use proptest::prelude::*;
 
-    fn parse(text: &[u8], piece: usize) -> Result<(Size, Vec<(u64, u64, Number)>), Error> {
+    /// The table's size, and every number with its row and column.
+    type Found = (Size, Vec<(u64, u64, Number)>);
+
+    fn parse(text: &[u8], piece: usize) -> Result<Found, Error> {
         let (mut parser, mut found) = (Parser::default(), Vec::new());
         for piece in text.chunks(piece) {
             parser.feed(piece, |row, column, number| found.push((row, column, number)))?;
