@@ -25,7 +25,7 @@ fn read(workload: &Workload, dir: &Path) -> (Vec<u8>, u64) {
     let n_steps = samples.n_samples() / workload.reader.batch_size;
     let mut batches = samples.batches(0, 1, 1, n_steps).unwrap();
     let mut all = Vec::new();
-    while let Some(batch) = batches.next() {
+    for batch in batches.by_ref() {
         all.extend_from_slice(batch.unwrap().data());
     }
     let moved = storage.counters().read.bytes();

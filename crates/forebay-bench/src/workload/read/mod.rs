@@ -50,6 +50,9 @@ pub(crate) struct Samples {
     order: Mutex<Option<(u64, Arc<Order>)>>,
 }
 
+/// Called by readers with the file's number, the sample within it, and the bytes moved for it.
+pub(crate) type Log = dyn Fn(u32, u32, u64) + Send + Sync;
+
 /// What a set of samples is read with.
 pub(crate) struct Access {
     /// What it is read through: counted, shaped.
@@ -58,8 +61,8 @@ pub(crate) struct Access {
     pub(crate) data: PathBuf,
     /// Whether checksums are verified.
     pub(crate) verify: bool,
-    /// Where samples that were read are noted: called by readers with the file's number, the sample within it, and the bytes moved for it.
-    pub(crate) log: Option<Arc<dyn Fn(u32, u32, u64) + Send + Sync>>,
+    /// Where samples that were read are noted.
+    pub(crate) log: Option<Arc<Log>>,
 }
 
 /// How samples lie in the files: the one place that knows every format.

@@ -57,12 +57,15 @@ pub(super) struct Common {
     pub(super) kept: Option<Kept>,
 }
 
-/// Samples in memory, by file and number.
+/// Samples by file and number.
+type ByPlace = HashMap<(u32, u32), Box<[u8]>>;
+
+/// Samples in memory.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<HashMap<(u32, u32), Box<[u8]>>>);
+pub(super) struct Kept(Mutex<ByPlace>);
 
 impl Kept {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(u32, u32), Box<[u8]>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ByPlace> {
         self.0.lock().expect("no holder of this lock panics")
     }
 
