@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, run};
+use crate::shell::{cargo, program, run, target};
 use crate::{crash, fuzz, layers, python, ranks, system, tidy};
 
 /// A named step.
@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     ("release build", || run(&mut cargo(&["build", "--release"]))),
     ("examples", examples),
     ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
-    ("crashes, short", || crash::run_campaign(&["--short"])),
+    ("crashes, short", crashes),
     ("browser", python::browser),
     ("interoperability", python::interop),
 ];
@@ -66,11 +66,23 @@ fn documentation() -> Result<()> {
     run(cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Runs every example of the examples' crate.
+/// Builds programs and examples as the tests are built. Cargo takes features together over the packages that are chosen: with a
+/// choice of its own every step would build the libraries again.
+pub fn build_like_tests(targets: &[&str]) -> Result<()> {
+    ranks::need()?;
+    python::cmake()?;
+    run(cargo(&["build", "--workspace", "--quiet", "--features", FEATURES]).args(targets))
+}
+
+/// Runs every example of the examples' crate. They are built together with forebay, whose release build has most of what they need.
 fn examples() -> Result<()> {
-    run(&mut cargo(&["build", "--release", "--quiet", "--package", "forebay-examples"]))?;
-    for name in crate::tidy::examples()? {
-        run(&mut cargo(&["run", "--release", "--quiet", "--package", "forebay-examples", "--bin", &name]))?;
-    }
-    Ok(())
+    let names = tidy::examples()?;
+    let mut build = cargo(&["build", "--release", "--quiet", "--package", "forebay", "--package", "forebay-examples"]);
+    run(build.args(names.iter().flat_map(|name| ["--bin", name])))?;
+    names.iter().try_for_each(|name| run(&mut program(target().join("release").join(name))))
+}
+
+fn crashes() -> Result<()> {
+    build_like_tests(&["--example", "crash"])?;
+    crash::run_built(program(target().join("debug/examples/crash")), &["--short"])
 }

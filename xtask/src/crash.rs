@@ -1,6 +1,7 @@
 //! Checkpoints through everything that can happen to them: the campaign of `forebay-checkpoint`'s example.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -10,10 +11,14 @@ use crate::shell::{cargo, run, scratch};
 pub fn run_campaign(args: &[&str]) -> Result<()> {
     let mut command = cargo(&["run", "--quiet", "--package", "forebay-checkpoint", "--example", "crash"]);
     if !args.contains(&"--short") {
-        // The short form uses what the tests have built.
         command.arg("--release");
     }
     command.arg("--");
+    run_built(command, args)
+}
+
+/// Runs the campaign, which this command starts, with these arguments.
+pub fn run_built(mut command: Command, args: &[&str]) -> Result<()> {
     if !args.contains(&"--in") {
         // In memory: disks whose power is cut are there too, and thousands of syncs cost nothing.
         let memory = Path::new("/dev/shm");

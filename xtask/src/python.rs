@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::shell::{binary, cargo, program, root, run, target};
-use crate::system;
+use crate::{ci, system};
+
+/// Examples that write files for other libraries to read, and read theirs.
+const EXAMPLES: [&str; 3] = ["checkpoint_files", "array_files", "columnar_files"];
 
 /// A virtual environment below `.venv` with the packages of a requirements file; returns its interpreter.
 pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
@@ -40,18 +43,15 @@ pub fn browser() -> Result<()> {
 /// Our files read by TensorFlow, safetensors, webdataset, NumPy and Pillow, and theirs by us.
 pub fn interop() -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
-    run(&mut cargo(&["build", "--release", "--quiet", "-p", "forebay-checkpoint", "--example", "checkpoint_files"]))?;
-    run(&mut cargo(&["build", "--quiet", "-p", "forebay-format", "--example", "array_files"]))?;
-    cmake()?;
-    let columnar = ["build", "--quiet", "-p", "forebay-format", "--features", "hdf5", "--example", "columnar_files"];
-    run(&mut cargo(&columnar))?;
+    ci::build_like_tests(&EXAMPLES.map(|name| ["--example", name]).concat())?;
     let tests = root().join("tests/python");
     let python = environment("test", &tests.join("requirements.txt"))?;
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
-    pytest.env("FOREBAY_CHECKPOINT_FILES", binary().with_file_name("examples").join("checkpoint_files"));
-    pytest.env("FOREBAY_ARRAY_FILES", target().join("debug/examples/array_files"));
-    pytest.env("FOREBAY_COLUMNAR_FILES", target().join("debug/examples/columnar_files"));
+    for name in EXAMPLES {
+        let path = target().join("debug/examples").join(name);
+        pytest.env(format!("FOREBAY_{}", name.to_uppercase()), path);
+    }
     run(&mut pytest)
 }
 

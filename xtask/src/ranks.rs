@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::shell::{cargo, program, root, run, target};
-use crate::{python, system};
+use crate::shell::{program, root, run, target};
+use crate::{ci, python, system};
 
 /// What Open MPI, the bindings to it, and Slurm need.
 const PACKAGES: [&str; 11] = [
@@ -29,9 +29,7 @@ pub fn need() -> Result<()> {
 
 /// Builds forebay with MPI and runs the tests below `tests/ranks`.
 pub fn run_tests() -> Result<()> {
-    need()?;
-    run(&mut cargo(&["build", "--quiet", "--package", "forebay", "--features", "mpi"]))?;
-    run(&mut cargo(&["build", "--quiet", "--package", "forebay-bench", "--features", "mpi", "--example", "ranks"]))?;
+    ci::build_like_tests(&["--bin", "forebay", "--example", "ranks"])?;
     let tests = root().join("tests/ranks");
     let python = python::environment("ranks", &tests.join("requirements.txt"))?;
     let debug = target().join("debug");
