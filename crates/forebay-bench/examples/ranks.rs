@@ -1,13 +1,13 @@
 //! Ranks meeting, for the tests that start them with `mpirun` and `srun`: `ranks WHAT [RANK] [PATIENCE IN SECONDS]`.
 //!
-//! `together` meets, gathers and broadcasts. The others let one rank misbehave: `fails` says so, `leaves` ends without a word,
-//! `panics`, `dies` by SIGKILL, `sleeps` and never comes.
+//! `together` meets, gathers and broadcasts; `stops` lets one rank be asked to stop. The others let one rank
+//! misbehave: `fails` says so, `leaves` ends without a word, `panics`, `dies` by SIGKILL, `sleeps` and never comes.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use forebay_bench::workload::ranks::{Failed, Launch, Ranks, join_within};
+use forebay_bench::workload::ranks::{Failed, Launch, Ranks, Verdict, join_within};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +39,9 @@ fn act(what: &str, odd: u64, ranks: &dyn Ranks) -> Result<String, Failed> {
     if what == "together" {
         return together(ranks);
     }
+    if what == "stops" {
+        return stops(ranks, odd);
+    }
     if ranks.rank() == odd {
         match what {
             "fails" => ranks.meet(Err(format!("its disk broke\n(disk {odd})")))?,
@@ -53,6 +56,15 @@ fn act(what: &str, odd: u64, ranks: &dyn Ranks) -> Result<String, Failed> {
     ranks.gather(vec![1])?;
     ranks.meet(Ok(()))?;
     Ok("ended".to_owned())
+}
+
+/// One is asked to stop: all hear it, and can still gather.
+fn stops(ranks: &dyn Ranks, odd: u64) -> Result<String, Failed> {
+    let mine = if ranks.rank() == odd { Verdict::Stop } else { Verdict::Go };
+    assert_eq!(ranks.meet_or_stop(Ok(mine))?, Verdict::Stop);
+    assert_eq!(ranks.meet_or_stop(Ok(Verdict::Go))?, Verdict::Go, "a stop is heard once");
+    ranks.gather(vec![1])?;
+    Ok("stopped together".to_owned())
 }
 
 fn kill_myself() {

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Missed,
     /// It ran another command, whose exit status is passed on.
     Command(u8),
+    /// It could not run, or was stopped: with this status, and what there is to say was said.
+    Failed(u8),
 }
 
 /// Prints an error once, with its causes, and turns the outcome into the exit status.
@@ -25,13 +27,18 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Met) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
-        Ok(Outcome::Command(status)) => ExitCode::from(status),
+        Ok(Outcome::Command(status) | Outcome::Failed(status)) => ExitCode::from(status),
         Err(error) => {
             complain(&error);
-            // What was stopped did run, in part.
-            ExitCode::from(if is_stopped(&error) { 1 } else { 2 })
+            ExitCode::from(status(&error))
         }
     }
+}
+
+/// The exit status of an error.
+pub(crate) fn status(error: &anyhow::Error) -> u8 {
+    // What was stopped did run, in part.
+    if is_stopped(error) { 1 } else { 2 }
 }
 
 /// An error with its causes.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use forebay_units::Clock;
 use forebay_workload::{Part, Workload};
 
-use super::barrier::{Gate, Verdict};
+use super::barrier::Gate;
 use super::compute::Pace;
 use super::feed::{Fed, Feed, Supply};
-use super::ranks::Failed;
+use super::ranks::{Failed, Verdict};
 use super::run::{Error, Event};
 use super::saving::Saver;
 use super::times::{Block, Epoch, Evaluated, Saved};

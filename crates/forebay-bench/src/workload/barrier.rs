@@ -6,19 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 
-use super::ranks::{Failed, Ranks};
-
-/// What is said at a meeting by a process that was asked to stop. No error reads like this.
-const STOP: &str = "\u{1}stop";
-
-/// How a pass ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// All go on.
-    Go,
-    /// All end here, since one of the processes was asked to.
-    Stop,
-}
+use super::ranks::{Failed, Ranks, Verdict};
 
 #[derive(Default)]
 struct State {
@@ -63,7 +51,7 @@ impl<'a> Gate<'a> {
 
     /// A failure of this process.
     pub(super) fn failed(&self, reason: String) -> Failed {
-        Failed { rank: self.ranks.rank(), host: self.ranks.host(), reason }
+        Failed { rank: self.ranks.rank(), host: self.ranks.host(), reason, is_lost: false }
     }
 
     /// Waits for all. The last of this process to come does `last` before anybody goes on.
@@ -109,12 +97,8 @@ impl<'a> Gate<'a> {
     }
 
     fn meet(&self, reason: Option<String>) -> Result<Verdict, Failed> {
-        let stop = || self.stop.load(Ordering::Relaxed).then(|| STOP.to_owned());
-        match self.ranks.meet(reason.or_else(stop).map_or(Ok(()), Err)) {
-            Ok(()) => Ok(Verdict::Go),
-            Err(failed) if failed.reason == STOP => Ok(Verdict::Stop),
-            Err(failed) => Err(failed),
-        }
+        let verdict = if self.stop.load(Ordering::Relaxed) { Verdict::Stop } else { Verdict::Go };
+        self.ranks.meet_or_stop(reason.map_or(Ok(verdict), Err))
     }
 }
 

@@ -11,6 +11,9 @@ use super::told::Told;
 use super::totals::{Run, all, recorded};
 use super::warnings::warnings;
 
+/// What the note of a record begins with whose run was stopped.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// Steps whose times the record keeps one by one; beyond, the sums stay.
 pub(super) const MOST_STEPS: u64 = 200_000;
 
@@ -108,7 +111,7 @@ fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
     });
     let mut notes: Vec<String> = of_ranks.collect();
     if told.iter().any(|told| told.is_stopped) {
-        notes.push("interrupted: the steps finished before that are kept".to_owned());
+        notes.push(format!("{INTERRUPTED}: the steps finished before that are kept"));
     }
     if cell.totals.steps > MOST_STEPS {
         notes.push(format!(

@@ -27,5 +27,6 @@ mod told;
 mod totals;
 mod warnings;
 
+pub use cell::INTERRUPTED;
 pub use plan::Plan;
 pub use run::{Error, Event, run};

@@ -175,7 +175,7 @@ pub(super) fn caches(plan: &Plan, ranks: &dyn Ranks, stock: &Stock) -> Result<Be
 
 #[cfg(test)]
 mod tests {
-    use super::super::ranks::{Failed, Solo};
+    use super::super::ranks::{Failed, Solo, Verdict};
     use super::*;
 
     /// The second of two ranks, whose first said this.
@@ -194,8 +194,8 @@ mod tests {
             "b".to_owned()
         }
 
-        fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
-            mine.map_err(|reason| Failed { rank: 1, host: self.host(), reason })
+        fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed> {
+            mine.map_err(|reason| Failed { rank: 1, host: self.host(), reason, is_lost: false })
         }
 
         fn gather(&self, _: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed> {

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
-use forebay_bench::workload::ranks::{self, Ranks};
+use anyhow::Result;
+use forebay_bench::workload::ranks::{PATIENCE, Ranks};
 use forebay_dataset::{Control, MadeRecords, Progress, make_records};
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
 
-use super::run::{data_folder, shared};
+use super::run::data_folder;
 use super::source::Source;
+use super::together::{join, said_once, shared};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
@@ -35,9 +36,13 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let ranks = ranks::join().map_err(|error| anyhow!(error))?;
+    let ranks = join(PATIENCE)?;
+    said_once(&*ranks, run_on(args, &*ranks))
+}
+
+fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let is_first = ranks.rank() == 0;
-    let checked = shared(&*ranks, args.source.read())?;
+    let checked = shared(ranks, args.source.read())?;
     if is_first {
         let of_data = checked.notes.iter().filter(|note| note.key.starts_with("dataset."));
         of_data.for_each(|note| remark(&format!("note: {}: {}", note.key, note.text)));
@@ -52,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         return Ok(Outcome::Met);
     }
     let start = Instant::now();
-    let made = shared(&*ranks, make(args, &workload, &dir, &*ranks))?;
+    let made = shared(ranks, make(args, &workload, &dir, ranks))?;
     let all = ranks.gather(bytes_of(&made))?;
     if let Some(all) = all {
         let made = all.iter().map(|bytes| made_of(bytes)).fold(MadeRecords::default(), sum);

@@ -11,6 +11,7 @@ mod show;
 mod size;
 mod slurm;
 mod source;
+mod together;
 
 use anyhow::Result;
 use clap::Subcommand;

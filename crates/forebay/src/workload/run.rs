@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use forebay_bench::ingest::Cache;
-use forebay_bench::workload::ranks::{self, Ranks};
-use forebay_bench::workload::{Event, Plan};
+use forebay_bench::workload::ranks::Ranks;
+use forebay_bench::workload::{Event, INTERRUPTED, Plan};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
@@ -18,6 +19,7 @@ use forebay_workload::{Checked, Part, Workload};
 
 use super::display::Display;
 use super::source::{Source, quoted, refused};
+use super::together::{join, said_once, shared};
 use super::{out, show};
 use crate::output::{JsonTarget, Outcome, give, in_words, print, remark};
 use crate::{stop, tier};
@@ -69,6 +71,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
+    /// How long ranks of mpirun or srun wait for one that does not come, which may be making data or saving, before all end
+    #[arg(long, default_value = "30min", value_name = "TIME", value_parser = parse_patience)]
+    rank_timeout: Duration,
+
     /// Say what would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -79,8 +85,12 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let ranks = ranks::join().map_err(|error| anyhow!(error))?;
-    let (plan, checked, mut notes) = shared(&*ranks, prepare(args, &*ranks))?;
+    let ranks = join(args.rank_timeout)?;
+    said_once(&*ranks, run_on(args, &*ranks))
+}
+
+fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
+    let (plan, checked, mut notes) = shared(ranks, prepare(args, ranks))?;
     if args.dry_run {
         let all = forebay_workload::Plan::new(&checked.workload, args.accelerators * ranks.size());
         let all = all.map_err(|problem| refused(&args.source.name, &[problem]))?;
@@ -89,22 +99,14 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
         return Ok(Outcome::Met);
     }
-    let record = observed(&plan, &*ranks).map_err(|error| explained(args, &plan, error))?;
+    let record = observed(&plan, ranks).map_err(|error| explained(args, &plan, error))?;
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
     give_all(args, &plan, &record)?;
-    Ok(judge(&record.cells, stop::flag().load(Ordering::Relaxed)))
-}
-
-/// What one rank could not do ends all of them, with that rank's reason.
-pub(super) fn shared<T>(ranks: &dyn Ranks, mine: Result<T>) -> Result<T> {
-    if ranks.size() == 1 {
-        return mine;
-    }
-    let said = mine.as_ref().map(|_| ()).map_err(in_words);
-    ranks.meet(said)?;
-    mine
+    // Another rank may have been asked to stop.
+    let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
+    Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
 }
 
 /// The plan of this rank, and what its record must say of the ground it stands on.
@@ -245,6 +247,13 @@ fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
         remark(&format!("forebay: {}: {value}, less than the {} % asked for", missed.what, missed.limit));
     }
     if stopped || missed.is_some() { Outcome::Missed } else { Outcome::Met }
+}
+
+fn parse_patience(text: &str) -> Result<Duration, String> {
+    match forebay_units::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("give a time above 0".to_owned()),
+        other => other.map_err(|error| error.to_string()),
+    }
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -68,7 +68,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("workload import", &[], 0),
         ("workload size", &[include_str!("workload.rs")], 4),
         ("workload make", &[include_str!("workload_make.rs")], 3),
-        ("workload run", &[include_str!("workload_run.rs")], 11),
+        ("workload run", &[include_str!("workload_run.rs")], 12),
         ("workload slurm", &[include_str!("workload.rs")], 4),
     ];
     let dir = Dir::new();

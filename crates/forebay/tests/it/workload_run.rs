@@ -166,6 +166,16 @@ fn a_cold_run_says_whether_it_was() {
 }
 
 #[test]
+fn a_time_that_ranks_wait_for_one_another_has_a_unit_and_is_some() {
+    let dir = with_data();
+    for (wrong, why) in [("20", "unit"), ("0s", "above 0")] {
+        let said = dir.refused(&format!("{RUN} --rank-timeout {wrong}"));
+        assert!(said.contains(why), "{said}");
+    }
+    dir.met(&format!("{RUN} --rank-timeout 90s"));
+}
+
+#[test]
 fn an_interrupted_run_keeps_what_it_measured() {
     let dir = with_data();
     let line =

@@ -21,6 +21,15 @@ pub use solo::Solo;
 /// busy by itself, making data or saving a checkpoint.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
 
+/// How a meeting ended for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All go on.
+    Go,
+    /// All end here, since one of them was asked to.
+    Stop,
+}
+
 /// The others did not agree: one of them failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} on {host} failed: {reason}")]
@@ -31,6 +40,8 @@ pub struct Failed {
     pub host: String,
     /// Its reason.
     pub reason: String,
+    /// Whether it was missing, so that it cannot say so itself.
+    pub is_lost: bool,
 }
 
 /// The ranks of a run, seen from one of them. Called by one thread of the process at a time.
@@ -44,11 +55,20 @@ pub trait Ranks: Send + Sync {
     /// The host's name.
     fn host(&self) -> String;
 
-    /// Meets all ranks: a barrier that also tells every rank when one has failed. Does not spin on a core that readers need.
+    /// Meets all ranks: a barrier that also tells every rank when one was asked to stop, or has failed. After a stop they can meet
+    /// again. Does not spin on a core that readers need.
     ///
     /// # Errors
     /// The reason of the first rank that failed, the same on every rank.
-    fn meet(&self, mine: Result<(), String>) -> Result<(), Failed>;
+    fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed>;
+
+    /// The same where nobody is asked whether to stop.
+    ///
+    /// # Errors
+    /// As there.
+    fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
+        self.meet_or_stop(mine.map(|()| Verdict::Go)).map(|_| ())
+    }
 
     /// Brings the bytes of all ranks, by rank, to the first; the others get nothing.
     ///
@@ -73,14 +93,6 @@ pub fn join_within(launch: Option<&Launch>, patience: Duration) -> Result<Box<dy
         Some(launch) => several(launch, patience),
         None => Ok(Box::new(Solo)),
     }
-}
-
-/// [`join_within`] the usual patience, by the variables of this process.
-///
-/// # Errors
-/// As there.
-pub fn join() -> Result<Box<dyn Ranks>, String> {
-    join_within(Launch::of(|name| std::env::var(name).ok()).as_ref(), PATIENCE)
 }
 
 #[cfg(feature = "mpi")]

@@ -1,6 +1,6 @@
 //! One process by itself.
 
-use super::{Failed, Ranks};
+use super::{Failed, Ranks, Verdict};
 
 /// The only rank.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,8 +19,8 @@ impl Ranks for Solo {
         super::host()
     }
 
-    fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
-        mine.map_err(|reason| Failed { rank: 0, host: self.host(), reason })
+    fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed> {
+        mine.map_err(|reason| Failed { rank: 0, host: self.host(), reason, is_lost: false })
     }
 
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex};
 
-use super::super::ranks::{Failed, Ranks};
+use super::super::ranks::{Failed, Ranks, Verdict};
 use super::*;
 
 #[derive(Default)]
@@ -57,14 +57,16 @@ impl Ranks for Member<'_> {
         format!("node{}", self.1)
     }
 
-    fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
+    fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed> {
+        let stops = mine == Ok(Verdict::Stop);
         let heard = self.0.exchange(self.1, mine.err().unwrap_or_default().into_bytes());
+        let stops = self.0.exchange(self.1, vec![u8::from(stops)]).concat().contains(&1);
         match heard.iter().position(|reason| !reason.is_empty()) {
             Some(rank) => {
                 let reason = String::from_utf8(heard[rank].clone()).unwrap();
-                Err(Failed { rank: rank as u64, host: format!("node{rank}"), reason })
+                Err(Failed { rank: rank as u64, host: format!("node{rank}"), reason, is_lost: false })
             }
-            None => Ok(()),
+            None => Ok(if stops { Verdict::Stop } else { Verdict::Go }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The ranks of MPI.
 //!
-//! Every call begins with the same small reduction, in which each rank says that it is fine, that it failed, or that it
-//! leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A rank whose
+//! Every call begins with the same small reduction, in which each rank says that it is fine, that it was asked to
+//! stop, that it failed, or that it leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A rank whose
 //! process dies is noticed by what started it; where that does nothing, patience ends the wait.
 
 mod pending;
@@ -17,7 +17,7 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator;
 
-use super::{Failed, Launch, Ranks};
+use super::{Failed, Launch, Ranks, Verdict};
 use pending::{PIECE, Pending};
 use roll::Roll;
 
@@ -49,6 +49,7 @@ struct State {
 /// What a rank says at a meeting.
 enum Word {
     Fine,
+    Stop,
     Failed(String),
     Leaves,
 }
@@ -97,7 +98,7 @@ impl Mpi {
     }
 
     /// The reduction that every call begins with, and what follows when not all are fine.
-    fn say(&self, state: &mut State, word: Word) -> Result<(), Failed> {
+    fn say(&self, state: &mut State, word: Word) -> Result<Verdict, Failed> {
         if let Some(failed) = &state.over {
             return Err(failed.clone());
         }
@@ -109,31 +110,36 @@ impl Mpi {
         outcome
     }
 
-    fn agree(&self, state: &mut State, word: Word) -> Result<(), Failed> {
+    fn agree(&self, state: &mut State, word: Word) -> Result<Verdict, Failed> {
         let n = i64::try_from(self.size).expect("MPI counts in 32 bits");
         let me = i64::try_from(self.rank).expect("MPI counts in 32 bits");
         let mine = match word {
-            Word::Fine => vec![n, n, me],
-            Word::Failed(_) => vec![me, n, me],
-            Word::Leaves => vec![n, me, n],
+            Word::Fine => vec![n, n, me, n],
+            Word::Stop => vec![n, n, me, me],
+            Word::Failed(_) => vec![me, n, me, n],
+            Word::Leaves => vec![n, me, n, n],
         };
         let (_, first) = self.wait(state, pending::least(mine))?;
         let rank = |value: i64| u64::try_from(value).expect("ranks are not negative");
-        let (failed, left, stays) = (first[0], first[1], first[2]);
+        let (failed, left, stays, stops) = (first[0], first[1], first[2], first[3]);
         if failed < n {
             let reason = if let Word::Failed(reason) = word { reason } else { String::new() };
             let reason = self.tell(state, reason.into_bytes(), rank(failed))?;
             return Err(self.failed(rank(failed), String::from_utf8_lossy(&reason).into_owned()));
         }
         if left < n && stays < n {
-            return Err(self.failed(rank(left), "it ended before the others did".to_owned()));
+            return Err(self.lost(rank(left), "it ended before the others did".to_owned()));
         }
-        Ok(())
+        Ok(if stops < n { Verdict::Stop } else { Verdict::Go })
     }
 
     fn failed(&self, rank: u64, reason: String) -> Failed {
         let host = self.host_of(usize::try_from(rank).unwrap_or(usize::MAX));
-        Failed { rank, host, reason }
+        Failed { rank, host, reason, is_lost: false }
+    }
+
+    fn lost(&self, rank: u64, reason: String) -> Failed {
+        Failed { is_lost: true, ..self.failed(rank, reason) }
     }
 
     /// Bytes of one rank for all, whatever their length.
@@ -190,14 +196,14 @@ impl Mpi {
         let missing = roll.missing();
         let seconds = self.patience.as_secs_f64();
         let Some(first) = missing.first() else {
-            return self.failed(self.rank, format!("it waited for the others for {seconds} s, though all were there"));
+            return self.lost(self.rank, format!("it waited for the others for {seconds} s, though all were there"));
         };
         let others = match missing.len() {
             1 => String::new(),
             n if n + 1 == self.hosts.len() => ", nor did any other".to_owned(),
             n => format!(", nor did {} others", n - 1),
         };
-        self.failed(*first as u64, format!("it did not come to a meeting within {seconds} s{others}"))
+        self.lost(*first as u64, format!("it did not come to a meeting within {seconds} s{others}"))
     }
 }
 
@@ -214,8 +220,8 @@ impl Ranks for Mpi {
         super::host()
     }
 
-    fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
-        let word = mine.map_or_else(Word::Failed, |()| Word::Fine);
+    fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed> {
+        let word = mine.map_or_else(Word::Failed, |mine| if mine == Verdict::Stop { Word::Stop } else { Word::Fine });
         self.say(&mut self.state(), word)
     }
 

@@ -1,0 +1,62 @@
+//! Ranks of one run: how a process finds the others, and how what ends them all is said once.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use forebay_bench::workload::ranks::{self, Failed, Launch, Ranks};
+
+use crate::output::{Outcome, complain, in_words, status};
+
+/// Joins the ranks that this process was started with; they give up on one that does not come within `patience`.
+pub(super) fn join(patience: Duration) -> Result<Box<dyn Ranks>> {
+    let launch = Launch::of(|name| std::env::var(name).ok());
+    ranks::join_within(launch.as_ref(), patience).map_err(|error| anyhow!(error))
+}
+
+/// What one rank could not do ends all of them, with that rank's reason.
+pub(super) fn shared<T>(ranks: &dyn Ranks, mine: Result<T>) -> Result<T> {
+    if ranks.size() == 1 {
+        return mine;
+    }
+    let said = mine.as_ref().map(|_| ()).map_err(in_words);
+    ranks.meet(said)?;
+    mine
+}
+
+/// Lets the first rank say what ended all of them, while they are still together: what starts ranks may kill the others as soon as
+/// one of them ends with a status of failure. One that is lost cannot speak, so that everybody else does.
+pub(super) fn said_once(ranks: &dyn Ranks, outcome: Result<Outcome>) -> Result<Outcome> {
+    match outcome {
+        Err(error) if ranks.size() > 1 => {
+            if ranks.rank() == 0 || is_of_a_lost_rank(&error) {
+                complain(&error);
+            }
+            Ok(Outcome::Failed(status(&error)))
+        }
+        outcome => outcome,
+    }
+}
+
+fn is_of_a_lost_rank(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let of_run = match cause.downcast_ref() {
+            Some(forebay_bench::workload::Error::Rank(failed)) => Some(failed),
+            _ => None,
+        };
+        of_run.or_else(|| cause.downcast_ref::<Failed>()).is_some_and(|failed| failed.is_lost)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_is_lost_is_told_from_one_that_failed() {
+        let failed = |is_lost| Failed { rank: 0, host: "a".to_owned(), reason: "gone".to_owned(), is_lost };
+        assert!(is_of_a_lost_rank(&anyhow::Error::from(failed(true))));
+        assert!(is_of_a_lost_rank(&anyhow::Error::from(forebay_bench::workload::Error::Rank(failed(true)))));
+        assert!(!is_of_a_lost_rank(&anyhow::Error::from(forebay_bench::workload::Error::Rank(failed(false)))));
+        assert!(!is_of_a_lost_rank(&anyhow!("no such file")));
+    }
+}
