@@ -5,7 +5,8 @@
 //! cores without a worker could have taken over is charged to too few threads.
 //!
 //! A thread that reads is not always blocked: it copies from memory, or waits for a core. What the scheduler counted for the
-//! threads says how much of their reading was neither; only that is the storage's.
+//! threads says how much of their reading was neither; only that is the storage's. Sleeps for a workload's own preprocessing, and
+//! waits of threads for one another, are neither reading nor decoding.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,10 @@ pub(crate) struct Causes {
     pub(crate) threads: f64,
     pub(crate) prefetch: f64,
     pub(crate) order: f64,
+    /// Readers could have gone on, but had no core.
+    pub(crate) cores: f64,
+    /// What the workload says its own work on samples takes.
+    pub(crate) preprocess: f64,
     pub(crate) other: f64,
 }
 
@@ -32,7 +37,10 @@ impl Causes {
             ("order", self.order),
             ("other", self.other),
         ];
-        named.into_iter().map(|(name, seconds)| (name.to_owned(), seconds)).collect()
+        // Named where there was any: not every kind of run can tell them.
+        let rare = [("cores", self.cores), ("preprocess", self.preprocess)];
+        let named = named.into_iter().chain(rare.into_iter().filter(|(_, seconds)| *seconds > 0.0));
+        named.map(|(name, seconds)| (name.to_owned(), seconds)).collect()
     }
 }
 
@@ -42,6 +50,20 @@ pub(crate) struct Work {
     pub(crate) storage: f64,
     pub(crate) decode: f64,
     order: f64,
+    preprocess: f64,
+    /// Opening and reading alone.
+    reading: f64,
+    /// Decoding and resizing alone.
+    decoding: f64,
+}
+
+/// How opening and reading were spent, of 1; what is left was spent on cores, copying.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Split {
+    /// Blocked: waiting for the storage.
+    pub(crate) blocked: f64,
+    /// Runnable, but without a core.
+    pub(crate) queued: f64,
 }
 
 impl Work {
@@ -52,16 +74,24 @@ impl Work {
             storage: sum(&[Activity::Opening, Activity::Reading, Activity::WaitingForBytes]),
             decode: sum(&[Activity::Decoding, Activity::Resizing, Activity::WaitingForDecoder]),
             order: sum(&[Activity::WaitingForSlot]),
+            preprocess: sum(&[Activity::Preprocessing]),
+            reading: sum(&[Activity::Opening, Activity::Reading]),
+            decoding: sum(&[Activity::Decoding, Activity::Resizing]),
         }
     }
 
-    /// The share of opening and reading for which threads were blocked: of all their work, what they neither ran nor waited
-    /// for a core. The scheduler also counts what they did between two samples, so that what is left may be below nothing;
-    /// a share is not.
-    pub(crate) fn blocked_share(&self, scheduled: Scheduled) -> f64 {
-        let on_processors = (scheduled.running_ns + scheduled.waiting_ns) as f64;
-        let blocked = self.storage + self.decode - on_processors;
-        if self.storage > 0.0 { (blocked / self.storage).clamp(0.0, 1.0) } else { 1.0 }
+    /// How threads spent opening and reading. Decoding never blocks: what it did not run, it waited for a core. The rest of what
+    /// the scheduler counted belongs to opening and reading. It also counts what threads did between two samples, so that what is
+    /// left may be below nothing; a share is not.
+    pub(crate) fn split(&self, scheduled: Scheduled) -> Split {
+        if self.reading <= 0.0 {
+            return Split { blocked: 1.0, queued: 0.0 };
+        }
+        let (running, waiting) = (scheduled.running_ns as f64, scheduled.waiting_ns as f64);
+        let copying = (running - self.decoding).clamp(0.0, self.reading);
+        let decoding_waited = (self.decoding - running).max(0.0);
+        let queued = (waiting - decoding_waited).clamp(0.0, self.reading - copying);
+        Split { blocked: (self.reading - copying - queued) / self.reading, queued: queued / self.reading }
     }
 
     /// The same with only that share of opening and reading charged to the storage.
@@ -77,7 +107,7 @@ impl Work {
     }
 
     fn total(&self) -> f64 {
-        self.storage + self.decode + self.order
+        self.storage + self.decode + self.order + self.preprocess
     }
 }
 
@@ -107,11 +137,11 @@ impl Charges {
         }
     }
 
-    /// Of what is charged to the storage, only this share was spent blocked; the rest was a matter of processors.
+    /// Of what is charged to the storage, only so much was spent blocked; the rest was a matter of processors.
     #[must_use]
-    pub(crate) fn with_blocked(self, share: f64) -> Self {
+    pub(crate) fn with_split(self, split: Split) -> Self {
         let unused = self.unused;
-        Self { all: self.all.with_blocked(share, unused), later: self.later.with_blocked(share, unused), unused }
+        Self { all: self.all.with_split(split, unused), later: self.later.with_split(split, unused), unused }
     }
 }
 
@@ -131,12 +161,14 @@ impl Causes {
         self.decode += part(work.decode) * (1.0 - unused);
         self.threads += part(work.decode) * unused;
         self.order += part(work.order);
+        self.preprocess += part(work.preprocess);
     }
 
-    fn with_blocked(self, share: f64, unused: f64) -> Self {
-        let moved = self.storage * (1.0 - share);
+    fn with_split(self, split: Split, unused: f64) -> Self {
+        let moved = self.storage * (1.0 - split.blocked - split.queued);
         Self {
-            storage: self.storage * share,
+            storage: self.storage * split.blocked,
+            cores: self.cores + self.storage * split.queued,
             decode: self.decode + moved * (1.0 - unused),
             threads: self.threads + moved * unused,
             ..self
@@ -187,15 +219,35 @@ mod tests {
     #[test]
     fn a_thread_that_reads_and_is_not_blocked_waits_for_no_storage() {
         let work = Work::of(&times(&[(Activity::Reading, 6_000_000_000), (Activity::Decoding, 2_000_000_000)]));
-        // Of eight seconds, five were spent on or waiting for a core.
-        let share = work.blocked_share(Scheduled { running_ns: 3_000_000_000, waiting_ns: 2_000_000_000 });
-        assert_eq!(share, 0.5);
-        assert_eq!(work.blocked_share(Scheduled { running_ns: 9_000_000_000, waiting_ns: 0 }), 0.0);
-        let work = work.with_blocked(share);
-        assert_eq!((work.storage, work.decode), (3e9, 5e9));
+        // Decoding ran for all of its two seconds, reading ran for one and waited for a core for two.
+        let split = work.split(Scheduled { running_ns: 3_000_000_000, waiting_ns: 2_000_000_000 });
+        assert_eq!(split, Split { blocked: 0.5, queued: 1.0 / 3.0 });
+        assert_eq!(work.split(Scheduled { running_ns: 9_000_000_000, waiting_ns: 0 }).blocked, 0.0);
+        let blocked = work.with_blocked(0.5);
+        assert_eq!((blocked.storage, blocked.decode), (3e9, 5e9));
         let mut charges = Charges::new(1, 2);
         charges.add(8_000_000_000, 0, &times(&[(Activity::Reading, 6), (Activity::Decoding, 2)]), false);
-        let causes = charges.with_blocked(0.5).all;
-        assert_eq!((causes.storage, causes.decode, causes.threads), (3.0, 2.5, 2.5));
+        let causes = charges.with_split(Split { blocked: 0.5, queued: 0.25 }).all;
+        assert_eq!((causes.storage, causes.cores, causes.decode, causes.threads), (3.0, 1.5, 1.75, 1.75));
+    }
+
+    #[test]
+    fn reading_that_is_blocked_is_the_storages_although_decoding_waits_for_cores() {
+        // A cold run on a busy machine: hardly anything ran.
+        let work = Work::of(&times(&[(Activity::Reading, 700), (Activity::Decoding, 190)]));
+        let split = work.split(Scheduled { running_ns: 100, waiting_ns: 90 });
+        assert_eq!(split, Split { blocked: 1.0, queued: 0.0 });
+    }
+
+    #[test]
+    fn sleeps_and_waits_for_other_threads_are_not_the_storages() {
+        let slept = times(&[(Activity::Reading, 1_000), (Activity::Decoding, 1_000), (Activity::Preprocessing, 8_000)]);
+        let on_cores = Scheduled { running_ns: 2_000, waiting_ns: 0 };
+        assert_eq!(Work::of(&slept).split(on_cores).blocked, 0.0, "what was read came from memory");
+        let waited = times(&[(Activity::Reading, 1_000), (Activity::WaitingForBytes, 3_000)]);
+        assert_eq!(Work::of(&waited).split(Scheduled { running_ns: 250, waiting_ns: 0 }).blocked, 0.75);
+        let mut charges = Charges::new(1, 1);
+        charges.add(10_000_000_000, 0, &slept, false);
+        assert_eq!((charges.all.preprocess, charges.all.decode, sum(&charges.all)), (8.0, 1.0, 10.0));
     }
 }

@@ -130,6 +130,7 @@ fn short(activity: &str) -> &str {
         "reading" => "read",
         "decoding" => "decode",
         "resizing" => "resize",
+        "preprocessing" => "preprocess",
         "waiting_for_slot" => "wait for consumer",
         "waiting_for_bytes" => "wait for bytes",
         "waiting_for_decoder" => "wait for decoder",

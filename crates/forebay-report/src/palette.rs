@@ -63,6 +63,7 @@ pub(crate) const ACTIVITIES: &[(&str, &str, &str)] = &[
     ("reading", "read", "a-read"),
     ("decoding", "decode", "a-decode"),
     ("resizing", "resize", "a-resize"),
+    ("preprocessing", "preprocess", "a-other"),
     ("waiting_for_bytes", "wait for bytes", "a-wait1"),
     ("waiting_for_decoder", "wait for decoder", "a-wait2"),
     ("waiting_for_slot", "wait for consumer", "a-wait3"),

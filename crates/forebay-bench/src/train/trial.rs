@@ -19,7 +19,7 @@ use super::totals::{self, Around};
 use crate::ingest::Cache;
 use crate::laps::{Laps, Part};
 use crate::reads::Watcher;
-use crate::stall::{Charges, Work};
+use crate::stall::{Charges, Split, Work};
 use crate::usage::cpu_seconds;
 use crate::{cold, supply};
 
@@ -272,9 +272,9 @@ fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work) {
     let Some(stats) = stats else { return (driven, Work::default()) };
     let work = Work::of(&stats.worker_time);
     let Some(scheduled) = stats.scheduled else { return (driven, work) };
-    let share = work.blocked_share(scheduled);
-    let charges = driven.charges.with_blocked(share);
-    (Driven { charges, ..driven }, work.with_blocked(share))
+    let blocked = work.split(scheduled).blocked;
+    let charges = driven.charges.with_split(Split { blocked, queued: 0.0 });
+    (Driven { charges, ..driven }, work.with_blocked(blocked))
 }
 
 /// Not one batch came of some passes over the data.

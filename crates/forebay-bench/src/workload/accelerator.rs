@@ -350,7 +350,7 @@ impl Lap {
     fn into_times(mut self, fed: &Fed, drawn_ns: u64) -> Epoch {
         let work = Work::of(&fed.worker_time);
         let charges = match fed.scheduled {
-            Some(scheduled) => self.charges.with_blocked(work.blocked_share(scheduled)),
+            Some(scheduled) => self.charges.with_split(work.split(scheduled)),
             None => self.charges,
         };
         self.times.set_parts(self.laps.total());

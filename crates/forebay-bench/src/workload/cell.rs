@@ -75,7 +75,7 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
         tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
         demand_bytes_per_s: known.totals.demand_bytes_per_s,
         judged: if workload.workflow.train { judged(plan, &totals) } else { Vec::new() },
-        lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.later_stalls), n_cores),
+        lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.stalls), n_cores),
         cache: (totals.bytes_moved > 0).then(|| evidence.state()),
         evidence,
         processes: told.iter().map(|told| told.process.clone()).collect(),

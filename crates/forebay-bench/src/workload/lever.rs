@@ -1,6 +1,7 @@
 //! What would help a workload most, and by how much at most.
 //!
-//! The waits for the first batch of an epoch are left out: nothing can hide them. Of what is left, the largest cause is acted on.
+//! The largest cause is acted on. The waits for the first batch of an epoch are among them: nothing can hide them, but what makes
+//! a batch sooner shortens them too. What prefetch would hide is known; what the others would save at most is a bound.
 
 use forebay_record::{Lever, WorkloadTotals};
 use forebay_workload::Workload;
@@ -33,7 +34,7 @@ pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Stall
 
 type Candidate = (&'static str, f64, String, bool);
 
-fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_cores: u64) -> [Candidate; 7] {
+fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_cores: u64) -> [Candidate; 9] {
     let reader = &workload.reader;
     let format = workload.dataset.format.name();
     [
@@ -63,6 +64,18 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_c
             "decode",
             stalls.decode,
             format!("more or faster cores, fewer accelerators on this host, or a format that costs less than {format}"),
+            true,
+        ),
+        (
+            "cores",
+            stalls.cores,
+            "readers waited for a core: more cores, fewer accelerators on this host, or nothing else beside them".to_owned(),
+            true,
+        ),
+        (
+            "preprocess",
+            stalls.preprocess,
+            "reader.preprocess_time: the workload's own work on a sample; more read_threads share it".to_owned(),
             true,
         ),
         (

@@ -34,13 +34,19 @@ pub(super) struct Stalls {
     pub(super) prefetch: f64,
     /// Readers had no free place while the sample that was in turn was still missing.
     pub(super) queue: f64,
+    /// Readers could have gone on, but had no core.
+    #[serde(default)]
+    pub(super) cores: f64,
+    /// `reader.preprocess_time`.
+    #[serde(default)]
+    pub(super) preprocess: f64,
     pub(super) other: f64,
 }
 
 impl From<Causes> for Stalls {
     fn from(causes: Causes) -> Self {
-        let Causes { storage, decode, threads, prefetch, order, other } = causes;
-        Self { storage, decode, threads, prefetch, queue: order, other }
+        let Causes { storage, decode, threads, prefetch, order, cores, preprocess, other } = causes;
+        Self { storage, decode, threads, prefetch, queue: order, cores, preprocess, other }
     }
 }
 
@@ -51,16 +57,20 @@ impl Stalls {
         self.threads += more.threads;
         self.prefetch += more.prefetch;
         self.queue += more.queue;
+        self.cores += more.cores;
+        self.preprocess += more.preprocess;
         self.other += more.other;
     }
 
-    pub(super) fn by_name(&self) -> [(&'static str, f64); 6] {
+    pub(super) fn by_name(&self) -> [(&'static str, f64); 8] {
         [
             ("storage", self.storage),
             ("decode", self.decode),
             ("threads", self.threads),
             ("prefetch", self.prefetch),
             ("queue", self.queue),
+            ("cores", self.cores),
+            ("preprocess", self.preprocess),
             ("other", self.other),
         ]
     }

@@ -24,6 +24,8 @@ pub enum Activity {
     Decoding,
     /// Resizing and converting into the batch.
     Resizing,
+    /// Spending the time that a workload says its own work on a sample takes, asleep.
+    Preprocessing,
     /// Waiting for a free place in a batch: the consumer is slower, or asks for no prefetch.
     WaitingForSlot,
     /// A decoder waiting for a reader.
@@ -36,11 +38,12 @@ pub enum Activity {
 
 impl Activity {
     /// All of them, in the order of the path a sample takes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Opening,
         Self::Reading,
         Self::Decoding,
         Self::Resizing,
+        Self::Preprocessing,
         Self::WaitingForSlot,
         Self::WaitingForBytes,
         Self::WaitingForDecoder,
@@ -54,6 +57,7 @@ impl Activity {
             Self::Reading => "reading",
             Self::Decoding => "decoding",
             Self::Resizing => "resizing",
+            Self::Preprocessing => "preprocessing",
             Self::WaitingForSlot => "waiting_for_slot",
             Self::WaitingForBytes => "waiting_for_bytes",
             Self::WaitingForDecoder => "waiting_for_decoder",
@@ -79,9 +83,10 @@ impl Times {
         self.0.iter().sum()
     }
 
-    /// Seconds by name, for records.
+    /// Seconds by name, for records. Preprocessing is named where there was any.
     pub fn seconds(&self) -> BTreeMap<String, f64> {
-        Activity::ALL.iter().map(|a| (a.name().to_owned(), self.ns(*a) as f64 / 1e9)).collect()
+        let is_named = |a: &&Activity| **a != Activity::Preprocessing || self.ns(**a) > 0;
+        Activity::ALL.iter().filter(is_named).map(|a| (a.name().to_owned(), self.ns(*a) as f64 / 1e9)).collect()
     }
 
     pub(crate) fn add(&mut self, other: &Self) {

@@ -140,7 +140,7 @@ impl MapWorker for Worker {
             rest = later;
         }
         if !common.preprocess.is_zero() {
-            tools.enter(Activity::Decoding);
+            tools.enter(Activity::Preprocessing);
             let first = u64::from(sample.index) * self.share.per_slot;
             let seconds: f64 = (first..first + self.share.per_slot)
                 .map(|i| draw::seconds(&common.preprocess, mix(self.seed ^ mix(self.share.first + i))))

@@ -275,7 +275,7 @@ fn preparing_takes_its_time_and_threads_that_compute_share_it() {
         let (samples, _) = open(&workload, memory, Path::new("data"), true).unwrap();
         let mut batches = samples.batches(0, 1, 1, 1).unwrap();
         batches.next().unwrap().unwrap();
-        batches.stats().worker_time.ns(forebay_pipeline::Activity::Decoding) as f64 / 1e9
+        batches.stats().worker_time.ns(forebay_pipeline::Activity::Preprocessing) as f64 / 1e9
     };
     assert!(seconds(1) >= 0.06);
     assert!(seconds(4) >= 0.06);
