@@ -204,7 +204,10 @@ fn make_all(fs: &dyn Fs, dir: &Path) -> Result<()> {
         None => return Err(Error::NotFound { operation: Operation::MakeFolder, path: dir.to_owned() }),
     };
     make_all(fs, parent)?;
-    fs.make_dir(dir)?;
+    if let Err(error) = fs.make_dir(dir) {
+        // Another process may have made it meanwhile.
+        fs.list(dir).map_err(|_| error)?;
+    }
     fs.sync_dir(parent)
 }
 

@@ -53,6 +53,8 @@ pub(super) struct Course<'a> {
 pub(super) struct Ran {
     pub(super) epochs: Vec<Epoch>,
     pub(super) saves: Vec<Saved>,
+    /// What was in memory of each checkpoint that was read back, before it was.
+    pub(super) residents: Vec<Option<f64>>,
     pub(super) is_stopped: bool,
 }
 
@@ -134,7 +136,7 @@ impl<'a> Accelerator<'a> {
         let (course, epoch) = (self.course, lap.times.epoch);
         for step in 1..=course.n_steps {
             self.wait(lap, feed, step)?;
-            self.pace.compute(&course.workload.train.computation_time);
+            self.pace.compute(&course.workload.train.computation_time, &|| course.gate.is_ending());
             lap.times.compute.push(lap.laps.lap(laps::Part::Compute));
             let verdict = course.gate.pass(Ok(()), &|| ())?;
             lap.times.barrier.push(lap.laps.lap(laps::Part::Barrier));
@@ -196,15 +198,14 @@ impl<'a> Accelerator<'a> {
                 Err(error) => return self.fail(&error),
             }
             done.load.push(laps.lap(laps::Part::Wait));
-            self.pace.compute(&course.workload.evaluation.eval_time);
+            self.pace.compute(&course.workload.evaluation.eval_time, &|| course.gate.is_ending());
             done.compute.push(laps.lap(laps::Part::Compute));
             verdict = course.gate.pass(Ok(()), &|| ())?;
             laps.lap(laps::Part::Barrier);
         }
         feed.finish();
         laps.lap(laps::Part::Other);
-        // What it drew says nothing of the training's steps.
-        self.pace.take_drawn_ns();
+        done.drawn_ns = self.pace.take_drawn_ns();
         done.wall_ns = laps.wall_ns();
         if let Some(times) = self.ran.epochs.last_mut() {
             times.evaluated = Some(done);
@@ -226,13 +227,19 @@ impl<'a> Accelerator<'a> {
         self.course.saver.is_some() && rules.steps_between.is_none() && is_due()
     }
 
-    /// Saves this accelerator's share, as a part of the epoch's time.
+    /// Saves this accelerator's share, as a part of the epoch's time. Until the last of all has saved, all stand still for the
+    /// checkpoint, those too that have nothing to save.
     fn save(&mut self, epoch: u64, step: u64, lap: &mut Lap) -> Result<Verdict, Failed> {
         lap.laps.lap(laps::Part::Other);
         let step_of_run = (epoch - 1) * self.course.n_steps + step;
-        let verdict = self.save_share(epoch, step, step_of_run)?;
+        let mut verdict = self.save_share(epoch, step, step_of_run)?;
+        if !self.course.workload.checkpoint.rank_sync {
+            verdict = self.course.gate.pass(Ok(()), &|| ())?;
+        }
         lap.laps.lap(laps::Part::Checkpoint);
         lap.times.saved_after.push(step);
+        self.prune()?;
+        lap.laps.lap(laps::Part::Other);
         Ok(verdict)
     }
 
@@ -241,6 +248,12 @@ impl<'a> Accelerator<'a> {
         let Some(saver) = course.saver else { return Ok(Verdict::Go) };
         let bytes = saver.save(self.number, step_of_run).or_else(|error| self.fail(&error))?;
         self.end_save(Saved { epoch, step, bytes, ..Saved::default() }, start_ns)
+    }
+
+    /// Removes what is not kept, which is no part of a save.
+    fn prune(&self) -> Result<(), Failed> {
+        let pruned = self.course.saver.map_or(Ok(()), |saver| saver.prune(self.number));
+        pruned.or_else(|error| self.fail(&error))
     }
 
     /// Notes what a save or a restore took; with `rank_sync` that is until all have ended.
@@ -271,6 +284,7 @@ impl<'a> Accelerator<'a> {
             if course.gate.pass(Ok(()), &|| ())? == Verdict::Stop || self.save_share(0, save, save)? == Verdict::Stop {
                 return Ok(Verdict::Stop);
             }
+            self.prune()?;
         }
         // Nobody reads before all have written.
         if rules.n_read > 0 && course.gate.pass(Ok(()), &|| ())? == Verdict::Stop {
@@ -282,10 +296,16 @@ impl<'a> Accelerator<'a> {
                 return Ok(Verdict::Stop);
             }
             let start_ns = course.clock.now_ns();
-            let bytes = shelf.map_or(Ok(0), |shelf| shelf.read()).or_else(|error| self.fail(&error))?;
+            self.ran.residents.extend(shelf.as_ref().map(|shelf| shelf.resident));
+            let read = shelf.map_or(Ok(Some(0)), |shelf| shelf.read(course.gate.stop()));
+            let Some(bytes) = read.or_else(|error| self.fail(&error))? else {
+                // It was stopped in the midst of it: what it read of this one does not count.
+                return course.gate.pass(Ok(()), course.end_restore);
+            };
             let saved = Saved { step: restore, is_restore: true, bytes, ..Saved::default() };
-            let ended = self.end_save(saved, start_ns)?;
-            if course.gate.pass(Ok(()), course.end_restore)? == Verdict::Stop || ended == Verdict::Stop {
+            if self.end_save(saved, start_ns)? == Verdict::Stop
+                || course.gate.pass(Ok(()), course.end_restore)? == Verdict::Stop
+            {
                 return Ok(Verdict::Stop);
             }
         }
@@ -357,7 +377,6 @@ impl Lap {
         self.times.drawn_ns = drawn_ns;
         self.times.bytes = fed.bytes;
         self.times.stalls = charges.all.into();
-        self.times.later_stalls = charges.later.into();
         self.times.worker_time = fed.worker_time.seconds();
         self.times
     }

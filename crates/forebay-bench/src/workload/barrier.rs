@@ -44,6 +44,11 @@ impl<'a> Gate<'a> {
         &self.is_broken
     }
 
+    /// Set once this process was asked to stop.
+    pub(super) fn stop(&self) -> &AtomicBool {
+        self.stop
+    }
+
     /// Whether all end at the next pass, as far as this process knows.
     pub(super) fn is_ending(&self) -> bool {
         self.is_broken.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed)

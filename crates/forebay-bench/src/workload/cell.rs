@@ -8,7 +8,7 @@ use super::lever::lever;
 use super::plan::Plan;
 use super::prepare;
 use super::told::Told;
-use super::totals::{Run, all, recorded};
+use super::totals::{Run, all, recorded, state_of};
 use super::warnings::warnings;
 
 /// What the note of a record begins with whose run was stopped.
@@ -35,16 +35,24 @@ pub(super) fn record(
 ) -> Record<WorkloadCell> {
     let workload = &known.plan.workload;
     let mut record = Record::new(command_line, environment);
-    record.dataset = DatasetNote {
-        path: known.plan.data.display().to_string(),
-        packing: workload.dataset.format.name().to_owned(),
-        n_samples: known.totals.samples_train,
-        n_files: workload.dataset.n_files_train,
-    };
+    if workload.workflow.train {
+        record.dataset = dataset(known);
+    }
     let cell = cell(known, told);
     record.notes.extend(notes(&cell, told));
     record.cells.push(cell);
     record
+}
+
+/// What was trained on.
+fn dataset(known: &Known<'_>) -> DatasetNote {
+    let workload = &known.plan.workload;
+    DatasetNote {
+        path: known.plan.data.display().to_string(),
+        packing: workload.dataset.format.name().to_owned(),
+        n_samples: known.totals.samples_train,
+        n_files: workload.dataset.n_files_train,
+    }
 }
 
 fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
@@ -52,31 +60,33 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
     let run = Run { workload, n_steps: known.totals.steps_per_epoch, told };
     let mut totals = run.totals();
     let evidence = run.evidence();
-    totals.warnings = warnings(plan, run.n_steps, told, &totals, evidence.state());
+    totals.warnings = warnings(plan, run.n_steps, told, &totals, state_of(&evidence));
+    let trains = workload.workflow.train;
     let with_steps = totals.steps <= MOST_STEPS;
     let mut epochs_of: Vec<_> = run.epochs().map(|epoch| recorded(workload, run.n_steps, epoch, with_steps)).collect();
     epochs_of.sort_by_key(|epoch| (epoch.epoch, epoch.accelerator));
     let n_cores = told.iter().map(|told| told.process.n_cores).min().unwrap_or(1);
     WorkloadCell {
         workload: workload.name.clone(),
-        format: workload.dataset.format.name().to_owned(),
-        n_files: workload.dataset.n_files(Part::Train),
-        samples_per_file: workload.dataset.n_samples_per_file,
-        record_length_bytes: workload.dataset.record_length_bytes,
+        format: if trains { workload.dataset.format.name().to_owned() } else { String::new() },
+        n_files: if trains { workload.dataset.n_files(Part::Train) } else { 0 },
+        samples_per_file: if trains { workload.dataset.n_samples_per_file } else { 0 },
+        record_length_bytes: if trains { workload.dataset.record_length_bytes } else { 0.0 },
         batch: workload.reader.batch_size,
         read_threads: workload.reader.read_threads,
         prefetch: workload.reader.prefetch_size,
         computation_s: workload.train.computation_time.mean(),
-        epochs: if workload.workflow.train { workload.train.epochs } else { 0 },
-        steps_per_epoch: if workload.workflow.train { run.n_steps } else { 0 },
+        epochs: if trains { workload.train.epochs } else { 0 },
+        steps_per_epoch: if trains { run.n_steps } else { 0 },
         order: prepare::order(workload, known.seed),
         storage: known.storage.clone(),
         tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
         tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
         demand_bytes_per_s: known.totals.demand_bytes_per_s,
-        judged: if workload.workflow.train { judged(plan, &totals) } else { Vec::new() },
+        // What was stopped did not do what it would be judged by.
+        judged: if trains && !is_stopped(told) { judged(plan, &totals) } else { Vec::new() },
         lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.stalls), n_cores),
-        cache: (totals.bytes_moved > 0).then(|| evidence.state()),
+        cache: (totals.bytes_moved > 0).then(|| state_of(&evidence)),
         evidence,
         processes: told.iter().map(|told| told.process.clone()).collect(),
         epochs_of,
@@ -110,8 +120,8 @@ fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
         told.notes.iter().map(move |note| if rank == 0 { note.clone() } else { format!("rank {rank}: {note}") })
     });
     let mut notes: Vec<String> = of_ranks.collect();
-    if told.iter().any(|told| told.is_stopped) {
-        notes.push(format!("{INTERRUPTED}: the steps finished before that are kept"));
+    if is_stopped(told) {
+        notes.push(format!("{INTERRUPTED}: the steps finished before that are kept; no threshold is held against them"));
     }
     if cell.totals.steps > MOST_STEPS {
         notes.push(format!(
@@ -123,11 +133,19 @@ fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
     notes
 }
 
+fn is_stopped(told: &[Told]) -> bool {
+    told.iter().any(|told| told.is_stopped)
+}
+
 /// Where checkpoints came from that were read back.
 fn restored_note(told: &[Told]) -> Option<String> {
     let evidence = all(told.iter().filter_map(|told| told.restored.clone()));
     let from_memory = (evidence.bytes_read > 0).then(|| evidence.from_memory());
     from_memory.map(|share| match share {
+        Some(_) if evidence.resident_before.is_none_or(|share| share > 0.05) => format!(
+            "{} of the checkpoints that were read back was in memory before that: dropping their pages did not succeed",
+            evidence.resident_before.map_or("an unknown share".to_owned(), |share| format!("{:.0} %", 100.0 * share))
+        ),
         Some(share) if share <= 0.05 => {
             "checkpoints were read back from the device: their pages were dropped before, and the block layer counted the reads"
                 .to_owned()

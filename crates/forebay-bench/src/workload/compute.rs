@@ -16,6 +16,9 @@ use super::read::mix;
 /// record says so.
 const MOST_SPUN_NS: u64 = 100_000;
 
+/// Steps longer than this look twice in it whether the run shall end.
+const LOOK_NS: u64 = 100_000_000;
+
 /// Takes the time of steps.
 pub(super) struct Pace {
     clock: Arc<dyn Clock>,
@@ -34,13 +37,13 @@ impl Pace {
         Self { clock, seed: mix(mix(seed) ^ accelerator), late_ns: 0, drawn_ns: 0 }
     }
 
-    /// Computes for as long as the law says.
-    pub(super) fn compute(&mut self, time: &Time) {
+    /// Computes for as long as the law says, or until `is_ending`, which a long step asks now and then.
+    pub(super) fn compute(&mut self, time: &Time, is_ending: &dyn Fn() -> bool) {
         self.seed = mix(self.seed);
         let drawn_ns = (draw::seconds(time, self.seed) * 1e9) as u64;
         self.drawn_ns += drawn_ns;
         if drawn_ns > 0 {
-            self.pass(self.clock.now_ns() + drawn_ns);
+            self.pass(self.clock.now_ns() + drawn_ns, is_ending);
         }
     }
 
@@ -49,8 +52,14 @@ impl Pace {
         std::mem::take(&mut self.drawn_ns)
     }
 
-    fn pass(&mut self, deadline_ns: u64) {
+    fn pass(&mut self, deadline_ns: u64, is_ending: &dyn Fn() -> bool) {
         let wanted = deadline_ns.saturating_sub(self.late_ns);
+        while wanted > self.clock.now_ns() + LOOK_NS {
+            self.clock.sleep_until_ns(self.clock.now_ns() + LOOK_NS / 2);
+            if is_ending() {
+                return;
+            }
+        }
         if wanted > self.clock.now_ns() {
             self.clock.sleep_until_ns(wanted);
             self.learn(self.clock.now_ns().saturating_sub(wanted));
@@ -102,7 +111,7 @@ mod tests {
     fn excess(by_ns: u64) -> f64 {
         let clock = Arc::new(Late { now_ns: Mutex::new(0), by_ns });
         let mut pace = Pace::new(clock.clone(), 1, 0);
-        (0..200).for_each(|_| pace.compute(&Time::Normal { mean: 0.0035, stdev: 0.0 }));
+        (0..200).for_each(|_| pace.compute(&Time::Normal { mean: 0.0035, stdev: 0.0 }, &|| false));
         clock.now_ns() as f64 / pace.take_drawn_ns() as f64 - 1.0
     }
 
@@ -115,11 +124,22 @@ mod tests {
     }
 
     #[test]
+    fn a_long_step_ends_soon_after_the_run_shall_end() {
+        let clock = Arc::new(Late { now_ns: Mutex::new(0), by_ns: 0 });
+        let mut pace = Pace::new(clock.clone(), 1, 0);
+        let law = Time::Normal { mean: 30.0, stdev: 0.0 };
+        pace.compute(&law, &|| clock.now_ns() >= 2_000_000_000);
+        assert!((2_000_000_000..2_100_000_000).contains(&clock.now_ns()), "{}", clock.now_ns());
+        pace.compute(&law, &|| false);
+        assert!(clock.now_ns() >= 32_000_000_000);
+    }
+
+    #[test]
     fn the_same_seed_draws_the_same_steps_and_accelerators_differ() {
         let law = Time::Exponential { scale: 0.001 };
         let drawn = |accelerator| {
             let mut pace = Pace::new(Arc::new(forebay_units::ManualClock::default()), 5, accelerator);
-            (0..10).for_each(|_| pace.compute(&law));
+            (0..10).for_each(|_| pace.compute(&law, &|| false));
             pace.take_drawn_ns()
         };
         assert_eq!(drawn(3), drawn(3));

@@ -54,10 +54,11 @@ fn seed(workload: &Workload) -> u64 {
 
 /// All that ranks must have in common, line by line.
 fn text(plan: &Plan) -> String {
-    let Plan { workload, accelerators, verify, cache, tier, .. } = plan;
+    let Plan { workload, accelerators, verify, cache, tier, out, .. } = plan;
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "version: {version}\naccelerators: {accelerators}\nverify: {verify}\ncache: {cache:?}\ntier: {tier:?}\n{workload:#?}"
+        "version: {version}\naccelerators: {accelerators}\nverify: {verify}\ncache: {cache:?}\ntier: {tier:?}\nout: {out:?}\n\
+         {workload:#?}"
     )
 }
 

@@ -330,13 +330,15 @@ impl<'a> Part<'a> {
     fn told(&self, ran: Vec<Ran>, device: Option<u64>, restored: Option<u64>, environment: &Environment) -> Told {
         let cores = usage::allowed_cores();
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
+        let residents = ran.iter().flat_map(|ran| &ran.residents).copied().collect::<Option<Vec<f64>>>();
+        let resident = residents.filter(|all| !all.is_empty()).map(|all| all.into_iter().fold(0.0, f64::max));
         let (epochs, saves): (Vec<_>, Vec<_>) = ran.into_iter().map(|ran| (ran.epochs, ran.saves)).unzip();
         let (epochs, saves) = (epochs.concat(), saves.concat());
         let bytes_moved = epochs.iter().map(|epoch| epoch.bytes).sum();
         let resident_before = self.before.as_ref().and_then(Before::resident);
         let read_back: u64 = saves.iter().filter(|saved| saved.is_restore).map(|saved| saved.bytes).sum();
         let restored = (read_back > 0).then_some(CacheEvidence {
-            resident_before: Some(0.0),
+            resident_before: resident,
             block_bytes: restored,
             bytes_read: read_back,
         });

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use forebay_checkpoint::format::Layout;
 use forebay_checkpoint::{Checkpoint, Keep, LocalFs, Name, Options, Store, Tier};
@@ -45,6 +46,8 @@ struct Shard {
 pub(super) struct Shelf {
     tier: Tier,
     name: Name,
+    /// The share of it that was in memory still.
+    pub(super) resident: Option<f64>,
 }
 
 impl Saver {
@@ -92,13 +95,18 @@ impl Saver {
         Tier::new(Arc::new(LocalFs), self.dir.join(format!("rank-{rank:04}")))
     }
 
-    /// Saves the share of an accelerator, and removes what is not kept: bytes of its values.
+    /// Saves the share of an accelerator: bytes of its values.
     pub(super) fn save(&self, accelerator: u64, step: u64) -> Result<u64, Error> {
         let Some(shard) = &self.shards[(accelerator - self.first) as usize] else { return Ok(0) };
         shard.state.change(step);
         shard.store.save(shard.base + step, None, &shard.state.snapshot(), &shard.layout)?;
-        shard.store.prune()?;
         Ok(shard.bytes)
+    }
+
+    /// Removes what is not kept of an accelerator's.
+    pub(super) fn prune(&self, accelerator: u64) -> Result<(), Error> {
+        let shard = self.shards[(accelerator - self.first) as usize].as_ref();
+        Ok(shard.map_or(Ok(()), |shard| shard.store.prune())?)
     }
 
     /// What an accelerator reads in restore `number` (from 1), with nothing of it left in the page cache: the newest ones, the oldest of
@@ -115,8 +123,8 @@ impl Saver {
         };
         let checkpoint = open(&tier, name)?;
         let files = checkpoint.manifest().files.iter().map(|file| tier.path_of(name).join(&file.name));
-        cold::prepare(&files.collect::<Vec<_>>(), true)?;
-        Ok(Some(Shelf { tier, name }))
+        let before = cold::prepare(&files.collect::<Vec<_>>(), true)?;
+        Ok(Some(Shelf { tier, name, resident: before.resident() }))
     }
 
     /// Whose checkpoint an accelerator reads: its own, or that of the next rank that has one of its own.
@@ -133,11 +141,13 @@ impl Saver {
 }
 
 impl Shelf {
-    /// Reads all of it, and holds every chunk against the sums it was written with: bytes read.
-    pub(super) fn read(&self) -> Result<u64, Error> {
+    /// Reads all of it, and holds every chunk against the sums it was written with: bytes read; `None` when it was told to stop.
+    pub(super) fn read(&self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
         let checkpoint = open(&self.tier, self.name)?;
-        checkpoint.verify_rest(&std::sync::atomic::AtomicBool::new(false))?;
-        Ok(checkpoint.manifest().files.iter().map(|file| file.len).sum())
+        match checkpoint.verify_rest(stop) {
+            Err(forebay_checkpoint::Error::Stopped) => Ok(None),
+            read => read.map(|()| Some(checkpoint.manifest().files.iter().map(|file| file.len).sum())).map_err(Error::from),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Evaluated {
     pub(super) samples: u64,
     pub(super) load: Vec<u64>,
     pub(super) compute: Vec<u64>,
+    /// What the computation should have taken.
+    pub(super) drawn_ns: u64,
 }
 
 /// Waits by cause, in seconds.
@@ -102,8 +104,6 @@ pub(super) struct Epoch {
     pub(super) blocks: Vec<Block>,
     pub(super) saved_after: Vec<u64>,
     pub(super) stalls: Stalls,
-    /// The same without the wait for the first batch.
-    pub(super) later_stalls: Stalls,
     pub(super) worker_time: BTreeMap<String, f64>,
     pub(super) evaluated: Option<Evaluated>,
 }

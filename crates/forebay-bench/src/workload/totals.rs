@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{CacheEvidence, Quantiles, WorkloadEpoch, WorkloadSave, WorkloadTotals};
+use forebay_record::{CacheEvidence, CacheState, Quantiles, WorkloadEpoch, WorkloadSave, WorkloadTotals};
 use forebay_units::quantile;
 use forebay_workload::{Workload, metric};
 
@@ -205,6 +205,23 @@ fn whole_save(shares: &[&Saved]) -> WorkloadSave {
         seconds: seconds(slowest),
         seconds_rank_0: seconds(first),
         is_durable: !is_restore,
+    }
+}
+
+/// Devices that gave so much more than was read were read ahead, or shared.
+const AMPLIFIED: f64 = 1.05;
+
+/// Whether devices gave more than was read: then the bytes do not tell how much of the data came from them.
+pub(super) fn is_amplified(bytes_device: Option<u64>, bytes_moved: u64) -> bool {
+    bytes_device.is_some_and(|device| bytes_moved > 0 && device as f64 > AMPLIFIED * bytes_moved as f64)
+}
+
+/// What the evidence shows. Where more was read ahead than was asked for, only files that were not in memory before are cold.
+pub(super) fn state_of(evidence: &CacheEvidence) -> CacheState {
+    let was_cold = evidence.resident_before.is_some_and(|share| share <= 0.05);
+    match is_amplified(evidence.block_bytes, evidence.bytes_read) {
+        true if !was_cold => CacheState::Mixed,
+        _ => evidence.state(),
     }
 }
 

@@ -7,8 +7,9 @@ use forebay_units::{Bytes, count};
 use forebay_workload::{Part, Workload};
 
 use super::plan::Plan;
-use super::times::Epoch;
+use super::times::{Epoch, Evaluated};
 use super::told::Told;
+use super::totals::is_amplified;
 use crate::ingest::Cache;
 
 /// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
@@ -30,8 +31,10 @@ pub(super) fn warnings(
         trains.then(|| no_steps(totals)).flatten(),
         trains.then(|| few_steps(n_steps)).flatten(),
         (trains && totals.bytes_moved > 0).then(|| caches(plan, totals, state)).flatten(),
-        (trains && state != CacheState::Cold).then(|| fits_in_memory(workload, told)).flatten(),
+        (trains && totals.bytes_moved > 0 && state != CacheState::Cold).then(|| fits_in_memory(workload, totals, told)).flatten(),
+        (trains && is_amplified(totals.bytes_device, totals.bytes_moved)).then(|| amplified(totals)),
         clock_bound(told),
+        devices(plan, told),
     ];
     let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
         "checkpoint.fsync is false, but every checkpoint was saved durably: there is no other way to save here. DLIO's own \
@@ -63,6 +66,8 @@ fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<Str
              memory, somebody else reads them too, or there was more than one pass over them"
                 .to_owned(),
         ),
+        // An emulated device is as slow as it says, wherever the bytes come from.
+        _ if plan.tier.is_some() => None,
         (_, CacheState::Warm) => Some(
             "the data came from the page cache: rates are those of this machine's memory and processors, not of its storage"
                 .to_owned(),
@@ -76,9 +81,11 @@ fn hosts(told: &[Told]) -> BTreeMap<&str, Option<u64>> {
     told.iter().map(|told| (told.process.host.as_str(), told.memory_bytes)).collect()
 }
 
-fn fits_in_memory(workload: &Workload, told: &[Told]) -> Option<String> {
+fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, told: &[Told]) -> Option<String> {
     let hosts = hosts(told);
-    let bytes = workload.dataset.bytes(Part::Train) / (hosts.len() as u64).max(1);
+    // Files may be larger than the values in them: what was moved tells.
+    let moved = totals.bytes_moved / workload.train.epochs.max(1);
+    let bytes = workload.dataset.bytes(Part::Train).max(moved) / (hosts.len() as u64).max(1);
     let least = hosts.values().copied().collect::<Option<Vec<u64>>>()?.into_iter().min()?;
     (bytes <= least).then(|| {
         format!(
@@ -90,9 +97,35 @@ fn fits_in_memory(workload: &Workload, told: &[Told]) -> Option<String> {
     })
 }
 
+fn amplified(totals: &WorkloadTotals) -> String {
+    let device = totals.bytes_device.unwrap_or(0);
+    format!(
+        "block devices gave {} for {} that were read: the kernel reads ahead, or something else of this process read too; the rate \
+         from devices is that of all of it, and does not tell how much of the data was in memory",
+        Bytes(device),
+        Bytes(totals.bytes_moved)
+    )
+}
+
+/// Processes do not share a device that each of them emulates.
+fn devices(plan: &Plan, told: &[Told]) -> Option<String> {
+    let profile = plan.tier.as_ref().filter(|_| told.len() > 1)?;
+    Some(format!(
+        "{} processes, each with an emulated {} of its own: together they are given {} times what one device gives",
+        told.len(),
+        profile.name,
+        told.len()
+    ))
+}
+
 fn clock_bound(told: &[Told]) -> Option<String> {
     let sum = |ns: fn(&Epoch) -> u64| told.iter().flat_map(|told| &told.epochs).map(ns).sum::<u64>() as f64;
-    let (drawn, taken) = (sum(|epoch| epoch.drawn_ns), sum(|epoch| epoch.compute_ns));
+    let evaluated = |of: fn(&Evaluated) -> u64| {
+        let evaluations = told.iter().flat_map(|told| &told.epochs).filter_map(|epoch| epoch.evaluated.as_ref());
+        evaluations.map(of).sum::<u64>() as f64
+    };
+    let drawn = sum(|epoch| epoch.drawn_ns) + evaluated(|done| done.drawn_ns);
+    let taken = sum(|epoch| epoch.compute_ns) + evaluated(|done| done.compute.iter().sum());
     (drawn > 0.0 && taken > CLOCK_BOUND * drawn).then(|| {
         format!(
             "clock-bound emulation: the emulated computation took {:.1} % longer than the workload says, since this machine woke \
@@ -102,12 +135,12 @@ fn clock_bound(told: &[Told]) -> Option<String> {
     })
 }
 
-/// Processes with fewer cores than they need, while the machine has more.
+/// Processes with fewer cores than they need, while the machine has more. One core is always too few: the accelerators want it too.
 fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
-    let read_threads = workload.reader.read_threads;
+    let readers = |told: &Told| told.process.accelerators.max(1) * workload.reader.read_threads.max(1);
     let is_pinned = |told: &&Told| {
         let n_cores = told.cores.len() as u64;
-        n_cores > 0 && n_cores < told.n_online && n_cores < read_threads
+        n_cores > 0 && n_cores < told.n_online && (n_cores == 1 || n_cores < readers(told))
     };
     let mut texts = Vec::new();
     let few: Vec<&Told> = told.iter().filter(is_pinned).collect();
@@ -115,10 +148,11 @@ fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
         let (who, n_cores) = (first.process.rank, first.cores.len() as u64);
         let others = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
         texts.push(format!(
-            "rank {who}{others} may use {} of {} for {read_threads} read threads: it was pinned by what started it (mpirun \
+            "rank {who}{others} may use {} of {} for {}: it was pinned by what started it (mpirun \
              --bind-to none, srun --cpus-per-task), so that decoding is slower than this machine is",
             count(n_cores, "core"),
-            first.n_online
+            first.n_online,
+            count(readers(first), "read thread")
         ));
     }
     let mut on: BTreeMap<(&str, u32), Vec<u64>> = BTreeMap::new();
@@ -134,9 +168,10 @@ fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_record::WorkloadRank;
+    use forebay_record::{CacheEvidence, WorkloadRank};
     use forebay_workload::Time;
 
+    use super::super::totals::state_of;
     use super::*;
 
     fn plan() -> Plan {
@@ -187,6 +222,38 @@ mod tests {
         assert!(texts.len() == 1 && texts[0].starts_with("the data fits in memory"), "{texts:?}");
         let small = Told { memory_bytes: Some(1_000), ..told(0, &[0, 1], 1_000_000) };
         assert_eq!(of(&plan(), 50, &[small], CacheState::Mixed), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_core_of_many_and_fewer_cores_than_all_readers_are_too_few() {
+        let mut plan = plan();
+        plan.workload.reader.read_threads = 1;
+        let texts = of(&plan, 50, &[told(0, &[3], 1_000_000)], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].contains("1 core of 8 for 1 read thread:"), "{texts:?}");
+        let mut four = told(0, &[0, 1], 1_000_000);
+        four.process.accelerators = 4;
+        let texts = of(&plan, 50, &[four], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].contains("2 cores of 8 for 4 read threads:"), "{texts:?}");
+    }
+
+    #[test]
+    fn bytes_that_were_read_ahead_prove_nothing_and_are_warned_of() {
+        let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
+        let texts = warnings(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
+        assert!(texts.iter().any(|text| text.starts_with("block devices gave 1.5 kB for 1 kB that were read")), "{texts:?}");
+        let evidence =
+            |resident| CacheEvidence { resident_before: resident, block_bytes: Some(1_500), bytes_read: 1_000 };
+        let states = [None, Some(0.5), Some(0.0)].map(|resident| state_of(&evidence(resident)));
+        assert_eq!(states, [CacheState::Mixed, CacheState::Mixed, CacheState::Cold]);
+    }
+
+    #[test]
+    fn an_evaluation_that_takes_too_long_is_warned_of() {
+        let mut told = told(0, &[0, 1], 1_000_000);
+        told.epochs[0].evaluated =
+            Some(Evaluated { drawn_ns: 1_000_000, compute: vec![1_200_000], ..Evaluated::default() });
+        let texts = of(&plan(), 50, &[told], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].contains("10.0 %"), "{texts:?}");
     }
 
     #[test]

@@ -103,7 +103,10 @@ fn a_run_that_is_stopped_keeps_its_steps_and_says_so() {
         }
     };
     let record = run(&plan, &Solo, Environment::default(), Vec::new(), &observe, &stop).unwrap().unwrap();
-    assert_eq!(record.notes, ["interrupted: the steps finished before that are kept"]);
+    assert_eq!(
+        record.notes,
+        ["interrupted: the steps finished before that are kept; no threshold is held against them"]
+    );
     let cell = &record.cells[0];
     adds_up(cell);
     assert!((6..2_000).contains(&cell.totals.steps), "{}", cell.totals.steps);
@@ -202,6 +205,10 @@ fn data_is_made_first_where_the_workload_says_so_and_goes_where_it_is_not_kept()
     let record = run_it(&not_kept(dir.path())).unwrap();
     assert!(record.notes.iter().any(|note| note.contains("was there before this run")), "{:?}", record.notes);
     assert!(file(0).exists(), "nothing goes that another run made");
+    let mut not_made = not_kept(dir.path());
+    not_made.workload.workflow.generate_data = false;
+    let record = run_it(&not_made).unwrap();
+    assert!(record.notes.iter().any(|note| note.contains("did not make the data")), "{:?}", record.notes);
     let fresh = tempfile::tempdir().unwrap();
     run_it(&not_kept(fresh.path())).unwrap();
     assert!(!fresh.path().join("data").exists());
