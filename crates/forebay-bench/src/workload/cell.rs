@@ -7,6 +7,7 @@ use forebay_workload::Part;
 use super::lever::lever;
 use super::plan::Plan;
 use super::prepare;
+use super::read::Seeds;
 use super::told::Told;
 use super::totals::{Run, all, recorded, state_of};
 use super::warnings::warnings;
@@ -21,7 +22,7 @@ pub(super) const MOST_STEPS: u64 = 200_000;
 pub(super) struct Known<'a> {
     pub(super) plan: &'a Plan,
     pub(super) totals: forebay_workload::Plan,
-    pub(super) seed: u64,
+    pub(super) seeds: Seeds,
     /// What files are read through.
     pub(super) storage: String,
 }
@@ -78,7 +79,7 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
         computation_s: workload.train.computation_time.mean(),
         epochs: if trains { workload.train.epochs } else { 0 },
         steps_per_epoch: if trains { run.n_steps } else { 0 },
-        order: prepare::order(workload, known.seed),
+        order: prepare::order(workload, known.seeds),
         storage: known.storage.clone(),
         tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
         tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),

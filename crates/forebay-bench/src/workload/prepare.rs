@@ -1,6 +1,6 @@
 //! Before the first step: all ranks agree on the plan, the data is made where the workload says so, and caches are emptied.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,6 +12,7 @@ use forebay_workload::{Part, Shuffle, Workload};
 
 use super::plan::Plan;
 use super::ranks::Ranks;
+use super::read::Seeds;
 use super::run::{Error, Event};
 use super::stock::Stock;
 use crate::cold::{self, Before};
@@ -33,23 +34,40 @@ pub(super) fn together<T>(ranks: &dyn Ranks, outcome: Result<T, Error>) -> Resul
     }
 }
 
-/// Makes sure that all ranks do the same, and says the seed of the orders: the workload's, or one of the moment.
-pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<u64, Error> {
-    let mine = format!("{}\n{}", seed(&plan.workload), text(plan));
-    let first = ranks.broadcast(mine.into_bytes())?;
-    let first = String::from_utf8_lossy(&first);
-    let (seed, theirs) = first.split_once('\n').unwrap_or((&first, ""));
-    let differs = difference(theirs, &text(plan)).map(|what| Error::OtherPlan { rank: ranks.rank(), what });
-    together(ranks, differs.map_or(Ok(()), Err))?;
-    seed.parse().map_err(|_| Error::OtherPlan { rank: ranks.rank(), what: format!("no seed but \"{seed}\"") })
+/// What every rank says, by rank, on all of them.
+pub(super) fn everybody(ranks: &dyn Ranks, mine: &str) -> Result<Vec<String>, Error> {
+    let all = ranks.gather(mine.as_bytes().to_vec())?.unwrap_or_default();
+    let all = ranks.broadcast(all.join(&b'\n'))?;
+    Ok(String::from_utf8_lossy(&all).split('\n').map(str::to_owned).collect())
 }
 
-fn seed(workload: &Workload) -> u64 {
-    let reader = &workload.reader;
-    if [reader.file_shuffle, reader.sample_shuffle].contains(&Shuffle::Random) {
-        return SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    }
-    workload.train.seed
+/// Which of the ranks of its host this one is, and how many there are.
+pub(super) fn on_host(ranks: &dyn Ranks) -> Result<(u64, u64), Error> {
+    let (me, host) = (ranks.rank(), ranks.host());
+    let all = everybody(ranks, &host)?;
+    let here = || (0..).zip(&all).filter(|(_, of)| **of == host).map(|(rank, _)| rank);
+    Ok((here().filter(|rank: &u64| *rank < me).count() as u64, here().count() as u64))
+}
+
+/// Makes sure that all ranks do the same, and says the seeds of the orders: the workload's, or those of the moment.
+pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
+    let seeds = seeds(&plan.workload);
+    let mine = format!("{} {}\n{}", seeds.files, seeds.samples, text(plan));
+    let first = ranks.broadcast(mine.into_bytes())?;
+    let first = String::from_utf8_lossy(&first);
+    let (seeds, theirs) = first.split_once('\n').unwrap_or((&first, ""));
+    let differs = difference(theirs, &text(plan)).map(|what| Error::OtherPlan { rank: ranks.rank(), what });
+    together(ranks, differs.map_or(Ok(()), Err))?;
+    let known = seeds.split_once(' ').and_then(|(files, samples)| {
+        Some(Seeds { files: files.parse().ok()?, samples: samples.parse().ok()? })
+    });
+    known.ok_or_else(|| Error::OtherPlan { rank: ranks.rank(), what: format!("no seeds but \"{seeds}\"") })
+}
+
+fn seeds(workload: &Workload) -> Seeds {
+    let of_moment = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let seed = |shuffle| if shuffle == Shuffle::Random { of_moment() } else { workload.train.seed };
+    Seeds { files: seed(workload.reader.file_shuffle), samples: seed(workload.reader.sample_shuffle) }
 }
 
 /// All that ranks must have in common, line by line.
@@ -77,13 +95,14 @@ fn difference(theirs: &str, ours: &str) -> Option<String> {
 }
 
 /// The orders, in words.
-pub(super) fn order(workload: &Workload, seed: u64) -> String {
-    let name = |shuffle| match shuffle {
+pub(super) fn order(workload: &Workload, seeds: Seeds) -> String {
+    let name = |shuffle, seed| match shuffle {
         Shuffle::Off => "off".to_owned(),
         Shuffle::Seed => format!("seed {seed}"),
         Shuffle::Random => format!("random, seed {seed} of the moment"),
     };
-    format!("files: {}, samples: {}", name(workload.reader.file_shuffle), name(workload.reader.sample_shuffle))
+    let (files, samples) = (workload.reader.file_shuffle, workload.reader.sample_shuffle);
+    format!("files: {}, samples: {}", name(files, seeds.files), name(samples, seeds.samples))
 }
 
 /// Makes this rank's share of the data.
@@ -114,11 +133,19 @@ pub(super) fn made_note(made: &MadeRecords) -> String {
 }
 
 /// Removes what this run made: this rank's files, and then, by the first rank, the folders and the mark where nothing is left in them.
-/// Files that were there before stay.
-pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: &MadeRecords) -> Result<Option<String>, Error> {
+/// Where a rank found some of its files there already, all of them stay, on all ranks.
+pub(super) fn remove_made(
+    plan: &Plan,
+    ranks: &dyn Ranks,
+    made: Option<&MadeRecords>,
+) -> Result<Option<String>, Error> {
     let dataset = &plan.workload.dataset;
-    let note = (made.n_kept > 0).then(|| "some of the data was there before this run, so that it stays".to_owned());
-    let removed = if made.n_kept > 0 { Ok(()) } else { remove_share(plan, ranks) };
+    let Some(made) = made else {
+        return Ok(Some("dataset.keep_files is false, but this run did not make the data, so that it stays".to_owned()));
+    };
+    let was_there = everybody(ranks, &made.n_kept.to_string())?.iter().any(|n_kept| n_kept != "0");
+    let note = was_there.then(|| "some of the data was there before this run, so that it stays".to_owned());
+    let removed = if was_there { Ok(()) } else { remove_share(plan, ranks) };
     together(ranks, removed)?;
     if ranks.rank() == 0 {
         let folders = |top: &str| {
@@ -144,12 +171,11 @@ fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
     let dataset = &plan.workload.dataset;
     for part in [Part::Train, Part::Eval] {
         for file in (ranks.rank()..dataset.n_files(part)).step_by(ranks.size() as usize) {
-            let path = dataset.path_of(part, file);
-            let name = path.rsplit('/').next().unwrap_or(&path);
-            let index = format!("index/{}/{name}.idx", part.folder());
-            for made in [path.clone(), format!("{path}{OFFSETS}"), format!("{path}{SIZES}"), index] {
-                remove(plan.data.join(made))?;
+            let path = plan.data.join(dataset.path_of(part, file));
+            for made in beside(part, &path, &plan.data) {
+                remove(made)?;
             }
+            remove(path)?;
         }
     }
     Ok(())
@@ -164,14 +190,27 @@ fn remove(path: PathBuf) -> Result<(), Error> {
     }
 }
 
-/// Brings the page cache into the state that was asked for: every rank empties it of its share of the files.
-pub(super) fn caches(plan: &Plan, ranks: &dyn Ranks, stock: &Stock) -> Result<Before, Error> {
+/// Brings the page cache into the state that was asked for: the ranks of a host empty it of all files, each of its share of them.
+pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), stock: &Stock) -> Result<Before, Error> {
     let n_files = plan.workload.dataset.n_files_train;
-    let files = match plan.cache {
-        Cache::Cold => stock.files(ranks.rank(), ranks.size()),
-        Cache::Warm => stock.files(0, n_files.div_ceil(LOOKED_AT)),
-    };
-    Ok(cold::prepare(&files, plan.cache == Cache::Cold)?)
+    if plan.cache == Cache::Warm {
+        return Ok(cold::prepare(&stock.files(0, n_files.div_ceil(LOOKED_AT)), false)?);
+    }
+    let train = stock.files(index, n);
+    let indices = train.iter().flat_map(|path| beside(Part::Train, path, &plan.data));
+    let eval = stock.eval_files(index, n);
+    let eval_indices = eval.iter().flat_map(|path| beside(Part::Eval, path, &plan.data));
+    // What is not trained on is not counted in the evidence.
+    let others: Vec<PathBuf> = indices.chain(eval_indices).filter(|path| path.exists()).chain(eval.clone()).collect();
+    cold::prepare(&others, true)?;
+    Ok(cold::prepare(&train, true)?)
+}
+
+/// The index files that some formats have beside a file.
+fn beside(part: Part, path: &Path, data: &Path) -> [PathBuf; 3] {
+    let with = |end: &str| PathBuf::from(format!("{}{end}", path.display()));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    [with(OFFSETS), with(SIZES), data.join(format!("index/{}/{name}.idx", part.folder()))]
 }
 
 #[cfg(test)]
@@ -227,21 +266,24 @@ mod tests {
     fn ranks_with_other_settings_are_told_which() {
         let mut other = plan();
         other.workload.dataset.n_files_train = 9;
-        let second = Second(format!("5\n{}", text(&other)));
+        let second = Second(format!("5 6\n{}", text(&other)));
         let error = agree(&plan(), &second).unwrap_err().to_string();
         assert!(error.contains("n_files_train: 9") && error.contains("n_files_train: 8"), "{error}");
-        let same = Second(format!("5\n{}", text(&plan())));
-        assert_eq!(agree(&plan(), &same).unwrap(), 5, "the seed is the first rank's");
-        assert_eq!(agree(&plan(), &Solo).unwrap(), 123);
+        let same = Second(format!("5 6\n{}", text(&plan())));
+        let first = Seeds { files: 5, samples: 6 };
+        assert_eq!(agree(&plan(), &same).unwrap(), first, "the seeds are the first rank's");
+        assert_eq!(agree(&plan(), &Solo).unwrap(), Seeds::from(123));
     }
 
     #[test]
     fn a_seed_of_the_moment_is_named() {
         let mut workload = Workload::default();
         workload.reader.sample_shuffle = Shuffle::Random;
-        assert_eq!(order(&workload, 77), "files: off, samples: random, seed 77 of the moment");
-        assert_ne!(seed(&workload), workload.train.seed);
+        workload.reader.file_shuffle = Shuffle::Seed;
+        let seeds = Seeds { samples: 77, ..seeds(&workload) };
+        assert_eq!(order(&workload, seeds), "files: seed 123, samples: random, seed 77 of the moment");
+        assert_ne!(super::seeds(&workload).samples, workload.train.seed);
         workload.reader.sample_shuffle = Shuffle::Seed;
-        assert_eq!(order(&workload, seed(&workload)), "files: off, samples: seed 123");
+        assert_eq!(order(&workload, super::seeds(&workload)), "files: seed 123, samples: seed 123");
     }
 }

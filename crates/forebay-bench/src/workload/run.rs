@@ -18,8 +18,9 @@ use super::feed::{Feed, Supply};
 use super::plan::Plan;
 use super::prepare::{self, together};
 use super::ranks::{Failed, Ranks};
+use super::read::Seeds;
 use super::results;
-use super::saving::Saver;
+use super::saving::{self, Saver};
 use super::stock::{Deal, Stock};
 use super::told::Told;
 use crate::cold::Before;
@@ -150,7 +151,7 @@ pub fn run(
 ) -> Result<Option<Record<WorkloadCell>>, Error> {
     let totals = forebay_workload::Plan::new(&plan.workload, plan.accelerators * ranks.size());
     let totals = together(ranks, totals.map_err(Error::Plan))?;
-    let seed = prepare::agree(plan, ranks)?;
+    let seeds = prepare::agree(plan, ranks)?;
     let workflow = plan.workload.workflow;
     let made = match workflow.generate_data {
         true => Some(together(ranks, prepare::generate(plan, ranks, observe, stop))?),
@@ -159,14 +160,20 @@ pub fn run(
     if !workflow.train && !workflow.checkpoint {
         return Ok((ranks.rank() == 0).then(|| only_made(made.as_ref(), environment, command_line)));
     }
-    let part = together(ranks, Part::open(plan, ranks, &totals, seed, observe))?;
+    if workflow.checkpoint {
+        saving::check_room(plan, ranks, totals.checkpoints)?;
+    }
+    let neighbours = prepare::on_host(ranks)?;
+    let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, observe))?;
+    // Only now does no rank read headers and indices any more.
+    part.before = together(ranks, part.caches(neighbours))?;
     let mut told = part.run(&totals, &environment, stop)?;
     told.notes.extend(made.as_ref().map(prepare::made_note));
-    if let Some(made) = made.as_ref().filter(|_| !plan.workload.dataset.keep_files) {
-        let removed = prepare::remove_made(plan, ranks, made);
-        told.notes.extend(together(ranks, removed)?);
+    if workflow.train && !plan.workload.dataset.keep_files {
+        let removed = prepare::remove_made(plan, ranks, made.as_ref());
+        told.notes.extend(together(ranks, removed)?.filter(|_| ranks.rank() == 0));
     }
-    let known = Known { plan, totals, seed, storage: part.storage() };
+    let known = Known { plan, totals, seeds, storage: part.storage() };
     finish(&known, ranks, &part, &told, environment, command_line)
 }
 
@@ -231,7 +238,7 @@ impl<'a> Part<'a> {
         plan: &'a Plan,
         ranks: &'a dyn Ranks,
         totals: &forebay_workload::Plan,
-        seed: u64,
+        seeds: Seeds,
         observe: &'a (dyn Fn(Event) + Sync),
     ) -> Result<Self, Error> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -242,7 +249,7 @@ impl<'a> Part<'a> {
             of: totals.accelerators,
             n_steps: totals.steps_per_epoch,
             n_steps_eval: totals.steps_eval,
-            seed,
+            seeds,
         };
         let workflow = plan.workload.workflow;
         let log = plan.access_log.as_ref().filter(|_| workflow.train);
@@ -252,8 +259,13 @@ impl<'a> Part<'a> {
         let range = deal.first..deal.first + deal.n;
         let saver = workflow.checkpoint.then(|| Saver::open(&plan.workload, &plan.checkpoints, range, deal.of));
         let saver = saver.transpose()?;
-        let before = stock.as_ref().map(|stock| prepare::caches(plan, ranks, stock)).transpose()?;
+        let before = None;
         Ok(Self { plan, ranks, observe, clock, origin_ns, age_s, started_at, deal, stock, saver, before, log })
+    }
+
+    /// Brings the page cache into the state that was asked for.
+    fn caches(&self, neighbours: (u64, u64)) -> Result<Option<Before>, Error> {
+        self.stock.as_ref().map(|stock| prepare::caches(self.plan, neighbours, stock)).transpose()
     }
 
     fn storage(&self) -> String {

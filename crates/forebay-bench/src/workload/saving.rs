@@ -3,6 +3,7 @@
 //! `<checkpoints>/rank-0000/step-…/` holds the files that the workload's sizing gives that rank. Every save is durable when it ends.
 //! A run that trains keeps the two newest; one that only saves keeps those that it reads back, the newest in any case.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,6 +13,9 @@ use forebay_checkpoint::{Checkpoint, Keep, LocalFs, Name, Options, Store, Tier};
 use forebay_units::Bytes;
 use forebay_workload::{Workload, model};
 
+use super::plan::Plan;
+use super::prepare::{everybody, together};
+use super::ranks::Ranks;
 use super::run::Error;
 use super::state::State;
 use crate::cold;
@@ -59,7 +63,7 @@ impl Saver {
         of: u64,
     ) -> Result<Self, Error> {
         let rules = &workload.checkpoint;
-        let keep = if workload.workflow.train { KEPT } else { (rules.n_read as usize).max(1) };
+        let keep = kept(workload);
         let mut saver = Self {
             dir: dir.to_owned(),
             first: accelerators.start,
@@ -70,9 +74,6 @@ impl Saver {
         };
         let shards = accelerators.map(|rank| Ok((rank, model::shard_of(workload, rank, of)?)));
         let shards = shards.collect::<Result<Vec<_>, Error>>()?;
-        let bytes: u64 = shards.iter().flat_map(|(_, files)| files).map(model::ShardFile::bytes).sum();
-        // One more than is kept: the newest is there before the oldest goes.
-        check_room(dir, bytes * (keep as u64 + 1))?;
         for (rank, files) in shards {
             let shard = if files.is_empty() { None } else { Some(saver.shard(rank, &files, rules.randomize, keep)?) };
             saver.shards.push(shard);
@@ -157,12 +158,34 @@ fn open(tier: &Tier, name: Name) -> Result<Checkpoint, Error> {
     Ok(Checkpoint::open(tier, name).map_err(damaged)?)
 }
 
-/// Whether the folder's file system has so much room.
-fn check_room(dir: &Path, needed: u64) -> Result<(), Error> {
-    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+/// Checkpoints that a run keeps.
+fn kept(workload: &Workload) -> usize {
+    if workload.workflow.train { KEPT } else { (workload.checkpoint.n_read as usize).max(1) }
+}
+
+/// Makes sure that the file systems of all ranks have room for what they save together.
+pub(super) fn check_room(plan: &Plan, ranks: &dyn Ranks, n_saves: u64) -> Result<(), Error> {
+    let (n, of) = (plan.accelerators, plan.accelerators * ranks.size());
+    let shares = (ranks.rank() * n..(ranks.rank() + 1) * n).map(|rank| {
+        let files = model::shard_of(&plan.workload, rank, of)?;
+        Ok(files.iter().map(model::ShardFile::bytes).sum::<u64>())
+    });
+    let bytes = together(ranks, shares.sum::<Result<u64, Error>>())?;
+    // One more than is kept: the newest is there before the oldest goes.
+    let mine = bytes.saturating_mul(n_saves.min(kept(&plan.workload) as u64 + 1));
+    let there = plan.checkpoints.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let device = std::fs::metadata(there).map_or(0, |found| found.dev());
+    let place = format!("{} {device}", ranks.host());
+    let all = everybody(ranks, &format!("{mine} {place}"))?;
+    let here = all.iter().filter_map(|said| said.split_once(' ')).filter(|(_, of)| *of == place);
+    let needed = here.fold(0_u64, |sum, (bytes, _)| sum.saturating_add(bytes.parse().unwrap_or(0)));
     let free = FileSystem::of(there).ok().and_then(|system| system.free_bytes);
-    match free.filter(|free| *free < needed) {
-        Some(free) => Err(Error::TooLittleSpace { path: dir.to_owned(), needed: Bytes(needed), free: Bytes(free) }),
-        None => Ok(()),
+    together(ranks, free.map_or(Ok(()), |free| enough(&plan.checkpoints, needed, free)))
+}
+
+fn enough(dir: &Path, needed: u64, free: u64) -> Result<(), Error> {
+    match needed <= free {
+        true => Ok(()),
+        false => Err(Error::TooLittleSpace { path: dir.to_owned(), needed: Bytes(needed), free: Bytes(free) }),
     }
 }

@@ -12,7 +12,7 @@ use forebay_workload::{Part, Workload};
 use super::access::AccessLog;
 use super::feed::{Feed, Piped, Supply};
 use super::plan::Plan;
-use super::read::{Access, Samples};
+use super::read::{Access, Samples, Seeds};
 use super::run::Error;
 
 /// Bytes that were moved for training, counted while they are.
@@ -55,8 +55,8 @@ pub(super) struct Deal {
     pub(super) of: u64,
     pub(super) n_steps: u64,
     pub(super) n_steps_eval: u64,
-    /// Seed of the orders, the same for all processes.
-    pub(super) seed: u64,
+    /// Seeds of the orders, the same for all processes.
+    pub(super) seeds: Seeds,
 }
 
 /// Samples with the epoch that they are read in, where that is noted.
@@ -111,6 +111,12 @@ impl Stock {
         &self.tally
     }
 
+    /// Every `every`-th file that is looked at in evaluations, from `first` on.
+    pub(super) fn eval_files(&self, first: u64, every: u64) -> Vec<PathBuf> {
+        let Some(eval) = &self.eval else { return Vec::new() };
+        (first..eval.n_files()).step_by(every.max(1) as usize).map(|file| eval.path_of(file as u32)).collect()
+    }
+
     /// Every `every`-th file that is trained on, from `first` on.
     pub(super) fn files(&self, first: u64, every: u64) -> Vec<PathBuf> {
         let n_files = self.train[0].samples.n_files();
@@ -120,16 +126,16 @@ impl Stock {
 
 impl Supply for Stock {
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error> {
-        let Deal { first, of, n_steps, n_steps_eval, seed, .. } = self.deal;
-        let seed = if self.changes { seed.wrapping_add(epoch) } else { seed };
+        let Deal { first, of, n_steps, n_steps_eval, seeds, .. } = self.deal;
+        let seeds = if self.changes { seeds.plus(epoch) } else { seeds };
         match (part, &self.eval) {
             (Part::Eval, Some(eval)) => {
-                Ok(Box::new(Piped::new(eval.batches(accelerator, of, seed, n_steps_eval)?, None)))
+                Ok(Box::new(Piped::new(eval.batches(accelerator, of, seeds, n_steps_eval)?, None)))
             }
             _ => {
                 let noted = self.train.get((accelerator - first) as usize).unwrap_or(&self.train[0]);
                 noted.epoch.store(epoch, Ordering::Relaxed);
-                let batches = noted.samples.batches(accelerator, of, seed, n_steps)?;
+                let batches = noted.samples.batches(accelerator, of, seeds, n_steps)?;
                 Ok(Box::new(Piped::new(batches, Some(Arc::clone(&self.tally)))))
             }
         }

@@ -38,7 +38,7 @@ use self::reader::{Layout, Unit};
 use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
 
-pub(crate) use self::order::mix;
+pub(crate) use self::order::{Seeds, mix};
 
 /// The samples of one part of the data, ready to be dealt out to accelerators.
 pub(crate) struct Samples {
@@ -47,7 +47,7 @@ pub(crate) struct Samples {
     reader: forebay_workload::Reader,
     batch: u64,
     /// The order of the seed asked for last: all accelerators of an epoch share it.
-    order: Mutex<Option<(u64, Arc<Order>)>>,
+    order: Mutex<Option<(Seeds, Arc<Order>)>>,
 }
 
 /// Called by readers with the file's number, the sample within it, and the bytes moved for it.
@@ -131,8 +131,15 @@ impl Samples {
     }
 
     /// The batches of one accelerator (of so many) in one epoch: its share of the epoch's order, `n_steps` whole batches of it.
-    /// `seed` is what that order is drawn from.
-    pub(crate) fn batches(&self, accelerator: u64, of: u64, seed: u64, n_steps: u64) -> Result<Batches, Error> {
+    /// `seeds` are what that order is drawn from.
+    pub(crate) fn batches(
+        &self,
+        accelerator: u64,
+        of: u64,
+        seeds: impl Into<Seeds>,
+        n_steps: u64,
+    ) -> Result<Batches, Error> {
+        let seeds = seeds.into();
         let positions = share(self.n_samples(), accelerator, of);
         let n_samples = n_steps * self.batch;
         if n_samples > positions.end - positions.start {
@@ -141,14 +148,14 @@ impl Samples {
                 "{n_steps} steps need {n_samples} samples, an accelerator of {of} has {each}"
             )));
         }
-        let order = self.order(seed);
+        let order = self.order(seeds);
         let per_slot = self.per_slot(&order);
         let share = Arc::new(Share { order, per_file: self.per_file(), first: positions.start, per_slot });
         let n_slots = u32::try_from(n_samples / per_slot)
             .map_err(|_| refused(format!("{n_samples} samples of an epoch are more than one accelerator can take")))?;
         let gates = self.gates();
         let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
-        let stream = Stream { common: Arc::clone(&self.common), share: Arc::clone(&share), gates, seed };
+        let stream = Stream { common: Arc::clone(&self.common), share: Arc::clone(&share), gates, seed: seeds.samples };
         // Without threads of its own an accelerator reads only while it waits.
         let prefetch = if self.reader.read_threads == 0 { 0 } else { self.reader.prefetch_size };
         let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, self.namer(share)))
@@ -160,16 +167,16 @@ impl Samples {
         Ok(pipeline.iter()?)
     }
 
-    fn order(&self, seed: u64) -> Arc<Order> {
+    fn order(&self, seeds: Seeds) -> Arc<Order> {
         let mut last = self.order.lock().expect("no holder of this lock panics");
         if let Some((known, order)) = &*last
-            && *known == seed
+            && *known == seeds
         {
             return Arc::clone(order);
         }
         let how = (self.reader.file_shuffle, self.reader.sample_shuffle);
-        let order = Arc::new(Order::new(self.files.n_files(), self.per_file(), how, self.reader.shuffle_size, seed));
-        *last = Some((seed, Arc::clone(&order)));
+        let order = Arc::new(Order::new(self.files.n_files(), self.per_file(), how, self.reader.shuffle_size, seeds));
+        *last = Some((seeds, Arc::clone(&order)));
         order
     }
 

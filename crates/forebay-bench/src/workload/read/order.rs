@@ -22,6 +22,27 @@ enum Samples {
     Windows { size: u64, seed: u64 },
 }
 
+/// What the orders of an epoch are drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seeds {
+    pub(crate) files: u64,
+    pub(crate) samples: u64,
+}
+
+impl Seeds {
+    /// Those of another epoch.
+    #[must_use]
+    pub(crate) fn plus(self, epoch: u64) -> Self {
+        Self { files: self.files.wrapping_add(epoch), samples: self.samples.wrapping_add(epoch) }
+    }
+}
+
+impl From<u64> for Seeds {
+    fn from(seed: u64) -> Self {
+        Self { files: seed, samples: seed }
+    }
+}
+
 impl Order {
     /// The order of `n_files` files of `per_file` samples each. Where files are shuffled too, samples are within windows of `window`
     /// samples (0: one window).
@@ -30,16 +51,17 @@ impl Order {
         per_file: u64,
         (file_shuffle, sample_shuffle): (Shuffle, Shuffle),
         window: u64,
-        seed: u64,
+        seeds: impl Into<Seeds>,
     ) -> Self {
+        let seeds = seeds.into();
         let n_samples = n_files * per_file;
         let (by_file, by_sample) = (file_shuffle != Shuffle::Off, sample_shuffle != Shuffle::Off);
         let samples = match (by_sample, by_file && window > 0) {
             (false, _) => Samples::InOrder,
-            (true, false) => Samples::Whole(Permutation::new(n_samples, mix(seed))),
-            (true, true) => Samples::Windows { size: window, seed: mix(seed) },
+            (true, false) => Samples::Whole(Permutation::new(n_samples, mix(seeds.samples))),
+            (true, true) => Samples::Windows { size: window, seed: mix(seeds.samples) },
         };
-        let files = by_file.then(|| Permutation::new(n_files, mix(seed ^ FILES)));
+        let files = by_file.then(|| Permutation::new(n_files, mix(seeds.files ^ FILES)));
         Self { n_samples, per_file, files, samples }
     }
 
@@ -186,6 +208,16 @@ mod tests {
             let rising = (1..n).filter(|p| permutation.at(*p) == permutation.at(p - 1) + 1).count();
             assert!(rising < 10, "{rising} pairs of {n} kept together");
         }
+    }
+
+    #[test]
+    fn the_order_of_files_hangs_on_its_own_seed_alone() {
+        let order = |files, samples| {
+            let order = all(&Order::new(40, 5, (ON, ON), 5, Seeds { files, samples }));
+            order.iter().map(|sample| sample / 5).collect::<Vec<_>>()
+        };
+        assert_eq!(order(7, 1), order(7, 2), "windows of a file each");
+        assert_ne!(order(7, 1), order(8, 1));
     }
 
     #[test]

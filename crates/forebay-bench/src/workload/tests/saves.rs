@@ -112,6 +112,7 @@ fn checkpoints_that_are_not_there_or_have_no_room_are_said() {
     let error = run_it(&plan(workload.clone(), dir.path(), 1)).unwrap_err().to_string();
     assert!(error.contains("0 of the 1 checkpoints"), "{error}");
     workload.model.size_bytes = 1 << 60;
+    workload.checkpoint.n_write = 1;
     let error = run_it(&plan(workload, dir.path(), 1)).unwrap_err().to_string();
     assert!(error.contains("checkpoints need") && error.contains("are free"), "{error}");
 }
