@@ -91,7 +91,6 @@ fn dataset(sheet: &mut Sheet, dataset: &Dataset) {
         sheet.put("enable_chunking", &true, &false);
     }
     sheet.maybe("chunk_size", dataset.chunk_bytes.as_ref());
-    sheet.put("generation_buffer_size", &dataset.generation_buffer_bytes, &default.generation_buffer_bytes);
     sheet.put("keep_files", &dataset.keep_files, &default.keep_files);
     sheet.put("seed", &dataset.seed, &default.seed);
     hdf5(sheet, &dataset.hdf5);

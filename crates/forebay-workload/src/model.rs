@@ -43,7 +43,7 @@ impl ShardFile {
 pub fn shard_of(workload: &Workload, rank: u64, ranks: u64) -> Result<Vec<ShardFile>, Problem> {
     let place = Place::of(workload, rank, ranks)?;
     let mut files = Vec::new();
-    files.extend(flat(workload, rank));
+    files.extend(flat(workload, rank, &place));
     files.extend(optimizer(&workload.model, &place));
     files.extend(layers(&workload.model, &place));
     files.retain(|file| file.bytes() > 0);
@@ -55,8 +55,30 @@ pub fn shard_of(workload: &Workload, rank: u64, ranks: u64) -> Result<Vec<ShardF
 /// # Errors
 /// When the model cannot be spread over so many ranks.
 pub fn checkpoint_bytes(workload: &Workload, ranks: u64) -> Result<u64, Problem> {
-    let of = |rank| Ok(shard_of(workload, rank, ranks)?.iter().map(ShardFile::bytes).sum::<u64>());
-    (0..ranks).map(of).sum()
+    let too_big = || Problem {
+        key: "model".to_owned(),
+        text: format!("a checkpoint of {ranks} ranks has more bytes than can be counted"),
+    };
+    (0..ranks).try_fold(0_u64, |sum, rank| {
+        let bytes = shard_of(workload, rank, ranks)?.iter().map(ShardFile::bytes).sum();
+        sum.checked_add(bytes).ok_or_else(too_big)
+    })
+}
+
+/// Bytes of all that a copy of the model may save, too many rather than too few: to find slips of digits with.
+pub(crate) fn bytes_about(model: &Model) -> f64 {
+    let sum = |lengths: &[u64]| lengths.iter().map(|&n| n as f64).sum::<f64>();
+    let layers = model.n_layers.unwrap_or(0) as f64;
+    let shape = model.transformer.unwrap_or_default();
+    let (h, ffn, vocab) = (shape.hidden_size as f64, shape.ffn_hidden_size as f64, shape.vocab_size as f64);
+    let d_kv = (shape.hidden_size / shape.n_attention_heads.max(1)) as f64 * shape.n_kv_heads as f64;
+    let layer = h * (h + 2.0 * d_kv) + h * h + 3.0 * h * ffn + 2.0 * h;
+    // A weight and three values of the optimiser, of 8 bytes at most.
+    let transformer = if model.is_transformer() { (2.0 * vocab * h + layers * layer) * 32.0 } else { 0.0 };
+    model.size_bytes as f64
+        + 3.0 * sum(&model.optimization_groups)
+        + layers * sum(&model.layer_parameters)
+        + transformer
 }
 
 /// How many values a transformer learns; `None` for other models.
@@ -133,9 +155,10 @@ fn too_many(shards: u64, ranks: u64) -> Problem {
     Problem { key: "model.parallelism".to_owned(), text }
 }
 
-/// The blob of a model that is no transformer: of the first rank, or of every one.
-fn flat(workload: &Workload, rank: u64) -> Option<ShardFile> {
-    let saves = workload.checkpoint.all_ranks || rank == 0;
+/// The blob of a model that is no transformer: of the ranks of the first copy, of all with ZeRO's stage 3, or of all that
+/// were asked to.
+fn flat(workload: &Workload, rank: u64, place: &Place) -> Option<ShardFile> {
+    let saves = workload.checkpoint.all_ranks || place.dp_rank == 0 || place.zero_stage == 3;
     let model = &workload.model;
     (saves && !model.is_transformer() && model.size_bytes > 0).then(|| ShardFile {
         name: format!("model_states-{rank}"),
@@ -307,6 +330,21 @@ mod tests {
         let (half, whole) = (checkpoint_bytes(&workload, 8).unwrap(), checkpoint_bytes(&workload, 16).unwrap());
         assert_eq!(half * 2, whole);
         assert!(shard_of(&workload, 0, 17).is_err());
+    }
+
+    #[test]
+    fn a_flat_model_is_saved_by_every_rank_of_the_first_copy() {
+        let savers = |tensor, pipeline, zero_stage| {
+            let parallelism = Parallelism { tensor, pipeline, data: None, zero_stage };
+            let model = Model { size_bytes: 7, parallelism, ..Model::default() };
+            let workload = Workload { model, ..Workload::default() };
+            (0..8).filter(|rank| !names(&workload, *rank, 8).is_empty()).collect::<Vec<u64>>()
+        };
+        assert_eq!(savers(1, 1, 0), [0]);
+        assert_eq!(savers(2, 2, 0), [0, 1, 2, 3]);
+        assert_eq!(savers(2, 1, 1), [0, 1]);
+        assert_eq!(savers(1, 2, 2), [0, 1]);
+        assert_eq!(savers(2, 1, 3), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]

@@ -51,8 +51,12 @@ impl Plan {
         let saves = workload.workflow.checkpoint;
         let step_s = workload.train.computation_time.mean().abs();
         let demand = workload.reader.batch_size as f64 * dataset.mean_read_bytes() / step_s;
-        let training_s = (workload.train.epochs * steps_per_epoch) as f64 * step_s;
-        let evaluating_s = (evaluations.len() as u64 * steps_eval) as f64 * workload.evaluation.eval_time.mean().abs();
+        let Some(steps) = workload.train.epochs.checked_mul(steps_per_epoch) else {
+            let text = format!("{} epochs of {steps_per_epoch} steps cannot be counted", workload.train.epochs);
+            return Err(problem("train.epochs", text));
+        };
+        let training_s = steps as f64 * step_s;
+        let evaluating_s = evaluations.len() as f64 * steps_eval as f64 * workload.evaluation.eval_time.mean().abs();
         Ok(Self {
             accelerators,
             samples_train: samples(Part::Train),

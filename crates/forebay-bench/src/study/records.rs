@@ -19,7 +19,6 @@ pub(super) fn folder_name(workload: &Workload) -> String {
     let alike = Dataset {
         data_folder: String::new(),
         keep_files: true,
-        generation_buffer_bytes: 0,
         record_length_bytes_resize: 0,
         ..dataset.clone()
     };

@@ -38,22 +38,25 @@ pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
     section.finish();
 }
 
+/// Files, and samples of a file, are numbered in 32 bits.
+const MOST_NUMBERED: u64 = u32::MAX as u64;
+
 /// The data.
 pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
     let mut dataset = Dataset::default();
     section.length("record_length_bytes", &mut dataset.record_length_bytes);
     section.length("record_length_bytes_stdev", &mut dataset.record_length_bytes_stdev);
     section.bytes("record_length_bytes_resize", &mut dataset.record_length_bytes_resize);
-    section.count("num_files_train", 0, &mut dataset.n_files_train);
-    section.count("num_files_eval", 0, &mut dataset.n_files_eval);
-    section.count("num_samples_per_file", 1, &mut dataset.n_samples_per_file);
+    section.count_within("num_files_train", 0..=MOST_NUMBERED, &mut dataset.n_files_train);
+    section.count_within("num_files_eval", 0..=MOST_NUMBERED, &mut dataset.n_files_eval);
+    section.count_within("num_samples_per_file", 1..=MOST_NUMBERED, &mut dataset.n_samples_per_file);
     section.idle("eval_num_samples_per_file", "DLIO does not read it: files of both parts hold num_samples_per_file");
     subfolders(&mut section, "num_subfolders_train", &mut dataset.n_subfolders_train);
     subfolders(&mut section, "num_subfolders_eval", &mut dataset.n_subfolders_eval);
     names(&mut section, &mut dataset);
     section.count("seed", 0, &mut dataset.seed);
     section.flag("keep_files", &mut dataset.keep_files);
-    section.bytes("generation_buffer_size", &mut dataset.generation_buffer_bytes);
+    section.idle("generation_buffer_size", "files are written a megabyte at a time, whatever it says");
     section.element("record_element_type", &mut dataset.element);
     dataset.record_dims = section.counts("record_dims").unwrap_or_default();
     packing(&mut section, &mut dataset);
@@ -103,7 +106,11 @@ fn packing(section: &mut Section<'_>, dataset: &mut Dataset) {
     match (chunks, size) {
         (true, 0) => section.refuse("chunk_size", "must be above 0 where enable_chunking is set"),
         (true, size) => {
-            section.note("enable_chunking", "DLIO reads it and does nothing; here HDF5 is written in such chunks");
+            let text = match dataset.format {
+                Format::Hdf5 => "DLIO reads it and does nothing; here HDF5 is written in such chunks",
+                _ => "only HDF5 has chunks, so it does nothing",
+            };
+            section.note("enable_chunking", text);
             dataset.chunk_bytes = Some(size);
         }
         (false, 0) => {}
@@ -154,14 +161,20 @@ fn column(mut section: Section<'_>) -> Option<ParquetColumn> {
     Some(ParquetColumn { name: name?, element, width, count, is_read })
 }
 
+/// Threads of an accelerator: more than any machine runs.
+const MOST_THREADS: u64 = 4096;
+
+/// Samples of a batch; 500 batches of a million accelerators still are a number.
+const MOST_BATCH: u64 = 1_000_000_000;
+
 /// How data is read.
 pub(super) fn reader(mut section: Section<'_>) -> Reader {
     let mut reader = Reader::default();
     loader(&mut section, &mut reader);
-    section.count("batch_size", 1, &mut reader.batch_size);
-    section.count("batch_size_eval", 1, &mut reader.batch_size_eval);
-    section.count("read_threads", 0, &mut reader.read_threads);
-    section.count("computation_threads", 1, &mut reader.computation_threads);
+    section.count_within("batch_size", 1..=MOST_BATCH, &mut reader.batch_size);
+    section.count_within("batch_size_eval", 1..=MOST_BATCH, &mut reader.batch_size_eval);
+    section.count_within("read_threads", 0..=MOST_THREADS, &mut reader.read_threads);
+    section.count_within("computation_threads", 1..=MOST_THREADS, &mut reader.computation_threads);
     section.count("prefetch_size", 0, &mut reader.prefetch_size);
     section.count("shuffle_size", 0, &mut reader.shuffle_size);
     shuffles(&mut section, &mut reader);

@@ -40,11 +40,21 @@ pub(super) fn read(section: &mut Section<'_>, key: &'static str, stdev_key: &'st
     }
 }
 
+/// One without a key at all is DLIO's way to say that there is none.
 fn table(mut law: Section<'_>) -> Time {
+    if law.is_empty() {
+        return Time::default();
+    }
     let which = law.choice("type", &LAWS).unwrap_or(Law::Normal);
-    let mut part = |key, unit: fn(&str) -> Option<f64>| law.amount(key, unit).unwrap_or(0.0);
+    let stdev = if matches!(which, Law::Normal) { law.seconds("stdev").unwrap_or(0.0) } else { 0.0 };
+    let mut part = |key, unit: fn(&str) -> Option<f64>| {
+        if !law.has(key) {
+            law.refuse(key, "the law needs it");
+        }
+        law.amount(key, unit).unwrap_or(0.0)
+    };
     let time = match which {
-        Law::Normal => Time::Normal { mean: part("mean", seconds), stdev: part("stdev", seconds) },
+        Law::Normal => Time::Normal { mean: part("mean", seconds), stdev },
         Law::Uniform => Time::Uniform { min: part("min", seconds), max: part("max", seconds) },
         Law::Gamma => Time::Gamma { shape: part("shape", no_unit), scale: part("scale", seconds) },
         Law::Exponential => Time::Exponential { scale: part("scale", seconds) },

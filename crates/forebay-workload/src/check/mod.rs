@@ -5,6 +5,7 @@ mod law;
 mod nearest;
 mod overrides;
 mod phases;
+mod remarks;
 mod rules;
 mod section;
 mod spelling;
@@ -13,7 +14,7 @@ mod tree;
 use section::{Findings, Section};
 use tree::Tree;
 
-use crate::{Framework, Loader, Workload};
+use crate::{Compression, Dataset, Format, Framework, Loader, Workload};
 
 /// Something to say about a key that is honoured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +58,14 @@ pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec
     for (key, value) in interpolations {
         findings.problems.push(Problem { key, text: format!("{value} is not filled in here; write the value itself") });
     }
-    let workload = workload(name, tree, &mut findings);
+    let mut workload = workload(name, tree, &mut findings);
     rules::check(&workload, &mut findings);
+    remarks::find(&workload, &mut findings);
+    if workload.reader.loader == Loader::Synthetic {
+        let Dataset { hdf5, parquet, .. } = Dataset::default();
+        let (format, compression) = (Format::Synthetic, Compression::None);
+        workload.dataset = Dataset { format, compression, hdf5, parquet, ..workload.dataset };
+    }
     if findings.problems.is_empty() { Ok(Checked { workload, notes: findings.notes }) } else { Err(findings.problems) }
 }
 

@@ -1,7 +1,7 @@
 //! The sections about what is done: `model`, `workflow`, `train`, `evaluation`, `checkpoint`, `output`, `metric`.
 
 use super::law;
-use super::section::Section;
+use super::section::{MOST_COUNT as MOST, Section};
 use super::tree::Tree;
 use crate::spec::{Checkpoint, CheckpointMode, Evaluation, Limits, Model, Parallelism, Train, Transformer, Workflow};
 
@@ -16,7 +16,7 @@ pub(super) fn model(mut section: Section<'_>) -> Model {
     section.element("model_datatype", &mut model.weight);
     section.element("optimizer_datatype", &mut model.optimizer);
     model.optimization_groups = section.counts("optimization_groups").unwrap_or_default();
-    model.n_layers = section.count_or_none("num_layers", 1);
+    model.n_layers = section.count_or_none("num_layers", 1..=MOST_LAYERS);
     model.layer_parameters = section.counts("layer_parameters").unwrap_or_default();
     parallelism(section.below("parallelism"), &mut model.parallelism);
     if let Some(value) = section.take("transformer") {
@@ -26,10 +26,19 @@ pub(super) fn model(mut section: Section<'_>) -> Model {
     model
 }
 
+/// Of each kind of parallelism; products of three still fit.
+const MOST_RANKS: u64 = 1_000_000;
+
+/// Layers that a model may have, each of which may be a file.
+const MOST_LAYERS: u64 = 100_000;
+
+/// Epochs, each of which may be listed.
+const MOST_EPOCHS: u64 = 1_000_000;
+
 fn parallelism(mut section: Section<'_>, target: &mut Parallelism) {
-    section.count("tensor", 1, &mut target.tensor);
-    section.count("pipeline", 1, &mut target.pipeline);
-    target.data = section.count_or_none("data", 1);
+    section.count_within("tensor", 1..=MOST_RANKS, &mut target.tensor);
+    section.count_within("pipeline", 1..=MOST_RANKS, &mut target.pipeline);
+    target.data = section.count_or_none("data", 1..=MOST_RANKS);
     let mut stage = 0;
     section.count("zero_stage", 0, &mut stage);
     match stage {
@@ -83,9 +92,9 @@ pub(super) fn profiling(mut section: Section<'_>, wanted: bool) {
 /// Training.
 pub(super) fn train(mut section: Section<'_>) -> Train {
     let mut train = Train::default();
-    section.count("epochs", 1, &mut train.epochs);
+    section.count_within("epochs", 1..=MOST_EPOCHS, &mut train.epochs);
     law::read(&mut section, "computation_time", "computation_time_stdev", &mut train.computation_time);
-    train.max_steps = section.count_or_none("total_training_steps", 1);
+    train.max_steps = section.count_or_none("total_training_steps", 1..=MOST);
     if train.max_steps.is_some() && train.epochs > 1 {
         section.note("total_training_steps", "it is the most steps of each epoch, as in DLIO, not of the run");
     }
@@ -115,9 +124,10 @@ pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
     }
     section.count("checkpoint_after_epoch", 1, &mut checkpoint.after_epoch);
     section.count("epochs_between_checkpoints", 1, &mut checkpoint.epochs_between);
-    checkpoint.steps_between = section.count_or_none("steps_between_checkpoints", 1);
+    checkpoint.steps_between = section.count_or_none("steps_between_checkpoints", 1..=MOST);
     if let Some(all) = section.choice("type", &[("rank_zero", false), ("all_ranks", true)]) {
-        section.note("type", "DLIO reads it and does nothing; here it says who saves the state that is not sharded");
+        section
+            .note("type", "DLIO reads it and does nothing; here all_ranks lets all save the state that is not sharded");
         checkpoint.all_ranks = all;
     }
     section.flag("fsync", &mut checkpoint.fsync);
@@ -142,8 +152,8 @@ pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
 
 /// The saves and restores of a run that does nothing else.
 fn saves(section: &mut Section<'_>, checkpoint: &mut Checkpoint) {
-    checkpoint.n_write = section.count_or_none("num_checkpoints_write", 0).unwrap_or(0);
-    checkpoint.n_read = section.count_or_none("num_checkpoints_read", 0).unwrap_or(0);
+    checkpoint.n_write = section.count_or_none("num_checkpoints_write", 0..=MOST).unwrap_or(0);
+    checkpoint.n_read = section.count_or_none("num_checkpoints_read", 0..=MOST).unwrap_or(0);
     if section.is("time_between_checkpoints", &Tree::Int(-1)) {
         section.take("time_between_checkpoints");
     }

@@ -1,9 +1,9 @@
 //! What keys that are each right contradict each other in.
 
-use super::Problem;
 use super::section::Findings;
+use super::{Problem, remarks};
 use crate::spec::{CheckpointMode, Compression, Dataset, Format};
-use crate::{Part, Workload};
+use crate::{Part, Workload, model};
 
 /// More bytes than any file system holds today: a slip of digits, not a dataset.
 const MOST_BYTES: f64 = 1e18;
@@ -62,7 +62,7 @@ fn compression(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let has: &[Compression] = match dataset.format {
         Format::Hdf5 => &[Compression::Gzip, Compression::Lzf],
         Format::Npz => &[Compression::Zip],
-        Format::Csv => &[Compression::Gzip],
+        Format::Csv => &[Compression::Gzip, Compression::Zip],
         Format::Parquet => &[Compression::Gzip, Compression::Snappy],
         _ => &[],
     };
@@ -83,6 +83,10 @@ fn bytes(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let square = if dataset.record_dims.is_empty() { dataset.record_length_bytes } else { dims };
     let rows = dataset.parquet.columns.iter().map(|c| c.width as f64 * c.count as f64).sum::<f64>();
     let sample = square.max(rows) * dataset.element.bytes() as f64;
+    if sample > MOST_BYTES {
+        refuse("dataset", format!("a sample would be {sample:.1e} bytes"));
+        return;
+    }
     for (part, key) in [(Part::Train, "dataset.num_files_train"), (Part::Eval, "dataset.num_files_eval")] {
         let total = dataset.n_files(part) as f64 * dataset.n_samples_per_file as f64 * sample;
         if total > MOST_BYTES {
@@ -100,10 +104,20 @@ fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
             format!("only npy and npz can be read past the page cache, not {}", dataset.format.name()),
         );
     }
+    let handed_on = reader.transformed_dims.iter().map(|&n| n as f64).product::<f64>() * 8.0;
+    let sample = handed_on.max(dataset.record_length_bytes_resize as f64);
+    let batch = reader.batch_size.max(reader.batch_size_eval) as f64 * sample;
+    if batch > MOST_BYTES {
+        refuse("reader.batch_size", format!("a batch would be {batch:.1e} bytes"));
+    }
     if reader.transformed_dims.contains(&0) {
         refuse("reader.transformed_record_dims", "every dimension must be at least 1".to_owned());
     }
     let workflow = &workload.workflow;
+    if workflow.generate_data && !remarks::is_made(dataset) {
+        let text = "such files are read, but not made; turn workflow.generate_data off, or compress in another way";
+        refuse("dataset.compression", text.to_owned());
+    }
     if workflow.train && dataset.n_files_train == 0 {
         refuse("dataset.num_files_train", "there is nothing to train on".to_owned());
     }
@@ -114,6 +128,10 @@ fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
 
 fn saving(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
     let (model, checkpoint) = (&workload.model, &workload.checkpoint);
+    let state = model::bytes_about(model);
+    if state > MOST_BYTES {
+        refuse("model", format!("a checkpoint would be {state:.1e} bytes"));
+    }
     let is_subset = checkpoint.mode == CheckpointMode::Subset;
     match model.parallelism.data {
         None if is_subset => refuse("checkpoint.mode", "a subset needs model.parallelism.data".to_owned()),

@@ -1,5 +1,8 @@
 //! One section of a file, read key by key; what is left in it at the end was not known.
 
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
 use forebay_units::{Bytes, parse_duration};
 
 use super::nearest::nearest;
@@ -7,14 +10,17 @@ use super::tree::Tree;
 use super::{Note, Problem};
 use crate::spec::Element;
 
-/// No count or size of a file may be larger: products of two still fit.
+/// No count or size of a file may be larger.
 const MOST: f64 = 1e15;
+pub(super) const MOST_COUNT: u64 = MOST as u64;
 
 /// What has been found wrong or worth saying so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
     pub(super) notes: Vec<Note>,
+    /// Keys that have a value.
+    pub(super) given: BTreeSet<String>,
 }
 
 /// A section: its entries are taken out as they are read.
@@ -60,7 +66,19 @@ impl<'a> Section<'a> {
     pub(super) fn take(&mut self, key: &'static str) -> Option<Tree> {
         self.known.push(key);
         let at = self.entries.iter().position(|(name, _)| name == key)?;
-        Some(self.entries.remove(at).1).filter(|value| *value != Tree::Null)
+        let value = Some(self.entries.remove(at).1).filter(|value| *value != Tree::Null)?;
+        self.findings.given.insert(self.full(key));
+        Some(value)
+    }
+
+    /// Whether nothing is left in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether a key has a value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|(name, value)| name == key && *value != Tree::Null)
     }
 
     /// Whether a key has just this value.
@@ -167,8 +185,15 @@ impl<'a> Section<'a> {
 
     /// A count of at least `least`.
     pub(super) fn count(&mut self, key: &'static str, least: u64, target: &mut u64) {
+        self.count_within(key, least..=MOST_COUNT, target);
+    }
+
+    /// A count within bounds.
+    pub(super) fn count_within(&mut self, key: &'static str, bounds: RangeInclusive<u64>, target: &mut u64) {
+        let (least, most) = bounds.into_inner();
         match self.whole(key, no_unit) {
             Some(value) if value < least => self.refuse(key, format!("must be at least {least}, is {value}")),
+            Some(value) if value > most => self.refuse(key, format!("must be at most {most}, is {value}")),
             Some(value) => *target = value,
             None => {}
         }
@@ -181,13 +206,13 @@ impl<'a> Section<'a> {
     }
 
     /// A count, of which DLIO says with -1 that there is none.
-    pub(super) fn count_or_none(&mut self, key: &'static str, least: u64) -> Option<u64> {
+    pub(super) fn count_or_none(&mut self, key: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
         if self.is(key, &Tree::Int(-1)) {
             self.take(key);
             return None;
         }
         let mut value = u64::MAX;
-        self.count(key, least, &mut value);
+        self.count_within(key, bounds, &mut value);
         (value != u64::MAX).then_some(value)
     }
 

@@ -133,8 +133,6 @@ pub struct Dataset {
     pub compression_level: u32,
     /// HDF5 in chunks, each of about so many bytes; `None`: contiguous, or as [`Hdf5::chunk_dims`] say.
     pub chunk_bytes: Option<u64>,
-    /// Bytes that the writer of indexed files gathers.
-    pub generation_buffer_bytes: u64,
     /// Whether the data stays when the run is over.
     pub keep_files: bool,
     /// A sample's shape, in place of the square.
@@ -166,7 +164,6 @@ impl Default for Dataset {
             compression: Compression::None,
             compression_level: 4,
             chunk_bytes: None,
-            generation_buffer_bytes: 2 << 30,
             keep_files: true,
             record_dims: Vec::new(),
             element: Element::U8,

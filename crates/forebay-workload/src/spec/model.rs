@@ -104,7 +104,7 @@ pub struct Checkpoint {
     pub epochs_between: u64,
     /// Every how many steps inside an epoch, in place of that.
     pub steps_between: Option<u64>,
-    /// Whether every rank saves the flat state, or the first alone.
+    /// Whether every rank saves the flat state, or those of the first copy of the model alone.
     pub all_ranks: bool,
     /// Whether a save ends when it is durable. DLIO's own never does.
     pub fsync: bool,

@@ -300,6 +300,9 @@ fn times_follow_laws() {
         "reader.preprocess_time_stdev: only a normal law takes a deviation, and preprocess_time has another",
     ];
     assert_eq!(told, wanted);
+    assert_eq!(time("{}"), Time::default(), "DLIO's way to say that there is none");
+    let told = problems("train: {computation_time: {type: gamma, shape: 2}}\nevaluation: {eval_time: {stdev: 1}}");
+    assert_eq!(told, ["train.computation_time.scale: the law needs it", "evaluation.eval_time.mean: the law needs it"]);
     let told = problems("train: {computation_time: {type: uniform, min: 2, max: 1}}");
     assert_eq!(told, ["train.computation_time.min: must not be above max: 2 > 1"]);
 }

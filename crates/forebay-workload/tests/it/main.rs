@@ -4,4 +4,5 @@
 
 mod check;
 mod dlio;
+mod remarks;
 mod round_trip;

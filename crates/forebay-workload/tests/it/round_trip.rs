@@ -67,7 +67,7 @@ prop_compose! {
         length in 1.0..1e9f64,
         whole in any::<bool>(),
         stdev in prop_oneof![Just(0.0), 0.0..1e8f64],
-        counts in [0..1_000_000u64, 1..1000u64, 0..1000u64, 0..1000u64, 0..9u64, 1..1_000_000u64],
+        counts in [0..1_000_000u64, 1..1000u64, 0..1000u64, 0..1000u64, 0..9u64],
         chunk_bytes in prop::option::of(1..1_000_000u64),
         element in element(),
         dsets in 1..4u64,
@@ -98,7 +98,6 @@ prop_compose! {
             compression,
             compression_level: counts[4] as u32,
             chunk_bytes,
-            generation_buffer_bytes: counts[5],
             keep_files: whole,
             hdf5: Hdf5 {
                 chunk_dims: if format == Format::Hdf5 { record_dims.clone() } else { Vec::new() },
@@ -116,7 +115,7 @@ prop_compose! {
 prop_compose! {
     fn reader()(
         counts in [1..100u64, 1..100u64, 0..100u64, 1..100u64, 0..100u64, 0..5000u64],
-        loader in prop::sample::select(vec![Loader::Tensorflow, Loader::Pytorch, Loader::NativeDali, Loader::Synthetic]),
+        loader in prop::sample::select(vec![Loader::Tensorflow, Loader::Pytorch, Loader::NativeDali, Loader::Dali]),
         shuffles in [prop::sample::select(vec![Shuffle::Off, Shuffle::Seed, Shuffle::Random]),
             prop::sample::select(vec![Shuffle::Off, Shuffle::Seed, Shuffle::Random])],
         in_memory in any::<bool>(),
@@ -190,7 +189,8 @@ prop_compose! {
             framework: if pytorch { Framework::Pytorch } else { Framework::Tensorflow },
             model,
             workflow: Workflow {
-                generate_data, train: with_train, evaluation: with_evaluation, checkpoint: with_checkpoint,
+                generate_data: generate_data && dataset.compression != Compression::Lzf,
+                train: with_train, evaluation: with_evaluation, checkpoint: with_checkpoint,
             },
             storage_root: names.0,
             dataset,
