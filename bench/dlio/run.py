@@ -1,23 +1,32 @@
 """forebay beside DLIO: the same workload on the same files, turn by turn.
 
-    run.py --forebay BINARY --work DIR --out results.json [--rounds 2] [--core 1]
+    run.py --forebay BINARY --mpi BINARY --work DIR --out results.json [--rounds 3] [--core 1]
 
-Prints a row a figure, with the goal where there is one. Exit status: 0 all goals met, 1 one was missed, 2 could not run.
+Figures are medians of the rounds. Prints a row a figure, with the goal where there is one.
+Exit status: 0 all goals met, 1 one was missed, 2 could not run.
 """
 
 import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
-from tools import Dlio, Forebay, Shape
+from tools import Dlio, Failed, Forebay, Result, Run, Shape, add_up
 
 AU_HELD = 90.0
-ACCELERATORS = 32
-MB = 1_000_000
+# DLIO reads up to four batches while it waits for the first, which its utilisation leaves out: less than 2 % of these.
+HELD_STEPS = 256
+TRUTH_STEPS = 64
+COMPUTE_S = 0.1
+# How much longer or shorter a step is tried next.
+STRIDE = 1.06
+MOST_STRIDES = 12
+MB, GB = 1e6, 1e9
 
 
 class Table:
@@ -25,115 +34,183 @@ class Table:
 
     def __init__(self) -> None:
         self.rows: list[dict] = []
-        print(f"{'figure':44} {'DLIO':>12} {'forebay':>12} {'ratio':>8}  goal")
+        print(f"{'figure':52} {'DLIO':>9} {'forebay':>9} {'ratio':>8}  goal")
 
-    def add(self, what: str, dlio: float | None, ours: float, ratio: float | None, goal: str, is_met: bool) -> None:
-        verdict = "met" if is_met else "MISSED"
-        left = "–" if dlio is None else f"{dlio:.3f}"
-        middle = "–" if ratio is None else f"{ratio:.1f}×"
-        print(f"{what:44} {left:>12} {ours:12.3f} {middle:>8}  {goal}: {verdict}", flush=True)
+    def add(self, what: str, dlio: float | None, ours: float | None, ratio=None, goal=None, is_met=None) -> None:
+        left, middle = ("–" if value is None else f"{value:.3f}" for value in (dlio, ours))
+        times = "–" if ratio is None else f"{ratio:.1f}×"
+        verdict = "" if goal is None else f"{goal}: {'met' if is_met else 'MISSED'}"
+        print(f"{what:52} {left:>9} {middle:>9} {times:>8}  {verdict}", flush=True)
         self.rows.append({"figure": what, "dlio": dlio, "forebay": ours, "ratio": ratio, "goal": goal, "met": is_met})
-
-
-def limit(tool, core: str, threads: int, rate: float) -> float:
-    """The most bytes a second at which one core holds an accelerator at 90 %, where it reads `rate` when nothing is computed.
-
-    The time a step computes is searched for the shortest that is held, to a tenth. One accelerator of a great demand stands
-    for many of a small one that share the core.
-    """
-    step = tool.shape.step_bytes
-    low, high = 0.7 * step / rate, 3 * step / rate
-    found = held_at(tool, core, threads, high)
-    while found is None:
-        low, high = high, 2 * high
-        found = held_at(tool, core, threads, high)
-    while high / low > 1.1:
-        middle = (low * high) ** 0.5
-        result = held_at(tool, core, threads, middle)
-        low, high, found = (middle, high, found) if result is None else (low, middle, result)
-    return found
-
-
-def held_at(tool, core: str, threads: int, seconds: float) -> float | None:
-    """The bytes a second of an accelerator whose steps compute so long; `None` where it is not held."""
-    result = tool.run(seconds, core, threads)
-    return tool.shape.step_bytes * result.au / 100 / seconds if result.au >= AU_HELD else None
 
 
 def generation(dlio: Dlio, forebay: Forebay, table: Table, rounds: int) -> None:
     """Rates of making the data. DLIO's last set stays: both tools read it."""
-    rates = {"dlio": [], "ours": []}
+    theirs, ours = [], []
     for _ in range(rounds):
         shutil.rmtree(dlio.data, ignore_errors=True)
-        rates["dlio"].append(dlio.shape.bytes / dlio.make(ranks=2) / MB)
+        theirs.append(dlio.shape.bytes / dlio.make(ranks=2) / MB)
         subprocess.run(["sync"], check=True)
         made = forebay.work / "made"
-        rates["ours"].append(forebay.shape.bytes / forebay.make(made) / MB)
+        ours.append(forebay.shape.bytes / forebay.make(made) / MB)
         shutil.rmtree(made)
-    ratio = statistics.median(ours / theirs for ours, theirs in zip(rates["ours"], rates["dlio"]))
-    table.add("data generation, MB/s", max(rates["dlio"]), max(rates["ours"]), ratio, "≥ 10×", ratio >= 10)
+    ratio = median(ours) / median(theirs)
+    table.add("data generation, MB/s", median(theirs), median(ours), ratio, "≥ 10×", ratio >= 10)
 
 
 def truth(dlio: Dlio, forebay: Forebay, table: Table, rounds: int) -> None:
-    """Utilisation when nothing limits, and the time to the first step."""
-    theirs = [dlio.run(0.1) for _ in range(rounds)]
-    ours = [forebay.run(0.1) for _ in range(rounds)]
-    au = [statistics.median(result.au for result in results) for results in (theirs, ours)]
-    table.add("AU when not limited, % (truth: 100)", *au, None, "within 1 point", abs(au[1] - 100) <= 1)
-    compute = [1000 * statistics.median(result.compute_s for result in results) for results in (theirs, ours)]
-    table.add("emulated step, ms (truth: 100)", *compute, None, "within 1 %", abs(compute[1] - 100) <= 1)
-    first = [min(result.first_step_s for result in results) for results in (theirs, ours)]
+    """Utilisation when nothing limits, where the truth is known: steps compute and nothing waits. And the first step."""
+    theirs, ours = [], []
+    for _ in range(rounds):
+        theirs.append(dlio.run(Run(COMPUTE_S, TRUTH_STEPS)))
+        ours.append(forebay.run(Run(COMPUTE_S, TRUTH_STEPS)))
+
+    def both(figure):
+        return [median(figure(result) for result in results) for results in (theirs, ours)]
+
+    au = both(lambda result: result.au_whole)
+    table.add("not limited: AU of the whole epoch, % (truth 100)", *au, None, "within 1 point", abs(au[1] - 100) <= 1)
+    table.add("not limited: AU as DLIO reckons, % (truth 100)", *both(lambda result: result.au_dlio))
+    compute = both(lambda result: 1000 * result.compute_s)
+    table.add("not limited: emulated step, ms (truth 100)", *compute, None, "within 1 %", abs(compute[1] - 100) <= 1)
+    first = both(lambda result: result.first_step_s)
     table.add("from process to first step, s", *first, first[0] / first[1], "≤ 0.2 s", first[1] <= 0.2)
 
 
+def fastest(tool, core: str, accelerators: int) -> tuple[int, float]:
+    """The number of threads that reads fastest when next to nothing is computed, and its bytes a second."""
+    run = Run(0.001, HELD_STEPS // 2, accelerators, core=core)
+    rates = {threads: tool.run(replace(run, threads=threads)).rate for threads in (1, 2, 4)}
+    return max(rates.items(), key=lambda found: found[1])
+
+
+def held_at(tool, run: Run) -> Result | None:
+    """What a run came to, if its accelerators were held."""
+    result = tool.run(run)
+    return result if result.au >= AU_HELD else None
+
+
+def hardest(tool, run: Run, harder, easier) -> tuple[Run, Result]:
+    """The hardest run that is held, found from a first guess by strides."""
+    found = held_at(tool, run)
+    if found:
+        while result := held_at(tool, harder(run)):
+            run, found = harder(run), result
+        return run, found
+    for _ in range(MOST_STRIDES):
+        run = easier(run)
+        if found := held_at(tool, run):
+            return run, found
+    raise Failed(f"{type(tool).__name__} holds nothing, not even with {run}")
+
+
+def longer(run: Run) -> Run:
+    return replace(run, seconds=run.seconds * STRIDE)
+
+
+def shorter(run: Run) -> Run:
+    return replace(run, seconds=run.seconds / STRIDE)
+
+
+def more(run: Run) -> Run:
+    return replace(run, accelerators=run.accelerators + 1)
+
+
+def fewer(run: Run) -> Run:
+    if run.accelerators == 1:
+        raise Failed(f"forebay does not hold one accelerator with {run}")
+    return replace(run, accelerators=run.accelerators - 1)
+
+
 def held(dlio: Dlio, forebay: Forebay, table: Table, rounds: int, core: str) -> None:
-    """GB/s of one core at 90 %, each tool with the best of its numbers of threads."""
-    best = {}
-    for tool in (dlio, forebay):
-        # Nothing is computed to speak of: the number of threads that reads fastest is the tool's best.
-        rates_of = {threads: tool.run(0.001, core, threads).rate for threads in (1, 2, 4)}
-        best[tool] = max(rates_of.items(), key=lambda found: found[1])
-    rates = {tool: [] for tool in best}
+    """Accelerators a core holds at 90 %.
+
+    Their demand is the greatest of which DLIO holds one on the core, found anew in every round; forebay then adds
+    accelerators of that demand until they are not held. Each tool has the best of its numbers of threads.
+    """
+    their_threads, their_rate = fastest(dlio, core, 1)
+    our_threads, our_rate = fastest(forebay, core, 8)
+    what = f"npz with one core, GB/s ({their_threads}, {our_threads} threads)"
+    table.add(what, their_rate / GB, our_rate / GB, our_rate / their_rate)
+    one = Run(AU_HELD / 100 * dlio.shape.step_bytes / their_rate, HELD_STEPS, 1, their_threads, core)
+    guess = max(1, int(our_rate / their_rate))
+    theirs, ours, limits, counts = [], [], [], []
     for _ in range(rounds):
-        for tool, (threads, rate) in best.items():
-            rates[tool].append(limit(tool, core, threads, rate) / 1e9)
-    ratio = max(rates[forebay]) / max(rates[dlio])
-    what = f"npz at AU ≥ 90 %, GB/s a core ({best[dlio][0]}, {best[forebay][0]} threads)"
-    table.add(what, max(rates[dlio]), max(rates[forebay]), ratio, "≥ 8×", ratio >= 8)
+        one, result = hardest(dlio, one, shorter, longer)
+        theirs.append(result)
+        limits.append(one.seconds)
+        many, result = hardest(forebay, replace(one, accelerators=guess, threads=our_threads), more, fewer)
+        ours.append(result)
+        counts.append(guess := many.accelerators)
+    demand, count = dlio.shape.step_bytes / median(limits) / GB, median(counts)
+    table.add(f"accelerators of {demand:.2f} GB/s a core holds at AU ≥ 90 %", 1, count, count, "≥ 8×", count >= 8)
+    rates = [median(result.rate / GB for result in results) for results in (theirs, ours)]
+    table.add("  the bytes they read, GB/s", *rates, rates[1] / rates[0])
+    aus = [median(result.au_whole for result in results) for results in (theirs, ours)]
+    table.add("  their AU of the whole epoch, %", *aus)
+    aus = [median(result.au_dlio for result in results) for results in (theirs, ours)]
+    table.add("  their AU as DLIO reckons, %", *aus)
+    two = dlio.run(Run(median(limits), HELD_STEPS // 2, 2, their_threads, core))
+    table.add("  AU as DLIO reckons when it has two of them, %", two.au, None)
 
 
 def memory(dlio: Dlio, forebay: Forebay, table: Table) -> None:
-    """Resident memory of an emulated accelerator, in MB of 10^6 bytes."""
-    theirs = dlio.run(0.1, ranks=2).pss_bytes / 2 / MB
-    short = "++workload.reader.batch_size=2"
-    result = forebay.run(0.1, None, 4, ACCELERATORS, short)
-    ours = result.pss_bytes / ACCELERATORS / MB
-    goal = result.whole["prefetch"] * result.whole["batch"] * 2_097_152 / MB + 20
+    """Memory of one more emulated accelerator, in MB of 10^6 bytes: from one process to two, from one to sixteen in one."""
+    few, many = (dlio.run(Run(COMPUTE_S, 16, ranks)).memory_bytes for ranks in (1, 2))
+    theirs = (many - few) / MB
+    few, many = (forebay.run(Run(COMPUTE_S, 16, count)).memory_bytes for count in (1, 16))
+    ours = (many - few) / 15 / MB
+    # Two batches ahead of what is handed on.
+    goal = 2 * forebay.shape.batch * forebay.shape.delivered / MB + 20
     table.add("memory an accelerator, MB", theirs, ours, theirs / ours, f"≤ {goal:.0f} MB", ours <= goal)
+
+
+def crowds(forebay: Forebay, table: Table) -> None:
+    """Many accelerators end, all steps made, and their times add up."""
+    for what, run, ranks in [
+        ("256 accelerators in one process, s", Run(COMPUTE_S, 4, 256, 1), 1),
+        ("8 ranks of mpirun, s", Run(COMPUTE_S, 16, 8, 1), 8),
+    ]:
+        start = time.monotonic()
+        cell = forebay.cell(run, ranks)
+        seconds = time.monotonic() - start
+        is_whole = cell["steps"] == run.steps * run.accelerators and cell["ranks"] == ranks
+        table.add(what, None, seconds, None, "ends; parts = wall", is_whole and add_up(cell))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--forebay", type=Path, required=True)
+    parser.add_argument("--mpi", type=Path, required=True, help="forebay with the feature mpi")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--core", default="1")
     arguments = parser.parse_args()
     work, shape = arguments.work.resolve(), Shape()
-    data = work / "data"
+    data, start = work / "data", time.monotonic()
+    for left in work.glob("data*"):
+        shutil.rmtree(left)
     # The environment's own interpreter is a link: its folder has DLIO's script.
     dlio = Dlio(Path(sys.executable), shape, data, work / "dlio")
-    forebay = Forebay(arguments.forebay.resolve(), shape, data, work / "forebay")
+    forebay = Forebay(arguments.forebay.resolve(), arguments.mpi.resolve(), shape, data, work / "forebay")
     table = Table()
-    generation(dlio, forebay, table, arguments.rounds)
-    truth(dlio, forebay, table, arguments.rounds)
-    held(dlio, forebay, table, arguments.rounds, arguments.core)
-    memory(dlio, forebay, table)
-    arguments.out.write_text(json.dumps(table.rows, indent=2) + "\n")
-    shutil.rmtree(data, ignore_errors=True)
-    missed = [row["figure"] for row in table.rows if not row["met"]]
-    print("all goals met" if not missed else f"missed: {'; '.join(missed)}")
+    try:
+        generation(dlio, forebay, table, arguments.rounds)
+        truth(dlio, forebay, table, arguments.rounds)
+        held(dlio, forebay, table, arguments.rounds, arguments.core)
+        memory(dlio, forebay, table)
+        crowds(forebay, table)
+    except (Failed, OSError, subprocess.SubprocessError) as error:
+        print(f"could not run: {error}", file=sys.stderr)
+        return 2
+    finally:
+        arguments.out.write_text(json.dumps(table.rows, indent=2) + "\n")
+        for left in work.glob("data*"):
+            shutil.rmtree(left)
+    missed = [row["figure"] for row in table.rows if row["met"] is False]
+    verdict = "all goals met" if not missed else f"missed: {'; '.join(missed)}"
+    print(f"{verdict}, in {time.monotonic() - start:.0f} s")
     return 1 if missed else 0
 
 

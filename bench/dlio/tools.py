@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,24 +24,32 @@ dataset:
   num_files_train: {files}
   num_samples_per_file: 1
   {length}: {record}
-  {resize}: 2097152
+  {resize}: {delivered}
 reader:
   data_loader: pytorch
   batch_size: {batch}
   read_threads: 4
   prefetch_size: 2
 train:
-  epochs: 2
+  epochs: 1
   computation_time: 0.1
 """
+
+PARTS = ["wait_s", "compute_s", "barrier_s", "checkpoint_s", "other_s"]
+PATIENCE_S = 180
+
+
+class Failed(Exception):
+    """A tool that did not do what it was asked for."""
 
 
 @dataclass
 class Shape:
-    """unet3d, scaled: a record is a square of bytes."""
+    """unet3d, scaled: a record is a square of bytes, what is handed on as big as there."""
 
     files: int = 64
     record: int = 2896 * 2896
+    delivered: int = 2_097_152
     batch: int = 4
 
     @property
@@ -52,119 +60,189 @@ class Shape:
     def bytes(self) -> int:
         return self.record * self.files
 
+    def yaml(self, data: Path, length: str, resize: str) -> str:
+        words = {"record": self.record, "delivered": self.delivered, "batch": self.batch, "files": self.files}
+        return WORKLOAD.format(data=data, length=length, resize=resize, **words)
+
+
+@dataclass
+class Run:
+    """How a workload is run: so many steps, of which each computes so long."""
+
+    seconds: float
+    steps: int
+    accelerators: int = 1
+    threads: int = 4
+    core: str | None = None
+
+    def words(self, shape: Shape) -> list[str]:
+        files = self.steps * shape.batch * self.accelerators
+        return [
+            f"++workload.train.computation_time={self.seconds}",
+            f"++workload.reader.read_threads={self.threads}",
+            f"++workload.dataset.num_files_train={files}",
+        ]
+
 
 @dataclass
 class Result:
-    """One run: utilisation as DLIO reckons it, and what else was asked for."""
+    """One run. Both utilisations take the computation as configured; one is DLIO's, the other is over the whole epoch."""
 
+    au_dlio: float
+    au_whole: float
+    # Whether an accelerator is held is judged by it.
     au: float
     first_step_s: float
+    # What the tool says that a step computed.
     compute_s: float
-    # Bytes of records a second, over whole epochs.
+    # Bytes of records a second, over the whole epoch.
     rate: float
-    pss_bytes: int = 0
-    whole: dict = field(default_factory=dict)
+    memory_bytes: int
 
 
-def pinned(cores: str | None) -> list[str]:
-    return ["taskset", "-c", cores] if cores else []
+def pinned(core: str | None) -> list[str]:
+    return ["taskset", "-c", core] if core else []
+
+
+def mpirun(ranks: int) -> list[str]:
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+
+
+def linked(data: Path, names: int) -> Path:
+    """A folder with so many names of the files of `data`: an epoch can be long and the files stay in the page cache."""
+    folder = data.with_name(f"{data.name}-{names}")
+    train = folder / "train"
+    if not train.exists():
+        files = sorted((data / "train").iterdir())
+        train.mkdir(parents=True)
+        # DLIO asks for it, evaluation or not.
+        (folder / "valid").mkdir()
+        for index in range(names):
+            os.link(files[index % len(files)], train / f"img_{index:06}_of_{names}.npz")
+    return folder
 
 
 class Dlio:
-    name = "DLIO"
+    """DLIO by its own command. An accelerator is a process, several of them are ranks of mpirun."""
 
     def __init__(self, python: Path, shape: Shape, data: Path, work: Path) -> None:
         self.program, self.shape, self.work, self.data = python.parent / "dlio_benchmark", shape, work, data
-        names = {"length": "record_length", "resize": "record_length_resize"}
         (work / "workload").mkdir(parents=True, exist_ok=True)
-        text = WORKLOAD.format(data=data, files=shape.files, record=shape.record, batch=shape.batch, **names)
-        (work / "workload" / "bench.yaml").write_text(text)
-        self.environment = os.environ | {"DFTRACER_ENABLE": "0", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        (work / "workload" / "bench.yaml").write_text(shape.yaml(data, "record_length", "record_length_resize"))
+        quiet = {"DFTRACER_ENABLE": "0", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+        self.environment = os.environ | quiet
 
-    def start(self, out: Path, ranks: int, cores: str | None, *overrides: str) -> subprocess.Popen[str]:
+    def start(self, out: Path, ranks: int, core: str | None, *overrides: str) -> subprocess.Popen[bytes]:
         words = [str(self.program), "--config-dir", str(self.work), "workload=bench"]
         words += [f"++workload.output.folder={out}", f"++hydra.run.dir={out}/hydra", *overrides]
-        many = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
-        log = (self.work / "dlio.log").open("w")
-        return subprocess.Popen(pinned(cores) + many + words, env=self.environment, cwd=self.work, stdout=log, stderr=log)
+        command = pinned(core) + (mpirun(ranks) if ranks > 1 else []) + words
+        with (self.work / "dlio.log").open("w") as log:
+            return subprocess.Popen(command, env=self.environment, cwd=self.work, stdout=log, stderr=log)
 
-    def run(self, seconds: float, cores: str | None = None, threads: int = 4, ranks: int = 1) -> Result:
-        """Trains; `seconds` is what a step computes."""
+    def run(self, run: Run) -> Result:
         out = self.work / f"out-{time.monotonic_ns()}"
+        data = linked(self.data, run.steps * self.shape.batch * run.accelerators)
         began = time.time()
-        words = [f"++workload.train.computation_time={seconds}", f"++workload.reader.read_threads={threads}"]
-        job = self.start(out, ranks, cores, *words)
-        peak = watch(job)
+        words = [*run.words(self.shape), f"++workload.dataset.data_folder={data}"]
+        job = self.start(out, run.accelerators, run.core, *words)
+        # Looking takes time from a core that is measured.
+        memory = 0 if run.core else watch(job)
         self.check(job)
-        summary = json.loads((out / "summary.json").read_text())
-        output = json.loads((out / "0_output.json").read_text())
-        start = datetime.fromisoformat(json.loads((out / "per_epoch_stats.json").read_text())["1"]["block1"]["start"])
-        first = start.timestamp() + output["1"]["load"]["block1"][0] - began
-        compute = output["2"]["compute"]["block1"]
-        au = summary["metric"]["train_au_mean_percentage"]
-        rate = summary["metric"]["train_throughput_mean_samples_per_second"] * self.shape.record
-        return Result(au, first, sum(compute) / len(compute), rate, peak, summary["metric"])
+        metric = json.loads((out / "summary.json").read_text())["metric"]
+        epoch = json.loads((out / "0_output.json").read_text())["1"]
+        block = json.loads((out / "per_epoch_stats.json").read_text())["1"]["block1"]
+        start, end = (datetime.fromisoformat(block[key]).timestamp() for key in ("start", "end"))
+        compute = epoch["compute"]["block1"]
+        if len(compute) != run.steps:
+            raise Failed(f"DLIO made {len(compute)} steps of {run.steps}")
+        au = metric["train_au_mean_percentage"]
+        whole = 100 * sum(compute) / (end - start)
+        first = start + epoch["load"]["block1"][0] - began
+        rate = run.accelerators * run.steps * self.shape.step_bytes / (end - start)
+        return Result(au, whole, au, first, sum(compute) / run.steps, rate, memory)
 
     def make(self, ranks: int) -> float:
         """Makes the data; the seconds between the first and the last file, without imports."""
         words = ["++workload.workflow.generate_data=True", "++workload.workflow.train=False"]
-        self.check(job := self.start(self.work / "made", ranks, None, *words))
+        job = self.start(self.work / "made", ranks, None, *words)
+        self.check(job)
         said = (self.work / "dlio.log").read_text()
         times = [re.search(rf"(\S+) {what}", said)[1] for what in ("Starting data generation", "Generation done")]
         start, end = (datetime.fromisoformat(word) for word in times)
         return (end - start).total_seconds()
 
-    def check(self, job: subprocess.Popen[str]) -> None:
-        if job.wait() != 0:
-            raise SystemExit(f"DLIO failed:\n{(self.work / 'dlio.log').read_text()[-3000:]}")
+    def check(self, job: subprocess.Popen[bytes]) -> None:
+        try:
+            status = job.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            raise Failed(f"DLIO does not end within {PATIENCE_S} s") from None
+        if status != 0:
+            raise Failed(f"DLIO failed:\n{(self.work / 'dlio.log').read_text()[-3000:]}")
 
 
 class Forebay:
-    name = "forebay"
+    """forebay. Accelerators are threads of one process, or ranks of mpirun where that is asked for."""
 
-    def __init__(self, program: Path, shape: Shape, data: Path, work: Path) -> None:
-        self.program, self.shape, self.work, self.data = program, shape, work, data
-        names = {"length": "record_length_bytes", "resize": "record_length_bytes_resize"}
+    def __init__(self, program: Path, with_mpi: Path, shape: Shape, data: Path, work: Path) -> None:
+        self.program, self.with_mpi, self.shape, self.work, self.data = program, with_mpi, shape, work, data
         work.mkdir(parents=True, exist_ok=True)
-        text = WORKLOAD.format(data=data, files=shape.files, record=shape.record, batch=shape.batch, **names)
+        text = shape.yaml(data, "record_length_bytes", "record_length_bytes_resize")
         (work / "bench.yaml").write_text(text)
 
-    def run(
-        self, seconds: float, cores: str | None = None, threads: int = 4, accelerators: int = 1, *overrides: str
-    ) -> Result:
-        """Trains; `seconds` is what a step computes."""
+    def cell(self, run: Run, ranks: int = 1) -> dict:
+        """The record of a run; `run.accelerators` are over all ranks."""
         record = self.work / "record.json"
-        words = [self.program, "workload", "run", self.work / "bench.yaml", "--data", self.data, "--json", record]
-        words += ["--accelerators", accelerators, "--threshold", "0.0001", f"++workload.train.computation_time={seconds}"]
-        words += [f"++workload.reader.read_threads={threads}", *overrides]
-        command = pinned(cores) + [str(word) for word in words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.work)
+        record.unlink(missing_ok=True)
+        data = linked(self.data, run.steps * self.shape.batch * run.accelerators)
+        program = self.program if ranks == 1 else self.with_mpi
+        words = [program, "workload", "run", self.work / "bench.yaml", "--data", data, "--json", record]
+        words += ["--accelerators", run.accelerators // ranks, "--threshold", "0.0001", *run.words(self.shape)]
+        command = pinned(run.core) + (mpirun(ranks) if ranks > 1 else []) + [str(word) for word in words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.work, timeout=PATIENCE_S)
         if done.returncode != 0:
-            raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
+            raise Failed(f"{' '.join(command)}\n{done.stderr}")
         (cell,) = json.loads(record.read_text())["cells"]
+        return cell
+
+    def run(self, run: Run) -> Result:
+        cell = self.cell(run)
+        if cell["steps"] != run.steps * run.accelerators:
+            raise Failed(f"forebay made {cell['steps']} steps of {run.steps * run.accelerators}")
+        # An emulated step that overslept is no longer for it: only what was configured counts.
+        whole = 100 * run.seconds * cell["steps"] / cell["accelerator_s"]
+        au = min(cell["au_epoch"], whole)
+        rate = run.accelerators * run.steps * self.shape.step_bytes / cell["wall_s"]
         compute = cell["compute_s"] / cell["steps"]
-        rate = cell["samples_per_s"] * self.shape.record
-        return Result(cell["au_dlio"], cell["first_step_s"], compute, rate, cell["peak_rss_bytes"], cell)
+        return Result(cell["au_dlio"], cell["au_epoch"], au, cell["first_step_s"], compute, rate, cell["peak_rss_bytes"])
 
     def make(self, folder: Path) -> float:
         """Makes the data; the whole command, with its process and until it is on the device."""
         start = time.monotonic()
         words = [self.program, "workload", "make", self.work / "bench.yaml", "--data", folder]
-        subprocess.run([str(word) for word in words], check=True, capture_output=True)
+        subprocess.run([str(word) for word in words], check=True, capture_output=True, timeout=PATIENCE_S)
         return time.monotonic() - start
 
 
-def watch(job: subprocess.Popen[str]) -> int:
+def add_up(cell: dict) -> bool:
+    """Whether the parts of every accelerator's time sum to its wall clock, in every epoch and over all."""
+    pairs = [(cell, cell["accelerator_s"]), *((epoch, epoch["wall_s"]) for epoch in cell["epochs_of"])]
+    return all(abs(sum(times[part] for part in PARTS) - wall) <= 1e-6 * max(wall, 1.0) for times, wall in pairs)
+
+
+def watch(job: subprocess.Popen[bytes]) -> int:
     """The most memory that a process and its descendants held together: shared pages counted once."""
-    peak = 0
+    peak, end = 0, time.monotonic() + PATIENCE_S
     while job.poll() is None:
+        if time.monotonic() > end:
+            job.kill()
+            raise Failed(f"DLIO does not end within {PATIENCE_S} s")
         try:
             process = psutil.Process(job.pid)
-            total = sum(memory_of(one) for one in [process, *process.children(recursive=True)])
-            peak = max(peak, total)
+            peak = max(peak, sum(memory_of(one) for one in [process, *process.children(recursive=True)]))
         except psutil.Error:
             pass
-        time.sleep(0.25)
+        time.sleep(1.0)
     return peak
 
 
@@ -173,4 +251,5 @@ def memory_of(process: psutil.Process) -> int:
         text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
     except OSError:
         return 0
-    return int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1]) * 1024
+    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
