@@ -26,6 +26,12 @@ def test_every_rank_hears_why_one_failed(run_ranks, ranks, what, reason):
     assert len(heard) == (4 if what == "fails" else 3), done.stderr
 
 
+def test_ranks_that_stop_can_meet_again(run_ranks, ranks):
+    done = run_ranks(4, ranks, "stops", 2)
+    assert done.returncode == 0, done.stderr
+    assert sum(line.endswith(": stopped together") for line in done.stdout.splitlines()) == 4, done.stdout
+
+
 @pytest.mark.parametrize("what", ["panics", "dies"])
 def test_a_rank_that_is_gone_ends_the_job_at_once(run_ranks, ranks, what):
     start = time.monotonic()
@@ -63,10 +69,10 @@ def test_a_rank_of_slurm_that_is_killed_ends_the_job_at_once(cluster, ranks):
     assert time.monotonic() - start < LATENESS_S
 
 
-def test_a_rank_of_slurm_that_is_killed_ends_the_job_by_patience_where_slurm_does_not(cluster, ranks):
+def test_a_rank_of_slurm_that_is_killed_ends_the_job_at_once_also_where_slurm_is_told_not_to(cluster, ranks):
     start = time.monotonic()
-    assert srun(cluster, ranks, "dies", 5, 4, kill=0).returncode != 0
-    assert time.monotonic() - start < 4 + LATENESS_S
+    assert srun(cluster, ranks, "dies", 5, 600, kill=0).returncode != 0
+    assert time.monotonic() - start < LATENESS_S
 
 
 def test_processes_that_do_not_find_one_another_are_not_taken_for_a_run(cluster, ranks):

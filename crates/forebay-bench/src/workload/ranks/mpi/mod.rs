@@ -1,9 +1,11 @@
 //! The ranks of MPI.
 //!
-//! Every call begins with the same small reduction, in which each rank says that it is fine, that it was asked to
-//! stop, that it failed, or that it leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A rank whose
-//! process dies is noticed by what started it; where that does nothing, patience ends the wait.
+//! Every call begins with the same small reduction, in which each rank says that it is fine, that it was asked to stop, that it
+//! failed, or that it leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A
+//! rank whose process dies is noticed by what started it; where that does nothing, the others of its host notice and end the job,
+//! or patience ends the wait.
 
+mod peers;
 mod pending;
 mod roll;
 
@@ -18,11 +20,16 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator;
 
 use super::{Failed, Launch, Ranks, Verdict};
+use peers::Peers;
 use pending::{PIECE, Pending};
 use roll::Roll;
 
 /// A wait this short is spent yielding: sleeping would take longer.
 const YIELD: Duration = Duration::from_micros(50);
+/// How often a rank that waits looks whether the others of its host are still there.
+const LOOK: Duration = Duration::from_secs(2);
+/// What a job ends with where one of its ranks is gone.
+const STATUS: i32 = 2;
 /// Questions are not looked for in waits shorter than this.
 const QUIET: Duration = Duration::from_millis(10);
 
@@ -33,6 +40,7 @@ pub struct Mpi {
     size: u64,
     /// The host of every rank.
     hosts: Vec<String>,
+    peers: Peers,
     patience: Duration,
     state: Mutex<State>,
 }
@@ -44,6 +52,8 @@ struct State {
     over: Option<Failed>,
     /// Whether a rank did not come: MPI is not to be used any more.
     is_broken: bool,
+    /// Whether that rank's process is gone, so that nobody need wait for it.
+    is_bereft: bool,
 }
 
 /// What a rank says at a meeting.
@@ -66,7 +76,15 @@ impl Mpi {
         let of = |number: i32| u64::try_from(number).expect("MPI counts from 0");
         let (rank, size) = (of(world.rank()), of(world.size()));
         let state = Mutex::new(State::default());
-        let mut ranks = Self { universe: ManuallyDrop::new(universe), rank, size, hosts: Vec::new(), patience, state };
+        let mut ranks = Self {
+            universe: ManuallyDrop::new(universe),
+            rank,
+            size,
+            hosts: Vec::new(),
+            peers: Peers::default(),
+            patience,
+            state,
+        };
         if threading < Threading::Serialized {
             return Err("this MPI library cannot be called from several threads".to_owned());
         }
@@ -74,12 +92,13 @@ impl Mpi {
             let (by, n) = (launch.by, launch.size);
             return Err(format!("{by} started {n} processes, but MPI sees {size}; with srun, add --mpi=pmix"));
         }
-        ranks.hosts = ranks.all_hosts().map_err(|failed| failed.to_string())?;
+        let introductions = ranks.introductions().map_err(|failed| failed.to_string())?;
+        (ranks.hosts, ranks.peers) = peers::introduced(&introductions, rank);
         Ok(ranks)
     }
 
-    fn all_hosts(&self) -> Result<Vec<String>, Failed> {
-        let names = self.gather(super::host().into_bytes())?;
+    fn introductions(&self) -> Result<Vec<String>, Failed> {
+        let names = self.gather(peers::introduction(&super::host()).into_bytes())?;
         let names = names.map(|names| names.join(&b'\n')).unwrap_or_default();
         let names = self.broadcast(names)?;
         Ok(String::from_utf8_lossy(&names).split('\n').map(str::to_owned).collect())
@@ -173,6 +192,7 @@ impl Mpi {
     fn wait<B>(&self, state: &mut State, mut operation: Pending<B>) -> Result<B, Failed> {
         let (start, world) = (Instant::now(), self.world());
         let mut roll = Roll::new(state.n_meetings, &world);
+        let mut looks_at = LOOK;
         loop {
             if operation.is_done() {
                 return Ok(operation.take());
@@ -181,6 +201,13 @@ impl Mpi {
             if waited > self.patience {
                 state.is_broken = true;
                 return Err(self.missing(&roll));
+            }
+            if waited > looks_at {
+                looks_at = waited + LOOK;
+                if let Some(rank) = self.peers.gone() {
+                    (state.is_broken, state.is_bereft) = (true, true);
+                    return Err(self.lost(rank, "its process is gone".to_owned()));
+                }
             }
             if waited > self.patience / 2 {
                 roll.ask(&world);
@@ -252,8 +279,12 @@ impl Drop for Mpi {
         }
         let mut state = self.state();
         let _ = self.say(&mut state, Word::Leaves);
-        let is_broken = state.is_broken;
+        let (is_broken, is_bereft) = (state.is_broken, state.is_bereft);
         drop(state);
+        if is_bereft {
+            // Those on other hosts cannot see it: they would wait until patience ends.
+            self.world().abort(STATUS);
+        }
         if !is_broken {
             // SAFETY: this is the only place that drops it, and a value is dropped once.
             unsafe { ManuallyDrop::drop(&mut self.universe) };
