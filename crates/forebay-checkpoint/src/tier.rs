@@ -216,6 +216,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn folders_that_others_make_at_the_same_time_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let parent = dir.path().join(format!("{round}/a/b"));
+            let make = |i: usize| make_all(&crate::LocalFs, &parent.join(format!("rank-{i}")));
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8).map(|i| scope.spawn(move || make(i))).collect();
+                threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+            });
+            assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 8);
+        }
+    }
+
+    #[test]
     fn names_sort_by_step_and_only_our_own_spelling_is_one() {
         let name = |step, take| Name { step, take };
         assert_eq!(name(120, 0).to_string(), "step-000000000120");

@@ -122,7 +122,8 @@ fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
     });
     let mut notes: Vec<String> = of_ranks.collect();
     if is_stopped(told) {
-        notes.push(format!("{INTERRUPTED}: the steps finished before that are kept; no threshold is held against them"));
+        notes
+            .push(format!("{INTERRUPTED}: the steps finished before that are kept; no threshold is held against them"));
     }
     if cell.totals.steps > MOST_STEPS {
         notes.push(format!(

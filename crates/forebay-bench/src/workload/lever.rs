@@ -69,7 +69,8 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_c
         (
             "cores",
             stalls.cores,
-            "readers waited for a core: more cores, fewer accelerators on this host, or nothing else beside them".to_owned(),
+            "readers waited for a core: more cores, fewer accelerators on this host, or nothing else beside them"
+                .to_owned(),
             true,
         ),
         (

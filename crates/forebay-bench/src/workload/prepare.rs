@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, make_records};
+use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records};
 use forebay_format::indexed::write::{OFFSETS, SIZES};
 use forebay_units::{Bytes, count};
-use forebay_workload::{Part, Shuffle, Workload};
+use forebay_workload::{Format, Part, Shuffle, Workload};
 
 use super::plan::Plan;
 use super::ranks::Ranks;
@@ -58,9 +58,9 @@ pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
     let (seeds, theirs) = first.split_once('\n').unwrap_or((&first, ""));
     let differs = difference(theirs, &text(plan)).map(|what| Error::OtherPlan { rank: ranks.rank(), what });
     together(ranks, differs.map_or(Ok(()), Err))?;
-    let known = seeds.split_once(' ').and_then(|(files, samples)| {
-        Some(Seeds { files: files.parse().ok()?, samples: samples.parse().ok()? })
-    });
+    let known = seeds
+        .split_once(' ')
+        .and_then(|(files, samples)| Some(Seeds { files: files.parse().ok()?, samples: samples.parse().ok()? }));
     known.ok_or_else(|| Error::OtherPlan { rank: ranks.rank(), what: format!("no seeds but \"{seeds}\"") })
 }
 
@@ -134,14 +134,12 @@ pub(super) fn made_note(made: &MadeRecords) -> String {
 
 /// Removes what this run made: this rank's files, and then, by the first rank, the folders and the mark where nothing is left in them.
 /// Where a rank found some of its files there already, all of them stay, on all ranks.
-pub(super) fn remove_made(
-    plan: &Plan,
-    ranks: &dyn Ranks,
-    made: Option<&MadeRecords>,
-) -> Result<Option<String>, Error> {
+pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeRecords>) -> Result<Option<String>, Error> {
     let dataset = &plan.workload.dataset;
     let Some(made) = made else {
-        return Ok(Some("dataset.keep_files is false, but this run did not make the data, so that it stays".to_owned()));
+        return Ok(Some(
+            "dataset.keep_files is false, but this run did not make the data, so that it stays".to_owned(),
+        ));
     };
     let was_there = everybody(ranks, &made.n_kept.to_string())?.iter().any(|n_kept| n_kept != "0");
     let note = was_there.then(|| "some of the data was there before this run, so that it stays".to_owned());
@@ -204,6 +202,12 @@ pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), stock: &Stock) -> Resu
     let others: Vec<PathBuf> = indices.chain(eval_indices).filter(|path| path.exists()).chain(eval.clone()).collect();
     cold::prepare(&others, true)?;
     Ok(cold::prepare(&train, true)?)
+}
+
+/// In what the data was made otherwise than the workload says.
+pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
+    let is_read = plan.workload.dataset.format != Format::Synthetic;
+    if is_read { made_otherwise(&plan.workload.dataset, &plan.data) } else { Vec::new() }
 }
 
 /// The index files that some formats have beside a file.

@@ -375,6 +375,7 @@ impl<'a> Part<'a> {
             cpu_s: 0.0,
             age_s: self.age_s,
             reads: None,
+            otherwise: self.stock.as_ref().map_or_else(Vec::new, |_| prepare::otherwise(self.plan)),
             notes: Vec::new(),
         }
     }

@@ -147,7 +147,9 @@ impl Shelf {
         let checkpoint = open(&self.tier, self.name)?;
         match checkpoint.verify_rest(stop) {
             Err(forebay_checkpoint::Error::Stopped) => Ok(None),
-            read => read.map(|()| Some(checkpoint.manifest().files.iter().map(|file| file.len).sum())).map_err(Error::from),
+            read => {
+                read.map(|()| Some(checkpoint.manifest().files.iter().map(|file| file.len).sum())).map_err(Error::from)
+            }
         }
     }
 }

@@ -25,5 +25,7 @@ pub(super) struct Told {
     /// From the start of the process to that of the run's clock.
     pub(super) age_s: Option<f64>,
     pub(super) reads: Option<Reads>,
+    /// In what the data was made otherwise than the workload says.
+    pub(super) otherwise: Vec<String>,
     pub(super) notes: Vec<String>,
 }

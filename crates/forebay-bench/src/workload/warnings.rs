@@ -31,8 +31,11 @@ pub(super) fn warnings(
         trains.then(|| no_steps(totals)).flatten(),
         trains.then(|| few_steps(n_steps)).flatten(),
         (trains && totals.bytes_moved > 0).then(|| caches(plan, totals, state)).flatten(),
-        (trains && totals.bytes_moved > 0 && state != CacheState::Cold).then(|| fits_in_memory(workload, totals, told)).flatten(),
+        (trains && totals.bytes_moved > 0 && state != CacheState::Cold)
+            .then(|| fits_in_memory(workload, totals, told))
+            .flatten(),
         (trains && is_amplified(totals.bytes_device, totals.bytes_moved)).then(|| amplified(totals)),
+        otherwise(told),
         clock_bound(told),
         devices(plan, told),
     ];
@@ -105,6 +108,14 @@ fn amplified(totals: &WorkloadTotals) -> String {
         Bytes(device),
         Bytes(totals.bytes_moved)
     )
+}
+
+fn otherwise(told: &[Told]) -> Option<String> {
+    let first = told.iter().find(|told| !told.otherwise.is_empty())?;
+    Some(format!(
+        "the data was made for another workload, so that the figures are of that data and DLIO's are of neither: {}",
+        first.otherwise.join("; ")
+    ))
 }
 
 /// Processes do not share a device that each of them emulates.
@@ -240,7 +251,10 @@ mod tests {
     fn bytes_that_were_read_ahead_prove_nothing_and_are_warned_of() {
         let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
         let texts = warnings(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
-        assert!(texts.iter().any(|text| text.starts_with("block devices gave 1.5 kB for 1 kB that were read")), "{texts:?}");
+        assert!(
+            texts.iter().any(|text| text.starts_with("block devices gave 1.5 KB for 1.0 KB that were read")),
+            "{texts:?}"
+        );
         let evidence =
             |resident| CacheEvidence { resident_before: resident, block_bytes: Some(1_500), bytes_read: 1_000 };
         let states = [None, Some(0.5), Some(0.0)].map(|resident| state_of(&evidence(resident)));

@@ -55,6 +55,29 @@ pub(crate) fn identity(dataset: &Dataset) -> Map<String, Value> {
     }
 }
 
+/// What decides how a file is read, and how many bytes of it.
+const READ_BY: [&str; 10] = [
+    "format",
+    "record_length_bytes",
+    "record_length_bytes_stdev",
+    "record_dims",
+    "record_element_type",
+    "num_samples_per_file",
+    "compression",
+    "chunk_bytes",
+    "hdf5",
+    "parquet",
+];
+
+/// In what the data of a folder was made otherwise than a workload says, as far as the folder's mark tells: `key: made with X, the
+/// workload says Y`. Nothing of a folder without a mark.
+pub fn made_otherwise(dataset: &Dataset, dir: &Path) -> Vec<String> {
+    let made = fs::read(dir.join(RECORDS_MARKER)).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let (Some(made), wanted) = (made, Value::Object(identity(dataset))) else { return Vec::new() };
+    let differs = READ_BY.iter().filter(|key| made.get(**key).is_some_and(|value| *value != wanted[**key]));
+    differs.map(|key| format!("{key}: made with {}, the workload says {}", made[*key], wanted[*key])).collect()
+}
+
 /// Whether a former run, or the first rank of this one, has marked the folder for the same data.
 pub(crate) fn is_marked(dataset: &Dataset, dir: &Path) -> Result<bool> {
     home::agrees(dir, RECORDS_MARKER, &identity(dataset))

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use forebay_storage::{Buffer, Error as StorageError, Operation};
 use forebay_workload::{Dataset, Part, Workload};
 
-pub use claim::RECORDS_MARKER;
+pub use claim::{RECORDS_MARKER, made_otherwise};
 use claim::is_whole;
 use draft::{Draft, SMALL, Target};
 pub use form::parquet_columns;

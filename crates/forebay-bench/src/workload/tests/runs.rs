@@ -228,6 +228,13 @@ fn real_files_are_read_whole_in_every_epoch_and_damage_is_named() {
     assert!(cell.totals.bytes_moved >= 2 * 32 * 10_000, "{}", cell.totals.bytes_moved);
     assert!(cell.totals.mb_per_s_moved > 0.0 && cell.worker_time["reading"] > 0.0);
     assert_eq!(cell.processes[0].bytes_moved, cell.totals.bytes_moved);
+    assert!(!cell.totals.warnings.iter().any(|text| text.contains("another workload")), "{:?}", cell.totals.warnings);
+    let mut longer = plan.clone();
+    longer.workload.workflow.generate_data = false;
+    longer.workload.dataset.record_length_bytes = 40_000.0;
+    let error = run_it(&longer).map(|record| record.cells[0].totals.warnings.join("\n"));
+    let said = error.unwrap_or_else(|error| error.to_string());
+    assert!(said.contains("record_length_bytes: made with 10000.0, the workload says 40000.0"), "{said}");
     let file = plan.data.join(plan.workload.dataset.path_of(forebay_workload::Part::Train, 20));
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[5_000] ^= 1;

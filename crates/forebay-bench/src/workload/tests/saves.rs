@@ -41,6 +41,29 @@ fn a_save_after_some_steps_ends_a_block_and_counts_to_the_epoch() {
 }
 
 #[test]
+fn all_stand_still_for_a_checkpoint_that_one_of_them_saves() {
+    let dir = tempfile::tempdir().unwrap();
+    for steps_between in [None, Some(4)] {
+        let mut workload = saving(64 * 2, 2);
+        workload.model.size_bytes = 32 << 20;
+        workload.checkpoint.steps_between = steps_between;
+        let cell = cell_of(&plan(workload, dir.path(), 2));
+        adds_up(&cell);
+        let saved: f64 = cell.saves.iter().map(|save| save.seconds).sum();
+        let stood_still = |accelerator| {
+            let epochs = cell.epochs_of.iter().filter(|epoch| epoch.accelerator == accelerator);
+            epochs.map(|epoch| epoch.checkpoint_s).sum::<f64>()
+        };
+        assert!(
+            stood_still(0) >= saved && stood_still(1) > 0.5 * saved,
+            "{saved} {} {}",
+            stood_still(0),
+            stood_still(1)
+        );
+    }
+}
+
+#[test]
 fn a_save_after_epochs_comes_when_the_workload_says() {
     let dir = tempfile::tempdir().unwrap();
     let mut workload = saving(64, 5);
