@@ -28,7 +28,8 @@ pub struct Size {
 
 /// The rule.
 ///
-/// Each division is rounded down, as MLPerf's own tool does: memory to whole samples, samples to whole files. Bytes are of
+/// Memory is rounded down to whole samples and samples up to whole files, of which there is one at least. MLPerf's own tool
+/// rounds files down, so that they may lack up to one file's samples of what the rule asks for. Bytes are of
 /// the stated length of a record, which data with a deviation meets only in the mean.
 pub fn mlperf(workload: &Workload, accelerators: u64, hosts: u64, host_memory_bytes: u64) -> Size {
     let dataset = &workload.dataset;
@@ -36,7 +37,7 @@ pub fn mlperf(workload: &Workload, accelerators: u64, hosts: u64, host_memory_by
     let samples_for_steps = STEPS * workload.reader.batch_size * accelerators;
     let memory = hosts as f64 * host_memory_bytes as f64 * MEMORIES as f64;
     let samples_for_memory = (memory / record).floor() as u64;
-    let files = samples_for_steps.max(samples_for_memory) / dataset.n_samples_per_file;
+    let files = samples_for_steps.max(samples_for_memory).div_ceil(dataset.n_samples_per_file).max(1);
     let bytes = (files as f64 * dataset.n_samples_per_file as f64 * record) as u64;
     let subfolders = if files > FILES_PER_FOLDER { files.div_ceil(FILES_PER_FOLDER) } else { 0 };
     Size { samples_for_steps, samples_for_memory, files, bytes, subfolders }
@@ -81,7 +82,9 @@ mod tests {
         workload.dataset.n_samples_per_file = 10;
         let size = mlperf(&workload, 1, 4, 512 * GIB);
         assert_eq!(size.samples_for_memory, 4 * 512 * 5 * GIB / 146_600_628);
-        assert_eq!(size.files, size.samples_for_memory / 10);
+        assert_eq!(size.files, size.samples_for_memory.div_ceil(10));
+        workload.dataset.n_samples_per_file = 4096;
+        assert_eq!(mlperf(&workload, 1, 1, GIB).files, 1, "3,500 samples");
         assert_eq!(size.subfolders, 0);
     }
 

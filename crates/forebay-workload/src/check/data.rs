@@ -162,7 +162,7 @@ fn column(mut section: Section<'_>) -> Option<ParquetColumn> {
 }
 
 /// Threads of an accelerator: more than any machine runs.
-const MOST_THREADS: u64 = 4096;
+const MOST_THREADS: u64 = 1024;
 
 /// Samples of a batch; 500 batches of a million accelerators still are a number.
 const MOST_BATCH: u64 = 1_000_000_000;

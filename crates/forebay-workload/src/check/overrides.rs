@@ -26,9 +26,14 @@ fn parse(text: &str) -> Result<(Vec<&str>, Tree), String> {
     if path.iter().any(|part| part.is_empty()) {
         return Err("there is an empty name between its dots".to_owned());
     }
+    let unreadable = |problem: Problem| format!("its value cannot be read: {}", problem.text);
     let value = match right.trim() {
         "" => Tree::Text(String::new()),
-        value => yaml_tree(value).map_err(|problem| format!("its value cannot be read: {}", problem.text))?,
+        // Hydra's tables need no space behind a colon, YAML's do.
+        value if value.starts_with('{') && !value.contains(['"', '\'', '/']) => {
+            yaml_tree(&value.replace(':', ": ")).map_err(unreadable)?
+        }
+        value => yaml_tree(value).map_err(unreadable)?,
     };
     Ok((modern(&path), value))
 }

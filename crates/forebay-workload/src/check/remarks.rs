@@ -80,6 +80,10 @@ fn lengths(workload: &Workload, note: &mut impl FnMut(&str, String)) {
     if let Some(holds) = holds {
         note("dataset.record_length_bytes", format!("{holds}, so it does nothing"));
     }
+    if dataset.record_length_bytes_stdev > dataset.record_length_bytes && dataset.sizes_vary() {
+        let text = "it is larger than record_length_bytes itself: the samples are far larger in the mean";
+        note("dataset.record_length_bytes_stdev", text.to_owned());
+    }
     if !dataset.parquet.columns.is_empty() {
         let text = "the columns say what a row is, so it does nothing";
         for key in ["dataset.record_length_bytes_stdev", "dataset.record_dims", "dataset.record_element_type"] {
@@ -118,9 +122,20 @@ fn packing(dataset: &Dataset, note: &mut impl FnMut(&str, String)) {
         note("dataset.hdf5.max_shape", unlike("datasets that grow"));
         note("dataset.hdf5.num_dset_per_record", unlike("datasets"));
     }
+    if !divides(dataset) {
+        let text = "such files are read, but not made: the first side of every sample must be a multiple of it";
+        note("dataset.hdf5.num_dset_per_record", text.to_owned());
+    }
     if dataset.format != Format::Parquet {
         note("dataset.parquet.row_group_size", unlike("row groups"));
     }
+}
+
+/// Whether every sample can be spread over as many datasets as it is to be: one of a varying size cannot.
+pub(super) fn divides(dataset: &Dataset) -> bool {
+    let n = dataset.hdf5.n_dsets_per_record;
+    let side = dataset.record_dims.first().copied().unwrap_or(dataset.record_length_bytes.sqrt() as u64);
+    dataset.format != Format::Hdf5 || n == 1 || !dataset.sizes_vary() && side.is_multiple_of(n)
 }
 
 /// Whether files of this compression are written, not only read.

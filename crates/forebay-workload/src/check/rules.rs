@@ -118,6 +118,10 @@ fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
         let text = "such files are read, but not made; turn workflow.generate_data off, or compress in another way";
         refuse("dataset.compression", text.to_owned());
     }
+    if workflow.generate_data && !remarks::divides(dataset) {
+        let text = "the first side of every sample must be a multiple of it where data is made";
+        refuse("dataset.hdf5.num_dset_per_record", text.to_owned());
+    }
     if workflow.train && dataset.n_files_train == 0 {
         refuse("dataset.num_files_train", "there is nothing to train on".to_owned());
     }

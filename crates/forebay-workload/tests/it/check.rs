@@ -99,6 +99,9 @@ fn overrides_take_the_files_place_in_their_order() {
     let overrides = overrides.map(str::to_owned);
     let workload = read("x", "reader: {batch_size: 2}\n", &overrides).unwrap().workload;
     assert_eq!((workload.reader.batch_size, workload.dataset.format), (5, Format::Npy));
+    let law = "++workload.train.computation_time={type:uniform,min:0.002,max:0.004}".to_owned();
+    let time = read("x", "", &[law]).unwrap().workload.train.computation_time;
+    assert_eq!(time, Time::Uniform { min: 0.002, max: 0.004 });
     let problems = read("x", "", &["++workload.reader.bach_size=9".to_owned()]).unwrap_err();
     assert_eq!(problems[0].to_string(), "reader.bach_size: unknown key; did you mean \"batch_size\"?");
 }

@@ -26,6 +26,8 @@ fn a_key_that_does_nothing_beside_others_is_noted() {
         ("dataset: {generation_buffer_size: 4096}", "dataset.generation_buffer_size"),
         ("reader: {shuffle_size: 9}", "reader.shuffle_size"),
         ("dataset: {format: hdf5, compression: lzf}", "dataset.compression"),
+        ("dataset: {record_length_bytes: 2000, record_length_bytes_stdev: 68e6}", "dataset.record_length_bytes_stdev"),
+        ("dataset: {format: hdf5, hdf5: {num_dset_per_record: 3}}", "dataset.hdf5.num_dset_per_record"),
         ("dataset: {format: csv, compression: zip}", "dataset.compression"),
         ("dataset: {hdf5: {max_shape: [4]}}", "dataset.hdf5.max_shape"),
         ("dataset: {hdf5: {num_dset_per_record: 4}}", "dataset.hdf5.num_dset_per_record"),
@@ -76,6 +78,12 @@ fn pytorchs_shuffle_has_no_buffer_and_a_synthetic_loader_no_files() {
 
 #[test]
 fn what_is_only_read_is_not_asked_to_be_made() {
+    let hdf5 = |rest: &str| format!("{{dataset: {{format: hdf5, {rest}}}, workflow: {{generate_data: true}}}}");
+    for rest in ["hdf5: {num_dset_per_record: 3}", "record_length_bytes_stdev: 9, hdf5: {num_dset_per_record: 2}"] {
+        let found = problems(&hdf5(rest));
+        assert!(found.len() == 1 && found[0].starts_with("dataset.hdf5.num_dset_per_record: "), "{found:?}");
+    }
+    assert!(read("x", &hdf5("hdf5: {num_dset_per_record: 4}"), &[]).is_ok());
     for dataset in ["format: hdf5, compression: lzf", "format: csv, compression: zip"] {
         let found = problems(&format!("{{dataset: {{{dataset}}}, workflow: {{generate_data: true}}}}"));
         assert!(found.len() == 1 && found[0].starts_with("dataset.compression: such files are read"), "{found:?}");
