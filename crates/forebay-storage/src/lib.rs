@@ -143,6 +143,10 @@ pub trait Object: Send + Sync {
     /// Lends exactly `len` bytes from `offset` on: where they lie, if the backend can, and else in `buffer`. For who looks at
     /// bytes once and keeps none; what was lent before should no longer be needed.
     ///
+    /// Bytes that lie in a mapping are asked for before they are lent, so that what goes wrong is an error here. A file that
+    /// somebody makes shorter between that and the look at them still ends the process with SIGBUS: data is not to be
+    /// rewritten while it is read.
+    ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
     fn lend<'a>(&'a self, offset: u64, len: usize, buffer: &'a mut Buffer) -> Result<&'a [u8]> {

@@ -1,16 +1,16 @@
 //! A file in memory that has a path, for a library that opens files by itself. What was never written takes no memory.
 //!
-//! A file without a name would do, but the library insists on the real path of what it is given.
+//! A file without a name would do, but the library insists on the real path of what it is given. The name cannot be guessed and
+//! the file is made anew, for its owner alone: the folders are everybody's.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where such files are made: in memory, or where that cannot be written to, where files are not kept.
 const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
-
-static N_MADE: AtomicU64 = AtomicU64::new(0);
 
 /// A file that is gone when this is dropped.
 #[derive(Debug)]
@@ -21,11 +21,11 @@ pub(super) struct MemoryFile {
 
 impl MemoryFile {
     pub(super) fn new() -> io::Result<Self> {
-        let number = N_MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".forebay-hdf5-{}-{number}", std::process::id());
+        // A hasher's keys are from the system's randomness.
+        let name = format!(".forebay-hdf5-{:016x}", RandomState::new().hash_one(std::process::id()));
         let open = |folder: &&str| {
             let path = Path::new(folder).join(&name);
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
             Ok(Self { file, path })
         };
         FOLDERS.first().map(open).filter(Result::is_ok).unwrap_or_else(|| open(&FOLDERS[1]))
