@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use forebay_units::Clock;
@@ -42,16 +41,10 @@ impl AccessLog {
         }
     }
 
-    /// Where the readers of an accelerator note what they read in the epoch that `epoch` names at the time.
-    pub(super) fn of(
-        self: &Arc<Self>,
-        accelerator: u64,
-        epoch: Arc<AtomicU64>,
-    ) -> Arc<dyn Fn(u32, u32, u64) + Send + Sync> {
+    /// Where the readers of an accelerator note what they read in an epoch.
+    pub(super) fn of(self: &Arc<Self>, accelerator: u64, epoch: u64) -> Arc<dyn Fn(u32, u32, u64) + Send + Sync> {
         let log = Arc::clone(self);
-        Arc::new(move |file, sample, bytes| {
-            log.note(accelerator, epoch.load(Ordering::Relaxed), file, sample, bytes);
-        })
+        Arc::new(move |file, sample, bytes| log.note(accelerator, epoch, file, sample, bytes))
     }
 
     fn note(&self, accelerator: u64, epoch: u64, file: u32, sample: u32, bytes: u64) {
@@ -82,12 +75,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::default());
         let log = AccessLog::create(&dir.path().join("out"), 3, clock.clone(), 0).unwrap();
-        let epoch = Arc::new(AtomicU64::new(1));
-        let note = log.of(7, Arc::clone(&epoch));
         clock.advance(std::time::Duration::from_micros(1_500_000));
-        note(5, 0, 4096);
-        epoch.store(2, Ordering::Relaxed);
-        note(6, 1, 10);
+        log.of(7, 1)(5, 0, 4096);
+        log.of(7, 2)(6, 1, 10);
         log.finish().unwrap();
         let text = std::fs::read_to_string(dir.path().join("out/access-3.csv")).unwrap();
         assert_eq!(text, "time_s,accelerator,epoch,file,sample,bytes\n1.500000,7,1,5,0,4096\n1.500000,7,2,6,1,10\n");

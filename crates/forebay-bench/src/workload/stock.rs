@@ -59,18 +59,13 @@ pub(super) struct Deal {
     pub(super) seeds: Seeds,
 }
 
-/// Samples with the epoch that they are read in, where that is noted.
-struct Noted {
-    samples: Samples,
-    epoch: Arc<AtomicU64>,
-}
-
 /// The data, open.
 pub(super) struct Stock {
     deal: Deal,
     changes: bool,
-    /// One for all accelerators, or one for each where it is noted who reads what.
-    train: Vec<Noted>,
+    train: Samples,
+    /// Where it is noted who reads what.
+    log: Option<Arc<AccessLog>>,
     eval: Option<Samples>,
     storage: Arc<dyn Storage>,
     tally: Arc<Tally>,
@@ -80,21 +75,17 @@ impl Stock {
     pub(super) fn open(plan: &Plan, deal: Deal, log: Option<&Arc<AccessLog>>) -> Result<Self, Error> {
         let workload = &plan.workload;
         let storage = storage(plan);
-        let open = |part, log| {
-            let access = Access { storage: Arc::clone(&storage), data: plan.data.clone(), verify: plan.verify, log };
+        let open = |part| {
+            let access = Access { storage: Arc::clone(&storage), data: plan.data.clone(), verify: plan.verify };
             Samples::open(workload, part, access)
         };
-        let n_logs = log.map_or(1, |_| deal.n);
-        let train = (0..n_logs).map(|i| {
-            let epoch = Arc::new(AtomicU64::new(0));
-            let noted = log.map(|log| log.of(deal.first + i, Arc::clone(&epoch)));
-            Ok(Noted { samples: open(Part::Train, noted)?, epoch })
-        });
-        let eval = evaluates(workload).then(|| open(Part::Eval, None)).transpose()?;
+        let train = open(Part::Train)?;
+        let eval = evaluates(workload).then(|| open(Part::Eval)).transpose()?;
         Ok(Self {
             deal,
             changes: workload.train.seed_change_epoch,
-            train: train.collect::<Result<_, Error>>()?,
+            train,
+            log: log.cloned(),
             eval,
             storage,
             tally: Arc::default(),
@@ -119,23 +110,22 @@ impl Stock {
 
     /// Every `every`-th file that is trained on, from `first` on.
     pub(super) fn files(&self, first: u64, every: u64) -> Vec<PathBuf> {
-        let n_files = self.train[0].samples.n_files();
-        (first..n_files).step_by(every.max(1) as usize).map(|file| self.train[0].samples.path_of(file as u32)).collect()
+        let n_files = self.train.n_files();
+        (first..n_files).step_by(every.max(1) as usize).map(|file| self.train.path_of(file as u32)).collect()
     }
 }
 
 impl Supply for Stock {
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error> {
-        let Deal { first, of, n_steps, n_steps_eval, seeds, .. } = self.deal;
+        let Deal { of, n_steps, n_steps_eval, seeds, .. } = self.deal;
         let seeds = if self.changes { seeds.plus(epoch) } else { seeds };
         match (part, &self.eval) {
             (Part::Eval, Some(eval)) => {
-                Ok(Box::new(Piped::new(eval.batches(accelerator, of, seeds, n_steps_eval)?, None)))
+                Ok(Box::new(Piped::new(eval.batches((accelerator, of), seeds, n_steps_eval, None)?, None)))
             }
             _ => {
-                let noted = self.train.get((accelerator - first) as usize).unwrap_or(&self.train[0]);
-                noted.epoch.store(epoch, Ordering::Relaxed);
-                let batches = noted.samples.batches(accelerator, of, seeds, n_steps)?;
+                let noted = self.log.as_ref().map(|log| log.of(accelerator, epoch));
+                let batches = self.train.batches((accelerator, of), seeds, n_steps, noted)?;
                 Ok(Box::new(Piped::new(batches, Some(Arc::clone(&self.tally)))))
             }
         }

@@ -19,11 +19,10 @@ fn made(dataset: Dataset, reader: Reader, dir: &Path) -> Workload {
 /// All samples in the order of the files, as one accelerator gets them, and the bytes that were moved for them.
 fn read(workload: &Workload, dir: &Path) -> (Vec<u8>, u64) {
     let storage = Arc::new(Counted::new(Local::default()));
-    let access =
-        Access { storage: Arc::clone(&storage) as Arc<dyn Storage>, data: dir.to_owned(), verify: true, log: None };
+    let access = Access { storage: Arc::clone(&storage) as Arc<dyn Storage>, data: dir.to_owned(), verify: true };
     let samples = Samples::open(workload, Part::Train, access).unwrap();
     let n_steps = samples.n_samples() / workload.reader.batch_size;
-    let mut batches = samples.batches(0, 1, 1, n_steps).unwrap();
+    let mut batches = samples.batches((0, 1), 1, n_steps, None).unwrap();
     let mut all = Vec::new();
     for batch in batches.by_ref() {
         all.extend_from_slice(batch.unwrap().data());
@@ -83,9 +82,9 @@ fn a_file_that_lacks_a_column_fails_by_name() {
     let mut workload = made(dataset, Reader::default(), dir.path());
     workload.dataset.parquet.columns[0].name = "other".to_owned();
     let storage: Arc<dyn Storage> = Arc::new(Local::default());
-    let access = Access { storage, data: dir.path().to_owned(), verify: true, log: None };
+    let access = Access { storage, data: dir.path().to_owned(), verify: true };
     let samples = Samples::open(&workload, Part::Train, access).unwrap();
-    let error = samples.batches(0, 1, 1, 1).unwrap().next().unwrap().unwrap_err();
+    let error = samples.batches((0, 1), 1, 1, None).unwrap().next().unwrap().unwrap_err();
     let mut said = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

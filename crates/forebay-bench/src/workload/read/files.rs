@@ -24,6 +24,8 @@ pub(crate) struct Files {
     pub(crate) verify: bool,
     /// Bytes of one read.
     pub(crate) piece: usize,
+    /// The most of one read, where the workload says so.
+    pub(crate) transfer: Option<usize>,
     dir: PathBuf,
     /// Their paths, where they do not follow from the workload.
     listed: Vec<PathBuf>,
@@ -42,9 +44,10 @@ impl Files {
         dir: PathBuf,
         verify: bool,
     ) -> Result<Self, Error> {
-        let piece = workload.reader.transfer_size.map_or(PIECE, |bytes| bytes.clamp(1, 1 << 30) as usize);
+        let transfer = workload.reader.transfer_size.map(|bytes| bytes.clamp(1, 1 << 30) as usize);
+        let piece = transfer.unwrap_or(PIECE);
         let dataset = workload.dataset.clone();
-        let mut files = Self { storage, dataset, part, verify, piece, dir, listed: Vec::new() };
+        let mut files = Self { storage, dataset, part, verify, piece, transfer, dir, listed: Vec::new() };
         if files.n_files() > u64::from(u32::MAX) {
             return Err(refused(format!("{} files are more than the 2^32 that can be read", files.n_files())));
         }
@@ -53,7 +56,11 @@ impl Files {
             files.listed = files.list()?;
         }
         match files.first_missing() {
-            Some(path) => Err(missing(&path, n)),
+            // What is there and may not be looked at is not to be made again.
+            Some(path) => match files.storage.size(&path) {
+                Err(error @ forebay_storage::Error::Denied { .. }) => Err(refused(error.to_string())),
+                _ => Err(missing(&path, n)),
+            },
             None => Ok(files),
         }
     }

@@ -1,4 +1,7 @@
 //! HDF5: the library says where a file's values lie, and they are read as ranges of bytes, in pieces or chunk by chunk.
+//!
+//! The library opens a file by itself, once, to find that out. What it reads then, the file's metadata, passes neither the
+//! emulated device nor the count of bytes moved.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +14,9 @@ use forebay_workload::Compression;
 use super::files::Files;
 use super::reader::{Known, Layout, OpenFiles, Reader, Sink, Tools};
 
+/// Files of which it is kept where their values lie, from epoch to epoch.
+const MOST_KNOWN: usize = 1024;
+
 /// Datasets of samples.
 pub(super) struct Hdf5(Arc<Shared>);
 
@@ -21,7 +27,7 @@ struct Shared {
 
 impl Hdf5 {
     pub(super) fn new(files: Arc<Files>) -> Self {
-        Self(Arc::new(Shared { files, known: Known::default() }))
+        Self(Arc::new(Shared { files, known: Known::new(MOST_KNOWN) }))
     }
 }
 

@@ -88,7 +88,7 @@ impl Reader for IndexedReader {
         let room = out.len() / n.max(1);
         for (span, place) in found.iter().zip(out.chunks_mut(room.max(1))) {
             match &opened.map {
-                Some(map) => touch(map, span, place, tools),
+                Some(map) => touch(map, span, place, tools)?,
                 None => stream(opened.data.as_ref(), span, files.piece, buffer, place, tools)?,
             }
         }
@@ -114,11 +114,31 @@ fn stream(
 }
 
 /// Looks at every page of a sample, so that all of it comes from where it lies, and copies what the batch has room for.
-fn touch(map: &[u8], span: &Span, place: &mut [u8], tools: &mut Tools<'_>) {
+///
+/// The pages are asked for first, in a call that reports what went wrong: a look at one that cannot be had ends the process.
+/// What is left of that is a file that becomes shorter between the two.
+fn touch(map: &memmap2::Mmap, span: &Span, place: &mut [u8], tools: &mut Tools<'_>) -> Result<(), SampleError> {
     tools.enter(Activity::Reading);
-    let bytes = &map[span.offset as usize..(span.offset + span.len) as usize];
+    let (from, to) = (span.offset as usize, (span.offset + span.len) as usize);
+    let Some(bytes) = map.get(from..to) else {
+        return Err(SampleError::Refused(format!("the file ends before byte {to}, which its index has")));
+    };
+    let page = from - from % PAGE;
+    match map.advise_range(memmap2::Advice::PopulateRead, page, to - page) {
+        // Before Linux 5.14 the advice is not known, and a look has to do.
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => {
+            return Err(SampleError::Refused(format!(
+                "bytes {from} to {to} cannot be had where they are mapped: {error}"
+            )));
+        }
+        _ => {}
+    }
     Sink::put(place, bytes);
     let rest = bytes.get(place.len()..).unwrap_or_default();
-    std::hint::black_box(rest.iter().step_by(4096).chain(rest.last()).fold(0_u8, |sum, byte| sum ^ byte));
+    std::hint::black_box(rest.iter().step_by(PAGE).chain(rest.last()).fold(0_u8, |sum, byte| sum ^ byte));
     tools.count(span.len);
+    Ok(())
 }
+
+/// Memory is mapped in pages of so many bytes.
+const PAGE: usize = 4096;

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Batches, Dataset, Source, Threads};
 use forebay_storage::Storage;
-use forebay_workload::{Format, Part, Workload};
+use forebay_workload::{Format, Loader, Part, Workload};
 
 use self::files::{Files, refused};
 use self::gate::Gates;
@@ -50,7 +50,7 @@ pub(crate) struct Samples {
     order: Mutex<Option<(Seeds, Arc<Order>)>>,
 }
 
-/// Called by readers with the file's number, the sample within it, and the bytes moved for it.
+/// Called by readers with the file's number, the sample within it, and the bytes moved for it: none where it was in memory.
 pub(crate) type Log = dyn Fn(u32, u32, u64) + Send + Sync;
 
 /// What a set of samples is read with.
@@ -61,9 +61,9 @@ pub(crate) struct Access {
     pub(crate) data: PathBuf,
     /// Whether checksums are verified.
     pub(crate) verify: bool,
-    /// Where samples that were read are noted.
-    pub(crate) log: Option<Arc<Log>>,
 }
+
+const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
 
 /// How samples lie in the files: the one place that knows every format.
 fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {
@@ -81,15 +81,18 @@ fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {
         #[cfg(feature = "hdf5")]
         Format::Hdf5 => Box::new(hdf5::Hdf5::new(files)),
         #[cfg(not(feature = "hdf5"))]
-        Format::Hdf5 => return Err(refused("this build has no HDF5: build with --features hdf5".to_owned())),
+        Format::Hdf5 => return Err(refused(NO_HDF5.to_owned())),
     })
 }
 
 impl Samples {
     /// Finds the part's files, checks that they are there, and indexes those that need it.
     pub(crate) fn open(workload: &Workload, part: Part, access: Access) -> Result<Self, Error> {
-        let Access { storage, data, verify, .. } = &access;
-        let files = Arc::new(Files::find(workload, part, Arc::clone(storage), data.clone(), *verify)?);
+        let Access { storage, data, verify } = access;
+        if workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5") {
+            return Err(refused(NO_HDF5.to_owned()));
+        }
+        let files = Arc::new(Files::find(workload, part, storage, data, verify)?);
         let layout = layout_of(&files)?;
         let reader = workload.reader.clone();
         let batch = match part {
@@ -99,7 +102,6 @@ impl Samples {
         let common = Common {
             sample_bytes: delivered_bytes(workload, layout.as_ref()),
             layout,
-            access,
             preprocess: reader.preprocess_time,
             kept: reader.in_memory.then(Kept::default),
         };
@@ -131,13 +133,13 @@ impl Samples {
     }
 
     /// The batches of one accelerator (of so many) in one epoch: its share of the epoch's order, `n_steps` whole batches of it.
-    /// `seeds` are what that order is drawn from.
+    /// `seeds` are what that order is drawn from; `log` is told of every sample.
     pub(crate) fn batches(
         &self,
-        accelerator: u64,
-        of: u64,
+        (accelerator, of): (u64, u64),
         seeds: impl Into<Seeds>,
         n_steps: u64,
+        log: Option<Arc<Log>>,
     ) -> Result<Batches, Error> {
         let seeds = seeds.into();
         let positions = share(self.n_samples(), accelerator, of);
@@ -155,7 +157,8 @@ impl Samples {
             .map_err(|_| refused(format!("{n_samples} samples of an epoch are more than one accelerator can take")))?;
         let gates = self.gates();
         let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
-        let stream = Stream { common: Arc::clone(&self.common), share: Arc::clone(&share), gates, seed: seeds.samples };
+        let seed = seeds.samples;
+        let stream = Stream { common: Arc::clone(&self.common), share: Arc::clone(&share), gates, log, seed };
         // Without threads of its own an accelerator reads only while it waits.
         let prefetch = if self.reader.read_threads == 0 { 0 } else { self.reader.prefetch_size };
         let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, self.namer(share)))
@@ -175,7 +178,12 @@ impl Samples {
             return Arc::clone(order);
         }
         let how = (self.reader.file_shuffle, self.reader.sample_shuffle);
-        let order = Arc::new(Order::new(self.files.n_files(), self.per_file(), how, self.reader.shuffle_size, seeds));
+        // Of the loaders, PyTorch's has no buffer that it shuffles in: it takes all.
+        let window = match self.reader.loader {
+            Loader::Tensorflow | Loader::Dali | Loader::NativeDali => self.reader.shuffle_size,
+            Loader::Pytorch | Loader::Synthetic => 0,
+        };
+        let order = Arc::new(Order::new(self.files.n_files(), self.per_file(), how, window, seeds));
         *last = Some((seeds, Arc::clone(&order)));
         order
     }

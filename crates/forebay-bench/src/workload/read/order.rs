@@ -44,8 +44,8 @@ impl From<u64> for Seeds {
 }
 
 impl Order {
-    /// The order of `n_files` files of `per_file` samples each. Where files are shuffled too, samples are within windows of `window`
-    /// samples (0: one window).
+    /// The order of `n_files` files of `per_file` samples each. Samples are shuffled within windows of
+    /// `window` samples, after the files (0: all of them are).
     pub(crate) fn new(
         n_files: u64,
         per_file: u64,
@@ -56,7 +56,7 @@ impl Order {
         let seeds = seeds.into();
         let n_samples = n_files * per_file;
         let (by_file, by_sample) = (file_shuffle != Shuffle::Off, sample_shuffle != Shuffle::Off);
-        let samples = match (by_sample, by_file && window > 0) {
+        let samples = match (by_sample, window > 0) {
             (false, _) => Samples::InOrder,
             (true, false) => Samples::Whole(Permutation::new(n_samples, mix(seeds.samples))),
             (true, true) => Samples::Windows { size: window, seed: mix(seeds.samples) },
@@ -197,6 +197,9 @@ mod tests {
         }
         assert_ne!(all(&order), all(&files_only));
         assert_ne!(all(&Order::new(100, 10, (ON, ON), 0, 7))[..20], all(&order)[..20]);
+        let alone = all(&Order::new(100, 10, (OFF, ON), 20, 7));
+        assert!(alone.chunks(20).zip(0..).all(|(window, i)| window.iter().all(|sample| sample / 20 == i)));
+        assert_ne!(alone, (0..1000).collect::<Vec<_>>());
     }
 
     #[test]

@@ -16,8 +16,12 @@ use super::reader::{Known, Layout, Reader, Sink, Tools, Unit};
 
 /// Rows are decoded in blocks of about so many bytes where they are not decoded in place.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Bytes of one read of a column: all columns are read side by side, and a thread holds a piece of each.
-const MOST_PIECE: usize = 256 << 10;
+/// Bytes of one read of a column where the workload says nothing: all columns are read side by side, and a thread holds a
+/// piece of each.
+const PIECE: usize = 256 << 10;
+
+/// Footers that are kept: one may be of megabytes, so no more than the threads of an accelerator have at work at a time.
+const MOST_KNOWN: usize = 16;
 
 /// Columns in row groups.
 pub(super) struct Parquet {
@@ -43,7 +47,7 @@ impl Parquet {
         let read = || columns.iter().filter(|(_, is_read)| *is_read).map(|(column, _)| column);
         let row_bytes = read().map(|column| u64::from(column.width) * column.element.bytes() as u64).sum();
         let columns = read().map(|column| column.name.clone()).collect();
-        Self { shared: Arc::new(Shared { files, columns, known: Known::default() }), row_bytes }
+        Self { shared: Arc::new(Shared { files, columns, known: Known::new(MOST_KNOWN) }), row_bytes }
     }
 }
 
@@ -169,7 +173,7 @@ impl ParquetReader {
         let n_rows = known.footer.groups[group].n_rows;
         let reached = |reader: &GroupReader| n_rows - reader.rows_left();
         if !matches!(at, Some((open, reader)) if *open == group && reached(reader) <= within) {
-            *at = Some((group, GroupReader::new(&known.footer, group, files.piece.min(MOST_PIECE), files.verify)));
+            *at = Some((group, GroupReader::new(&known.footer, group, files.transfer.unwrap_or(PIECE), files.verify)));
         }
         let (_, reader) = at.as_mut().expect("it is set");
         let buffer = &mut self.buffer;

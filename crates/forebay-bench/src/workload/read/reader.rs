@@ -3,8 +3,9 @@
 //! A reader opens, reads and decodes for itself, through [`Tools`], which keep the account of what it does and of the
 //! bytes it moved. It is given neighbouring samples of one file and puts the first bytes of each into the batch.
 
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Activity, SampleError, Stopwatch};
 use forebay_storage::{Buffer, Object};
@@ -189,31 +190,33 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// What is known of files that were opened, for all threads: of the last few.
-pub(crate) struct Known<T>(std::sync::Mutex<std::collections::VecDeque<(u32, Arc<T>)>>);
-
-/// More than the threads of an accelerator have at work at a time.
-const MOST_KNOWN: usize = 16;
-
-impl<T> Default for Known<T> {
-    fn default() -> Self {
-        Self(std::sync::Mutex::default())
-    }
+/// What is known of files that were opened, for all threads: of the last `most` of them.
+pub(crate) struct Known<T> {
+    kept: Mutex<(HashMap<u32, Arc<T>>, VecDeque<u32>)>,
+    most: usize,
 }
 
 impl<T> Known<T> {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { kept: Mutex::default(), most }
+    }
+
     /// What is known of a file, found out by `find` if nothing is. Two threads may find out the same at a time.
     pub(crate) fn get(&self, file: u32, find: impl FnOnce() -> Result<T, SampleError>) -> Result<Arc<T>, SampleError> {
-        let lock = || self.0.lock().expect("no holder of this lock panics");
-        if let Some((_, known)) = lock().iter().find(|(known, _)| *known == file) {
+        let lock = || self.kept.lock().expect("no holder of this lock panics");
+        if let Some(known) = lock().0.get(&file) {
             return Ok(Arc::clone(known));
         }
         let found = Arc::new(find()?);
-        let mut kept = lock();
-        if kept.len() == MOST_KNOWN {
-            kept.pop_front();
+        let (kept, order) = &mut *lock();
+        if kept.insert(file, Arc::clone(&found)).is_none() {
+            order.push_back(file);
         }
-        kept.push_back((file, Arc::clone(&found)));
+        if order.len() > self.most
+            && let Some(oldest) = order.pop_front()
+        {
+            kept.remove(&oldest);
+        }
         Ok(found)
     }
 }
@@ -268,6 +271,18 @@ mod tests {
         assert_eq!(out, *b"abc\0\0");
         Sink::put(&mut out, b"abcdefgh");
         assert_eq!(out, *b"abcde");
+    }
+
+    #[test]
+    fn what_is_known_of_a_file_is_found_out_once_until_there_are_too_many() {
+        let known = Known::new(3);
+        for file in [0, 1, 2, 0, 1, 2] {
+            let n = Arc::strong_count(&known.get(file, || Ok(file)).unwrap());
+            assert_eq!(n, 2, "kept and held");
+        }
+        assert!(known.get(0, || panic!("it is known")).is_ok());
+        known.get(3, || Ok(3)).unwrap();
+        assert_eq!(*known.get(0, || Ok(10)).unwrap(), 10, "the oldest made room");
     }
 
     #[test]

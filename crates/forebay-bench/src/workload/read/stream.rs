@@ -9,7 +9,7 @@ use forebay_units::{Clock, SystemClock};
 use forebay_workload::Time;
 
 use super::super::draw;
-use super::Access;
+use super::Log;
 use super::gate::Gates;
 use super::order::{Order, mix};
 use super::reader::{Layout, Reader, Tools};
@@ -49,7 +49,6 @@ impl Share {
 /// What all threads of all accelerators share.
 pub(super) struct Common {
     pub(super) layout: Box<dyn Layout>,
-    pub(super) access: Access,
     /// Bytes of a sample in a batch.
     pub(super) sample_bytes: usize,
     pub(super) preprocess: Time,
@@ -91,6 +90,8 @@ pub(super) struct Stream {
     pub(super) common: Arc<Common>,
     pub(super) share: Arc<Share>,
     pub(super) gates: Option<Arc<Gates>>,
+    /// Where its samples are noted.
+    pub(super) log: Option<Arc<Log>>,
     /// What the times of preparing are drawn from.
     pub(super) seed: u64,
 }
@@ -106,6 +107,7 @@ impl Map for Stream {
             common: Arc::clone(&self.common),
             share: Arc::clone(&self.share),
             gates: self.gates.clone(),
+            log: self.log.clone(),
             seed: self.seed,
             runs: Vec::new(),
             moved: 0,
@@ -122,6 +124,7 @@ struct Worker {
     share: Arc<Share>,
     reader: Box<dyn Reader>,
     gates: Option<Arc<Gates>>,
+    log: Option<Arc<Log>>,
     seed: u64,
     runs: Vec<Run>,
     /// Bytes moved that the pipeline has not asked for yet.
@@ -130,13 +133,16 @@ struct Worker {
 
 impl MapWorker for Worker {
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
-        let Self { common, reader, gates, moved, runs, .. } = self;
+        let Self { common, reader, gates, log, moved, runs, .. } = self;
         self.share.runs(sample.index, runs);
         let mut tools = Tools::new(watch, gates.as_ref(), moved);
         let mut rest = slot;
         for run in runs {
             let (now, later) = rest.split_at_mut(run.samples.len() * common.sample_bytes);
-            common.make(run, now, reader.as_mut(), &mut tools)?;
+            let moved = common.make(run, now, reader.as_mut(), &mut tools)?;
+            if let Some(log) = log {
+                note(log.as_ref(), run, moved);
+            }
             rest = later;
         }
         if !common.preprocess.is_zero() {
@@ -158,33 +164,32 @@ impl MapWorker for Worker {
 }
 
 impl Common {
+    /// Makes samples, and says how many bytes were moved for them.
     fn make(
         &self,
         run: &Run,
         out: &mut [u8],
         reader: &mut dyn Reader,
         tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError> {
+    ) -> Result<u64, SampleError> {
         if let Some(kept) = &self.kept
             && kept.get(run, out, self.sample_bytes)
         {
-            return Ok(());
+            return Ok(0);
         }
         let before = tools.moved();
         reader.read(run.file, run.samples.clone(), out, tools)?;
-        self.note(run, tools.moved() - before);
         if let Some(kept) = &self.kept {
             kept.put(run, out, self.sample_bytes);
         }
-        Ok(())
+        Ok(tools.moved() - before)
     }
+}
 
-    /// What was moved for several samples at once is divided among them, the rest being the first's.
-    fn note(&self, run: &Run, moved: u64) {
-        let Some(log) = &self.access.log else { return };
-        let n = run.samples.len() as u64;
-        for (i, sample) in run.samples.clone().enumerate() {
-            log(run.file, sample, moved / n + if i == 0 { moved % n } else { 0 });
-        }
+/// What was moved for several samples at once is divided among them, the rest being the first's.
+fn note(log: &Log, run: &Run, moved: u64) {
+    let n = run.samples.len() as u64;
+    for (i, sample) in run.samples.clone().enumerate() {
+        log(run.file, sample, moved / n + if i == 0 { moved % n } else { 0 });
     }
 }

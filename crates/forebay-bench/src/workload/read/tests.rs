@@ -21,19 +21,22 @@ fn workload(format: Format, n_files: u64, per_file: u64, how: How) -> Workload {
 }
 
 fn open(workload: &Workload, storage: Arc<dyn Storage>, data: &Path, verify: bool) -> Result<(Samples, Log), Error> {
-    let log = Log::default();
-    let noted = Arc::clone(&log);
-    let note = move |file, sample, bytes| noted.lock().unwrap().push((file, sample, bytes));
-    let access = Access { storage, data: data.to_owned(), verify, log: Some(Arc::new(note)) };
-    Ok((Samples::open(workload, Part::Train, access)?, log))
+    let access = Access { storage, data: data.to_owned(), verify };
+    Ok((Samples::open(workload, Part::Train, access)?, Log::default()))
 }
 
 /// Everything of one epoch of `of` accelerators, sample by sample, in the order of each.
 fn epoch(samples: &Samples, of: u64, seed: u64) -> Vec<Vec<Vec<u8>>> {
+    noted_epoch(samples, &Log::default(), of, seed)
+}
+
+fn noted_epoch(samples: &Samples, log: &Log, of: u64, seed: u64) -> Vec<Vec<Vec<u8>>> {
     let n_steps = samples.n_samples() / of / samples.batch;
     (0..of)
         .map(|accelerator| {
-            let batches = samples.batches(accelerator, of, seed, n_steps).unwrap();
+            let noted = Arc::clone(log);
+            let note = move |file, sample, bytes| noted.lock().unwrap().push((file, sample, bytes));
+            let batches = samples.batches((accelerator, of), seed, n_steps, Some(Arc::new(note))).unwrap();
             let mut found = Vec::new();
             for batch in batches {
                 let batch = batch.unwrap();
@@ -107,7 +110,11 @@ fn check(mut workload: Workload, make: impl Fn(u64) -> Vec<u8>) {
         assert_eq!((samples.n_samples(), samples.sample_bytes()), (n_files * per_file, 100));
         for of in [1, 2] {
             log.lock().unwrap().clear();
-            assert_eq!(epoch(&samples, of, 1).concat(), expected(n_files, per_file), "{batch_size} by {read_threads}");
+            assert_eq!(
+                noted_epoch(&samples, &log, of, 1).concat(),
+                expected(n_files, per_file),
+                "{batch_size} by {read_threads}"
+            );
             let seen: BTreeSet<(u32, u32)> =
                 log.lock().unwrap().iter().map(|(file, sample, _)| (*file, *sample)).collect();
             assert_eq!(seen.len() as u64, n_files * per_file);
@@ -177,7 +184,7 @@ fn damage_is_named_with_its_file_unless_nothing_is_verified() {
         });
         let outcome = |verify| {
             let (samples, _) = open(&workload, memory.clone(), Path::new("data"), verify).unwrap();
-            samples.batches(0, 1, 1, 3).unwrap().map(|batch| batch.map(drop)).collect::<Result<Vec<()>, _>>()
+            samples.batches((0, 1), 1, 3, None).unwrap().map(|batch| batch.map(drop)).collect::<Result<Vec<()>, _>>()
         };
         assert_eq!(outcome(false).unwrap().len(), 3);
         let Err(forebay_pipeline::Error::Sample(failed)) = outcome(true) else { panic!("{format:?}: it is damaged") };
@@ -212,7 +219,7 @@ fn what_is_made_is_read_in_every_format() {
         make_records(&workload, dir.path(), 0, 1, &Control::default()).unwrap();
         let counted = Arc::new(Counted::new(Local::new(Mode::Buffered)));
         let (samples, log) = open(&workload, counted, dir.path(), true).unwrap();
-        let found = epoch(&samples, 2, 1);
+        let found = noted_epoch(&samples, &log, 2, 1);
         assert_eq!(found.concat().len() as u64, 4 * per_file, "{format:?}");
         let distinct: BTreeSet<&Vec<u8>> = found.iter().flatten().collect();
         let n_distinct = if format == Format::Synthetic { 1 } else { found.concat().len() };
@@ -224,6 +231,20 @@ fn what_is_made_is_read_in_every_format() {
 }
 
 #[test]
+fn records_are_read_in_pieces_of_the_transfer_size_at_most() {
+    let n_reads = |transfer_size| {
+        let workload = workload(Format::Tfrecord, 2, 1, How { transfer_size, ..How::default() });
+        let counted = Arc::new(Counted::new(Arc::into_inner(stored(&workload, |file| frames(file, 1, true))).unwrap()));
+        let (samples, _) = open(&workload, Arc::clone(&counted) as Arc<dyn Storage>, Path::new("data"), true).unwrap();
+        assert_eq!(epoch(&samples, 1, 1).concat(), expected(2, 1));
+        (counted.counters().read.n(), counted.counters().read.bytes())
+    };
+    let (whole, bytes) = n_reads(None);
+    assert_eq!((whole, n_reads(Some(bytes))), (2, (2, bytes)));
+    assert_eq!(n_reads(Some(10)), (2 * (bytes / 2).div_ceil(10), bytes));
+}
+
+#[test]
 fn a_shuffle_is_another_order_of_the_same_samples_in_every_epoch() {
     let how = How { sample_shuffle: Shuffle::Seed, batch_size: 3, ..How::default() };
     let workload = workload(Format::Tfrecord, 8, 6, how);
@@ -231,7 +252,7 @@ fn a_shuffle_is_another_order_of_the_same_samples_in_every_epoch() {
     let (samples, log) = open(&workload, memory, Path::new("data"), true).unwrap();
     let mut orders = BTreeMap::new();
     for seed in [1, 2] {
-        let found = epoch(&samples, 2, seed);
+        let found = noted_epoch(&samples, &log, 2, seed);
         let all: BTreeSet<Vec<u8>> = found.concat().into_iter().collect();
         assert_eq!(all, expected(8, 6).into_iter().collect());
         let read: Vec<(u32, u32)> = log.lock().unwrap().drain(..).map(|(file, sample, _)| (file, sample)).collect();
@@ -239,7 +260,7 @@ fn a_shuffle_is_another_order_of_the_same_samples_in_every_epoch() {
         orders.insert(seed, found.concat());
     }
     assert_ne!(orders[&1], orders[&2]);
-    assert_eq!(epoch(&samples, 2, 1).concat(), orders[&1]);
+    assert_eq!(noted_epoch(&samples, &log, 2, 1).concat(), orders[&1]);
 }
 
 #[test]
@@ -248,8 +269,10 @@ fn samples_that_are_kept_are_read_once() {
     let memory = stored(&workload, |file| archive(file, 1, Method::Stored));
     let (samples, log) = open(&workload, memory, Path::new("data"), true).unwrap();
     for seed in 1..4 {
-        assert_eq!(epoch(&samples, 1, seed).concat(), expected(6, 1));
-        assert_eq!(log.lock().unwrap().len(), 6, "epoch {seed}");
+        assert_eq!(noted_epoch(&samples, &log, 1, seed).concat(), expected(6, 1));
+        let bytes: Vec<u64> = log.lock().unwrap().drain(..).map(|(_, _, bytes)| bytes).collect();
+        assert_eq!(bytes.len(), 6, "epoch {seed}");
+        assert!(bytes.iter().all(|bytes| (*bytes > 0) == (seed == 1)), "epoch {seed}: {bytes:?}");
     }
 }
 
@@ -273,7 +296,7 @@ fn preparing_takes_its_time_and_threads_that_compute_share_it() {
         let workload = workload(Format::Npy, 6, 1, How { computation_threads, ..how.clone() });
         let memory = stored(&workload, |file| array(file, 1));
         let (samples, _) = open(&workload, memory, Path::new("data"), true).unwrap();
-        let mut batches = samples.batches(0, 1, 1, 1).unwrap();
+        let mut batches = samples.batches((0, 1), 1, 1, None).unwrap();
         batches.next().unwrap().unwrap();
         batches.stats().worker_time.ns(forebay_pipeline::Activity::Preprocessing) as f64 / 1e9
     };
@@ -285,7 +308,7 @@ fn preparing_takes_its_time_and_threads_that_compute_share_it() {
 fn more_steps_than_there_are_samples_are_refused() {
     let workload = workload(Format::Synthetic, 4, 5, How { batch_size: 3, ..How::default() });
     let (samples, _) = open(&workload, Arc::new(Memory::default()), Path::new("data"), true).unwrap();
-    assert!(samples.batches(1, 2, 1, 3).is_ok());
-    let Err(error) = samples.batches(1, 2, 1, 4) else { panic!("twelve of ten") };
+    assert!(samples.batches((1, 2), 1, 3, None).is_ok());
+    let Err(error) = samples.batches((1, 2), 1, 4, None) else { panic!("twelve of ten") };
     assert_eq!(error.to_string(), "4 steps need 12 samples, an accelerator of 2 has 10");
 }

@@ -36,7 +36,13 @@ impl Layout for TfRecords {
             walked: Arc::clone(&self.walked),
             open: OpenFiles::default(),
             buffer: Buffer::default(),
+            gathered: Vec::new(),
         })
+    }
+
+    /// Records are verified and taken apart.
+    fn decodes(&self) -> bool {
+        true
     }
 }
 
@@ -45,6 +51,8 @@ struct TfRecordReader {
     walked: Arc<Mutex<HashMap<u32, Arc<[Span]>>>>,
     open: OpenFiles<(Box<dyn Object>, Places)>,
     buffer: Buffer,
+    /// Records that were read in several pieces.
+    gathered: Vec<u8>,
 }
 
 /// Where a file's records lie.
@@ -70,7 +78,7 @@ impl Reader for TfRecordReader {
         out: &mut [u8],
         tools: &mut Tools<'_>,
     ) -> Result<(), SampleError> {
-        let Self { files, walked, open, buffer } = self;
+        let Self { files, walked, open, buffer, gathered } = self;
         let mut find = |tools: &mut Tools<'_>| {
             let object = tools.open(files, file)?;
             let places = locate(files, walked, file, object.as_ref(), buffer, tools)?;
@@ -89,22 +97,33 @@ impl Reader for TfRecordReader {
         let Some(spans) = spans.filter(|spans| !spans.is_empty()) else {
             return Err(SampleError::Refused(format!("there is no record {}", samples.end.saturating_sub(1))));
         };
-        read_frames(object.as_ref(), &spans, out, files.verify, buffer, tools)
+        read_frames(object.as_ref(), &spans, out, files, (buffer, gathered), tools)
     }
 }
 
-/// Records that lie one behind the other, in one read.
+/// Records that lie one behind the other, in one read, or in several where the workload bounds it.
 fn read_frames(
     object: &dyn Object,
     spans: &[Span],
     out: &mut [u8],
-    verify: bool,
-    buffer: &mut Buffer,
+    files: &Files,
+    (buffer, gathered): (&mut Buffer, &mut Vec<u8>),
     tools: &mut Tools<'_>,
 ) -> Result<(), SampleError> {
+    let verify = files.verify;
     let (first, last) = (spans[0], spans[spans.len() - 1]);
     let len = last.offset + last.len - first.offset;
-    let bytes = tools.look(object, first.offset, len as usize, verify, buffer)?;
+    let bytes = match files.transfer {
+        Some(most) if len > most as u64 => {
+            gathered.clear();
+            tools.stream(object, first.offset..first.offset + len, (most, false), buffer, |bytes| {
+                gathered.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            gathered.as_slice()
+        }
+        _ => tools.look(object, first.offset, len as usize, verify, buffer)?,
+    };
     tools.enter(Activity::Decoding);
     let room = out.len() / spans.len();
     for (span, place) in spans.iter().zip(out.chunks_mut(room.max(1))) {
