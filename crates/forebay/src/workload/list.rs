@@ -11,7 +11,10 @@ use crate::output::{JsonTarget, Outcome, give, to_json};
 
 /// The flags of `forebay workload list`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: forebay workload list; forebay workload show unet3d_h100")]
+#[command(
+    after_help = "DLIO's variants for object stores (unet3d_*_s3) are not among them: data is read from files.\n\n\
+                        Example: forebay workload list; forebay workload show unet3d_h100"
+)]
 pub(crate) struct Args {
     /// Write names and texts to a file, or to stdout with "-"
     #[arg(long, value_name = "FILE|-")]

@@ -116,7 +116,7 @@ fn reader(workload: &Workload) -> String {
         order("files", reader.file_shuffle),
         order("samples", reader.sample_shuffle),
     ];
-    words.extend(reader.transfer_size.map(|size| format!("reads of {}", Bytes(size))));
+    words.extend(reader.transfer_size.map(|size| format!("reads of at most {}", Bytes(size))));
     words.extend(reader.odirect.then(|| "past the page cache".to_owned()));
     words.extend(reader.in_memory.then(|| "kept in memory once read".to_owned()));
     if !reader.preprocess_time.is_zero() {
@@ -145,8 +145,19 @@ fn train(workload: &Workload, plan: &Plan) -> String {
         count(plan.accelerators, "accelerator"),
         law(&workload.train.computation_time),
         about(plan.compute_s),
-        Bytes(plan.bytes_train.saturating_mul(epochs))
+        Bytes(bytes_read(workload, plan) as u64)
     )
+}
+
+/// Bytes of the samples that all steps take: of columns, those that are read.
+fn bytes_read(workload: &Workload, plan: &Plan) -> f64 {
+    let dataset = &workload.dataset;
+    let each = match dataset.parquet.columns.is_empty() {
+        true => plan.bytes_train as f64 / plan.samples_train.max(1) as f64,
+        false => dataset.mean_read_bytes(),
+    };
+    let steps = workload.train.epochs as f64 * plan.steps_per_epoch as f64;
+    steps * workload.reader.batch_size as f64 * plan.accelerators as f64 * each
 }
 
 fn about(seconds: f64) -> String {

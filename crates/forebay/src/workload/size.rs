@@ -35,10 +35,16 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
+/// Below this, a number is short of its unit.
+const LEAST_MEMORY: u64 = 64 << 20;
+
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     if !workload.workflow.train {
         bail!("{}: it does not train, so that the rule, which is about the data, says nothing", args.source.name);
+    }
+    if args.host_memory.0 < LEAST_MEMORY {
+        bail!("--host-memory {}: no host has so little; give it a unit, as in 512GiB", args.host_memory);
     }
     let target = args.json.as_deref().map(JsonTarget::from);
     let size = mlperf(&workload, args.accelerators, args.hosts, args.host_memory.0);

@@ -66,6 +66,8 @@ threshold   an AU of 0.1 %
     let shown = json(&dir.met("workload show tiny.yaml --accelerators 2 --json -"));
     assert_eq!((&shown["plan"]["steps_per_epoch"], &shown["plan"]["bytes_train"]), (&2.into(), &32_768.into()));
     assert_eq!(shown["plan"]["accelerators"], 2);
+    let bert = dir.met("workload show bert_v100");
+    assert!(bert.contains("; 120.0 MB read") && bert.contains("reads of at most 262.1 KB"), "{bert}");
     let overridden = dir.met("workload show tiny.yaml ++workload.reader.batch_size=4 ++workload.train.epochs=7");
     assert!(
         overridden.contains("batch 4, ") && overridden.contains("\ntrain       7 epochs of 2 steps"),
@@ -137,6 +139,7 @@ unet3d_h100: 8 accelerators on 1 host of 549.76 GB
     let size = json(&dir.met(&format!("{line} --hosts 2 --json -")));
     assert_eq!((&size["samples_for_memory"], &size["files"]), (&37_500.into(), &37_500.into()));
     assert!(dir.refused("workload size llama_7b --accelerators 8 --host-memory 1GiB").contains("it does not train"));
+    assert!(dir.refused("workload size dlrm --accelerators 1 --host-memory 512").contains("give it a unit"));
 }
 
 #[test]
