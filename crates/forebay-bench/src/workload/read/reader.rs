@@ -192,9 +192,12 @@ impl<'a> Sink<'a> {
 
 /// What is known of files that were opened, for all threads: of the last `most` of them.
 pub(crate) struct Known<T> {
-    kept: Mutex<(HashMap<u32, Arc<T>>, VecDeque<u32>)>,
+    kept: Mutex<InOrder<T>>,
     most: usize,
 }
+
+/// By file, with the files in the order in which they came.
+type InOrder<T> = (HashMap<u32, Arc<T>>, VecDeque<u32>);
 
 impl<T> Known<T> {
     pub(crate) fn new(most: usize) -> Self {
