@@ -33,7 +33,7 @@ const STEPS: &[Step] = &[
 /// Runs all steps; stops at the first that fails.
 pub fn run_ci() -> Result<()> {
     system::need("cc", "gcc")?;
-    ranks::need()?;
+    ranks::need_all()?;
     python::cmake()?;
     let mut times = Vec::new();
     for (name, step) in STEPS {
@@ -69,7 +69,7 @@ fn documentation() -> Result<()> {
 /// Builds programs and examples as the tests are built. Cargo takes features together over the packages that are chosen: with a
 /// choice of its own every step would build the libraries again.
 pub fn build_like_tests(targets: &[&str]) -> Result<()> {
-    ranks::need()?;
+    ranks::need_mpi()?;
     python::cmake()?;
     run(cargo(&["build", "--workspace", "--quiet", "--features", FEATURES]).args(targets))
 }

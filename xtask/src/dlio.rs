@@ -29,7 +29,7 @@ pub fn compare(options: &[&str]) -> Result<()> {
 
 /// A forebay for many ranks, kept apart: the one that is compared has no MPI in it.
 fn build_with_mpi(to: &Path) -> Result<()> {
-    ranks::need()?;
+    ranks::need_mpi()?;
     run(&mut cargo(&["build", "--release", "--quiet", "--package", "forebay", "--features", "mpi"]))?;
     std::fs::copy(binary(), to).with_context(|| to.display().to_string())?;
     Ok(())

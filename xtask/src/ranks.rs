@@ -5,11 +5,11 @@ use anyhow::Result;
 use crate::shell::{program, root, run, target};
 use crate::{ci, python, system};
 
-/// What Open MPI, the bindings to it, and Slurm need.
-const PACKAGES: [&str; 11] = [
-    "openmpi-bin",
-    "libopenmpi-dev",
-    "libclang-dev",
+/// What builds with the feature `mpi` need: Open MPI, and what the bindings to it are made with.
+const TO_BUILD: [&str; 3] = ["openmpi-bin", "libopenmpi-dev", "libclang-dev"];
+
+/// What the tests start beside it.
+const TO_TEST: [&str; 8] = [
     "slurmctld",
     "slurmd",
     "slurm-client",
@@ -20,15 +20,30 @@ const PACKAGES: [&str; 11] = [
     "shellcheck",
 ];
 
-/// What builds with the feature `mpi` need, installed where it is missing; also what its tests start.
-pub fn need() -> Result<()> {
+/// Makes sure that the feature `mpi` can be built and run.
+pub fn need_mpi() -> Result<()> {
+    need(&TO_BUILD, "Open MPI or libclang is missing")
+}
+
+/// Makes sure that the tests of ranks can be run.
+pub fn need_all() -> Result<()> {
+    need_mpi()?;
+    need(&TO_TEST, "Slurm or what it needs is missing")
+}
+
+/// Installs what is missing. A system without Debian's packages has to have the counterparts: builds and tests say so if not.
+fn need(packages: &[&str], why: &str) -> Result<()> {
+    if !system::works("dpkg", &["--version"]) {
+        return Ok(());
+    }
     let is_there = |package: &&str| system::works("dpkg", &["-s", package]);
-    let missing: Vec<&str> = PACKAGES.iter().filter(|package| !is_there(package)).copied().collect();
-    if missing.is_empty() { Ok(()) } else { system::install(&missing, "Open MPI or Slurm is missing") }
+    let missing: Vec<&str> = packages.iter().filter(|package| !is_there(package)).copied().collect();
+    if missing.is_empty() { Ok(()) } else { system::install(&missing, why) }
 }
 
 /// Builds forebay with MPI and runs the tests below `tests/ranks`.
 pub fn run_tests() -> Result<()> {
+    need_all()?;
     ci::build_like_tests(&["--bin", "forebay", "--example", "ranks"])?;
     let tests = root().join("tests/ranks");
     let python = python::environment("ranks", &tests.join("requirements.txt"))?;
