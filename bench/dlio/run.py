@@ -52,6 +52,7 @@ def generation(dlio: Dlio, forebay: Forebay, table: Table, rounds: int) -> None:
         theirs.append(dlio.shape.bytes / dlio.make(ranks=2) / MB)
         subprocess.run(["sync"], check=True)
         made = forebay.work / "made"
+        shutil.rmtree(made, ignore_errors=True)
         ours.append(forebay.shape.bytes / forebay.make(made) / MB)
         shutil.rmtree(made)
     ratio = median(ours) / median(theirs)
