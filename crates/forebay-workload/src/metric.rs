@@ -151,6 +151,16 @@ pub fn au_epoch(compute_s: f64, wall_s: f64) -> Option<f64> {
     (wall_s > 0.0).then(|| 100.0 * compute_s / wall_s)
 }
 
+/// The utilisation of a run: each accelerator's computing over its time, both summed over its epochs, and the mean of
+/// that over accelerators, in percent.
+///
+/// The whole time is that of the epochs, with checkpoints and barriers, without evaluations. For the steady state the wait
+/// for the first batch of every epoch is taken off. Runs of ours and those that DLIO wrote down are reckoned alike.
+pub fn au_mean(accelerators: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    let shares = accelerators.into_iter().map(|(compute_s, time_s)| au_epoch(compute_s, time_s));
+    mean_and_stdev(&shares.collect::<Option<Vec<f64>>>()?).map(|(mean, _)| mean)
+}
+
 /// A sum as numpy takes it below 128 values: one after the other up to 7, else eight in turn. It decides last digits.
 fn sum(values: &[f64]) -> f64 {
     if values.len() < 8 {
@@ -243,6 +253,13 @@ mod tests {
         assert_eq!(mean_and_stdev(&run.au), Some((75.0, 5.0)));
         assert_eq!(run.mib_per_s(f64::from(1 << 20)), Some((15.0, 1.0)));
         assert_eq!(DlioRun::of(&[vec![of(80.0, 8.0)], vec![]]), None);
+    }
+
+    #[test]
+    fn accelerators_weigh_alike_however_long_they_took() {
+        assert_eq!(au_mean([(1.0, 2.0), (1.0, 10.0)]), Some(30.0));
+        assert_eq!(au_mean([(1.0, 2.0), (0.0, 0.0)]), None);
+        assert_eq!(au_mean([]), None);
     }
 
     #[test]

@@ -36,8 +36,7 @@ impl<'a> Run<'a> {
     /// The mean over accelerators of what they computed of a time of theirs, in percent.
     fn au(&self, time: impl Fn(&Epoch) -> u64) -> Option<f64> {
         let (computed, times) = (self.by_accelerator(|epoch| epoch.compute_ns), self.by_accelerator(time));
-        let shares = computed.iter().map(|(who, ns)| metric::au_epoch(*ns as f64 / 1e9, times[who] as f64 / 1e9));
-        mean(&shares.collect::<Option<Vec<f64>>>()?)
+        metric::au_mean(computed.iter().map(|(who, ns)| (*ns as f64 / 1e9, times[who] as f64 / 1e9)))
     }
 
     /// As DLIO reckons: of each epoch the mean of utilisations and the sum of rates over accelerators; their means over epochs.

@@ -4,7 +4,7 @@
 //! second were divided by the same clock and are there with all their digits, so that it can be had back exactly. Which of
 //! DLIO's two formulas they follow is found by trying: the one whose clock agrees with the written times of day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Output, OutputEpoch, PerEpochStats, SpanStats, Summary, parse};
 use crate::check::Problem;
@@ -82,7 +82,18 @@ pub struct EpochRun {
     /// Its evaluation.
     pub eval: Option<BlockRun>,
     /// Its checkpoints, in order.
-    pub saves: Vec<Span>,
+    pub saves: Vec<SaveRun>,
+}
+
+/// A checkpoint that a rank saved or read back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SaveRun {
+    /// Its number in the epoch, by which the shares of ranks belong together.
+    pub number: u64,
+    /// Whether it was read back.
+    pub is_restore: bool,
+    /// When it was.
+    pub span: Span,
 }
 
 /// From when to when, in seconds since 1970 by the clock of the host, which is in local time.
@@ -136,7 +147,11 @@ pub fn read_run(files: &BTreeMap<String, String>) -> Result<Run, ReadError> {
         let output: Output = parse(text).map_err(json(&format!("{rank}_output.json")))?;
         let stats = stats_of(files, rank)?;
         let epochs = output.epochs().map_err(json(&format!("{rank}_output.json")))?;
-        let epochs = epochs.iter().map(|(epoch, times)| epoch_of(*epoch, times, &stats)).collect();
+        // A run that only saves has no steps, and its epochs are in the other file alone.
+        let numbers: BTreeSet<u64> = epochs.keys().chain(stats.keys()).copied().collect();
+        let none = OutputEpoch::default();
+        let epoch = |number: &u64| epoch_of(*number, epochs.get(number).unwrap_or(&none), &stats);
+        let epochs = numbers.iter().map(epoch).collect();
         ranks.push(RankRun { rank, hostname: output.hostname, epochs });
     }
     if ranks.is_empty() {
@@ -199,8 +214,8 @@ fn epoch_of(epoch: u64, times: &OutputEpoch, stats: &PerEpochStats) -> EpochRun 
     // Blocks are sorted by number: "block10" comes behind "block9".
     let mut numbers: Vec<u64> = times.proc.keys().filter_map(|key| key.strip_prefix("block")?.parse().ok()).collect();
     numbers.sort_unstable();
-    let mut saves: Vec<Span> = stats.into_iter().flat_map(|stats| &stats.spans).filter_map(save).collect();
-    saves.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    let mut saves: Vec<SaveRun> = stats.into_iter().flat_map(|stats| &stats.spans).filter_map(save).collect();
+    saves.sort_by(|a, b| a.span.start_s.total_cmp(&b.span.start_s));
     let own = stats.map(|stats| SpanStats { start: stats.start.clone(), end: stats.end.clone(), ..Default::default() });
     EpochRun {
         epoch,
@@ -211,8 +226,14 @@ fn epoch_of(epoch: u64, times: &OutputEpoch, stats: &PerEpochStats) -> EpochRun 
     }
 }
 
-fn save((name, stats): (&String, &SpanStats)) -> Option<Span> {
-    (name.starts_with("ckpt") || name.starts_with("save_ckpt")).then(|| span(stats)).flatten()
+/// A span that is a checkpoint: `save_ckpt1`, `load_ckpt1`, or `ckpt1` of older versions.
+fn save((name, stats): (&String, &SpanStats)) -> Option<SaveRun> {
+    let (is_restore, of) = match name.strip_prefix("load_") {
+        Some(of) => (true, of),
+        None => (false, name.strip_prefix("save_").unwrap_or(name)),
+    };
+    let number = of.strip_prefix("ckpt")?.parse().ok()?;
+    Some(SaveRun { number, is_restore, span: span(stats)? })
 }
 
 fn span(stats: &SpanStats) -> Option<Span> {
@@ -233,16 +254,15 @@ impl Run {
         let batch = self.workload.as_ref().map_or(1, |workload| workload.reader.batch_size);
         let excluded = |epoch: &EpochRun| self.excluded(epoch.steps());
         let of = |epoch: &EpochRun| epoch.dlio(self.version, batch, excluded(epoch));
-        let ranks: Option<Vec<Vec<Dlio>>> =
-            self.ranks.iter().map(|rank| rank.epochs.iter().map(of).collect()).collect();
+        let ranks: Option<Vec<Vec<Dlio>>> = self.ranks.iter().map(|rank| rank.trained().map(of).collect()).collect();
         DlioRun::of(&ranks?)
     }
 
     /// Computing over the whole of training, nothing left out: by epoch the mean over ranks, in percent.
     pub fn au_epochs(&self) -> Vec<Option<f64>> {
-        let epochs = self.ranks.iter().map(|rank| rank.epochs.len()).max().unwrap_or(0);
+        let epochs = self.ranks.iter().map(|rank| rank.trained().count()).max().unwrap_or(0);
         let of = |i: usize| {
-            let each: Option<Vec<f64>> = self.ranks.iter().map(|rank| rank.epochs.get(i)?.au_epoch()).collect();
+            let each: Option<Vec<f64>> = self.ranks.iter().map(|rank| rank.trained().nth(i)?.au_epoch()).collect();
             each.filter(|each| !each.is_empty()).map(|each| each.iter().sum::<f64>() / each.len() as f64)
         };
         (0..epochs).map(of).collect()
@@ -284,19 +304,42 @@ impl Run {
     }
 }
 
+impl RankRun {
+    /// Its epochs that have steps: a run that only saves has one without.
+    pub fn trained(&self) -> impl Iterator<Item = &EpochRun> {
+        self.epochs.iter().filter(|epoch| epoch.steps() > 0)
+    }
+}
+
 impl EpochRun {
     /// Steps of its blocks.
     pub fn steps(&self) -> u64 {
         self.blocks.iter().map(|block| block.compute_s.len() as u64).sum()
     }
 
-    /// Computing over all of its time but for checkpoints, in percent.
+    /// What its steps computed, in seconds.
+    pub fn compute_s(&self) -> f64 {
+        self.blocks.iter().flat_map(|block| &block.compute_s).sum()
+    }
+
+    /// All of its time, checkpoints among it; an evaluation inside of it is none of its training.
+    pub fn wall_s(&self) -> Option<f64> {
+        let Some(span) = self.span else { return self.blocks.iter().map(|block| block.wall_s).sum() };
+        let is_inside = |eval: &Span| eval.start_s >= span.start_s && eval.end_s <= span.end_s;
+        let eval = self.eval.as_ref().and_then(|eval| eval.span).filter(is_inside);
+        Some(span.seconds() - eval.map_or(0.0, |span| span.seconds()))
+    }
+
+    /// From its start to its first batch.
+    pub fn first_batch_s(&self) -> f64 {
+        let first = self.blocks.first();
+        let until_s = first.and_then(|block| Some(block.span?.start_s - self.span?.start_s)).unwrap_or(0.0);
+        until_s + first.and_then(|block| block.loads_s().first().copied()).unwrap_or(0.0)
+    }
+
+    /// Computing over all of its time, in percent.
     pub fn au_epoch(&self) -> Option<f64> {
-        let compute_s: f64 = self.blocks.iter().flat_map(|block| &block.compute_s).sum();
-        let saves_s: f64 = self.saves.iter().map(Span::seconds).sum();
-        let walls_s = || self.blocks.iter().map(|block| block.wall_s).sum::<Option<f64>>();
-        let wall_s = self.span.map(|span| span.seconds() - saves_s).or_else(walls_s)?;
-        metric::au_epoch(compute_s, wall_s)
+        metric::au_epoch(self.compute_s(), self.wall_s()?)
     }
 
     fn dlio(&self, version: Version, batch: u64, excluded: Excluded) -> Option<Dlio> {
@@ -307,6 +350,15 @@ impl EpochRun {
 }
 
 impl BlockRun {
+    /// The wait for every batch. Where DLIO lost one, all are taken from its whole steps.
+    pub fn loads_s(&self) -> Vec<f64> {
+        let Self { load_s, compute_s, whole_s, .. } = self;
+        if load_s.len() == compute_s.len() || whole_s.len() != compute_s.len() {
+            return load_s.clone();
+        }
+        whole_s.iter().zip(compute_s).map(|(whole, compute)| whole - compute).collect()
+    }
+
     /// What DLIO's formula makes of it; `None` where its time on the clock is not known.
     pub fn dlio(&self, version: Version, batch: u64, excluded: Excluded) -> Option<Dlio> {
         let wall_s = self.wall_s?;

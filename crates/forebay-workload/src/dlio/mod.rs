@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use folder::{BlockRun, EpochRun, RankRun, ReadError, Run, Span, Version, read_run};
+pub use folder::{BlockRun, EpochRun, RankRun, ReadError, Run, SaveRun, Span, Version, read_run};
 pub use lenient::{parse, to_json};
 
 /// `summary.json`, of the first rank alone.

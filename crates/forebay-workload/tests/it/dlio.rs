@@ -181,9 +181,10 @@ fn a_later_version_is_known_by_its_clock() {
         assert!((block.wall_s.unwrap() - wall_s).abs() < 1e-12, "{} was {wall_s} s", block.name);
     }
     assert_eq!(epoch.saves.len(), 1);
-    assert!((epoch.saves[0].seconds() - 1.0).abs() < 1e-6);
-    // 3.5 s were computed in 8.0001 s less the checkpoint's 1 s.
-    assert!((run.au_epochs()[0].unwrap() - 350.0 / 7.0001).abs() < 1e-4);
+    assert!((epoch.saves[0].span.seconds() - 1.0).abs() < 1e-6);
+    // 3.5 s were computed in 8.0001 s, a second of which was the checkpoint's.
+    assert!((run.au_epochs()[0].unwrap() - 350.0 / 8.0001).abs() < 1e-4);
+    assert!((epoch.first_batch_s() - 2.000_01).abs() < 1e-6, "{}", epoch.first_batch_s());
     let dlio = run.dlio().unwrap();
     let blocks: Vec<f64> = epoch.blocks.iter().map(|block| block.au.unwrap()).collect();
     assert!((dlio.au[0] - (4.0 * blocks[0] + 3.0 * blocks[1]) / 7.0).abs() < 1e-9);

@@ -118,3 +118,31 @@ fn numbers_that_python_writes_and_json_has_not_are_read() {
     assert_eq!(row(&text, "as DLIO")[2], "93.3");
     assert!(!text.contains("DLIO printed"), "{text}");
 }
+
+/// The results of two ranks that only saved and restored. The second rank's times of the first save are not there.
+fn of_checkpoints() -> Dir {
+    let dir = Dir::new();
+    let metric = r#"{"metric": {"checkpoint_size_GB": 1.0}, "num_accelerators": 2}"#;
+    dir.write("out/summary.json", metric);
+    let span = |name: &str, seconds: &str| {
+        format!(r#""{name}": {{"start": "2026-01-31T10:00:00.000000", "end": "2026-01-31T10:00:0{seconds}"}}"#)
+    };
+    let first = [span("save_ckpt1", "2.0"), span("save_ckpt2", "3.0"), span("load_ckpt1", "1.0")];
+    let second = [span("save_ckpt2", "5.0"), span("load_ckpt1", "1.5")];
+    for (rank, spans) in [(0, first.as_slice()), (1, second.as_slice())] {
+        dir.write(&format!("out/{rank}_output.json"), r#"{"hostname": "node"}"#);
+        let stats = format!(r#"{{"1": {{{}}}}}"#, spans.join(", "));
+        dir.write(&format!("out/{rank}_per_epoch_stats.json"), stats);
+    }
+    dir
+}
+
+#[test]
+fn runs_that_only_save_and_restore_are_shown_by_the_slowest_rank_of_each_checkpoint() {
+    let dir = of_checkpoints();
+    let text = dir.met("report --from-dlio out");
+    for line in ["\n2 checkpoints of 1.07 GB: 3.50 s each (", "\n1 restore of 1.07 GB: 1.50 s each ("] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert!(text.contains("7.00 s in all, 306.8 MB/s; the first rank's 2.50 s"), "the second save was longest: {text}");
+}

@@ -1,10 +1,12 @@
 //! DLIO's times as a cell: what they come to over all ranks and epochs.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, bail};
 use forebay_record::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 use forebay_units::{count, quantile};
-use forebay_workload::Workload;
-use forebay_workload::dlio::{RankRun, Run, Span};
+use forebay_workload::dlio::{RankRun, Run};
+use forebay_workload::{Workload, metric};
 
 use super::epoch::epoch;
 
@@ -14,13 +16,13 @@ const FEW_STEPS: u64 = 50;
 /// The cell.
 pub(super) fn of(run: &Run) -> Result<WorkloadCell> {
     let mut epochs_of: Vec<WorkloadEpoch> = run.ranks.iter().flat_map(of_rank).collect();
-    let n_epochs: usize = run.ranks.iter().map(|rank| rank.epochs.len()).sum();
-    if epochs_of.len() < n_epochs {
+    if epochs_of.len() < run.ranks.iter().flat_map(RankRun::trained).count() {
         bail!("per_epoch_stats.json (or 0_per_epoch_stats.json) is missing or lacks epochs: it has their times");
     }
     let steps_per_epoch = epochs_of.iter().map(|epoch| epoch.n_steps).max().unwrap_or(0);
-    if steps_per_epoch == 0 {
-        bail!("it has no step to train: there is nothing to reckon with");
+    let saves = saves(run);
+    if steps_per_epoch == 0 && saves.is_empty() {
+        bail!("it has neither a step of training nor a checkpoint: there is nothing to reckon with");
     }
     let began_s = epochs_of.iter().map(|epoch| epoch.start_s).fold(f64::INFINITY, f64::min);
     epochs_of.iter_mut().for_each(|epoch| epoch.start_s -= began_s);
@@ -30,7 +32,7 @@ pub(super) fn of(run: &Run) -> Result<WorkloadCell> {
         workload: "DLIO".to_owned(),
         n_files,
         samples_per_file,
-        batch: n_files * samples_per_file / run.ranks.len() as u64 / steps_per_epoch,
+        batch: (n_files * samples_per_file / run.ranks.len() as u64).checked_div(steps_per_epoch).unwrap_or(0),
         epochs: epochs_of.iter().map(|epoch| epoch.epoch).max().unwrap_or(0),
         steps_per_epoch,
         made_by: Some("DLIO".to_owned()),
@@ -42,10 +44,12 @@ pub(super) fn of(run: &Run) -> Result<WorkloadCell> {
     cell.totals = totals(run, &epochs_of, cell.batch);
     let limit = run.workload.as_ref().map(|workload| workload.limits).unwrap_or_default().au * 100.0;
     let values = [("au_epoch", cell.totals.au_epoch), ("au_dlio", cell.totals.au_dlio)];
-    cell.judged = values.map(|(what, value)| judged(what, value, limit)).into();
+    if steps_per_epoch > 0 {
+        cell.judged = values.map(|(what, value)| judged(what, value, limit)).into();
+    }
     cell.totals.warnings = warnings(run, steps_per_epoch);
     cell.processes = processes(run);
-    cell.saves = saves(run);
+    cell.saves = saves;
     cell.epochs_of = epochs_of;
     Ok(cell)
 }
@@ -70,7 +74,7 @@ fn judged(what: &str, value: Option<f64>, limit: f64) -> Judged {
 
 fn warnings(run: &Run, steps: u64) -> Vec<String> {
     let mut warnings = Vec::new();
-    if steps < FEW_STEPS {
+    if (1..FEW_STEPS).contains(&steps) {
         warnings.push(format!(
             "{} an epoch are few: DLIO leaves the first one out, and with it the loads of all readers; whole epochs are \
              what an accelerator sees",
@@ -99,43 +103,49 @@ fn processes(run: &Run) -> Vec<WorkloadRank> {
     run.ranks.iter().map(one).collect()
 }
 
-/// Every checkpoint: the slowest rank's time.
+/// Every checkpoint, saves before restores in each epoch: the slowest rank's time. The shares of ranks belong together by
+/// their numbers, as not every rank need have one.
 fn saves(run: &Run) -> Vec<WorkloadSave> {
     let bytes = run.summary.metric.checkpoint_size_gib.map_or(0, |gib| (gib * f64::from(1 << 30)) as u64);
-    let mut saves = Vec::new();
-    for (i, first) in run.ranks.iter().take(1).flat_map(|rank| rank.epochs.iter().enumerate()) {
-        for (k, save) in first.saves.iter().enumerate() {
-            let of_ranks = run.ranks.iter().filter_map(|rank| rank.epochs.get(i)?.saves.get(k));
-            let seconds = of_ranks.map(Span::seconds).fold(0.0, f64::max);
-            let (epoch, seconds_rank_0) = (first.epoch, save.seconds());
-            saves.push(WorkloadSave { epoch, bytes, seconds, seconds_rank_0, ..WorkloadSave::default() });
+    let mut shares: BTreeMap<(u64, bool, u64), Vec<(u64, f64)>> = BTreeMap::new();
+    for (rank, epoch) in run.ranks.iter().flat_map(|rank| rank.epochs.iter().map(move |epoch| (rank.rank, epoch))) {
+        for save in &epoch.saves {
+            let which = (epoch.epoch, save.is_restore, save.number);
+            shares.entry(which).or_default().push((rank, save.span.seconds()));
         }
     }
-    saves
+    let whole = |((epoch, is_restore, _), shares): ((u64, bool, u64), Vec<(u64, f64)>)| {
+        let seconds = shares.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        let first = shares.iter().find(|(rank, _)| *rank == 0);
+        let seconds_rank_0 = first.map_or(seconds, |(_, seconds)| *seconds);
+        WorkloadSave { epoch, is_restore, bytes, seconds, seconds_rank_0, ..WorkloadSave::default() }
+    };
+    shares.into_iter().map(whole).collect()
 }
 
 fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
     let sum = |of: fn(&WorkloadEpoch) -> f64| epochs.iter().map(of).sum::<f64>();
     let (accelerator_s, compute_s) = (sum(|epoch| epoch.wall_s), sum(|epoch| epoch.compute_s));
-    let first_s = sum(|epoch| epoch.load.first().copied().unwrap_or(0.0));
     let steps: u64 = epochs.iter().map(|epoch| epoch.n_steps).sum();
-    let wall_of = |rank: &RankRun| {
-        let own = epochs.iter().filter(|epoch| epoch.accelerator == rank.rank);
-        own.map(|epoch| epoch.wall_s).sum::<f64>()
+    let sum_of = |rank: &RankRun, of: &dyn Fn(&WorkloadEpoch) -> f64| {
+        epochs.iter().filter(|epoch| epoch.accelerator == rank.rank).map(of).sum::<f64>()
     };
     let accelerators = run.ranks.len() as u64;
-    let wall_s = run.ranks.iter().map(wall_of).fold(0.0, f64::max);
+    let wall_s = run.ranks.iter().map(|rank| sum_of(rank, &|epoch| epoch.wall_s)).fold(0.0, f64::max);
     let printed = run.summary.metric.train.clone().unwrap_or_default();
     let by_epoch: Vec<f64> = epochs.iter().filter_map(|epoch| epoch.au_dlio).collect();
     let mean = (!by_epoch.is_empty()).then(|| by_epoch.iter().sum::<f64>() / by_epoch.len() as f64);
-    let au = |over_s: f64| (over_s > 0.0).then(|| 100.0 * compute_s / over_s);
+    // As runs of ours are reckoned.
+    let au = |time: &dyn Fn(&WorkloadEpoch) -> f64| {
+        metric::au_mean(run.ranks.iter().map(|rank| (sum_of(rank, &|epoch| epoch.compute_s), sum_of(rank, time))))
+    };
     let (eval_s, eval_compute_s) = (sum(|epoch| epoch.eval_s.unwrap_or(0.0)), sum(|epoch| epoch.eval_compute_s));
     WorkloadTotals {
-        au_epoch: au(accelerator_s),
-        au_steady: au(accelerator_s - first_s),
+        au_epoch: au(&|epoch| epoch.wall_s),
+        au_steady: au(&|epoch| epoch.wall_s - epoch.first_batch_s),
         au_dlio: printed.au_mean.or(mean),
         samples_per_s: if wall_s > 0.0 { (steps * batch) as f64 / wall_s } else { 0.0 },
-        first_batch_s: sum(|epoch| epoch.first_batch_s) / epochs.len() as f64,
+        first_batch_s: sum(|epoch| epoch.first_batch_s) / epochs.len().max(1) as f64,
         steps,
         ranks: accelerators,
         accelerators,

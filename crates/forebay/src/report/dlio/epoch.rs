@@ -1,28 +1,25 @@
 //! One epoch of one rank, from its steps and its clock.
 
 use forebay_record::WorkloadEpoch;
-use forebay_workload::dlio::{BlockRun, EpochRun, Span};
+use forebay_workload::dlio::{BlockRun, EpochRun};
 
-/// What an epoch comes to; `None` where its clock was not written.
+/// What an epoch comes to; `None` where its clock was not written, or where it has no step.
 pub(super) fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
-    let span = run.span?;
-    let load: Vec<f64> = run.blocks.iter().flat_map(loads).collect();
+    let span = run.span.filter(|_| run.steps() > 0)?;
+    let load: Vec<f64> = run.blocks.iter().flat_map(BlockRun::loads_s).collect();
     let compute: Vec<f64> = run.blocks.iter().flat_map(|block| block.compute_s.clone()).collect();
     let eval = run.eval.as_ref();
-    // An evaluation inside the epoch is none of its training.
-    let is_inside = |eval: &Span| eval.start_s >= span.start_s && eval.end_s <= span.end_s;
-    let inside_s = eval.and_then(|eval| eval.span).filter(is_inside).map_or(0.0, |span| span.seconds());
-    let wall_s = span.seconds() - inside_s;
-    let checkpoint_s: f64 = run.saves.iter().map(Span::seconds).sum();
-    let (wait_s, compute_s) = (load.iter().sum::<f64>(), compute.iter().sum::<f64>());
-    let until_first_s =
-        run.blocks.first().and_then(|block| block.span).map_or(0.0, |block| block.start_s - span.start_s);
+    let wall_s = run.wall_s()?;
+    let saves = run.saves.iter().filter(|save| !save.is_restore);
+    // From 0: the sum of nothing is -0.
+    let checkpoint_s = saves.fold(0.0, |sum, save| sum + save.span.seconds());
+    let (wait_s, compute_s) = (load.iter().sum::<f64>(), run.compute_s());
     Some(WorkloadEpoch {
         accelerator: rank,
         epoch: run.epoch,
         start_s: span.start_s,
         wall_s,
-        first_batch_s: until_first_s + load.first().copied().unwrap_or(0.0),
+        first_batch_s: run.first_batch_s(),
         n_steps: compute.len() as u64,
         wait_s,
         compute_s,
@@ -36,15 +33,6 @@ pub(super) fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
         compute,
         ..WorkloadEpoch::default()
     })
-}
-
-/// The wait for every batch of a block. Where DLIO lost one, all are taken from its whole steps.
-fn loads(block: &BlockRun) -> Vec<f64> {
-    let BlockRun { load_s, compute_s, whole_s, .. } = block;
-    if load_s.len() == compute_s.len() || whole_s.len() != compute_s.len() {
-        return load_s.clone();
-    }
-    whole_s.iter().zip(compute_s).map(|(whole, compute)| whole - compute).collect()
 }
 
 /// The utilisation that DLIO wrote for the blocks, by their steps.
