@@ -10,6 +10,7 @@ mod cell;
 mod compute;
 mod draw;
 mod feed;
+mod host;
 mod lever;
 mod plan;
 mod prepare;

@@ -7,11 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use forebay_record::{Record, WorkloadCell, WorkloadSave};
 use forebay_workload::{Workload, metric};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::cell::Known;
+use super::ranks::{Failed, Ranks};
 use super::run::Error;
-use super::times::{Epoch, Saved};
+use super::times::{Epoch, Evaluated, Saved};
 use super::told::Told;
 use super::totals::{blocks, dlio_of};
 use crate::local_time;
@@ -21,21 +23,44 @@ const GIB: f64 = (1_u64 << 30) as f64;
 /// The first process's view of all of them.
 type All<'a> = (&'a Record<WorkloadCell>, &'a [Told]);
 
+/// What only the first process knows of all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Whole {
+    /// How many hosts take part.
+    n_hosts: u64,
+    /// Bytes of every checkpoint, over all accelerators, by its number.
+    save_bytes: BTreeMap<u64, u64>,
+}
+
+impl Whole {
+    /// The first process sums up and tells the others.
+    pub(super) fn agree(ranks: &dyn Ranks, all: Option<&[Told]>) -> Result<Self, Failed> {
+        let all = all.unwrap_or_default();
+        let hosts: BTreeSet<&str> = all.iter().map(|told| told.process.host.as_str()).collect();
+        let mut whole = Self { n_hosts: hosts.len() as u64, save_bytes: BTreeMap::new() };
+        for saved in all.iter().flat_map(|told| &told.saves) {
+            *whole.save_bytes.entry(saved.number).or_insert(0) += saved.bytes;
+        }
+        let bytes = ranks.broadcast(serde_json::to_vec(&whole).expect("plain numbers are JSON"))?;
+        Ok(serde_json::from_slice(&bytes).expect("ranks of one version write the same JSON"))
+    }
+}
+
 /// Writes this process's files into a folder, which is made where it is not there.
 pub(super) fn write(
     out: &Path,
     known: &Known<'_>,
-    started_at: SystemTime,
+    setting: Setting,
     told: &Told,
     all: Option<All<'_>>,
 ) -> Result<(), Error> {
     let failed = |source| Error::Io { what: "making", path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(failed)?;
-    let time = Times { started_at };
+    let time = setting;
     let accelerators: BTreeSet<u64> = told.epochs.iter().map(|epoch| epoch.accelerator).collect();
     let saving: BTreeSet<u64> = told.saves.iter().map(|saved| saved.accelerator).collect();
     for accelerator in accelerators.union(&saving) {
-        let output = output(known, told, *accelerator);
+        let output = output(known, &time, told, *accelerator);
         write_json(&out.join(format!("{accelerator}_output.json")), &output)?;
         let stats = stats(&time, told, *accelerator);
         write_json(&out.join(format!("{accelerator}_per_epoch_stats.json")), &stats)?;
@@ -51,12 +76,15 @@ fn write_json(path: &Path, value: &Value) -> Result<(), Error> {
     std::fs::write(path, text + "\n").map_err(|source| Error::Io { what: "writing", path: path.to_owned(), source })
 }
 
-/// Moments of the run as DLIO writes them: local time, to the microsecond.
-struct Times {
-    started_at: SystemTime,
+/// When and where a run took place.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) started_at: SystemTime,
+    pub(super) whole: Whole,
 }
 
-impl Times {
+impl Setting {
+    /// A moment of the run as DLIO writes it: local time, to the microsecond.
     fn at(&self, ns: u64) -> String {
         local_time::iso(self.started_at + Duration::from_nanos(ns))
     }
@@ -72,13 +100,17 @@ impl Times {
 }
 
 /// What a host is, in DLIO's keys.
-fn host(known: &Known<'_>, told: &Told) -> Map<String, Value> {
-    let mut host = Map::new();
-    host.insert("host_memory_GB".to_owned(), told.memory_bytes.map(|bytes| bytes as f64 / GIB).into());
-    host.insert("host_cpu_count".to_owned(), told.n_online.into());
-    host.insert("host_processor_name".to_owned(), "".into());
-    host.insert("potential_caching".to_owned(), caches(known, told, 1).into());
-    host
+fn host(known: &Known<'_>, told: &Told, n_hosts: u64) -> Map<String, Value> {
+    let entries = [
+        ("host_memory_GB", told.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
+        ("host_cpu_count", told.n_online.into()),
+        ("host_processor_name", told.host.processor_name().into()),
+        ("potential_caching", caches(known, told, n_hosts).into()),
+        ("host_cpuinfo", json!(told.host.cpuinfo)),
+        ("host_meminfo", json!(told.host.meminfo)),
+        ("hostname", told.process.host.clone().into()),
+    ];
+    entries.map(|(key, value): (&str, Value)| (key.to_owned(), value)).into_iter().collect()
 }
 
 /// Whether a host's share of the data fits in its memory, as a number.
@@ -88,42 +120,59 @@ fn caches(known: &Known<'_>, told: &Told, n_hosts: u64) -> u8 {
 }
 
 /// `<rank>_output.json`.
-fn output(known: &Known<'_>, told: &Told, accelerator: u64) -> Value {
-    let mut file = host(known, told);
-    file.insert("hostname".to_owned(), told.process.host.clone().into());
+fn output(known: &Known<'_>, time: &Setting, told: &Told, accelerator: u64) -> Value {
+    let mut file = host(known, told, time.whole.n_hosts);
     for epoch in told.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
-        file.insert(epoch.epoch.to_string(), epoch_output(known, epoch));
+        let mut entry = epoch_output(known, epoch);
+        let meminfo = told.host.meminfo_by_epoch.get(epoch.epoch as usize - 1);
+        entry.insert("host_meminfo".to_owned(), json!(meminfo.unwrap_or(&told.host.meminfo)));
+        entry.insert("start".to_owned(), time.at(epoch.start_ns).into());
+        entry.insert("end".to_owned(), time.at(epoch.start_ns + epoch.wall_ns()).into());
+        file.insert(epoch.epoch.to_string(), entry.into());
     }
     file.into()
 }
 
+/// When an epoch and its evaluation were over.
+fn end_ns(epoch: &Epoch) -> u64 {
+    let evaluated = epoch.evaluated.as_ref().map_or(0, |done| done.start_ns + done.wall_ns);
+    evaluated.max(epoch.start_ns + epoch.wall_ns())
+}
+
 /// The steps of one epoch, block by block.
-fn epoch_output(known: &Known<'_>, epoch: &Epoch) -> Value {
+fn epoch_output(known: &Known<'_>, epoch: &Epoch) -> Map<String, Value> {
     let workload = &known.plan.workload;
     let mut file: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    let mut put = |key: &'static str, name: &str, value: Value| {
-        file.entry(key).or_default().insert(name.to_owned(), value);
+    let mut put = |name: &str, block: &metric::Block, dlio: metric::Dlio| {
+        let proc: Vec<f64> = block.load_s.iter().zip(&block.compute_s).map(|(load, compute)| load + compute).collect();
+        let entries = [
+            ("load", json!(block.load_s)),
+            ("proc", json!(proc)),
+            ("compute", json!(block.compute_s)),
+            ("throughput", json!(dlio.samples_per_s)),
+            ("au", json!(dlio.au)),
+        ];
+        for (key, value) in entries {
+            file.entry(key).or_default().insert(name.to_owned(), value);
+        }
     };
     for (i, block) in blocks(epoch).iter().enumerate() {
-        let name = format!("block{}", i + 1);
-        let dlio = dlio_of_block(workload, known.totals.steps_per_epoch, block);
-        let proc: Vec<f64> = block.load_s.iter().zip(&block.compute_s).map(|(load, compute)| load + compute).collect();
-        put("load", &name, json!(block.load_s));
-        put("proc", &name, json!(proc));
-        put("compute", &name, json!(block.compute_s));
-        put("throughput", &name, json!(dlio.samples_per_s));
-        put("au", &name, json!(dlio.au));
+        put(&format!("block{}", i + 1), block, dlio_of_block(workload, known.totals.steps_per_epoch, block));
     }
-    if let Some(done) = &epoch.evaluated {
-        let seconds = |ns: &[u64]| ns.iter().map(|ns| *ns as f64 / 1e9).collect::<Vec<f64>>();
-        let (load, compute, wall_s) = (seconds(&done.load), seconds(&done.compute), done.wall_ns as f64 / 1e9);
-        put("proc", "eval", json!(load.iter().zip(&compute).map(|(load, compute)| load + compute).collect::<Vec<_>>()));
-        put("au", "eval", json!(metric::au_epoch(compute.iter().sum(), wall_s)));
-        put("throughput", "eval", json!(done.samples as f64 / wall_s.max(1e-9)));
-        put("load", "eval", json!(load));
-        put("compute", "eval", json!(compute));
+    if let Some(done) = epoch.evaluated.as_ref().filter(|done| done.wall_ns > 0) {
+        let (block, dlio) = dlio_of_evaluation(known, done);
+        put("eval", &block, dlio);
     }
-    json!(file)
+    file.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+}
+
+/// An evaluation as DLIO reckons it: its utilisation is that of a block, its samples are all of them over all of its time.
+fn dlio_of_evaluation(known: &Known<'_>, done: &Evaluated) -> (metric::Block, metric::Dlio) {
+    let seconds = |ns: &[u64]| ns.iter().map(|ns| *ns as f64 / 1e9).collect::<Vec<f64>>();
+    let wall_s = done.wall_ns as f64 / 1e9;
+    let block = metric::Block { load_s: seconds(&done.load), compute_s: seconds(&done.compute), wall_s };
+    let au = dlio_of_block(&known.plan.workload, known.totals.steps_eval, &block).au;
+    (block, metric::Dlio { au, samples_per_s: done.samples as f64 / wall_s })
 }
 
 fn dlio_of_block(workload: &Workload, n_steps: u64, block: &metric::Block) -> metric::Dlio {
@@ -132,11 +181,11 @@ fn dlio_of_block(workload: &Workload, n_steps: u64, block: &metric::Block) -> me
 }
 
 /// `<rank>_per_epoch_stats.json`. A run that only saves is DLIO's first epoch.
-fn stats(time: &Times, told: &Told, accelerator: u64) -> Value {
+fn stats(time: &Setting, told: &Told, accelerator: u64) -> Value {
     let mut file = Map::new();
     for epoch in told.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
-        let end_ns = epoch.evaluated.as_ref().map_or(0, |done| done.start_ns + done.wall_ns);
-        let mut entry = time.span(epoch.start_ns, end_ns.max(epoch.start_ns + epoch.wall_ns()));
+        // An evaluation comes behind its epoch.
+        let mut entry = time.span(epoch.start_ns, epoch.start_ns + epoch.wall_ns());
         for (i, block) in epoch.blocks.iter().enumerate() {
             entry.insert(format!("block{}", i + 1), time.span(block.start_ns, block.end_ns).into());
         }
@@ -160,25 +209,24 @@ fn stats(time: &Times, told: &Told, accelerator: u64) -> Value {
     file.into()
 }
 
-fn checkpoint(time: &Times, saved: &Saved) -> Value {
+fn checkpoint(time: &Setting, saved: &Saved) -> Value {
     let mut span = time.span(saved.start_ns, saved.start_ns + saved.ns);
-    span.insert("throughput".to_owned(), (saved.bytes as f64 / GIB / (saved.ns.max(1) as f64 / 1e9)).into());
+    // DLIO divides what all ranks saved by the time of each.
+    let bytes = time.whole.save_bytes.get(&saved.number).copied().unwrap_or(saved.bytes);
+    span.insert("throughput".to_owned(), (bytes as f64 / GIB / (saved.ns.max(1) as f64 / 1e9)).into());
     span.into()
 }
 
 /// `summary.json`.
-fn summary(known: &Known<'_>, time: &Times, record: &Record<WorkloadCell>, all: &[Told]) -> Value {
+fn summary(known: &Known<'_>, time: &Setting, record: &Record<WorkloadCell>, all: &[Told]) -> Value {
     let workload = &known.plan.workload;
     let hosts: BTreeMap<&str, &Told> = all.iter().map(|told| (told.process.host.as_str(), told)).collect();
     let of_hosts = |value: &dyn Fn(&Told) -> Value| hosts.values().map(|told| value(told)).collect::<Vec<Value>>();
-    let n_hosts = hosts.len().max(1) as u64;
+    let n_hosts = time.whole.n_hosts.max(1);
     let ends = all.iter().flat_map(|told| {
-        let epochs = told.epochs.iter().map(|epoch| {
-            let evaluated = epoch.evaluated.as_ref().map_or(0, |done| done.start_ns + done.wall_ns);
-            evaluated.max(epoch.start_ns + epoch.wall_ns())
-        });
-        epochs.chain(told.saves.iter().map(|saved| saved.start_ns + saved.ns))
+        told.epochs.iter().map(end_ns).chain(told.saves.iter().map(|saved| saved.start_ns + saved.ns))
     });
+    let first = all.first().map(|told| told.host.clone()).unwrap_or_default();
     json!({
         "start": time.at(0),
         "end": time.at(ends.max().unwrap_or(0)),
@@ -190,8 +238,10 @@ fn summary(known: &Known<'_>, time: &Times, record: &Record<WorkloadCell>, all: 
         "num_files_eval": workload.dataset.n_files_eval,
         "num_samples_per_file": workload.dataset.n_samples_per_file,
         "host_cpu_count": of_hosts(&|told| told.n_online.into()),
-        "host_processor_name": record.environment.cpu.clone().unwrap_or_default(),
+        "host_processor_name": first.processor_name(),
         "potential_caching": of_hosts(&|told| caches(known, told, n_hosts).into()),
+        "host_cpuinfo": first.cpuinfo,
+        "host_meminfo": first.meminfo,
         "host_memory_GB": of_hosts(&|told| told.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
         "data_size_per_host_GB": known.totals.bytes_train as f64 / n_hosts as f64 / GIB,
         "epochs": workload.train.epochs,
@@ -210,9 +260,8 @@ fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[Told]) -> Va
     put_phase(&mut metrics, "train", train, length, limit);
     let eval = epochs().filter_map(|epoch| {
         let done = epoch.evaluated.as_ref().filter(|done| done.wall_ns > 0)?;
-        let wall_s = done.wall_ns as f64 / 1e9;
-        let au = metric::au_epoch(done.compute.iter().sum::<u64>() as f64 / 1e9, wall_s)?;
-        Some((epoch.epoch, au, done.samples as f64 / wall_s))
+        let (_, dlio) = dlio_of_evaluation(known, done);
+        Some((epoch.epoch, dlio.au, dlio.samples_per_s))
     });
     put_phase(&mut metrics, "eval", eval, length, limit);
     let saves = record.cells.iter().flat_map(|cell| &cell.saves);

@@ -15,11 +15,12 @@ use super::access::AccessLog;
 use super::barrier::Gate;
 use super::cell::{self, Known};
 use super::feed::{Feed, Supply};
+use super::host::{Host, Watch};
 use super::plan::Plan;
 use super::prepare::{self, together};
 use super::ranks::{Failed, Ranks};
 use super::read::Seeds;
-use super::results;
+use super::results::{self, Setting};
 use super::saving::{self, Saver};
 use super::stock::{Deal, Stock};
 use super::told::Told;
@@ -192,9 +193,11 @@ fn finish(
             all.iter().map(|bytes| serde_json::from_slice(bytes).expect("ranks of one version write the same JSON"));
         told.collect::<Vec<Told>>()
     });
+    let whole = results::Whole::agree(ranks, all.as_deref())?;
     let record = all.map(|all| (cell::record(known, &all, environment, command_line), all));
     let written = known.plan.out.as_ref().map_or(Ok(()), |out| {
-        results::write(out, known, part.started_at, told, record.as_ref().map(|(record, all)| (record, all.as_slice())))
+        let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
+        results::write(out, known, Setting { started_at: part.started_at, whole }, told, all)
     });
     together(ranks, written)?;
     Ok(record.map(|(record, _)| record))
@@ -283,7 +286,7 @@ impl<'a> Part<'a> {
         let (device, restores) = (Spans::default(), Spans::default());
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
-        let cpu_s = usage::cpu_seconds();
+        let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
         let course = Course {
             workload,
             n_steps: totals.steps_per_epoch,
@@ -296,7 +299,10 @@ impl<'a> Part<'a> {
             saver: self.saver.as_ref(),
             clock: Arc::clone(&self.clock),
             origin_ns: self.origin_ns,
-            begin_epoch: &|| device.begin(),
+            begin_epoch: &|| {
+                host.epoch();
+                device.begin();
+            },
             end_epoch: &|| device.end(),
             begin_restore: &|| restores.begin(),
             end_restore: &|| restores.end(),
@@ -307,7 +313,7 @@ impl<'a> Part<'a> {
         let ran = ran?;
         together(self.ranks, self.log.as_ref().map_or(Ok(()), |log| log.finish()))?;
         let told = self.told(ran, device.total(), restores.total(), environment);
-        Ok(Told { cpu_s: usage::cpu_seconds() - cpu_s, reads, ..told })
+        Ok(Told { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, ..told })
     }
 
     /// The first process watches what it reads.
@@ -367,6 +373,7 @@ impl<'a> Part<'a> {
             cores,
             n_online: usage::online_cores(),
             memory_bytes: environment.memory_bytes,
+            host: Host::default(),
             evidence: CacheEvidence { resident_before, block_bytes: device, bytes_read: bytes_moved },
             epochs,
             saves,

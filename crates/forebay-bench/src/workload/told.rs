@@ -3,6 +3,7 @@
 use forebay_record::{CacheEvidence, Reads, WorkloadRank};
 use serde::{Deserialize, Serialize};
 
+use super::host::Host;
 use super::times::{Epoch, Saved};
 
 /// One process's part of the run.
@@ -14,6 +15,8 @@ pub(super) struct Told {
     pub(super) n_online: u64,
     /// The memory of its host.
     pub(super) memory_bytes: Option<u64>,
+    /// What DLIO's files say of its host.
+    pub(super) host: Host,
     pub(super) epochs: Vec<Epoch>,
     pub(super) saves: Vec<Saved>,
     pub(super) is_stopped: bool,

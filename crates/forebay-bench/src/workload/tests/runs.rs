@@ -242,3 +242,69 @@ fn real_files_are_read_whole_in_every_epoch_and_damage_is_named() {
     let error = run_it(&plan).unwrap_err().to_string();
     assert!(error.contains("accelerator 1") && error.contains("img_20_of_32.npz"), "{error}");
 }
+
+/// The keys of a file of DLIO's, with those below them; numbers of epochs are one key.
+fn keys(value: &serde_json::Value, above: &str, found: &mut std::collections::BTreeSet<String>) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let key = if key.parse::<u64>().is_ok() { "N" } else { key.as_str() };
+        let path = format!("{above}/{key}");
+        keys(value, &path, found);
+        found.insert(path);
+    }
+}
+
+#[test]
+fn every_key_that_dlio_writes_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 2);
+    workload.workflow.evaluation = true;
+    workload.dataset.n_files_eval = 8;
+    let plan = Plan { out: Some(dir.path().join("out")), ..plan(workload, dir.path(), 2) };
+    run_it(&plan).unwrap();
+    let theirs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forebay-workload/tests/fixtures/dlio-2");
+    let of = |folder: &Path, name: &str| {
+        let mut found = std::collections::BTreeSet::new();
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        keys(&serde_json::from_str(&text).unwrap(), "", &mut found);
+        found
+    };
+    let ours = |name: &str| of(&dir.path().join("out"), name);
+    for name in ["summary.json", "1_output.json"] {
+        let missing: Vec<String> = of(&theirs, name).difference(&ours(name)).cloned().collect();
+        assert_eq!(missing, [""; 0], "{name}");
+    }
+    // This run saves nothing.
+    let stats = of(&theirs, "per_epoch_stats.json");
+    let missing = stats.difference(&ours("1_per_epoch_stats.json")).filter(|key| !key.contains("ckpt")).count();
+    assert_eq!(missing, 0);
+    // Descriptions of the machine were taken out of the fixtures.
+    for key in ["/host_cpuinfo/processor", "/host_meminfo/MemTotal"] {
+        assert!(ours("summary.json").contains(key) && ours("1_output.json").contains(key), "{key}");
+    }
+    for key in ["/N/host_meminfo/MemTotal", "/N/start", "/N/end"] {
+        assert!(ours("1_output.json").contains(key), "{key}");
+    }
+}
+
+#[test]
+fn the_utilisation_of_an_evaluation_leaves_its_first_step_out_as_dlio_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 1);
+    workload.workflow.evaluation = true;
+    workload.dataset.n_files_eval = 8;
+    workload.evaluation.eval_time = Time::Normal { mean: 0.002, stdev: 0.0 };
+    let plan = Plan { out: Some(dir.path().join("out")), ..plan(workload, dir.path(), 1) };
+    run_it(&plan).unwrap();
+    let json = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("out").join(name)).unwrap()).unwrap()
+    };
+    let (epoch, summary) = (json("0_output.json")["1"].clone(), json("summary.json"));
+    let values = |key: &str| -> Vec<f64> {
+        epoch[key]["eval"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+    };
+    let (compute, proc, au) = (values("compute"), values("proc"), epoch["au"]["eval"].as_f64().unwrap());
+    let wall_s = compute.len() as f64 / epoch["throughput"]["eval"].as_f64().unwrap();
+    let wanted = 100.0 * compute[1..].iter().sum::<f64>() / (wall_s - proc[0]);
+    assert!((au - wanted).abs() < 1e-6, "{au} is not {wanted}");
+    assert_eq!(summary["metric"]["eval_au_percentage"][0].as_f64().unwrap(), au);
+}

@@ -1,0 +1,79 @@
+//! What DLIO's files say of a host: its first processor, and its memory before the run and before every epoch.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+/// Lines of a file in `/proc`, by what stands before the colon.
+pub(super) type Lines = BTreeMap<String, String>;
+
+/// A host, as one process saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Host {
+    /// The first processor.
+    pub(super) cpuinfo: Lines,
+    /// Memory before the run.
+    pub(super) meminfo: Lines,
+    /// Memory before each epoch.
+    pub(super) meminfo_by_epoch: Vec<Lines>,
+}
+
+impl Host {
+    /// What the processor is called; nothing where the kernel does not say.
+    pub(super) fn processor_name(&self) -> &str {
+        self.cpuinfo.get("model name").map_or("", String::as_str)
+    }
+}
+
+/// Looks at the host before a run, and at its memory once an epoch.
+pub(super) struct Watch(Mutex<Host>);
+
+impl Watch {
+    pub(super) fn start() -> Self {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let first = cpuinfo.split("\n\n").next().unwrap_or_default();
+        Self(Mutex::new(Host { cpuinfo: lines(first), meminfo: meminfo(), meminfo_by_epoch: Vec::new() }))
+    }
+
+    pub(super) fn epoch(&self) {
+        self.0.lock().expect("no holder of this lock panics").meminfo_by_epoch.push(meminfo());
+    }
+
+    pub(super) fn host(&self) -> Host {
+        self.0.lock().expect("no holder of this lock panics").clone()
+    }
+}
+
+fn meminfo() -> Lines {
+    lines(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+fn lines(text: &str) -> Lines {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart_by_their_colon() {
+        let found = lines("model name\t: Fast: very\nno colon\nMemTotal:       8 kB\n");
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            [("MemTotal".to_owned(), "8 kB".to_owned()), ("model name".to_owned(), "Fast: very".to_owned())]
+        );
+    }
+
+    #[test]
+    fn memory_is_looked_at_once_an_epoch() {
+        let watch = Watch::start();
+        watch.epoch();
+        watch.epoch();
+        let host = watch.host();
+        assert_eq!(host.meminfo_by_epoch.len(), 2);
+        assert!(host.meminfo.contains_key("MemTotal") && host.cpuinfo.contains_key("processor"), "{host:?}");
+    }
+}
