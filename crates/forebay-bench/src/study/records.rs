@@ -75,7 +75,8 @@ pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>) -
     let read = Bytes(trained.saturating_add(plan.bytes_eval.saturating_mul(evaluations)));
     let reader = &workload.reader;
     let of_each = images as f64 / accelerators as f64;
-    let prepare_s = of_each * reader.preprocess_time.mean() / reader.read_threads.max(1) as f64;
+    let n_at_once = if reader.prepares_on_one_core { 1 } else { reader.read_threads.max(1) };
+    let prepare_s = of_each * reader.preprocess_time.mean() / n_at_once as f64;
     let device_s = profile.map_or(0.0, |profile| read.0 as f64 / profile.read_bytes_per_s as f64);
     let seconds = plan.compute_s.max(prepare_s).max(device_s);
     Estimate { images, read, written: saved_bytes(settings), seconds: Some(seconds) }

@@ -129,7 +129,7 @@ prop_compose! {
         Reader {
             loader, batch_size, batch_size_eval, read_threads, computation_threads, prefetch_size, file_shuffle,
             sample_shuffle, shuffle_size, in_memory, transfer_size, odirect: false, preprocess_time, transformed_dims,
-            transformed_element,
+            transformed_element, prepares_on_one_core: false,
         }
     }
 }

@@ -117,6 +117,9 @@ impl WorkloadSettings {
             "threshold" => self.threshold = Some(share(level)?),
             "tier" => self.tier = Some(value::text(level)?.to_owned()),
             "workload" => self.workload = Some(value::text(level)?.to_owned()),
+            "checkpoint.checkpoint_folder" | "dataset.data_folder" | "output.folder" | "storage.storage_root" => {
+                return Err("a study has folders of its own: --data and --out name them".to_owned());
+            }
             _ if is_key(name) => {
                 self.overrides.insert(name.to_owned(), level.clone());
             }
@@ -136,8 +139,7 @@ impl WorkloadSettings {
         if self.processes.saturating_mul(self.accelerators) > MAX_ACCELERATORS {
             return Err(format!("it has more than {MAX_ACCELERATORS} accelerators"));
         }
-        forebay_workload::Plan::new(&self.read()?, self.all_accelerators()).map_err(|problem| problem.to_string())?;
-        Ok(())
+        self.read().map(|_| ())
     }
 
     /// Accelerators over all processes.
@@ -176,11 +178,14 @@ impl WorkloadSettings {
         Ok(read.workload)
     }
 
-    /// Why this machine or program cannot run it; `None` when nothing is known against it.
+    /// Why this machine or program cannot run it, or why it has nothing to run; `None` when nothing is known against it.
     pub(in crate::study) fn unfit(&self, memory: Option<Bytes>) -> Option<String> {
         let workload = self.read().ok()?;
         if workload.dataset.format == Format::Hdf5 && !HAS_HDF5 {
             return Some("this build has no HDF5: build with --features hdf5".to_owned());
+        }
+        if let Err(problem) = forebay_workload::Plan::new(&workload, self.all_accelerators()) {
+            return Some(problem.to_string());
         }
         let needed = Bytes(batches_bytes(&workload).saturating_mul(self.all_accelerators()));
         let most = memory.map(|memory| Bytes((memory.0 as f64 * MEMORY_SHARE) as u64));

@@ -17,6 +17,7 @@ mod npy;
 mod npz;
 mod order;
 mod parquet;
+mod processor;
 mod reader;
 mod stream;
 mod synthetic;
@@ -157,8 +158,9 @@ impl Samples {
             .map_err(|_| refused(format!("{n_samples} samples of an epoch are more than one accelerator can take")))?;
         let gates = self.gates();
         let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
-        let seed = seeds.samples;
-        let stream = Stream { common: Arc::clone(&self.common), share: Arc::clone(&share), gates, log, seed };
+        let core = self.reader.prepares_on_one_core.then(|| Arc::new(processor::Processor::new()));
+        let (common, seed) = (Arc::clone(&self.common), seeds.samples);
+        let stream = Stream { common, share: Arc::clone(&share), gates, log, core, seed };
         // Without threads of its own an accelerator reads only while it waits.
         let prefetch = if self.reader.read_threads == 0 { 0 } else { self.reader.prefetch_size };
         let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, self.namer(share)))

@@ -12,6 +12,7 @@ use super::super::draw;
 use super::Log;
 use super::gate::Gates;
 use super::order::{Order, mix};
+use super::processor::Processor;
 use super::reader::{Layout, Reader, Tools};
 
 /// Samples of one slot that lie one behind the other in one file.
@@ -92,6 +93,8 @@ pub(super) struct Stream {
     pub(super) gates: Option<Arc<Gates>>,
     /// Where its samples are noted.
     pub(super) log: Option<Arc<Log>>,
+    /// The core that samples are prepared on; `None`: each takes its time beside the others.
+    pub(super) core: Option<Arc<Processor>>,
     /// What the times of preparing are drawn from.
     pub(super) seed: u64,
 }
@@ -108,6 +111,7 @@ impl Map for Stream {
             share: Arc::clone(&self.share),
             gates: self.gates.clone(),
             log: self.log.clone(),
+            core: self.core.clone(),
             seed: self.seed,
             runs: Vec::new(),
             moved: 0,
@@ -125,6 +129,7 @@ struct Worker {
     reader: Box<dyn Reader>,
     gates: Option<Arc<Gates>>,
     log: Option<Arc<Log>>,
+    core: Option<Arc<Processor>>,
     seed: u64,
     runs: Vec<Run>,
     /// Bytes moved that the pipeline has not asked for yet.
@@ -152,8 +157,13 @@ impl MapWorker for Worker {
                 .map(|i| draw::seconds(&common.preprocess, mix(self.seed ^ mix(self.share.first + i))))
                 .sum();
             // The workload's own work, emulated: it takes as long as it says.
-            let clock = SystemClock::default();
-            clock.sleep_until_ns(clock.now_ns() + (seconds * 1e9) as u64);
+            match &self.core {
+                Some(core) => core.work(seconds),
+                None => {
+                    let clock = SystemClock::default();
+                    clock.sleep_until_ns(clock.now_ns() + (seconds * 1e9) as u64);
+                }
+            }
         }
         Ok(())
     }

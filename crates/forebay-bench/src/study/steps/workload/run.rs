@@ -95,7 +95,12 @@ pub(super) fn note(settings: &WorkloadSettings) -> Vec<String> {
     let shrunk = (bytes > 1.0 || time > 1.0).then(|| {
         let rate = forebay_units::group_digits((bytes / time).max(1.0).round() as u64);
         let rates = if bytes > time { format!("; a rate is 1/{rate} of what it stands for") } else { String::new() };
-        format!("records are 1/{bytes} and times 1/{time} of what the workload says{rates}")
+        let what = match (bytes > 1.0, time > 1.0) {
+            (true, true) => format!("records are 1/{bytes} and times 1/{time}"),
+            (true, false) => format!("records are 1/{bytes}"),
+            _ => format!("times are 1/{time}"),
+        };
+        format!("{what} of what the workload says{rates}")
     });
     processes.into_iter().chain(loader).chain(shrunk).collect()
 }

@@ -54,7 +54,16 @@ fn what_is_no_workload_or_no_key_of_one_is_refused_by_name() {
     assert!(said.starts_with("there is no workload \"unet4d\"; built in are "), "{said}");
     let said = refused(&unet3d(&[("reader.batchsize", Level::Integer(3))]));
     assert!(said.contains("reader.batchsize"), "{said}");
-    let said = refused(&unet3d(&[("processes", Level::Integer(200))]));
+    let mut settings = unet3d(&[]);
+    let said = settings.set("dataset.data_folder", &text("elsewhere")).unwrap_err();
+    assert!(said.starts_with("a study has folders of its own"), "{said}");
+}
+
+#[test]
+fn more_processes_than_there_are_batches_are_left_out_with_the_reason() {
+    let settings = unet3d(&[("processes", Level::Integer(200))]);
+    assert_eq!(settings.check(), Ok(()));
+    let said = settings.unfit(None).unwrap();
     assert!(said.ends_with("168 samples are not one batch of 7 for each of 200 accelerators"), "{said}");
 }
 
@@ -94,8 +103,9 @@ fn the_imitated_loader_has_all_batches_of_its_workers_under_way_at_once() {
         let fixed = ("dataset.record_length_bytes_stdev", Level::Integer(0));
         unet3d(&[&[("processes", Level::Integer(processes)), rate, fixed], more].concat()).read().unwrap()
     };
+    // All samples under way share the core.
     let first_load_s = |workload: &Workload| match workload.reader.preprocess_time {
-        Time::Normal { mean, .. } => (mean * 100.0).round() / 100.0,
+        Time::Normal { mean, .. } => (mean * workload.reader.read_threads as f64 * 100.0).round() / 100.0,
         _ => panic!("a fixed time"),
     };
     let one = read(1, &[]);
