@@ -3,7 +3,7 @@
 //! Every sentence is made from the cells. DLIO leaves the first step of an epoch out; where an epoch has hardly more steps than
 //! batches are made ahead, that step has waited for most of the epoch's data, and what is left looks busy.
 
-use forebay_record::{Levels, StudyCell, WorkloadCell};
+use forebay_record::{Levels, Scale, StudyCell, WorkloadCell};
 use forebay_units::count;
 
 use crate::level;
@@ -15,6 +15,8 @@ use crate::run::{self, Run};
 const FACTORS: [&str; 2] = ["processes", "accelerators"];
 /// Utilisations, as shares, that are nearer than this are the same.
 const SAME: f64 = 0.03;
+/// A rise of less is no rise.
+const NOISE: f64 = 0.005;
 /// DLIO's utilisation this far above that of the whole epoch tells another story.
 const APART: f64 = 0.15;
 
@@ -36,6 +38,8 @@ pub(crate) struct Group<'a> {
     pub(crate) levels: Levels,
     pub(crate) experiment: &'a str,
     pub(crate) counts: Vec<Count<'a>>,
+    /// What to know of the reader, where it is an emulated one.
+    reader: Option<String>,
 }
 
 /// Every group of a run, in the order of the study; a group has three numbers of processes at least.
@@ -56,12 +60,53 @@ pub(crate) fn groups<'a>(run: &'a Run<'a>) -> Vec<Group<'a>> {
         };
         match groups.iter_mut().find(of) {
             Some(group) => group.counts.push(count),
-            None => groups.push(Group { factor, levels, experiment: &cell.experiment, counts: vec![count] }),
+            None => {
+                groups.push(Group { factor, levels, experiment: &cell.experiment, counts: vec![count], reader: None })
+            }
         }
     }
     groups.iter_mut().for_each(|group| group.counts.sort_by(|a, b| a.n.total_cmp(&b.n)));
     groups.retain(|group| group.counts.len() > 2);
+    let readers: Vec<Option<String>> = groups.iter().map(|group| emulated(run, group, &groups)).collect();
+    groups.iter_mut().zip(readers).for_each(|(group, reader)| group.reader = reader);
     groups
+}
+
+/// That the reader of a group is an emulation, and what the real one shows where the same workload was run with it.
+fn emulated(run: &Run<'_>, group: &Group<'_>, all: &[Group<'_>]) -> Option<String> {
+    let rate = decode_rate(run, group.experiment)?;
+    let workload = &group.counts[0].workload.workload;
+    let is_real = |other: &&Group<'_>| {
+        decode_rate(run, other.experiment).is_none() && other.counts[0].workload.workload == *workload
+    };
+    let real = all.iter().find(is_real).map(|real| {
+        let (first, last) = (&real.counts[0], real.last());
+        let asks = if run.head().scale == Scale::Quick { ", at the quick scale's smaller demand" } else { "" };
+        format!(
+            " With this program's own reader ({}{asks}), whole epochs have {} with {} and {} with {}, and DLIO's arithmetic gives \
+             {} and {}.",
+            real.experiment,
+            percent(first.whole),
+            real.name(first),
+            percent(last.whole),
+            real.name(last),
+            percent(first.dlio),
+            percent(last.dlio),
+        )
+    });
+    Some(format!(
+        " The reader of these runs is an emulation: in each process the loader's workers share a core that takes as long as \
+         decoding {} GB/s does, a rate fitted to the first loads that the source recorded; it shows what such a reader comes to, \
+         not what this machine's storage does.{}",
+        crate::number::given(rate / 1e3),
+        real.unwrap_or_default()
+    ))
+}
+
+/// The rate at which the readers of an experiment pretend to decode.
+fn decode_rate(run: &Run<'_>, experiment: &str) -> Option<f64> {
+    let spec = run.spec().experiments.iter().find(|spec| spec.name == experiment)?;
+    level::number(spec.settings.get("dlio_decode_mb_per_s")?.at(run.head().scale))
 }
 
 impl Group<'_> {
@@ -100,7 +145,8 @@ impl Group<'_> {
             ),
             None => String::new(),
         };
-        format!("Over whole epochs, utilisation {between}; {dlio}.{peak}")
+        let reader = self.reader.as_deref().unwrap_or_default();
+        format!("Over whole epochs, utilisation {between}; {dlio}.{peak}{reader}")
     }
 
     /// The paragraph on a peak that is not there.
@@ -117,13 +163,17 @@ impl Group<'_> {
             true => {
                 format!("falls from {} to {} as {} are added", percent(first.whole), percent(last.whole), self.factor)
             }
-            false => format!("stays between {} and {}", percent(least), percent(most)),
+            false if most - least < SAME => format!("stays between {} and {}", percent(least), percent(most)),
+            false => {
+                let all: Vec<String> = self.counts.iter().map(|count| percent(count.whole)).collect();
+                format!("goes {} in turn", listed(&all))
+            }
         };
         format!(
             "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
              step of every epoch out. Files are dealt out, so that an epoch has {} steps with {} {}; with {name}, the first of \
              its {} waited {} for data, {} of all the waiting of the run, and that is what was left out. Over whole epochs \
-             utilisation is {} with {name} and {whole}.",
+             utilisation is {} with {name} and {whole}.{}",
             percent(first.dlio),
             self.name(first),
             percent(peak.dlio),
@@ -134,6 +184,7 @@ impl Group<'_> {
             brief_seconds(peak.workload.totals.first_batch_s),
             percent(hidden(peak.workload)),
             percent(peak.whole),
+            self.reader.as_deref().unwrap_or_default(),
         )
     }
 
@@ -156,7 +207,7 @@ impl Group<'_> {
 
     fn falls(&self) -> bool {
         let pairs = self.counts.windows(2);
-        pairs.into_iter().all(|two| two[1].whole < two[0].whole + SAME)
+        pairs.into_iter().all(|two| two[1].whole <= two[0].whole + NOISE)
             && self.last().whole < self.counts[0].whole - SAME
     }
 
@@ -179,15 +230,26 @@ fn hidden(cell: &WorkloadCell) -> f64 {
 /// The wait of the first step beside the others', for a single run.
 pub(crate) fn of_first_step(cell: &WorkloadCell) -> Option<String> {
     let (whole, dlio) = (cell.totals.au_epoch? / 100.0, cell.totals.au_dlio? / 100.0);
-    (dlio - whole > SAME).then(|| {
-        format!(
-            "DLIO's arithmetic leaves the first of {} of every epoch out and gives {}, not {}: that step waited {} for its \
-             data, {} of all the waiting.",
-            count(cell.steps_per_epoch, "step"),
-            percent(dlio),
-            percent(whole),
-            seconds(cell.totals.first_batch_s),
+    if dlio - whole <= SAME {
+        return None;
+    }
+    let (totals, steps) = (&cell.totals, count(cell.steps_per_epoch, "step"));
+    let first_s = totals.first_batch_s * cell.epochs as f64 * totals.accelerators as f64;
+    let gives = format!("gives {}, not {}", percent(dlio), percent(whole));
+    Some(match totals.checkpoint_s > first_s {
+        true => format!(
+            "DLIO's arithmetic {gives}: it leaves out checkpoints, {} of the accelerators' time, and the first step behind each.",
+            share_of(totals.checkpoint_s, totals.accelerator_s)
+        ),
+        false => format!(
+            "DLIO's arithmetic leaves the first of {steps} of every epoch out and {gives}: that step waited {} for its data, {} of \
+             all the waiting.",
+            seconds(totals.first_batch_s),
             percent(hidden(cell))
-        )
+        ),
     })
+}
+
+fn share_of(part_s: f64, whole_s: f64) -> String {
+    if whole_s > 0.0 { percent(part_s / whole_s) } else { "nothing".to_owned() }
 }

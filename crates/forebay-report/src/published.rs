@@ -69,7 +69,7 @@ impl Published<'_> {
 /// Every published value of a study; one that several cells were measured for is there for each.
 pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
     let mut all = Vec::new();
-    for reference in &run.spec().references {
+    for reference in run.spec().references.iter().filter(|reference| reference.is_of(run.head().scale)) {
         let of = |cell: &&StudyCell| cell.experiment == reference.experiment && cell.is_at(&reference.at);
         let cells = run.study.cells.iter().filter(of);
         let mut rows: Vec<Published<'_>> = cells

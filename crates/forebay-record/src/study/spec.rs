@@ -307,8 +307,18 @@ pub struct Reference {
     /// How far ours may be above, where that is not as far as below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<f64>,
+    /// The scale at which ours can be set beside it; without one, at each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
     /// Where it was published: section, figure or table.
     pub source: String,
+}
+
+impl Reference {
+    /// Whether ours can be set beside it at a scale.
+    pub fn is_of(&self, scale: Scale) -> bool {
+        self.scale.is_none_or(|own| own == scale)
+    }
 }
 
 /// What a figure looks like.

@@ -3,6 +3,7 @@
 use forebay_record::{CacheState, ExperimentSpec, Scale, Scaled, StudySpec, TierKind};
 use forebay_units::{count, group_digits};
 
+use super::alike;
 use crate::level;
 use crate::limit::Place;
 use crate::number::{listed, percent};
@@ -35,6 +36,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         once(run),
         spread(run),
         quick(run),
+        of_another_scale(run),
     ];
     found.into_iter().flatten().collect()
 }
@@ -75,18 +77,13 @@ fn not_run(run: &Run<'_>) -> Option<String> {
     (n > 0).then(|| format!("{} {was} left out: {}.", count(n as u64, "cell"), said.join("; ")))
 }
 
-/// What changes the meaning of a workload's numbers, each warning once with the number of cells it was given in.
+/// What changes the meaning of a workload's numbers, each kind of warning once with the number of cells it was given in.
 fn warned(run: &Run<'_>) -> Option<String> {
-    let mut warnings: Vec<(&str, u64)> = Vec::new();
     let n_cells = run.workloads().count();
-    for warning in run.workloads().flat_map(|(_, cell)| &cell.totals.warnings) {
-        match warnings.iter_mut().find(|(known, _)| *known == warning) {
-            Some((_, n)) => *n += 1,
-            None => warnings.push((warning, 1)),
-        }
-    }
-    let said = |(warning, n): &(&str, u64)| match n_cells {
-        0 | 1 => (*warning).to_owned(),
+    let warnings = run.workloads().flat_map(|(_, cell)| &cell.totals.warnings);
+    let warnings = alike::merged(warnings.map(String::as_str));
+    let said = |(warning, n): &(String, u64)| match n_cells {
+        0 | 1 => warning.clone(),
         _ => format!("{warning} ({})", count(*n, "cell")),
     };
     let more = warnings.len().saturating_sub(MAX_WARNINGS);
@@ -235,6 +232,24 @@ fn quick(run: &Run<'_>) -> Option<String> {
     let is_smaller = run.spec().source.is_some() && differs_by_scale(run.spec());
     (run.is_study() && run.head().scale == Scale::Quick && is_smaller)
         .then(|| "This is the quick scale: the same structure over fewer bytes than published.".to_owned())
+}
+
+/// Published values that ours cannot be set beside at this scale.
+fn of_another_scale(run: &Run<'_>) -> Option<String> {
+    let scale = run.head().scale;
+    let n = run.spec().references.iter().filter(|reference| !reference.is_of(scale)).count() as u64;
+    let other = if scale == Scale::Quick { Scale::Full } else { Scale::Quick };
+    (run.is_study() && n > 0).then(|| {
+        format!(
+            "{} of what the {} scale asks of storage: they cannot be compared at this one and are not shown.",
+            if n == 1 {
+                "1 published value is".to_owned()
+            } else {
+                format!("{} published values are", group_digits(n))
+            },
+            other.name()
+        )
+    })
 }
 
 /// Whether a study says one thing at the quick scale and another at the full one.

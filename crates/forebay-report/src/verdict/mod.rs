@@ -3,6 +3,7 @@
 //!
 //! Rules over the record make every sentence; where the record does not hold what a sentence needs, it is not said.
 
+mod alike;
 mod caveat;
 mod checkpoint;
 mod probe;

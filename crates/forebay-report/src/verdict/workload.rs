@@ -2,8 +2,9 @@
 //! it, and why a peak is not there.
 
 use forebay_record::{StudyCell, WorkloadCell};
+use forebay_units::count;
 
-use crate::number::{capital, given, listed, percent, quantity};
+use crate::number::{brief_seconds, capital, given, listed, percent, quantity};
 use crate::processes::{self, Group};
 use crate::run::{self, Run};
 
@@ -43,7 +44,15 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
 
 fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
     let totals = &cell.totals;
-    let rates = format!("{} samples/s, {} MB/s moved", quantity(totals.samples_per_s), quantity(totals.mb_per_s_moved));
+    // What somebody else measured may not say what was moved.
+    let moved = match totals.bytes_moved {
+        0 => String::new(),
+        _ => format!(", {} MB/s moved", quantity(totals.mb_per_s_moved)),
+    };
+    let rates = format!("{} samples/s{moved}", quantity(totals.samples_per_s));
+    if totals.steps == 0 && !cell.saves.is_empty() {
+        return of_saves(cell);
+    }
     let Some(whole) = au(of) else { return format!("{} ran: {rates}.", capital(&cell.workload)) };
     let why = match cause(cell) {
         Some(what) if whole < BUSY => format!("; what held them up most is {what}"),
@@ -52,11 +61,32 @@ fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
     format!("The accelerators were used {} over whole epochs ({rates}){why}.", percent(whole))
 }
 
+/// A run that only saved and restored: size, time and rate of the slowest rank.
+fn of_saves(cell: &WorkloadCell) -> String {
+    let one = |is_restore: bool, what: &str| {
+        let saves: Vec<_> = cell.saves.iter().filter(|save| save.is_restore == is_restore).collect();
+        let (bytes, taken_s) =
+            (saves.iter().map(|save| save.bytes).sum::<u64>(), saves.iter().map(|save| save.seconds).sum::<f64>());
+        let largest = saves.iter().map(|save| save.bytes).max()?;
+        let rate = if taken_s > 0.0 && bytes > 0 {
+            format!(", {}/s", crate::number::bytes((bytes as f64 / taken_s) as u64))
+        } else {
+            String::new()
+        };
+        let each = brief_seconds(taken_s / saves.len() as f64);
+        Some(format!("{} of {} took {each} each{rate}", count(saves.len() as u64, what), crate::number::bytes(largest)))
+    };
+    let said: Vec<String> = [one(false, "checkpoint"), one(true, "restore")].into_iter().flatten().collect();
+    format!("{}, by the slowest rank.", said.join("; "))
+}
+
 /// What most of the stall is charged to, in words.
 fn cause(cell: &WorkloadCell) -> Option<String> {
-    let stalls = cell.totals.stall_by_cause.iter().filter(|(_, seconds)| **seconds > 0.0);
-    let (name, _) = stalls.max_by(|a, b| a.1.total_cmp(b.1))?;
-    Some(match name.as_str() {
+    let stalls = cell.totals.stall_by_cause.iter().map(|(name, seconds)| (name.as_str(), *seconds));
+    let all = stalls.chain([("checkpoint", cell.totals.checkpoint_s)]).filter(|(_, seconds)| *seconds > 0.0);
+    let (name, _) = all.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(match name {
+        "checkpoint" => "checkpoints".to_owned(),
         "threads" => "too few read threads".to_owned(),
         "prefetch" => "too few batches made ahead".to_owned(),
         "queue" => "the queue of batches".to_owned(),
@@ -78,8 +108,31 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
         findings.extend(processes::of_first_step(cell));
         findings.extend((!cell.lever.advice.is_empty()).then(|| cell.lever.advice.clone()));
         findings.extend(judged(cell));
+    } else {
+        findings.extend(missed(run));
     }
     findings
+}
+
+/// Cells of a study that were asked for a utilisation and missed it.
+fn missed(run: &Run<'_>) -> Option<String> {
+    let is_asked = |cell: &StudyCell| {
+        let spec = run.spec().experiments.iter().find(|spec| spec.name == cell.experiment);
+        cell.level("threshold").is_some() || spec.is_some_and(|spec| spec.settings.contains_key("threshold"))
+    };
+    let is_missed = |cell: &WorkloadCell| cell.judged.iter().any(|judged| judged.is_decisive && !judged.is_met);
+    let asked = || run.workloads().filter(|(of, _)| is_asked(of));
+    let names: Vec<String> = asked().filter(|(_, cell)| is_missed(cell)).map(|(of, _)| run.name_of(of)).collect();
+    let n = asked().count() as u64;
+    (n > 0).then(|| match names.is_empty() {
+        true => format!("The utilisation that was asked for was reached by all of {}.", count(n, "cell")),
+        false => format!(
+            "{} of {} missed the utilisation that was asked for: {}.",
+            names.len(),
+            count(n, "cell"),
+            names.iter().take(MAX_GROUPS).cloned().collect::<Vec<_>>().join("; ")
+        ),
+    })
 }
 
 fn of_group_named(group: &Group<'_>) -> String {
@@ -95,7 +148,8 @@ fn judged(cell: &WorkloadCell) -> Option<String> {
     let word = |judged: &&forebay_record::Judged| {
         let value = judged.value.map_or("–".to_owned(), |value| percent(value / 100.0));
         let kept = if judged.is_met { "met" } else { "missed" };
-        format!("{} {kept}: {value} of {} %", crate::metric::name(&judged.what), given(judged.limit))
+        let name = crate::metric::name(&judged.what);
+        format!("{name} {kept}: {value}, where at least {} % is asked for", given(judged.limit))
     };
     let words: Vec<String> = decisive.iter().map(word).collect();
     (!words.is_empty()).then(|| format!("Limits: {}.", listed(&words)))
@@ -112,7 +166,7 @@ pub(crate) fn of_group(run: &Run<'_>, cells: &[&StudyCell]) -> String {
         several => {
             let said = several.iter().map(|group| {
                 let name = crate::level::all(&group.levels);
-                format!("{}: {}", capital(&name), group.said())
+                format!("{name}: {}", group.said())
             });
             said.collect::<Vec<_>>().join(" ")
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_bench::study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
-use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, StudySpec};
+use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, Scaled, StudySpec};
 use forebay_units::{Bytes, count};
 
 use super::{explained, found, look_down};
@@ -134,11 +134,23 @@ fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> St
         let _ = writeln!(text, "  {name}: {levels}");
     }
     for (name, value) in &experiment.settings {
-        let (few, all) = (value.at(Scale::Quick).to_string(), value.at(Scale::Full).to_string());
-        let value = if few == all { all } else { format!("{few} quick, {all} full") };
-        let _ = writeln!(text, "  {name} = {value}");
+        let _ = writeln!(text, "  {}", setting(name, value));
+    }
+    for rule in &experiment.rules {
+        let set: Vec<String> = rule.set.iter().map(|(name, value)| setting(name, value)).collect();
+        let _ = writeln!(text, "  where {}: {}", levels(&rule.when), set.join("; "));
     }
     text
+}
+
+fn setting(name: &str, value: &Scaled<Level>) -> String {
+    let (few, all) = (value.at(Scale::Quick).to_string(), value.at(Scale::Full).to_string());
+    let value = if few == all { all } else { format!("{few} quick, {all} full") };
+    format!("{name} = {value}")
+}
+
+fn levels(levels: &Levels) -> String {
+    levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
 }
 
 /// "5 repeats after 1 warm-up", or that of each scale.
@@ -153,9 +165,6 @@ fn rounds(experiment: &ExperimentSpec) -> String {
 fn references(spec: &StudySpec) -> String {
     let mut text = String::new();
     for reference in &spec.references {
-        let at = |levels: &Levels| {
-            levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
-        };
         let judged = match (reference.within, reference.above) {
             (Some(below), Some(above)) => {
                 format!("ours at most {:.0} % below and {:.0} % above", below * 100.0, above * 100.0)
@@ -163,11 +172,12 @@ fn references(spec: &StudySpec) -> String {
             (Some(within), None) => format!("ours within {:.0} %", within * 100.0),
             (None, _) => "not judged".to_owned(),
         };
+        let scale = reference.scale.map(|scale| format!(", at the {} scale alone", scale.name())).unwrap_or_default();
         let _ = writeln!(
             text,
-            "  {} {} {}: {} ({}; {judged})",
+            "  {} {} {}: {} ({}; {judged}{scale})",
             reference.experiment,
-            at(&reference.at),
+            levels(&reference.at),
             reference.metric,
             reference.value,
             reference.source

@@ -43,6 +43,7 @@ mod study_checkpoint;
 mod study_file;
 mod study_resume;
 mod study_train;
+mod study_workload;
 mod threads;
 mod tier;
 mod tier_ingest;
