@@ -277,7 +277,9 @@ fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: boo
     fields.push(line.metric.to_owned());
     fields.push(line.value.map(number).unwrap_or_default());
     fields.push(spread.and_then(|summary| summary.relative_spread()).map(number).unwrap_or_default());
-    fields.push(line.repeats.len().to_string());
+    // A workload is run once, and its one value is no repeat.
+    let once = usize::from(line.value.is_some() && line.cell.workload.is_some());
+    fields.push(line.repeats.len().max(once).to_string());
     fields.push(line.cache.to_owned());
     fields.push(line.cell.error.clone().unwrap_or_default());
     fields.extend(has_left_out.then(|| line.cell.left_out.clone().unwrap_or_default()));

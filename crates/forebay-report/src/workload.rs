@@ -264,7 +264,13 @@ fn durability(saves: &[&WorkloadSave]) -> &'static str {
 
 fn evaluated(totals: &WorkloadTotals) -> Option<String> {
     (totals.eval_s > 0.0).then(|| {
-        format!("Evaluation: {}, beside the training time; AU {}", seconds(totals.eval_s), points(totals.au_eval))
+        let of = match totals.accelerators {
+            0 | 1 => String::new(),
+            n => format!(" an accelerator, {} of all {n}", seconds(totals.eval_s)),
+        };
+        let each = totals.eval_s / totals.accelerators.max(1) as f64;
+        let au = points(totals.au_eval);
+        format!("Evaluation: {}{of}, beside the training time and its bytes; AU {au}", seconds(each))
     })
 }
 

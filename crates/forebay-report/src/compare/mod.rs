@@ -7,7 +7,7 @@
 mod difference;
 mod entry;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use forebay_record::{Level, Levels};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
@@ -124,23 +124,27 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     let (mut before, mut after) = (entries(base), entries(other));
     let mut differences = difference::settings_apart(&mut before, &mut after);
     differences.extend(difference::environment_differences(base, other));
-    let key = |entry: &Entry| {
+    let cell = |entry: &Entry| {
         let levels: Vec<String> = entry.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+        format!("{}/{}", entry.experiment, levels.join("/"))
+    };
+    let key = |entry: &Entry| {
         let what = beside(entry.metric).map(|_| format!("/{}", entry.metric)).unwrap_or_default();
-        format!("{}/{}{what}", entry.experiment, levels.join("/"))
+        format!("{}{what}", cell(entry))
     };
     let mut found: HashMap<String, Entry> = after.into_iter().map(|entry| (key(&entry), entry)).collect();
-    let n_other = found.len();
     let mut pairs = Vec::new();
-    let mut only_base = 0;
+    // A cell may have several values.
+    let mut only_base: HashSet<String> = HashSet::new();
     for entry in before {
         let id = key(&entry);
         match found.remove(&id) {
             Some(with) => pairs.push(pair(id, entry, with)),
-            None => only_base += 1,
+            None => drop(only_base.insert(cell(&entry))),
         }
     }
-    let only_other = n_other - pairs.len();
+    let only_base = only_base.len();
+    let only_other = found.values().map(cell).collect::<HashSet<String>>().len();
     judge(&mut pairs);
     pairs.sort_by(|a, b| a.experiment.cmp(&b.experiment).then_with(|| order(&a.levels, &b.levels)));
     // What all have in common need not be said of each.

@@ -62,12 +62,17 @@ impl<'a> Steps<'a> {
 fn of_workload(cell: &WorkloadCell) -> Cow<'_, [TrainStep]> {
     let first = cell.epochs_of.iter().map(|epoch| epoch.accelerator).min().unwrap_or(0);
     let of_epoch = |epoch: &forebay_record::WorkloadEpoch| {
-        let save_s = epoch.checkpoint_s / epoch.saved_after.len().max(1) as f64;
+        // What a step's own save took; of a record that does not say, the mean of the epoch's.
+        let mean_s = epoch.checkpoint_s / epoch.saved_after.len().max(1) as f64;
+        let save_s = |step: u64| {
+            let own = cell.saves.iter().find(|save| !save.is_restore && (save.epoch, save.step) == (epoch.epoch, step));
+            own.map_or(mean_s, |save| save.seconds)
+        };
         let step = |i: usize| TrainStep {
             wait_s: epoch.load[i],
             compute_s: epoch.compute.get(i).copied().unwrap_or(0.0),
             copy_s: epoch.barrier.get(i).copied().unwrap_or(0.0),
-            checkpoint_s: if epoch.saved_after.contains(&(i as u64 + 1)) { save_s } else { 0.0 },
+            checkpoint_s: if epoch.saved_after.contains(&(i as u64 + 1)) { save_s(i as u64 + 1) } else { 0.0 },
             ..TrainStep::default()
         };
         (0..epoch.load.len()).map(step).collect::<Vec<_>>()

@@ -95,8 +95,8 @@ fn reading(is_share: bool, is_by_epoch: bool) -> String {
         }
         (false, _) => {
             "Each line is a multiple of its own value at the first level: bytes that were moved over all the time, and what \
-             DLIO prints, the configured size of samples over the time without the first step. A published value is a multiple \
-             of the first one published."
+             DLIO prints, the configured size of the samples of all steps but two over the time without the first: of two steps an \
+             epoch that is nothing. A published value is a multiple of the first one published."
         }
     };
     what.to_owned()
@@ -189,12 +189,14 @@ impl Plot<'_> {
         let names = self.panels.first().map(|panel| self.lines(panel, None)).unwrap_or_default();
         let right = canvas.width - lines::name_room(canvas, &names);
         let mut svg = Svg::new(canvas, self.panels.len() as f64 * (PANEL + TITLE) + BELOW);
+        let show =
+            |value: f64| if self.is_share { tick((value * 100.0).round()) } else { format!("{}×", tick(value)) };
+        // All panels have one left edge, so that a number of processes is at the same place in each.
+        let rooms = self.panels.iter().map(|panel| axes::tick_room(&self.scale(panel), 5, show));
+        let left = rooms.fold(0.0, f64::max) + 8.0;
         for (i, panel) in self.panels.iter().enumerate() {
             let scale = self.scale(panel);
-            let show =
-                |value: f64| if self.is_share { tick((value * 100.0).round()) } else { format!("{}×", tick(value)) };
             let top = i as f64 * (PANEL + TITLE) + TITLE;
-            let left = axes::tick_room(&scale, 5, show) + 8.0;
             let plot = Area { left, top, right, bottom: top + PANEL };
             let y = scale.over(plot.bottom, plot.top);
             axes::left(&mut svg, plot, &y, 5, "", show);

@@ -150,3 +150,76 @@ fn of_utilisation_and_samples_more_is_better() {
     let cells = whole["comparisons"][0]["cells"].to_string();
     assert!(cells.contains("AU, whole epoch") && cells.contains("samples/s"), "{cells}");
 }
+
+/// The study with a change to its lines.
+fn changed(change: impl Fn(&mut Vec<Value>)) -> NamedRun {
+    let mut lines = lines();
+    change(&mut lines);
+    NamedRun { name: "hugen".to_owned(), record: AnyRecord::from_text(&jsonl(&lines)).unwrap() }
+}
+
+#[test]
+fn a_reader_that_is_emulated_is_called_so_beside_the_real_one() {
+    let said = headline(&[changed(|lines| {
+        lines[0]["spec"]["experiment"][0]["settings"] = json!({"dlio_decode_mb_per_s": 950});
+        let real = json!({"name": "real", "run": "workload", "factors": {"processes": [1, 2, 4]}});
+        lines[0]["spec"]["experiment"].as_array_mut().unwrap().push(real);
+        for (n, steps, whole, _) in &COUNTS[..3] {
+            lines.push(
+                json!({"line": "cell", "id": format!("real/processes={n}"), "experiment": "real", "step": "workload",
+                "factors": {"processes": n}, "started_at": "", "elapsed_s": 2.0,
+                "workload": workload(*n, *steps, whole + 60.0, whole + 61.0)}),
+            );
+        }
+    })]);
+    assert!(
+        said.contains("is an emulation") && said.contains("decoding 0.95 GB/s") && said.contains("fitted"),
+        "{said}"
+    );
+    assert!(
+        said.contains("own reader (real, at the quick scale's smaller demand), whole epochs have 89 % with 1"),
+        "{said}"
+    );
+    assert!(!headline(&[study()]).contains("emulation"));
+}
+
+#[test]
+fn a_fall_that_is_not_one_all_the_way_is_told_value_by_value() {
+    let said = headline(&[changed(|lines| lines[3]["workload"]["au_epoch"] = json!(20.2))]);
+    assert!(said.contains("goes 29 %, 27 %, 20 %, 22 % and 22 % in turn"), "{said}");
+}
+
+#[test]
+fn a_published_value_of_the_other_scale_is_counted_and_not_shown() {
+    let with = changed(|lines| lines[0]["spec"]["reference"][7]["scale"] = json!("full"));
+    assert!(page_of(&[study()]).contains("data-published=\"0.8652\""));
+    let page = page_of(std::slice::from_ref(&with));
+    assert!(!page.contains("data-published=\"0.8652\""));
+    assert!(page.contains("1 published value is of what the full scale asks of storage"));
+}
+
+#[test]
+fn a_value_that_was_measured_once_counts_as_one_and_warnings_that_differ_in_a_number_are_one() {
+    let two = changed(|lines| {
+        lines[1]["workload"]["warnings"] = json!(["24 steps are few"]);
+        lines[2]["workload"]["warnings"] = json!(["12 steps are few"]);
+    });
+    let whole: Value = serde_json::from_str(&json(std::slice::from_ref(&two))).unwrap();
+    let caveats = whole["runs"][0]["verdict"]["caveats"].to_string();
+    assert!(caveats.contains("12 to 24 steps are few (2 cells)"), "{caveats}");
+    let csv = csv(&[two]);
+    let line = csv.lines().find(|line| line.contains(",au_epoch,")).unwrap();
+    assert!(line.contains(",0.289,,1,"), "{line}");
+}
+
+#[test]
+fn where_checkpoints_make_the_gap_they_are_named() {
+    let mut cell = workload(6, 4, 22.4, 86.52);
+    cell["checkpoint_s"] = json!(1_000.0);
+    let text = json!({"schema": "forebay-record/1", "command": "workload", "cells": [cell]});
+    let one = NamedRun { name: "one".to_owned(), record: AnyRecord::from_text(&text.to_string()).unwrap() };
+    let whole: Value = serde_json::from_str(&json(&[one])).unwrap();
+    let said = whole["runs"][0]["verdict"].to_string();
+    assert!(said.contains("it leaves out checkpoints"), "{said}");
+    assert!(said.contains("what held them up most is checkpoints"), "{said}");
+}
