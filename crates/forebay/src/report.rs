@@ -118,7 +118,7 @@ fn place(path: &Path) -> PathBuf {
 fn belongs_to(file: &Path, run: &Path) -> bool {
     let Ok(run) = run.canonicalize() else { return false };
     let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let is_kept = ["record.jsonl", "plan.toml", "environment.json"].contains(&name)
+    let is_kept = ["record.jsonl", "record.json", "plan.toml", "environment.json"].contains(&name)
         || (name.starts_with("samples") && name.ends_with(".csv"));
     let folder = match run.file_name() {
         _ if run.is_dir() => Some(run.as_path()),
@@ -132,10 +132,12 @@ fn belongs_to(file: &Path, run: &Path) -> bool {
 pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     let cannot = || format!("cannot show {}", path.display());
     let is_folder = path.is_dir();
-    let file = if is_folder { path.join("record.jsonl") } else { path.to_owned() };
+    // A study keeps lines, the run of a workload one record.
+    let kept = || ["record.jsonl", "record.json"].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
+    let file = if is_folder { kept().unwrap_or(path.join("record.jsonl")) } else { path.to_owned() };
     let bytes = match std::fs::read(&file) {
         Err(error) if is_folder && error.kind() == ErrorKind::NotFound => {
-            bail!("{}: there is no record.jsonl in this folder", cannot())
+            bail!("{}: there is neither a record.jsonl nor a record.json in this folder", cannot())
         }
         read => read.with_context(cannot)?,
     };

@@ -30,12 +30,15 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     let total = sum(rows.iter().map(|row| row.1));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let unknown = probes_without_sum(plan);
+    // What a workload reads need be no image.
+    let of_workloads = plan.cells.iter().all(|cell| cell.work.step() == Step::Workload);
+    let unit = if of_workloads { "samples" } else { "images" };
     for ((name, estimate), experiment) in rows.iter().zip(&plan.spec.experiments) {
         let is_open = unknown.contains(&experiment.name.as_str()) && *estimate == Estimate::default();
-        let what = if is_open { NOT_KNOWN.to_owned() } else { describe(estimate) };
+        let what = if is_open { NOT_KNOWN.to_owned() } else { describe(estimate, unit) };
         let _ = writeln!(text, "{name:<width$}  {what}");
     }
-    let _ = writeln!(text, "{:<width$}  {}{}", "together", describe(&total), without(&unknown));
+    let _ = writeln!(text, "{:<width$}  {}{}", "together", describe(&total, unit), without(&unknown));
     text.push('\n');
     text.push_str(&data_lines(plan, &places, &estimator));
     text.push_str(&left_out_lines(plan));
@@ -43,11 +46,16 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
         let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
     }
     text.push_str(&space_lines(plan, &places));
-    let decode = format_seconds(estimator.decode_s());
+    let from = match of_workloads {
+        true => "the workloads' computing and their tiers' profiles; what is read and decoded".to_owned(),
+        false => format!(
+            "the tiers' profiles and from {} to decode an image of 112 KB, measured now; what lies between repeats",
+            format_seconds(estimator.decode_s())
+        ),
+    };
     let _ = writeln!(
         text,
-        "Times are estimates from the tiers' profiles and from {decode} to decode an image of 112 KB, measured now; \
-         what lies between repeats comes on top, and so does the time of storage that has no profile."
+        "Times are estimates from {from} comes on top, and so does the time of storage that has no profile."
     );
     if plan.cells.iter().any(|cell| cell.work.step() == Step::Train) {
         text.push_str(
@@ -100,12 +108,12 @@ fn sum(estimates: impl Iterator<Item = Estimate>) -> Estimate {
     })
 }
 
-fn describe(estimate: &Estimate) -> String {
+fn describe(estimate: &Estimate, unit: &str) -> String {
     let mut parts = Vec::new();
     if estimate.images > 0 {
         parts.push(match estimate.images {
-            u64::MAX => "more than 10^19 images".to_owned(),
-            images => format!("{} images", group_digits(images)),
+            u64::MAX => format!("more than 10^19 {unit}"),
+            n => format!("{} {unit}", group_digits(n)),
         });
     }
     if estimate.read > Bytes(0) {

@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         };
         print(&format!(
             "{summary}\n{name} ({scale}): {} of {cells} done, {} failed{left_out}; {}\n",
-            ended.n_done,
+            ended.n_done - ended.n_left_out,
             ended.n_failed,
             page.display()
         ))?;
@@ -196,7 +196,9 @@ impl<'a> Run<'a> {
         } else if ended.n_failed > 0 {
             remark(&format!("forebay: to run failed cells again: {} --retry-failed", self.resuming()));
         }
-        let met = ended.n_done == ended.n_cells && ended.n_failed == 0;
+        // A study of which nothing could be run has no result.
+        let has_result = ended.n_left_out < ended.n_cells;
+        let met = ended.n_done == ended.n_cells && ended.n_failed == 0 && has_result;
         Ok(if met { Outcome::Met } else { Outcome::Missed })
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use forebay_units::count;
 use forebay_workload::{Checked, Note, Problem, read};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::output::{JsonTarget, Outcome, give, to_json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
 pub(crate) struct Args {
-    /// DLIO's YAML or our TOML; or names of built-in workloads
+    /// DLIO's YAML or our TOML; or names of built-in workloads; ++workload.a.b=c overrides a key of all of them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
 
@@ -29,9 +29,14 @@ type Found = Result<Checked, Vec<Problem>>;
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let target = args.json.as_deref().map(JsonTarget::from);
     target.as_ref().map_or(Ok(()), JsonTarget::check)?;
-    let texts = args.files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
+    let (overrides, files): (Vec<String>, Vec<String>) =
+        args.files.iter().cloned().partition(|word| word.starts_with("++"));
+    if files.is_empty() {
+        bail!("overrides alone: give a file, or the name of a built-in workload");
+    }
+    let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found: Vec<(&String, Found)> =
-        args.files.iter().zip(texts).map(|(file, (name, text))| (file, read(&name, &text, &[]))).collect();
+        files.iter().zip(texts).map(|(file, (name, text))| (file, read(&name, &text, &overrides))).collect();
     let json = match &target {
         Some(target) => Some((target, to_json(&found.iter().map(as_json).collect::<Vec<_>>())?)),
         None => None,

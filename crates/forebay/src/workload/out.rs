@@ -9,11 +9,11 @@ use forebay_report::NamedRun;
 use crate::output::replace;
 
 /// Makes the folder; one that holds something already is refused, so that results of two runs are not mixed.
-pub(super) fn begin(out: &Path) -> Result<()> {
+pub(super) fn begin(out: &Path, named_by: &str) -> Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
     let mut entries = std::fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))?;
     if entries.next().is_some() {
-        bail!("--out {}: the folder is not empty; give a new one, or remove what is there", out.display());
+        bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.display());
     }
     // One that cannot be written to is found now, not after the run.
     let probe = out.join(".forebay");

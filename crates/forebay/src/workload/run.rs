@@ -90,6 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 }
 
 fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
+    let is_new = args.out.as_deref().is_some_and(|out| !out.exists());
     let (plan, checked, mut notes) = shared(ranks, prepare(args, ranks))?;
     if args.dry_run {
         let all = forebay_workload::Plan::new(&checked.workload, args.accelerators * ranks.size());
@@ -99,7 +100,11 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
         }
         return Ok(Outcome::Met);
     }
-    let record = observed(&plan, ranks).map_err(|error| explained(args, &plan, error))?;
+    let record = observed(&plan, ranks).map_err(|error| {
+        // A folder that was made for results that there are none of; one that has something in it stays.
+        let _ = plan.out.as_deref().filter(|_| is_new && ranks.rank() == 0).map(std::fs::remove_dir);
+        explained(args, &plan, error)
+    })?;
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
@@ -124,7 +129,7 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         bail!("--access-log: give --out DIR, where it is written to");
     }
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
-        out::begin(out)?;
+        out::begin(out, if args.out.is_some() { "--out" } else { "the workload's output.folder" })?;
     }
     if let Some(json) = args.json.as_deref().filter(|_| ranks.rank() == 0) {
         JsonTarget::from(json).check()?;

@@ -41,7 +41,7 @@ fn several_records_stand_below_one_another() {
 fn what_is_no_record_is_refused_by_name() {
     let dir = Dir::new();
     dir.write("future", r#"{"schema": "forebay-record/9", "command": "ingest", "cells": []}"#);
-    dir.write("other", r#"{"schema": "forebay-record/1", "command": "workload", "cells": []}"#);
+    dir.write("other", r#"{"schema": "forebay-record/1", "command": "bake", "cells": []}"#);
     let said = |name: &str| dir.refused(&format!("report {name}"));
     assert_eq!(said("gone"), "forebay: cannot show gone: No such file or directory (os error 2)\n");
     for (name, bytes) in [("text", "hello"), ("list", "[]"), ("empty", ""), ("study.toml", "name = \"a\"\n")] {
@@ -71,7 +71,7 @@ fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
     let said = |name: &str| dir.refused(&format!("report {name}"));
     assert!(said("half.json").starts_with("forebay: cannot show half.json: not a record: EOF while parsing"));
     assert!(said("binary").starts_with("forebay: cannot show binary: not a record: give a run's folder"));
-    assert_eq!(said("folder"), "forebay: cannot show folder: there is no record.jsonl in this folder\n");
+    assert_eq!(said("folder"), "forebay: cannot show folder: there is neither a record.jsonl nor a record.json in this folder\n");
     assert!(said("torn").starts_with("forebay: cannot show torn: not a record"), "{}", said("torn"));
 }
 

@@ -190,3 +190,16 @@ fn an_interrupted_run_keeps_what_it_measured() {
     assert!(number(&record["cells"][0], "steps") > 0.0);
     assert_eq!(dir.met("report record.json"), ran.stdout);
 }
+
+#[test]
+fn a_folder_of_results_is_shown_by_its_name_and_one_without_results_is_not_left_behind() {
+    let dir = with_data();
+    let ran = dir.run(&format!("{RUN} --out out"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(dir.met("report out"), ran.stdout);
+    // Fewer files than the workload names: found when the run begins.
+    let said = dir.refused(&format!("{RUN} --out none ++workload.dataset.num_files_train=64"));
+    assert!(!dir.path("none").exists(), "{said}");
+    let said = dir.refused(&format!("{RUN} ++workload.output.folder=out"));
+    assert!(said.contains("the workload's output.folder out: the folder is not empty"), "{said}");
+}
