@@ -15,6 +15,66 @@ FIXTURES = Path(__file__).resolve().parents[2] / "crates/forebay-report/tests/fi
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
 
+# The built-in study of processes in small: six, three and two steps an epoch, with a reader as slow as its source's.
+PROCESSES = """
+name = "processes"
+title = "A loader on 1 to 3 processes"
+source = "a paper"
+
+[[experiment]]
+name = "as-source"
+run = "workload"
+factors = { processes = [1, 2, 3, 64] }
+
+[experiment.settings]
+workload = "unet3d_h100"
+shrink_bytes = 10000
+shrink_time = 50
+"dataset.num_files_train" = 42
+"train.epochs" = 2
+"model.model_size_bytes" = 10240
+dlio_decode_mb_per_s = 950
+
+[[reference]]
+experiment = "as-source"
+metric = "au_dlio"
+at = { processes = 3 }
+value = 0.8652
+source = "a table"
+
+[[reference]]
+experiment = "as-source"
+metric = "mb_per_s_moved"
+at = { processes = 3 }
+value = 4259.3
+scale = "full"
+source = "a table"
+
+[[figure]]
+id = "utilisation"
+title = "Accelerator utilisation"
+kind = "utilisation"
+experiment = "as-source"
+x = "processes"
+metrics = ["au_epoch", "au_dlio"]
+
+[[figure]]
+id = "throughput"
+title = "Throughput"
+kind = "utilisation"
+experiment = "as-source"
+x = "processes"
+metrics = ["mb_per_s_moved", "dlio_mib_per_s"]
+
+[[figure]]
+id = "time"
+title = "Where the time went"
+kind = "time"
+experiment = "as-source"
+x = "processes"
+"""
+
+
 @dataclass
 class Opened:
     """A page and everything that it did."""
@@ -48,7 +108,15 @@ def pages(forebay: Callable[..., str], tmp_path_factory: pytest.TempPathFactory)
     forebay("data", "make", "caltech101", data, "--count", 24, "--median-size", "4KB")
     for name in ["now", "again"]:
         forebay("ingest", data, "--threads", "1,2", "--repeats", 3, "--batch", 8, "--json", folder / f"{name}.json")
+    small = ["dataset.num_files_train=32", "dataset.num_files_eval=8", "train.computation_time=0.004", "train.epochs=2"]
+    overrides = [f"++workload.{key}" for key in [*small, "evaluation.eval_time=0.002", "workflow.generate_data=True"]]
+    where = ["--data", folder / "records", "--out", folder / "workload", "--accelerators", 2, "--threshold", 0.01]
+    forebay("workload", "run", "default", *where, *overrides)
+    (folder / "processes.toml").write_text(PROCESSES)
+    forebay("study", "run", folder / "processes.toml", "--out", folder / "processes")
     runs = {
+        "workload": [folder / "workload"],
+        "processes": [folder / "processes"],
         "study": [FIXTURES / "chien"],
         "probe": [FIXTURES / "probe.json"],
         "ingest": [FIXTURES / "ingest.json"],

@@ -57,7 +57,7 @@ def test_a_bar_and_what_stands_on_it_are_the_two_run_times(opened: Open, picture
         assert box["height"] == pytest.approx(float(box["value"]) * max(a_second), abs=0.3)
 
 
-@pytest.mark.parametrize("name", ["mini", "train", "saved", "saving", "bench"])
+@pytest.mark.parametrize("name", ["mini", "train", "saved", "saving", "bench", "workload", "processes"])
 @pytest.mark.parametrize(("picture", "look"), LOOKS)
 def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(opened: Open, name: str, picture: str, look: dict) -> None:
     watched = opened(name, **look)
