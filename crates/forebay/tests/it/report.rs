@@ -56,7 +56,7 @@ fn what_is_no_record_is_refused_by_name() {
     );
     assert_eq!(
         said("other"),
-        "forebay: cannot show other: this is a record of \"workload\", not of \"ingest, probe, train, checkpoint or study\"\n"
+        "forebay: cannot show other: this is a record of \"bake\", not of \"ingest, probe, train, checkpoint, workload or study\"\n"
     );
     assert!(dir.refused("report").contains("<RUN>..."));
 }
@@ -71,7 +71,10 @@ fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
     let said = |name: &str| dir.refused(&format!("report {name}"));
     assert!(said("half.json").starts_with("forebay: cannot show half.json: not a record: EOF while parsing"));
     assert!(said("binary").starts_with("forebay: cannot show binary: not a record: give a run's folder"));
-    assert_eq!(said("folder"), "forebay: cannot show folder: there is neither a record.jsonl nor a record.json in this folder\n");
+    assert_eq!(
+        said("folder"),
+        "forebay: cannot show folder: there is neither a record.jsonl nor a record.json in this folder\n"
+    );
     assert!(said("torn").starts_with("forebay: cannot show torn: not a record"), "{}", said("torn"));
 }
 
