@@ -179,7 +179,11 @@ fn rates(cell: &WorkloadCell) -> Vec<String> {
     if let Some(samples) = totals.dlio_samples_per_s {
         let (by, mib) = (cell.made_by.is_some(), totals.dlio_mib_per_s.map_or("–".to_owned(), quantity));
         let verb = if by { "DLIO printed" } else { "DLIO would print" };
-        said.push(format!("{verb} {} samples/s and {mib} MiB/s, of the configured length", quantity(samples)));
+        let why = match samples {
+            ..=0.0 => "; it counts two steps fewer than there are, and of one or two an epoch that is no rate",
+            _ => "",
+        };
+        said.push(format!("{verb} {} samples/s and {mib} MiB/s, of the configured length{why}", quantity(samples)));
     }
     if let Some(demand) = cell.demand_bytes_per_s {
         let all = demand * totals.accelerators as f64;
