@@ -172,8 +172,10 @@ fn rates(cell: &WorkloadCell) -> Vec<String> {
     // What moved no byte has no rate of them: DLIO does not count.
     let moved = if totals.bytes_moved > 0 { quantity(totals.mb_per_s_moved) } else { "–".to_owned() };
     let device = totals.mb_per_s_device.map_or("–".to_owned(), quantity);
+    let is_more = totals.mb_per_s_device.is_some_and(|device| device > totals.mb_per_s_moved);
+    let from = if is_more { "given by block devices, with what was read ahead" } else { "of that from a block device" };
     let mut said = vec![format!(
-        "{} samples/s; {moved} MB/s moved (10^6 bytes), {device} MB/s of that from a block device",
+        "{} samples/s; {moved} MB/s moved (10^6 bytes), {device} MB/s {from}",
         quantity(totals.samples_per_s)
     )];
     if let Some(samples) = totals.dlio_samples_per_s {

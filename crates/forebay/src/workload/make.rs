@@ -49,6 +49,12 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     }
     let workload = checked.workload;
     let dir = args.data.clone().unwrap_or_else(|| data_folder(&workload));
+    if !workload.workflow.train && !workload.workflow.generate_data {
+        if is_first {
+            print(&format!("{}: nothing to make: this workload reads no data\n", workload.name))?;
+        }
+        return Ok(Outcome::Met);
+    }
     if args.dry_run {
         let parts = [Part::Train, Part::Eval].map(|part| planned(&workload, part));
         if is_first {

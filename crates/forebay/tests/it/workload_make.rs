@@ -68,3 +68,13 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert!(said.starts_with("forebay: ") && said.contains("file/set"), "{said}");
     assert_eq!(Dir::read(&dir, "file"), b"x");
 }
+
+#[test]
+fn a_workload_that_only_saves_has_no_data_to_make() {
+    let dir = Dir::new();
+    assert_eq!(
+        dir.met("workload make llama_7b --data set").lines().collect::<Vec<_>>(),
+        ["llama_7b: nothing to make: this workload reads no data"]
+    );
+    assert!(!dir.path("set").exists());
+}
