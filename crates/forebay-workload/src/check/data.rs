@@ -56,6 +56,9 @@ pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
     names(&mut section, &mut dataset);
     section.count("seed", 0, &mut dataset.seed);
     section.flag("keep_files", &mut dataset.keep_files);
+    if !dataset.keep_files {
+        section.note("keep_files", "only data that the run itself has made is removed after it");
+    }
     section.idle("generation_buffer_size", "files are written a megabyte at a time, whatever it says");
     section.element("record_element_type", &mut dataset.element);
     dataset.record_dims = section.counts("record_dims").unwrap_or_default();

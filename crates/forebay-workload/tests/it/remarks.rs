@@ -23,6 +23,7 @@ fn a_key_that_does_nothing_beside_others_is_noted() {
         ("reader: {read_threads: 0, computation_threads: 2}", "reader.computation_threads"),
         ("reader: {data_loader: dali}", "reader.data_loader"),
         ("reader: {data_loader: native_dali}", "reader.data_loader"),
+        ("dataset: {keep_files: false}", "dataset.keep_files"),
         ("dataset: {generation_buffer_size: 4096}", "dataset.generation_buffer_size"),
         ("reader: {shuffle_size: 9}", "reader.shuffle_size"),
         ("dataset: {format: hdf5, compression: lzf}", "dataset.compression"),

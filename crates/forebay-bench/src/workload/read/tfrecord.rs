@@ -95,7 +95,9 @@ impl Reader for TfRecordReader {
         };
         let spans: Option<Vec<Span>> = samples.clone().map(|sample| places.of(sample)).collect();
         let Some(spans) = spans.filter(|spans| !spans.is_empty()) else {
-            return Err(SampleError::Refused(format!("there is no record {}", samples.end.saturating_sub(1))));
+            let wanted = samples.end.saturating_sub(1);
+            let what = format!("record {wanted} is not in the file, which is cut off or was made with fewer samples");
+            return Err(SampleError::Refused(what));
         };
         read_frames(object.as_ref(), &spans, out, files, (buffer, gathered), tools)
     }
