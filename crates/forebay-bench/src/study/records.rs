@@ -16,12 +16,8 @@ const CSV_TIMES: u64 = 4;
 pub(super) fn folder_name(workload: &Workload) -> String {
     let dataset = &workload.dataset;
     // Where it lies and what becomes of it later changes no byte of it.
-    let alike = Dataset {
-        data_folder: String::new(),
-        keep_files: true,
-        record_length_bytes_resize: 0,
-        ..dataset.clone()
-    };
+    let alike =
+        Dataset { data_folder: String::new(), keep_files: true, record_length_bytes_resize: 0, ..dataset.clone() };
     let hash = format!("{alike:?}").bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         // FNV-1a, which is the same in every run.
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)

@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex};
 use forebay_storage::{Buffer, Error as StorageError, Operation};
 use forebay_workload::{Dataset, Part, Workload};
 
-pub use claim::{RECORDS_MARKER, made_otherwise};
 use claim::is_whole;
+pub use claim::{RECORDS_MARKER, made_otherwise};
 use draft::{Draft, SMALL, Target};
 pub use form::parquet_columns;
 use form::{Form, Piece, Proof};
