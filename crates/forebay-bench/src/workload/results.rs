@@ -252,7 +252,9 @@ fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[Told]) -> Va
     let mut metrics = Map::new();
     let epochs = || all.iter().flat_map(|told| &told.epochs);
     let length = known.plan.workload.dataset.record_length_bytes;
-    let limit = 100.0 * known.plan.workload.limits.au;
+    // A run that was stopped did not do what it would be judged by: no utilisation would be enough.
+    let is_stopped = all.iter().any(|told| told.is_stopped);
+    let limit = if is_stopped { f64::INFINITY } else { 100.0 * known.plan.workload.limits.au };
     let train = epochs().filter_map(|epoch| {
         let dlio = dlio_of(&known.plan.workload, known.totals.steps_per_epoch, epoch)?;
         Some((epoch.epoch, dlio.au, dlio.samples_per_s))

@@ -15,7 +15,7 @@ use forebay_bench::workload::{Event, INTERRUPTED, Plan};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
-use forebay_workload::{Checked, Part, Workload};
+use forebay_workload::{Checked, Format, Part, Workload};
 
 use super::display::Display;
 use super::source::{Source, quoted, refused};
@@ -166,11 +166,19 @@ fn beside(args: &Args, workload: &Workload, data: &Path) -> PathBuf {
 /// Refuses a run whose data is not there, with the command that makes it.
 fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
     let workflow = &workload.workflow;
-    if !workflow.train || workflow.generate_data {
+    let format = workload.dataset.format;
+    if format == Format::Hdf5 && !cfg!(feature = "hdf5") && workflow.train {
+        bail!("dataset.format: this build has no HDF5: build with --features hdf5");
+    }
+    if !workflow.train || workflow.generate_data || format == Format::Synthetic {
         return Ok(());
     }
     let folder = data.join(Part::Train.folder());
-    let is_empty = std::fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none());
+    let is_empty = match std::fs::read_dir(&folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        Err(error) => return Err(anyhow!("cannot list {}: {error}", folder.display())),
+    };
     if is_empty {
         bail!("{}: there is no data of this workload\nhint: {}", folder.display(), making(args, data));
     }
