@@ -194,12 +194,17 @@ fn finish(
         told.collect::<Vec<Told>>()
     });
     let whole = results::Whole::agree(ranks, all.as_deref())?;
-    let record = all.map(|all| (cell::record(known, &all, environment, command_line), all));
+    let mut record = all.map(|all| (cell::record(known, &all, environment, command_line), all));
     let written = known.plan.out.as_ref().map_or(Ok(()), |out| {
         let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
         results::write(out, known, Setting { started_at: part.started_at, whole }, told, all)
     });
-    together(ranks, written)?;
+    // What was measured is not lost because a copy of it cannot be written.
+    let unwritten = written.err().map(|error| supply::chain(&error).replace('\n', " ")).unwrap_or_default();
+    let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
+    if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
+        record.notes.push(format!("DLIO's result files are not whole: {reason}"));
+    }
     Ok(record.map(|(record, _)| record))
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use forebay_units::count;
-use forebay_workload::{Checked, Note, Problem, read};
+use forebay_workload::{Checked, Note, Problem, Workload, read};
 use serde_json::{Value, json};
 
 use super::source::text_of;
@@ -47,6 +47,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 
 fn in_words((file, found): &(&String, Found)) -> String {
     match found {
+        Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no key: all of DLIO's defaults\n"),
         Ok(checked) if checked.notes.is_empty() => format!("{file}: every key is honoured\n"),
         Ok(checked) => {
             let mut out = format!("{file}: every key is honoured, {}\n", count(checked.notes.len() as u64, "note"));
@@ -63,6 +64,11 @@ fn in_words((file, found): &(&String, Found)) -> String {
             out
         }
     }
+}
+
+/// The workload of a text without a key.
+fn unchanged(checked: &Checked) -> Workload {
+    Workload { name: checked.workload.name.clone(), ..Workload::default() }
 }
 
 fn as_json((file, found): &(&String, Found)) -> Value {

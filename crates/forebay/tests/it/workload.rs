@@ -94,6 +94,8 @@ fn check_names_every_key_that_is_refused_and_every_note() {
     dir.write("bad.yaml", TINY.replace("format:", "fromat:").replace("epochs:", "epocs:"));
     dir.write("noted.yaml", format!("{TINY}checkpoint:\n  fsync: True\n"));
     assert_eq!(dir.met("workload check tiny.yaml"), "tiny.yaml: every key is honoured\n");
+    dir.write("empty.yaml", "");
+    assert_eq!(dir.met("workload check empty.yaml"), "empty.yaml: no key: all of DLIO's defaults\n");
     assert!(dir.missed("workload check tiny.yaml ++workload.reader.batch_size=x").stdout.contains("batch_size"));
     assert!(dir.refused("workload check ++workload.reader.batch_size=2").contains("give a file"));
     let noted = dir.met("workload check noted.yaml");

@@ -308,3 +308,15 @@ fn the_utilisation_of_an_evaluation_leaves_its_first_step_out_as_dlio_does() {
     assert!((au - wanted).abs() < 1e-6, "{au} is not {wanted}");
     assert_eq!(summary["metric"]["eval_au_percentage"][0].as_f64().unwrap(), au);
 }
+
+#[test]
+fn what_was_measured_is_kept_where_its_copies_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan(workload(64, 1), dir.path(), 1);
+    std::fs::write(dir.path().join("file"), []).unwrap();
+    plan.out = Some(dir.path().join("file"));
+    let record = run_it(&plan).unwrap();
+    assert_eq!(record.cells[0].totals.steps, 8);
+    let last = record.notes.last().unwrap();
+    assert!(last.starts_with("DLIO's result files are not whole: "), "{last}");
+}

@@ -28,7 +28,12 @@ pub(in crate::study::steps) fn run(
     let record = run_observed(&plan, observe, cancel)?.ok_or("the only rank had no record")?;
     let notes = note(settings).into_iter().chain(record.notes).collect();
     match record.cells.into_iter().next() {
-        Some(cell) => Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() }),
+        Some(mut cell) => {
+            // Of the process, which has run other cells before.
+            (cell.totals.first_step_s, cell.totals.peak_rss_bytes) = (None, None);
+            cell.processes.iter_mut().for_each(|process| process.peak_rss_bytes = None);
+            Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() })
+        }
         None => Err("no run was finished".into()),
     }
 }
