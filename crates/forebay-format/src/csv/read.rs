@@ -327,7 +327,7 @@ mod tests {
             write::header(0, 5, 5, &mut text);
             for (number, row) in rows.iter().enumerate() {
                 write::begin_row(number as u64, &mut text);
-                write::values(write::Value::U8, row, &mut text);
+                write::values(crate::Element::U8, row, &mut text);
                 write::end_row(&mut text);
             }
             let (size, found) = parse(&text, piece).unwrap();

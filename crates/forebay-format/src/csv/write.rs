@@ -5,23 +5,7 @@
 use std::fmt::Write;
 use std::io::Write as _;
 
-/// The type of a table's values, little-endian in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Value {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-}
+use crate::Element;
 
 /// Appends the names of the columns `from..to` out of `n_columns`, with the line's end behind the last.
 ///
@@ -53,20 +37,20 @@ pub fn end_row(out: &mut Vec<u8>) {
 }
 
 /// Appends values of a row, each behind a comma. `bytes` are whole values.
-pub fn values(kind: Value, bytes: &[u8], out: &mut Vec<u8>) {
+pub fn values(kind: Element, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
-        Value::U8 => bytes_as_text(bytes, out),
-        Value::I8 => each(bytes, out, |[byte]: [u8; 1]| byte as i8),
-        Value::U16 => each(bytes, out, u16::from_le_bytes),
-        Value::I16 => each(bytes, out, i16::from_le_bytes),
-        Value::U32 => each(bytes, out, u32::from_le_bytes),
-        Value::I32 => each(bytes, out, i32::from_le_bytes),
-        Value::U64 => each(bytes, out, u64::from_le_bytes),
-        Value::I64 => each(bytes, out, i64::from_le_bytes),
-        Value::F16 => each_float(bytes, out, |two| half(u16::from_le_bytes(two))),
-        Value::Bf16 => each_float(bytes, out, |[low, high]: [u8; 2]| f32::from_le_bytes([0, 0, low, high])),
-        Value::F32 => each_float(bytes, out, f32::from_le_bytes),
-        Value::F64 => each_float(bytes, out, f64::from_le_bytes),
+        Element::U8 => bytes_as_text(bytes, out),
+        Element::I8 => each(bytes, out, |[byte]: [u8; 1]| byte as i8),
+        Element::U16 => each(bytes, out, u16::from_le_bytes),
+        Element::I16 => each(bytes, out, i16::from_le_bytes),
+        Element::U32 => each(bytes, out, u32::from_le_bytes),
+        Element::I32 => each(bytes, out, i32::from_le_bytes),
+        Element::U64 => each(bytes, out, u64::from_le_bytes),
+        Element::I64 => each(bytes, out, i64::from_le_bytes),
+        Element::F16 => each_float(bytes, out, |two| half(u16::from_le_bytes(two))),
+        Element::Bf16 => each_float(bytes, out, |[low, high]: [u8; 2]| f32::from_le_bytes([0, 0, low, high])),
+        Element::F32 => each_float(bytes, out, f32::from_le_bytes),
+        Element::F64 => each_float(bytes, out, f64::from_le_bytes),
     }
 }
 
@@ -127,7 +111,7 @@ fn half(bits: u16) -> f32 {
 mod tests {
     use super::*;
 
-    fn text(kind: Value, bytes: &[u8]) -> String {
+    fn text(kind: Element, bytes: &[u8]) -> String {
         let mut out = Vec::new();
         values(kind, bytes, &mut out);
         String::from_utf8(out).unwrap()
@@ -137,19 +121,19 @@ mod tests {
     fn bytes_are_written_as_their_numbers() {
         let all: Vec<u8> = (0..=255).collect();
         let expected: String = (0..=255).map(|value| format!(",{value}")).collect();
-        assert_eq!(text(Value::U8, &all), expected);
+        assert_eq!(text(Element::U8, &all), expected);
     }
 
     #[test]
     fn other_types_keep_their_sign_and_width() {
-        assert_eq!(text(Value::I8, &[255, 127]), ",-1,127");
-        assert_eq!(text(Value::U16, &[1, 2]), ",513");
-        assert_eq!(text(Value::I32, &(-70_000i32).to_le_bytes()), ",-70000");
-        assert_eq!(text(Value::I64, &i64::MIN.to_le_bytes()), ",-9223372036854775808");
-        assert_eq!(text(Value::F32, &0.15625f32.to_le_bytes()), ",1.5625e-1");
-        assert_eq!(text(Value::F16, &0x3555u16.to_le_bytes()), ",3.3325195e-1");
-        assert_eq!(text(Value::F16, &0x8001u16.to_le_bytes()), ",-5.9604645e-8");
-        assert_eq!(text(Value::Bf16, &0x3FC0u16.to_le_bytes()), ",1.5e0");
+        assert_eq!(text(Element::I8, &[255, 127]), ",-1,127");
+        assert_eq!(text(Element::U16, &[1, 2]), ",513");
+        assert_eq!(text(Element::I32, &(-70_000i32).to_le_bytes()), ",-70000");
+        assert_eq!(text(Element::I64, &i64::MIN.to_le_bytes()), ",-9223372036854775808");
+        assert_eq!(text(Element::F32, &0.15625f32.to_le_bytes()), ",1.5625e-1");
+        assert_eq!(text(Element::F16, &0x3555u16.to_le_bytes()), ",3.3325195e-1");
+        assert_eq!(text(Element::F16, &0x8001u16.to_le_bytes()), ",-5.9604645e-8");
+        assert_eq!(text(Element::Bf16, &0x3FC0u16.to_le_bytes()), ",1.5e0");
     }
 
     #[test]
@@ -158,7 +142,7 @@ mod tests {
         header(0, 3, 3, &mut out);
         for (number, row) in [(0, [1, 22, 255]), (1, [0, 9, 100])] {
             begin_row(number, &mut out);
-            values(Value::U8, &row, &mut out);
+            values(Element::U8, &row, &mut out);
             end_row(&mut out);
         }
         assert_eq!(String::from_utf8(out).unwrap(), ",0,1,2\n0,1,22,255\n1,0,9,100\n");

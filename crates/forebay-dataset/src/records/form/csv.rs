@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use flate2::write::GzEncoder;
-use forebay_format::csv::write::{self as text, Value};
+use forebay_format::csv::write as text;
 use forebay_workload::Element;
 
 use super::{Draft, Form, Piece, Proof};
@@ -34,7 +34,7 @@ impl Csv {
             for from in (0..n_columns).step_by(VALUES as usize) {
                 bytes.resize(((n_columns - from).min(VALUES) * self.element.bytes()) as usize, 0);
                 noise(&mut bytes);
-                text::values(value(self.element), &bytes, &mut line);
+                text::values(super::value_type(self.element), &bytes, &mut line);
                 out.write_all(&line)?;
                 line.clear();
             }
@@ -75,22 +75,5 @@ impl Form for Csv {
         let mut packed = GzEncoder::new(draft, flate2::Compression::new(level.min(9)));
         self.write_table(piece, &mut packed)?;
         packed.finish().map(drop)
-    }
-}
-
-fn value(element: Element) -> Value {
-    match element {
-        Element::U8 => Value::U8,
-        Element::I8 => Value::I8,
-        Element::U16 => Value::U16,
-        Element::I16 => Value::I16,
-        Element::U32 => Value::U32,
-        Element::I32 => Value::I32,
-        Element::U64 => Value::U64,
-        Element::I64 => Value::I64,
-        Element::F16 => Value::F16,
-        Element::Bf16 => Value::Bf16,
-        Element::F32 => Value::F32,
-        Element::F64 => Value::F64,
     }
 }
