@@ -172,7 +172,7 @@ impl Group<'_> {
         format!(
             "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
              step of every epoch out. Files are dealt out, so that an epoch has {} steps with {} {}; with {name}, the first of \
-             its {} waited {} for data, {} of all the waiting of the run, and that is what was left out. Over whole epochs \
+             its {} waited {} for data{}, and that is what was left out. Over whole epochs \
              utilisation is {} with {name} and {whole}.{}",
             percent(first.dlio),
             self.name(first),
@@ -182,7 +182,7 @@ impl Group<'_> {
             self.factor,
             count(peak.workload.steps_per_epoch, "step"),
             brief_seconds(peak.workload.totals.first_batch_s),
-            percent(hidden(peak.workload)),
+            hidden(peak.workload),
             percent(peak.whole),
             self.reader.as_deref().unwrap_or_default(),
         )
@@ -221,10 +221,13 @@ impl Group<'_> {
     }
 }
 
-/// The part of a run's waiting that was for the first batches of its epochs.
-fn hidden(cell: &WorkloadCell) -> f64 {
-    let first = cell.totals.first_batch_s * cell.epochs as f64 * cell.totals.accelerators as f64;
-    if cell.totals.wait_s > 0.0 { (first / cell.totals.wait_s).min(1.0) } else { 0.0 }
+/// The part of a run's waiting that was for the first batches of its epochs, in words; nothing where its steps were not kept.
+fn hidden(cell: &WorkloadCell) -> String {
+    let firsts: Vec<f64> = cell.epochs_of.iter().filter_map(|epoch| epoch.load.first().copied()).collect();
+    if firsts.is_empty() || cell.totals.wait_s <= 0.0 {
+        return String::new();
+    }
+    format!(", {} of all the waiting", percent(firsts.iter().sum::<f64>() / cell.totals.wait_s))
 }
 
 /// The wait of the first step beside the others', for a single run.
@@ -242,10 +245,9 @@ pub(crate) fn of_first_step(cell: &WorkloadCell) -> Option<String> {
             share_of(totals.checkpoint_s, totals.accelerator_s)
         ),
         false => format!(
-            "DLIO's arithmetic leaves the first of {steps} of every epoch out and {gives}: that step waited {} for its data, {} of \
-             all the waiting.",
+            "DLIO's arithmetic leaves the first of {steps} of every epoch out and {gives}: that step waited {} for its data{}.",
             seconds(totals.first_batch_s),
-            percent(hidden(cell))
+            hidden(cell)
         ),
     })
 }
