@@ -2,8 +2,9 @@
 //!
 //! `together` meets, gathers and broadcasts; `stops` lets one rank be asked to stop. The others let one rank
 //! misbehave: `fails` says so, `leaves` ends without a word, `panics`, `dies` by SIGKILL, `sleeps` and never comes.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout)]
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     let ranks = match join_within(launch.as_ref(), Duration::from_secs_f64(patience)) {
         Ok(ranks) => ranks,
         Err(reason) => {
-            eprintln!("cannot join: {reason}");
+            complain(&format!("cannot join: {reason}"));
             return ExitCode::from(2);
         }
     };
@@ -28,10 +29,15 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failed) => {
-            eprintln!("rank {} heard: {failed}", ranks.rank());
+            complain(&format!("rank {} heard: {failed}", ranks.rank()));
             ExitCode::from(2)
         }
     }
+}
+
+/// At one go, so that ranks that share stderr do not tear each other's lines.
+fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn act(what: &str, odd: u64, ranks: &dyn Ranks) -> Result<String, Failed> {

@@ -57,10 +57,8 @@ pub(crate) fn in_words(error: &anyhow::Error) -> String {
 
 /// Prints an error with its causes, and what to do about it on a line of its own.
 pub(crate) fn complain(error: &anyhow::Error) {
-    remark(&format!("forebay: {}", in_words(error)));
-    if let Some(hint) = hint(error) {
-        remark(&format!("hint: {hint}"));
-    }
+    let hint = hint(error).map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+    remark(&format!("forebay: {}{hint}", in_words(error)));
 }
 
 /// What to do about an error, in the words of the command line where a library does not know them.
@@ -122,9 +120,9 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a remark to stderr.
+/// Writes a remark to stderr, at one go: ranks of one run share it, and a line of one must not be torn by another's.
 pub(crate) fn remark(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Where JSON goes: a file, or "-" for stdout, which then holds nothing else.
