@@ -68,6 +68,8 @@ enum Patience<'a> {
     Forever,
     /// Until this is set.
     Until(&'a AtomicBool),
+    /// Not at all, but it wants to be woken.
+    Woken,
     Never,
 }
 
@@ -106,6 +108,8 @@ pub struct Batches {
     /// The end of the last batch given, in slots.
     given: u64,
     gathered: Gathered,
+    /// When a batch was asked for that is not there yet, and what the workers had done by then.
+    asked: Option<(u64, Times)>,
     tuner: Option<Tuner>,
     started_ns: u64,
     stats: Stats,
@@ -165,6 +169,7 @@ impl Batches {
             first_position: position,
             given: 0,
             gathered: Gathered::default(),
+            asked: None,
             tuner: pool.tuned.then(|| Tuner::new(pool.claiming)),
             started_ns,
             stats: Stats { n_threads: shared.ledgers.len(), ..Stats::default() },
@@ -243,10 +248,25 @@ impl Batches {
         self.gather(Patience::Never)
     }
 
+    /// The next batch if it is there; if it is not, the calling thread is unparked once it is worth asking again, so that one thread can
+    /// wait for many iterators. The time between the first question and the batch is a wait, as that inside `next` is.
+    pub fn poll_waking(&mut self) -> Poll<Option<Result<Batch, Error>>> {
+        if self.asked.is_some() && self.shared.dispatch.is_awaited() {
+            return Poll::Pending;
+        }
+        self.ask(Patience::Woken)
+    }
+
     fn ask(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
-        let asked = self.shared.clock.now_ns();
-        let before = self.worker_time(asked);
+        let (asked, before) = self.asked.take().unwrap_or_else(|| {
+            let now = self.shared.clock.now_ns();
+            (now, self.worker_time(now))
+        });
         let outcome = self.gather(patience);
+        if outcome.is_pending() && matches!(patience, Patience::Woken) {
+            self.asked = Some((asked, before));
+            return outcome;
+        }
         let delivered = match &outcome {
             Poll::Ready(Some(Ok(batch))) => Some(batch.len()),
             _ => None,
@@ -281,6 +301,8 @@ impl Batches {
                 Patience::Until(stop) if !stop.load(Ordering::Relaxed) => {
                     self.shared.dispatch.wait_for(awaited, Some(stop));
                 }
+                Patience::Woken if self.shared.dispatch.wake_for(awaited) => return Poll::Pending,
+                Patience::Woken => (),
                 Patience::Until(_) | Patience::Never => return Poll::Pending,
             }
         }

@@ -13,6 +13,11 @@ pub trait Clock: Send + Sync {
     /// Blocks the calling thread until the clock shows `deadline_ns`.
     fn sleep_until_ns(&self, deadline_ns: u64);
 
+    /// As `sleep_until_ns`, but also returns when the thread is unparked, or for no reason at all.
+    fn park_until_ns(&self, deadline_ns: u64) {
+        self.sleep_until_ns(deadline_ns);
+    }
+
     /// As `sleep_until_ns`, but the thread keeps its core busy.
     fn spin_until_ns(&self, deadline_ns: u64) {
         while self.now_ns() < deadline_ns {
@@ -42,6 +47,13 @@ impl Clock for SystemClock {
         let now = self.now_ns();
         if deadline_ns > now {
             std::thread::sleep(Duration::from_nanos(deadline_ns - now));
+        }
+    }
+
+    fn park_until_ns(&self, deadline_ns: u64) {
+        let now = self.now_ns();
+        if deadline_ns > now {
+            std::thread::park_timeout(Duration::from_nanos(deadline_ns - now));
         }
     }
 }
@@ -93,5 +105,14 @@ mod tests {
         let deadline = clock.now_ns() + 2_000_000;
         clock.sleep_until_ns(deadline);
         assert!(clock.now_ns() >= deadline);
+    }
+
+    #[test]
+    fn a_thread_that_is_parked_on_the_system_clock_can_be_woken() {
+        let clock = SystemClock::default();
+        let start = clock.now_ns();
+        std::thread::current().unpark();
+        clock.park_until_ns(start + 600_000_000_000);
+        assert!(clock.now_ns() < start + 600_000_000_000);
     }
 }

@@ -180,9 +180,8 @@ impl Dispatch {
 
     /// Sleeps until `slot` is finished, or it is known that the order ends before it, or `stop` is set.
     pub(crate) fn wait_for(&self, slot: u64, stop: Option<&AtomicBool>) {
-        *self.consumer.lock().expect("no holder of this lock panics") = Some(thread::current());
-        self.awaited.store(slot, Ordering::SeqCst);
-        while self.ring.state(slot) == SlotState::Pending && self.end().is_none_or(|end| slot < end) {
+        self.register(slot);
+        while self.is_missing(slot) {
             match stop {
                 None => thread::park(),
                 Some(stop) if stop.load(Ordering::Relaxed) => break,
@@ -191,6 +190,32 @@ impl Dispatch {
             }
         }
         self.awaited.store(NOBODY, Ordering::SeqCst);
+    }
+
+    /// Lets the calling thread be unparked when `slot` is finished, or it is known that the order ends before it; `false` where that is
+    /// so already.
+    pub(crate) fn wake_for(&self, slot: u64) -> bool {
+        self.register(slot);
+        let is_missing = self.is_missing(slot);
+        if !is_missing {
+            self.awaited.store(NOBODY, Ordering::SeqCst);
+        }
+        is_missing
+    }
+
+    /// Whether the slot that the consumer sleeps for is still missing.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let slot = self.awaited.load(Ordering::SeqCst);
+        slot != NOBODY && self.is_missing(slot)
+    }
+
+    fn register(&self, slot: u64) {
+        *self.consumer.lock().expect("no holder of this lock panics") = Some(thread::current());
+        self.awaited.store(slot, Ordering::SeqCst);
+    }
+
+    fn is_missing(&self, slot: u64) -> bool {
+        self.ring.state(slot) == SlotState::Pending && self.end().is_none_or(|end| slot < end)
     }
 
     /// How many slots there are in all, once that is known.

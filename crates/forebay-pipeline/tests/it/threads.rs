@@ -91,6 +91,54 @@ fn polling_asks_for_a_batch_waits_for_none_and_counts_no_wait() {
 }
 
 #[test]
+fn one_thread_waits_for_many_iterators_and_each_knows_its_wait() {
+    let gates: Vec<Arc<AtomicBool>> = (0..3).map(|_| Arc::default()).collect();
+    let mut all: Vec<_> = gates
+        .iter()
+        .map(|gate| {
+            let gate = Arc::clone(gate);
+            let pipeline = Dataset::new(numbers(40)).map_fn(4, move |sample, slot| {
+                while !gate.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                slot.copy_from_slice(sample.bytes);
+                Ok(())
+            });
+            pipeline.threads(Threads::Fixed(2)).batch(8).prefetch(1).iter().unwrap()
+        })
+        .collect();
+    let mut n_batches = [0; 3];
+    assert!(all.iter_mut().all(|batches| batches.poll_waking().is_pending()));
+    std::thread::scope(|scope| {
+        scope.spawn(|| gates.iter().rev().for_each(|gate| gate.store(true, Ordering::SeqCst)));
+        while n_batches != [6; 3] {
+            let before = n_batches;
+            for (n, batches) in n_batches.iter_mut().zip(&mut all).filter(|(n, _)| **n < 6) {
+                match batches.poll_waking() {
+                    Poll::Pending => (),
+                    Poll::Ready(Some(batch)) => {
+                        assert_eq!(content(&batch.unwrap()), (*n * 8..*n * 8 + 8).collect::<Vec<_>>());
+                        *n += 1;
+                    }
+                    Poll::Ready(None) => {
+                        assert_eq!(*n, 5);
+                        *n = 6;
+                    }
+                }
+            }
+            if n_batches == before {
+                let parked = std::time::Instant::now();
+                std::thread::park_timeout(std::time::Duration::from_secs(60));
+                assert!(parked.elapsed().as_secs() < 60, "nobody woke it: {n_batches:?}");
+            }
+        }
+    });
+    for stats in all.iter().map(|batches| batches.stats()) {
+        assert!(stats.wait_ns > 0 && stats.wait_ns + stats.other_ns == stats.wall_ns, "{stats:?}");
+    }
+}
+
+#[test]
 fn a_meter_counts_what_another_thread_moves() {
     let mut batches = copied(Dataset::new(numbers(8))).batch(4).prefetch(1).iter().unwrap();
     let meter = batches.meter();
@@ -235,12 +283,16 @@ fn auto_says_what_it_chose_and_yields_the_same_stream() {
         })
     };
     let expected: Vec<u32> = dataset.order().collect();
-    let mut batches = slow(dataset).threads(Threads::Auto).batch(20).prefetch(1).iter().unwrap();
-    let got: Vec<u32> = batches.by_ref().flat_map(|batch| content(&batch.unwrap())).collect();
-    assert_eq!(got, expected);
-    let tuning = batches.stats().tuning.unwrap();
-    assert!(tuning.tried.len() >= 2, "{tuning:?}");
-    assert!(tuning.threads > 1, "sleeping samples gain from threads: {tuning:?}");
+    let chosen = || {
+        let mut batches = slow(dataset.clone()).threads(Threads::Auto).batch(20).prefetch(1).iter().unwrap();
+        let got: Vec<u32> = batches.by_ref().flat_map(|batch| content(&batch.unwrap())).collect();
+        assert_eq!(got, expected);
+        let tuning = batches.stats().tuning.unwrap();
+        assert!(tuning.tried.len() >= 2, "{tuning:?}");
+        tuning.threads
+    };
+    // On a machine that is busy with something else, it may once find the samples no slower with one thread.
+    assert!((0..10).any(|_| chosen() > 1), "sleeping samples gain from threads");
 }
 
 #[test]
