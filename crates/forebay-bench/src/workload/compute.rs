@@ -1,4 +1,4 @@
-//! The time that an emulated accelerator computes: drawn from the workload's law, and spent on the clock.
+//! The time that emulated accelerators compute: drawn from the workload's law, and spent on the clock.
 //!
 //! A sleep ends late: by the timer's slack, the way out of the processor's idle state and the wait for a core. How late is learnt from
 //! sleep to sleep, and so much is taken off the next one; what is then left of it, microseconds, is spent on the core.
@@ -16,68 +16,89 @@ use super::read::mix;
 /// record says so.
 const MOST_SPUN_NS: u64 = 100_000;
 
-/// Steps longer than this look twice in it whether the run shall end.
-const LOOK_NS: u64 = 100_000_000;
+/// A rest lasts no longer than this: somebody looks now and then whether the run shall end.
+const LOOK_NS: u64 = 50_000_000;
 
-/// Takes the time of steps.
+/// The shortest turn on a core that the kernel grants.
+const TURN_NS: u64 = 100_000;
+
+/// The times of an accelerator's steps: of the seed and its number alone.
+pub(super) struct Draws(u64);
+
+impl Draws {
+    pub(super) fn new(seed: u64, accelerator: u64) -> Self {
+        Self(mix(mix(seed) ^ accelerator))
+    }
+
+    /// How long the next step computes, in nanoseconds.
+    pub(super) fn next(&mut self, law: &Time) -> u64 {
+        self.0 = mix(self.0);
+        (draw::seconds(law, self.0) * 1e9) as u64
+    }
+}
+
+/// Waits for the moments at which steps end.
 pub(super) struct Pace {
     clock: Arc<dyn Clock>,
-    /// Where the next step's time is drawn from.
-    seed: u64,
-    /// What a sleep is expected to be late by.
+    /// What a rest is expected to be late by.
     late_ns: u64,
-    /// The sum of what was drawn.
-    drawn_ns: u64,
 }
 
 impl Pace {
-    /// The steps of an accelerator: of the seed and its number alone.
-    pub(super) fn new(clock: Arc<dyn Clock>, seed: u64, accelerator: u64) -> Self {
+    /// Of the calling thread, which is woken on time from now on.
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         wake_on_time();
-        Self { clock, seed: mix(mix(seed) ^ accelerator), late_ns: 0, drawn_ns: 0 }
+        Self { clock, late_ns: 0 }
     }
 
-    /// Computes for as long as the law says, or until `is_ending`, which a long step asks now and then.
-    pub(super) fn compute(&mut self, time: &Time, is_ending: &dyn Fn() -> bool) {
-        self.seed = mix(self.seed);
-        let drawn_ns = (draw::seconds(time, self.seed) * 1e9) as u64;
-        self.drawn_ns += drawn_ns;
-        if drawn_ns > 0 {
-            self.pass(self.clock.now_ns() + drawn_ns, is_ending);
+    /// Rests until the deadline, if there is one, until the thread is unparked, or until it is time to look around.
+    pub(super) fn rest(&mut self, deadline_ns: Option<u64>) {
+        let now = self.clock.now_ns();
+        let wanted = deadline_ns.map(|deadline| deadline.saturating_sub(self.late_ns));
+        let until = wanted.unwrap_or(u64::MAX).min(now + LOOK_NS);
+        if until > now {
+            self.clock.park_until_ns(until);
         }
-    }
-
-    /// What was drawn since this was last asked.
-    pub(super) fn take_drawn_ns(&mut self) -> u64 {
-        std::mem::take(&mut self.drawn_ns)
-    }
-
-    fn pass(&mut self, deadline_ns: u64, is_ending: &dyn Fn() -> bool) {
-        let wanted = deadline_ns.saturating_sub(self.late_ns);
-        while wanted > self.clock.now_ns() + LOOK_NS {
-            self.clock.sleep_until_ns(self.clock.now_ns() + LOOK_NS / 2);
-            if is_ending() {
-                return;
-            }
+        let woke = self.clock.now_ns();
+        let Some((deadline, wanted)) = deadline_ns.zip(wanted).filter(|(_, wanted)| woke >= *wanted) else { return };
+        if until > now {
+            self.learn(woke - wanted);
         }
-        if wanted > self.clock.now_ns() {
-            self.clock.sleep_until_ns(wanted);
-            self.learn(self.clock.now_ns().saturating_sub(wanted));
-        }
-        self.clock.spin_until_ns(deadline_ns);
+        self.clock.spin_until_ns(deadline);
     }
 
-    /// Goes up quickly and down slowly, so that most sleeps end in time.
+    /// Goes up quickly and down slowly, so that most rests end in time.
     fn learn(&mut self, late_ns: u64) {
         let (known, late) = (self.late_ns, late_ns.min(MOST_SPUN_NS));
         self.late_ns = if late > known { known + (late - known).div_ceil(8) } else { known - (known - late) / 32 };
     }
 }
 
-/// Lets the kernel wake this thread when it asked for it, not up to 50 µs later together with others.
+/// Lets the kernel wake this thread when it asked for it, not up to 50 µs later together with others, and run it soon where readers
+/// hold its core: it needs a core for microseconds a step, and behind readers, which take one for milliseconds, all accelerators
+/// would stand still.
 fn wake_on_time() {
     // SAFETY: the call takes nothing but numbers. Where it is refused, sleeps end as late as they did.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
+    ask_for_short_turns();
+}
+
+/// Asks for turns shorter than those of other threads, which come sooner for it (Linux 6.12 and later; earlier ones take no notice).
+/// Threads that it starts have turns as usual.
+fn ask_for_short_turns() {
+    let size = size_of::<libc::sched_attr>() as u32;
+    // SAFETY: all of it are numbers, of which zero is one.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most `size` bytes, which are there.
+    let known = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+    // Somebody who gave the process a policy of its own means it.
+    if known != 0 || attributes.sched_policy != libc::SCHED_OTHER as u32 {
+        return;
+    }
+    attributes.sched_runtime = TURN_NS;
+    attributes.sched_flags |= libc::SCHED_FLAG_RESET_ON_FORK as u64;
+    // SAFETY: the kernel reads `size` bytes. Where it is refused, turns are as they were.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 #[cfg(test)]
@@ -107,12 +128,19 @@ mod tests {
         }
     }
 
-    /// What 200 steps of 3.5 ms take beyond what was drawn, of it.
+    /// Rests until the step of so many seconds that begins now is over.
+    fn step(pace: &mut Pace, seconds: f64) {
+        let until = pace.clock.now_ns() + (seconds * 1e9) as u64;
+        while pace.clock.now_ns() < until {
+            pace.rest(Some(until));
+        }
+    }
+
+    /// What 200 steps of 3.5 ms take beyond that, of it.
     fn excess(by_ns: u64) -> f64 {
-        let clock = Arc::new(Late { now_ns: Mutex::new(0), by_ns });
-        let mut pace = Pace::new(clock.clone(), 1, 0);
-        (0..200).for_each(|_| pace.compute(&Time::Normal { mean: 0.0035, stdev: 0.0 }, &|| false));
-        clock.now_ns() as f64 / pace.take_drawn_ns() as f64 - 1.0
+        let mut pace = Pace::new(Arc::new(Late { now_ns: Mutex::new(0), by_ns }));
+        (0..200).for_each(|_| step(&mut pace, 0.0035));
+        pace.clock.now_ns() as f64 / (200.0 * 0.0035e9) - 1.0
     }
 
     #[test]
@@ -124,23 +152,22 @@ mod tests {
     }
 
     #[test]
-    fn a_long_step_ends_soon_after_the_run_shall_end() {
-        let clock = Arc::new(Late { now_ns: Mutex::new(0), by_ns: 0 });
-        let mut pace = Pace::new(clock.clone(), 1, 0);
-        let law = Time::Normal { mean: 30.0, stdev: 0.0 };
-        pace.compute(&law, &|| clock.now_ns() >= 2_000_000_000);
-        assert!((2_000_000_000..2_100_000_000).contains(&clock.now_ns()), "{}", clock.now_ns());
-        pace.compute(&law, &|| false);
-        assert!(clock.now_ns() >= 32_000_000_000);
+    fn a_long_rest_is_broken_off_now_and_then_to_look_around() {
+        let mut pace = Pace::new(Arc::new(Late { now_ns: Mutex::new(0), by_ns: 0 }));
+        pace.rest(Some(30_000_000_000));
+        assert_eq!(pace.clock.now_ns(), LOOK_NS);
+        pace.rest(None);
+        assert_eq!(pace.clock.now_ns(), 2 * LOOK_NS);
+        step(&mut pace, 30.0);
+        assert_eq!(pace.clock.now_ns(), 2 * LOOK_NS + 30_000_000_000);
     }
 
     #[test]
     fn the_same_seed_draws_the_same_steps_and_accelerators_differ() {
         let law = Time::Exponential { scale: 0.001 };
         let drawn = |accelerator| {
-            let mut pace = Pace::new(Arc::new(forebay_units::ManualClock::default()), 5, accelerator);
-            (0..10).for_each(|_| pace.compute(&law, &|| false));
-            pace.take_drawn_ns()
+            let mut draws = Draws::new(5, accelerator);
+            (0..10).map(|_| draws.next(&law)).collect::<Vec<_>>()
         };
         assert_eq!(drawn(3), drawn(3));
         assert_ne!(drawn(3), drawn(4));

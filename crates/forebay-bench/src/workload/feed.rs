@@ -1,21 +1,21 @@
 //! What an accelerator takes its batches from.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
-use forebay_pipeline::{Batch, Batches, Scheduled, Times};
+use forebay_pipeline::{Batches, Scheduled, Times};
 use forebay_workload::Part;
 
 use super::run::Error;
 use super::stock::Tally;
 
 /// The batches of one accelerator in one epoch.
-pub(super) trait Feed {
-    /// Waits for the next batch, which is lent until the one after it is asked for: the samples in it. `None` at the data's end, or once
-    /// `stop` is set.
-    fn next(&mut self, stop: &AtomicBool) -> Result<Option<u64>, Error>;
+pub(super) trait Feed: Send {
+    /// Takes the next batch: the samples in it, or none at the data's end. Where it is not there yet, the calling thread is unparked once
+    /// it is worth asking again.
+    fn poll(&mut self) -> Poll<Result<Option<u64>, Error>>;
 
-    /// What its threads did while it was waited for, so far.
+    /// What its threads did while batches were waited for, so far.
     fn stall_time(&self) -> Times;
 
     /// Ends its threads.
@@ -39,8 +39,6 @@ pub(super) trait Supply: Sync {
 
 /// Batches of the pipeline.
 pub(super) struct Piped {
-    /// Given back before the next is asked for.
-    held: Option<Batch>,
     batches: Batches,
     /// Where its bytes are counted, and under which number.
     tally: Option<(Arc<Tally>, u64)>,
@@ -52,7 +50,7 @@ impl Piped {
             let number = tally.add(batches.meter());
             (tally, number)
         });
-        Self { held: None, batches, tally }
+        Self { batches, tally }
     }
 }
 
@@ -65,13 +63,9 @@ impl Drop for Piped {
 }
 
 impl Feed for Piped {
-    fn next(&mut self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
-        self.held = None;
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        self.held = self.batches.next_unless(stop).transpose()?;
-        Ok(self.held.as_ref().map(|batch| batch.len() as u64))
+    /// A batch is the accelerator's as soon as it is there: its place is free for the next one.
+    fn poll(&mut self) -> Poll<Result<Option<u64>, Error>> {
+        self.batches.poll_waking().map(|next| Ok(next.transpose()?.map(|batch| batch.len() as u64)))
     }
 
     fn stall_time(&self) -> Times {

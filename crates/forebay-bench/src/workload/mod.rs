@@ -3,11 +3,10 @@
 //! Every accelerator has a pipeline of its own, takes a batch, computes for as long as the workload says, and waits for the
 //! others at the step's barrier. Time is cut as the accelerator sees it; the parts of an epoch sum to its wall clock.
 
-mod accelerator;
 mod access;
-mod barrier;
 mod cell;
 mod compute;
+mod crew;
 mod draw;
 mod feed;
 mod host;
@@ -19,6 +18,9 @@ mod read;
 mod results;
 mod run;
 mod saving;
+mod seat;
+mod shares;
+mod side_by_side;
 mod state;
 mod stock;
 #[cfg(test)]

@@ -10,10 +10,9 @@ use forebay_record::{CacheEvidence, Environment, Record, WorkloadCell, WorkloadR
 use forebay_storage::cache;
 use forebay_units::{Bytes, Clock, SystemClock};
 
-use super::accelerator::{Course, Ran, drive};
 use super::access::AccessLog;
-use super::barrier::Gate;
 use super::cell::{self, Known};
+use super::crew::{Course, Ran, drive};
 use super::feed::{Feed, Supply};
 use super::host::{Host, Watch};
 use super::plan::Plan;
@@ -27,9 +26,6 @@ use super::told::Told;
 use crate::cold::Before;
 use crate::reads::Watcher;
 use crate::{supply, usage};
-
-/// Of a thread that only waits, sleeps and saves.
-const STACK_BYTES: usize = 256 << 10;
 
 /// A run that could not be.
 #[derive(Debug, thiserror::Error)]
@@ -287,20 +283,21 @@ impl<'a> Part<'a> {
         environment: &Environment,
         stop: &AtomicBool,
     ) -> Result<Told, Error> {
-        let gate = Gate::new(self.deal.n as usize, self.ranks, stop);
         let (device, restores) = (Spans::default(), Spans::default());
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
         let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
         let course = Course {
             workload,
+            accelerators: self.deal.first..self.deal.first + self.deal.n,
             n_steps: totals.steps_per_epoch,
             n_steps_eval: totals.steps_eval,
             evaluations: if super::stock::evaluates(workload) { &totals.evaluations } else { &[] },
             n_readers: (self.deal.n * workload.reader.read_threads.max(1)) as usize,
             n_cores: supply::cores(),
             supply: self.stock.as_ref().map_or(&NoSupply as &dyn Supply, |stock| stock),
-            gate: &gate,
+            ranks: self.ranks,
+            stop,
             saver: self.saver.as_ref(),
             clock: Arc::clone(&self.clock),
             origin_ns: self.origin_ns,
@@ -313,7 +310,7 @@ impl<'a> Part<'a> {
             end_restore: &|| restores.end(),
             observe: self.observe,
         };
-        let ran = together(self.ranks, self.accelerate(&course));
+        let ran = together(self.ranks, accelerate(&course));
         let reads = watcher.map(Watcher::finish);
         let ran = ran?;
         together(self.ranks, self.log.as_ref().map_or(Ok(()), |log| log.finish()))?;
@@ -326,28 +323,6 @@ impl<'a> Part<'a> {
         let stock = self.stock.as_ref().filter(|_| self.ranks.rank() == 0);
         let tally = stock.map(|stock| Arc::clone(stock.tally()));
         tally.map(|tally| Watcher::start(move || tally.bytes())).transpose().map_err(Error::Thread)
-    }
-
-    /// Every accelerator in a thread of its own.
-    fn accelerate(&self, course: &Course<'_>) -> Result<Vec<Ran>, Error> {
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.deal.n)
-                .map(|i| {
-                    let number = self.deal.first + i;
-                    let thread =
-                        std::thread::Builder::new().name(format!("forebay:acc-{number}")).stack_size(STACK_BYTES);
-                    let started = thread.spawn_scoped(scope, move || guarded(course, number, i == 0));
-                    started.inspect_err(|error| course.gate.absent(format!("cannot start a thread: {error}")))
-                })
-                .collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Ran, Failed>>| {
-                thread.join().expect("a panic was caught in the thread").map_err(Error::Rank)
-            };
-            // All are joined before the first error is looked at.
-            let ended: Vec<Result<Ran, Error>> =
-                threads.into_iter().map(|thread| thread.map_err(Error::Thread).and_then(join)).collect();
-            ended.into_iter().collect()
-        })
     }
 
     fn told(&self, ran: Vec<Ran>, device: Option<u64>, restored: Option<u64>, environment: &Environment) -> Told {
@@ -393,13 +368,23 @@ impl<'a> Part<'a> {
     }
 }
 
-/// An accelerator whose panic is the failure of all, rather than their wait for ever.
-pub(super) fn guarded(course: &Course<'_>, number: u64, tells: bool) -> Result<Ran, Failed> {
-    catch_unwind(AssertUnwindSafe(|| drive(course, number, tells))).unwrap_or_else(|panic| {
+/// Runs the accelerators on a thread of their own, which is woken otherwise than others.
+fn accelerate(course: &Course<'_>) -> Result<Vec<Ran>, Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("forebay:acc".to_owned());
+        match thread.spawn_scoped(scope, || guarded(course)) {
+            Ok(thread) => Ok(thread.join().expect("a panic was caught in the thread")?),
+            Err(error) => Ok(course.fail(format!("cannot start a thread: {error}"))?),
+        }
+    })
+}
+
+/// A panic is the failure of all, rather than the others' wait for ever.
+pub(super) fn guarded(course: &Course<'_>) -> Result<Vec<Ran>, Failed> {
+    catch_unwind(AssertUnwindSafe(|| drive(course))).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        let reason = format!("accelerator {number} panicked: {what}");
-        course.gate.pass(Err(reason.clone()), &|| ()).and_then(|_| Err(course.gate.failed(reason)))
+        course.fail(format!("its accelerators panicked: {what}"))
     })
 }
 

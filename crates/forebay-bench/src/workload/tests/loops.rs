@@ -1,15 +1,15 @@
 //! The loop of accelerators on a clock that only moves when told to, and on feeds that fail.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::task::Poll;
 use std::time::Duration;
 
 use forebay_pipeline::{Activity, Times};
 use forebay_units::{Clock, ManualClock, SystemClock};
 use forebay_workload::Part;
 
-use super::super::accelerator::{Course, Ran};
-use super::super::barrier::Gate;
+use super::super::crew::{Course, Ran};
 use super::super::feed::{Fed, Feed, Supply};
 use super::super::ranks::Failed;
 use super::super::run::guarded;
@@ -33,7 +33,7 @@ struct FakeFeed {
 }
 
 impl Feed for FakeFeed {
-    fn next(&mut self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
+    fn poll(&mut self) -> Poll<Result<Option<u64>, Error>> {
         self.step += 1;
         let ns = if self.step == 1 { self.fake.first_ns } else { self.fake.later_ns };
         self.fake.clock.advance(Duration::from_nanos(ns));
@@ -42,9 +42,9 @@ impl Feed for FakeFeed {
             Some((accelerator, step, panics)) if (accelerator, step) == (self.accelerator, self.step) => {
                 assert!(!panics, "a bug");
                 let source = std::io::Error::other("the disk is gone");
-                Err(Error::Io { what: "reading", path: "img_7.npz".into(), source })
+                Poll::Ready(Err(Error::Io { what: "reading", path: "img_7.npz".into(), source }))
             }
-            _ => Ok((!stop.load(Ordering::Relaxed)).then_some(8)),
+            _ => Poll::Ready(Ok(Some(8))),
         }
     }
 
@@ -70,17 +70,18 @@ fn driven(
     fake: &Fake,
     clock: Arc<dyn Clock>,
     stop: &AtomicBool,
-) -> Vec<Result<Ran, Failed>> {
-    let gate = Gate::new(n as usize, &Solo, stop);
-    let course = Course {
+) -> Result<Vec<Ran>, Failed> {
+    guarded(&Course {
         workload,
+        accelerators: 0..n,
         n_steps: 4,
         n_steps_eval: 2,
         evaluations: &[2],
         n_readers: 1,
         n_cores: 1,
         supply: fake,
-        gate: &gate,
+        ranks: &Solo,
+        stop,
         saver: None,
         origin_ns: 0,
         clock,
@@ -89,11 +90,6 @@ fn driven(
         begin_restore: &|| (),
         end_restore: &|| (),
         observe: &|_| (),
-    };
-    std::thread::scope(|scope| {
-        let course = &course;
-        let threads: Vec<_> = (0..n).map(|i| scope.spawn(move || guarded(course, i, false))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
@@ -108,7 +104,7 @@ fn every_nanosecond_of_an_epoch_is_accounted_for() {
     workload.train.computation_time = Time::Normal { mean: 0.000_001, stdev: 0.0 };
     workload.evaluation.eval_time = Time::Normal { mean: 0.000_002, stdev: 0.0 };
     let stop = AtomicBool::new(false);
-    let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).remove(0).unwrap();
+    let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).unwrap().remove(0);
     assert_eq!((ran.epochs.len(), ran.is_stopped), (2, false));
     for epoch in &ran.epochs {
         assert_eq!((epoch.wait_ns, epoch.compute_ns, epoch.first_wait_ns), (7_300, 4_000, 7_000));
@@ -126,12 +122,31 @@ fn every_nanosecond_of_an_epoch_is_accounted_for() {
 }
 
 #[test]
+fn whoever_ends_a_step_first_stands_until_the_last_has() {
+    let fake = Fake { first_ns: 0, later_ns: 0, ..fake() };
+    let mut workload = workload(32, 2);
+    workload.train.computation_time = Time::Exponential { scale: 0.001 };
+    let ran = driven(&workload, 5, &fake, fake.clock.clone(), &AtomicBool::new(false)).unwrap();
+    for epoch in 0..2 {
+        for step in 0..4 {
+            let times: Vec<(u64, u64)> =
+                ran.iter().map(|ran| (ran.epochs[epoch].compute[step], ran.epochs[epoch].barrier[step])).collect();
+            let longest = times.iter().map(|(compute, _)| *compute).max().unwrap();
+            assert!(times.iter().all(|(compute, barrier)| compute + barrier == longest), "{times:?}");
+            assert!(times.iter().any(|(_, barrier)| *barrier > 0), "{times:?}");
+        }
+        let of = &ran[0].epochs[epoch];
+        assert_eq!(of.drawn_ns, of.compute.iter().sum::<u64>(), "each computes as long as was drawn for it");
+    }
+}
+
+#[test]
 fn the_three_utilisations_leave_out_what_they_say() {
     let fake = fake();
     let mut workload = workload(32, 2);
     workload.train.computation_time = Time::Normal { mean: 0.000_001, stdev: 0.0 };
     let stop = AtomicBool::new(false);
-    let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).remove(0).unwrap();
+    let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).unwrap().remove(0);
     let told = [super::super::told::Told { epochs: ran.epochs, ..Default::default() }];
     let totals = Run { workload: &workload, n_steps: 4, told: &told }.totals();
     assert!((totals.au_epoch.unwrap() - 100.0 * 4_000.0 / 11_300.0).abs() < 1e-9);
@@ -152,15 +167,12 @@ fn a_reader_that_fails_ends_all_accelerators_at_that_step_with_its_reason() {
         let fake = Fake { fails: Some((3, 2, panics)), first_ns: 0, later_ns: 0, ..fake() };
         let stop = AtomicBool::new(false);
         let ended = driven(&workload(32, 2), 6, &fake, Arc::new(SystemClock::default()), &stop);
-        for outcome in ended {
-            let reason = outcome.unwrap_err().reason;
-            let wanted = if panics {
-                "accelerator 3 panicked: a bug"
-            } else {
-                "accelerator 3: reading img_7.npz: the disk is gone"
-            };
-            assert_eq!(reason, wanted);
-        }
+        let wanted = if panics {
+            "its accelerators panicked: a bug"
+        } else {
+            "accelerator 3: reading img_7.npz: the disk is gone"
+        };
+        assert_eq!(ended.unwrap_err().reason, wanted);
     }
 }
 
@@ -170,8 +182,7 @@ fn a_run_that_is_to_stop_ends_after_the_step_at_work() {
     let mut workload = workload(32, 2);
     workload.train.computation_time = Time::Normal { mean: 0.001, stdev: 0.0 };
     let stop = AtomicBool::new(true);
-    for ran in driven(&workload, 3, &fake, Arc::new(SystemClock::default()), &stop) {
-        let ran = ran.unwrap();
+    for ran in driven(&workload, 3, &fake, Arc::new(SystemClock::default()), &stop).unwrap() {
         assert!(ran.is_stopped && ran.epochs.is_empty(), "it is asked before the first step");
     }
 }
