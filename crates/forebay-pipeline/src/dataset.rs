@@ -312,11 +312,17 @@ impl Batched {
         self.batch / self.mapped.dataset.source.index.samples_per_slot()
     }
 
-    /// How many batches the consumer may hold at the same time; 1 by default.
+    /// How many batches the consumer may hold at the same time beside those made ahead; 1 by default. With 0, one that it holds is one
+    /// of those: who copies a batch away and drops it at once needs no memory for more.
     #[must_use]
     pub fn hold(mut self, n: usize) -> Self {
-        self.hold = n.max(1);
+        self.hold = n;
         self
+    }
+
+    /// Batches that there is memory for.
+    pub(crate) fn n_buffers(&self) -> usize {
+        self.prefetch.saturating_add(self.hold).max(1)
     }
 
     /// Takes the time from another clock.

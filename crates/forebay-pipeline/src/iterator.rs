@@ -136,8 +136,8 @@ impl Batches {
         let (raw, made) = open_caches(plan)?;
         let pool = Pool::of(plan);
         let batch = plan.slots_per_batch();
-        let ring = Ring::new(plan.prefetch.saturating_add(plan.hold), batch, mapped.map.sample_bytes())
-            .map_err(|error| no_memory(plan, &error))?;
+        let ring =
+            Ring::new(plan.n_buffers(), batch, mapped.map.sample_bytes()).map_err(|error| no_memory(plan, &error))?;
         let clock = Arc::clone(&plan.clock);
         let started_ns = clock.now_ns();
         let shared = Arc::new(Shared {
@@ -420,7 +420,7 @@ impl Drop for Batches {
 }
 
 fn no_memory(plan: &Batched, error: &std::io::Error) -> Error {
-    let n_batches = plan.prefetch.saturating_add(plan.hold);
+    let n_batches = plan.n_buffers();
     let each = Bytes((plan.slots_per_batch() as u64).saturating_mul(plan.mapped.map.sample_bytes() as u64));
     let reason = format!("no memory for its buffers, {n_batches} batches of {each}: {error}; lower batch or prefetch");
     Error::Plan { stage: "batch", reason }

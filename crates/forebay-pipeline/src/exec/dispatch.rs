@@ -28,6 +28,8 @@ struct Desk {
     next: u64,
     /// Slots below this one may be claimed.
     limit: u64,
+    /// What the limit would be if the ring had room.
+    wanted: u64,
     /// Set once the order is at its end: how many slots there are in all.
     end: Option<u64>,
     /// Slots below this one are free again.
@@ -83,7 +85,8 @@ pub(crate) struct ClaimSize {
 
 impl Dispatch {
     pub(crate) fn new(ring: Ring, order: Box<dyn Sequence>, limit: u64, active: usize) -> Self {
-        let desk = Desk { order, held: None, next: 0, limit, end: None, released: 0, released_early: BTreeMap::new() };
+        let (wanted, released_early) = (limit, BTreeMap::new());
+        let desk = Desk { order, held: None, next: 0, limit, wanted, end: None, released: 0, released_early };
         Self {
             ring,
             desk: Mutex::new(desk),
@@ -223,20 +226,23 @@ impl Dispatch {
         self.desk().end
     }
 
-    /// Lets workers claim slots below `wanted`, as far as the ring has room; returns the new limit.
+    /// Lets workers claim slots below `wanted`, now as far as the ring has room and then as it gets more; returns the new limit.
     pub(crate) fn raise_limit(&self, wanted: u64) -> u64 {
         let mut desk = self.desk();
-        let limit = wanted.min(desk.released + self.ring.capacity());
-        if limit > desk.limit {
-            desk.limit = limit;
-            drop(desk);
-            self.may_claim.notify_all();
-            return limit;
-        }
+        desk.wanted = desk.wanted.max(wanted);
+        self.make_use_of_room(&mut desk);
         desk.limit
     }
 
-    /// Slots `start..end` may be used again, once all before them may.
+    fn make_use_of_room(&self, desk: &mut Desk) {
+        let limit = desk.wanted.min(desk.released + self.ring.capacity());
+        if limit > desk.limit {
+            desk.limit = limit;
+            self.may_claim.notify_all();
+        }
+    }
+
+    /// Slots `start..end` may be used again, once all before them may: by who was kept waiting for room, at once.
     pub(crate) fn release(&self, start: u64, end: u64) {
         let mut desk = self.desk();
         desk.released_early.insert(start, end);
@@ -245,6 +251,7 @@ impl Dispatch {
         {
             desk.released = desk.released_early.pop_first().map_or(desk.released, |(_, end)| end);
         }
+        self.make_use_of_room(&mut desk);
     }
 
     /// Changes how many workers are active.

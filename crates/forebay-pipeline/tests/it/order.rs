@@ -115,9 +115,10 @@ proptest! {
     #[test]
     fn threads_readers_prefetch_and_holds_do_not_change_the_stream(
         n in 1u32..120, batch in 1usize..20, threads in 1usize..6, readers in 0usize..4, prefetch in 0usize..4,
+        hold in 0usize..3,
     ) {
         let plain = run(&copied(Dataset::new(numbers(n)).shuffle(9)).batch(batch));
         let other = copied(Dataset::new(numbers(n)).shuffle(9)).threads(Threads::Fixed(threads)).readers(readers);
-        prop_assert_eq!(plain, run(&other.batch(batch).prefetch(prefetch).hold(2)));
+        prop_assert_eq!(plain, run(&other.batch(batch).prefetch(prefetch).hold(hold)));
     }
 }

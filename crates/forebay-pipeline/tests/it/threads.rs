@@ -221,6 +221,29 @@ fn workers_run_ahead_by_prefetch_and_no_further() {
 }
 
 #[test]
+fn a_consumer_that_gives_batches_back_at_once_has_as_many_ahead_and_needs_no_memory_beside_them() {
+    for prefetch in [0, 1, 2] {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&made);
+        let pipeline = Dataset::new(numbers(1000)).map_fn(4096, move |_, _| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        });
+        let pipeline = pipeline.threads(Threads::Fixed(2)).batch(10).prefetch(prefetch).hold(0);
+        let mut batches = pipeline.iter().unwrap();
+        // One more is the headroom, whose pages nobody touches.
+        assert_eq!(batches.memory().n_bytes(), (prefetch.max(1) + 1) * 10 * 4096);
+        for taken in 1..=5 {
+            drop(batches.next().unwrap().unwrap());
+            let ahead = 10 * taken + 10 * prefetch;
+            assert!(eventually(|| made.load(Ordering::SeqCst) == ahead), "prefetch {prefetch}");
+            std::thread::sleep(Duration::from_millis(2));
+            assert_eq!(made.load(Ordering::SeqCst), ahead, "prefetch {prefetch}");
+        }
+    }
+}
+
+#[test]
 fn holding_every_buffer_is_an_error_and_not_a_deadlock() {
     let pipeline = copied(Dataset::new(numbers(100))).batch(10);
     let mut batches = pipeline.iter().unwrap();
@@ -233,6 +256,9 @@ fn holding_every_buffer_is_an_error_and_not_a_deadlock() {
     assert_eq!(held.iter().map(|batch| content(batch)[0]).collect::<Vec<_>>(), [0, 10, 20]);
     drop(held);
     assert_eq!(batches.count(), 7);
+    let mut batches = copied(Dataset::new(numbers(100))).batch(10).prefetch(1).hold(0).iter().unwrap();
+    let _held = batches.next().unwrap().unwrap();
+    assert!(matches!(batches.next(), Some(Err(Error::AllHeld { held: 1 }))));
 }
 
 #[test]
