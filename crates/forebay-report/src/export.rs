@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::compare::Word;
 use crate::data::Data;
 use crate::environment;
+use crate::metric;
 use crate::report::{Compared, Report, Section, runs};
 use crate::run::{self, NamedRun, Run, levels_of_probe};
 use crate::verdict::Verdict;
@@ -179,7 +180,8 @@ struct Line<'a> {
     cache: &'static str,
 }
 
-/// Every cell in long form, as a table for a spreadsheet or a data frame: a line a cell and quantity, repeats in the last columns.
+/// Every cell in long form, as a table for a spreadsheet or a data frame: a line a cell and quantity, repeats in the last columns. The
+/// column `unit` says what values and repeats are in: shares, utilisation among them, in percent. The spread is a share of the value.
 pub fn csv(named: &[NamedRun]) -> String {
     let runs = runs(named);
     let lines: Vec<Line<'_>> = runs.iter().flat_map(lines).collect();
@@ -189,7 +191,7 @@ pub fn csv(named: &[NamedRun]) -> String {
     let n_repeats = lines.iter().map(|line| line.repeats.len()).max().unwrap_or(0);
     let mut head: Vec<String> = vec!["run".to_owned(), "experiment".to_owned()];
     head.extend(factors.iter().map(|factor| (*factor).to_owned()));
-    head.extend(["metric", "value", "spread", "n", "cache", "error"].map(str::to_owned));
+    head.extend(["metric", "unit", "value", "spread", "n", "cache", "error"].map(str::to_owned));
     let has_left_out = lines.iter().any(|line| line.cell.left_out.is_some());
     head.extend(has_left_out.then(|| "left_out".to_owned()));
     head.extend((1..=n_repeats).map(|i| format!("repeat_{i}")));
@@ -271,11 +273,14 @@ fn of_inspection(found: &Inspection) -> impl Iterator<Item = (&'static str, Opti
 
 fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: bool) -> Vec<String> {
     let number = |value: f64| value.to_string();
+    let (unit, times) = metric::exported(line.metric);
+    let exported = |value: f64| number(if times == 1.0 { value } else { rounded(value * times) });
     let mut fields = vec![line.run.to_owned(), line.cell.experiment.clone()];
     fields.extend(factors.iter().map(|factor| line.levels.get(*factor).map(ToString::to_string).unwrap_or_default()));
     let spread = forebay_units::Summary::of(&line.repeats).filter(|summary| summary.n > 1);
     fields.push(line.metric.to_owned());
-    fields.push(line.value.map(number).unwrap_or_default());
+    fields.push(unit.to_owned());
+    fields.push(line.value.map(exported).unwrap_or_default());
     fields.push(spread.and_then(|summary| summary.relative_spread()).map(number).unwrap_or_default());
     // A workload is run once, and its one value is no repeat.
     let once = usize::from(line.value.is_some() && line.cell.workload.is_some());
@@ -283,8 +288,13 @@ fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: boo
     fields.push(line.cache.to_owned());
     fields.push(line.cell.error.clone().unwrap_or_default());
     fields.extend(has_left_out.then(|| line.cell.left_out.clone().unwrap_or_default()));
-    fields.extend((0..n_repeats).map(|i| line.repeats.get(i).copied().map(number).unwrap_or_default()));
+    fields.extend((0..n_repeats).map(|i| line.repeats.get(i).copied().map(exported).unwrap_or_default()));
     fields
+}
+
+/// Without the last bits, which a product and a quotient of 100 leave behind: 28.9, not 28.900000000000002.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.14e}").parse().unwrap_or(value)
 }
 
 fn push(out: &mut String, fields: &[String]) {

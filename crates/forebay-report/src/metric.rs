@@ -87,6 +87,17 @@ pub(crate) fn is_share(name: &str) -> bool {
     matches!(name, "efficiency" | "restore_efficiency" | "wait_share" | "overlap") || name.starts_with("au_")
 }
 
+/// Its unit in a table for programs, and what a value of it is multiplied by there: shares are in percent, as a workload's record
+/// and the page have them.
+pub(crate) fn exported(name: &str) -> (&str, f64) {
+    match name {
+        _ if is_share(name) => ("%", 100.0),
+        "n_samples" => ("samples", 1.0),
+        _ if name.ends_with("_bytes") => ("bytes", 1.0),
+        _ => (unit(name), 1.0),
+    }
+}
+
 /// Whether less of it is better: times and costs.
 pub(crate) fn is_cost(name: &str) -> bool {
     let is_time = name.ends_with("_s") && !name.ends_with("_per_s");

@@ -168,11 +168,11 @@ fn the_table_has_a_line_a_cell_and_quantity_with_its_repeats() {
     let head = table.lines().next().unwrap();
     assert_eq!(
         head,
-        "run,experiment,block,depth,engine,mode,read_only,threads,tier,metric,value,spread,n,cache,error,\
+        "run,experiment,block,depth,engine,mode,read_only,threads,tier,metric,unit,value,spread,n,cache,error,\
          repeat_1,repeat_2,repeat_3,repeat_4,repeat_5"
     );
     let first = &lines[9]["ingest"];
-    let wanted = format!("\"my, run\",ingest,,,,,true,1,hdd,images_per_s,{}", first["images_per_s"]);
+    let wanted = format!("\"my, run\",ingest,,,,,true,1,hdd,images_per_s,images/s,{}", first["images_per_s"]);
     let row = table.lines().find(|line| line.starts_with(&wanted)).unwrap_or_else(|| panic!("{wanted}"));
     let repeats: Vec<f64> = row.rsplit(',').take(5).map(|field| field.parse().unwrap()).collect();
     let last = &first["samples"][4];

@@ -272,7 +272,7 @@ fn the_csv_has_the_quantities_of_a_training_and_of_a_dataset() {
         assert_eq!(of(metric), n_trained, "{metric}");
     }
     assert_eq!(of(",io_cost_s,"), n_trained - 1, "synthetic batches have none");
-    assert!(lines.contains(",n_samples,2048,"), "{}", lines.lines().nth(1).unwrap());
+    assert!(lines.contains(",n_samples,samples,2048,"), "{}", lines.lines().nth(1).unwrap());
 }
 
 #[test]

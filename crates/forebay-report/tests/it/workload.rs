@@ -199,6 +199,15 @@ fn a_published_value_of_the_other_scale_is_counted_and_not_shown() {
 }
 
 #[test]
+fn the_table_for_programs_has_utilisation_in_percent_as_the_record_does() {
+    let csv = csv(&[study()]);
+    let line = csv.lines().find(|line| line.contains(",au_dlio,")).unwrap();
+    assert!(line.contains(",au_dlio,%,33.75,"), "{line}");
+    assert!(csv.lines().next().unwrap().contains(",metric,unit,value,"), "{csv}");
+    assert!(csv.contains(",samples_per_s,samples/s,"), "{csv}");
+}
+
+#[test]
 fn a_value_that_was_measured_once_counts_as_one_and_warnings_that_differ_in_a_number_are_one() {
     let two = changed(|lines| {
         lines[1]["workload"]["warnings"] = json!(["24 steps are few"]);
@@ -209,7 +218,7 @@ fn a_value_that_was_measured_once_counts_as_one_and_warnings_that_differ_in_a_nu
     assert!(caveats.contains("12 to 24 steps are few (2 cells)"), "{caveats}");
     let csv = csv(&[two]);
     let line = csv.lines().find(|line| line.contains(",au_epoch,")).unwrap();
-    assert!(line.contains(",0.289,,1,"), "{line}");
+    assert!(line.contains(",au_epoch,%,28.9,,1,"), "{line}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn json_and_csv_go_to_files_or_stdout() {
     assert!(printed.starts_with("photos: 1,024 samples"), "the table is still printed: {printed}");
     assert_eq!(dir.json("out.json")["runs"][0]["cells"].as_array().unwrap().len(), 4);
     let csv = text(&dir, "out.csv");
-    assert!(csv.starts_with("run,experiment,threads,metric,value,spread,n,cache,error,repeat_1,"), "{csv}");
+    assert!(csv.starts_with("run,experiment,threads,metric,unit,value,spread,n,cache,error,repeat_1,"), "{csv}");
     assert_eq!(dir.met("report ingest.json --csv -"), csv);
     let both = dir.refused("report ingest.json --csv - --json -");
     assert_eq!(both, "forebay: --json - and --csv - cannot both have stdout\n");
