@@ -191,7 +191,7 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// The store was being closed.
+    /// It was told to stop, or the store was being closed.
     #[error("stopped before the checkpoint was finished")]
     Stopped,
 }

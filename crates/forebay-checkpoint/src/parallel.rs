@@ -74,6 +74,11 @@ impl<'a> Pace<'a> {
         Self { stop: Some(stop), ..self }
     }
 
+    /// How long to sleep at the most before asking again whether to stop; `None` when that cannot be.
+    pub(crate) fn nap(&self) -> Option<Duration> {
+        self.stop.map(|_| NAP)
+    }
+
     /// Tells that so many bytes were moved.
     pub(crate) fn after(&self, bytes: usize) {
         if let Some(progress) = self.progress {

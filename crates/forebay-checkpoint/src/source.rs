@@ -39,6 +39,7 @@ fn summed(bytes: &[u8]) -> Summed<'_> {
 pub(crate) struct Planned<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) snapshot: &'a Snapshot<'a>,
+    pub(crate) pace: &'a Pace<'a>,
 }
 
 impl Planned<'_> {
@@ -63,6 +64,7 @@ impl Source for Planned<'_> {
     }
 
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>> {
+        self.pace.before(len)?;
         if let Some(bytes) = self.in_place(file, offset, len) {
             return Ok(summed(bytes));
         }
@@ -101,7 +103,13 @@ impl Staged {
 
     /// Copies the state into the memory: what is on a device at once, the rest on as many threads as there are cores
     /// to gain from.
-    pub(crate) fn copy(layout: &Layout, snapshot: &Snapshot<'_>, mut memory: Region, chunk: usize) -> Result<Self> {
+    pub(crate) fn copy(
+        layout: &Layout,
+        snapshot: &Snapshot<'_>,
+        mut memory: Region,
+        chunk: usize,
+        pace: &Pace<'_>,
+    ) -> Result<Self> {
         let mut starts = Vec::new();
         let (mut jobs, mut errand) = (Vec::new(), Errand::default());
         let (mut start, mut rest) = (0, &mut memory[..]);
@@ -120,8 +128,10 @@ impl Staged {
             (start, rest) = (start + span, others);
         }
         errand.run().map_err(Error::fetch)?;
+        pace.before(0)?;
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
         crate::parallel::for_each(n_threads, 0, jobs.into_iter(), |(bytes, into), _| {
+            pace.before(bytes.len())?;
             stream::copy(bytes, into);
             Ok(())
         })?;

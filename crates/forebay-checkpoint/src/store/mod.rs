@@ -7,6 +7,7 @@
 mod drain;
 mod handle;
 mod room;
+mod saving;
 mod staging;
 mod state;
 #[cfg(test)]
@@ -20,12 +21,12 @@ pub use handle::{Fate, Handle, Level};
 pub use state::{Counts, Undrained};
 
 use crate::commit::{self, Durability, Writing};
-use crate::format::Layout;
 use crate::fs::{Guard, PAGE};
 use crate::manifest::Manifest;
-use crate::source::{Planned, Source};
+use crate::parallel::Pace;
+use crate::source::Source;
 use crate::tier::Tier;
-use crate::{Elsewhere, Error, Memory, Name, Progress, Region, Restored, Result, Snapshot, Wanted};
+use crate::{Error, Memory, Name, Progress, Restored, Result, Wanted};
 use room::Damaged;
 use state::State;
 
@@ -126,12 +127,20 @@ impl Shared {
         self.change.wait(state).expect("no holder of this lock panics")
     }
 
-    /// Waits until something changed since `seen`.
-    fn wait_for_change(&self, seen: u64) {
+    /// Waits for any change, or a while; unless the work it is for is to stop.
+    fn wait_unless_stopped<'a>(&self, state: MutexGuard<'a, State>, pace: &Pace<'_>) -> Result<MutexGuard<'a, State>> {
+        pace.before(0)?;
+        let Some(nap) = pace.nap() else { return Ok(self.wait(state)) };
+        Ok(self.change.wait_timeout(state, nap).expect("no holder of this lock panics").0)
+    }
+
+    /// Waits until something changed since `seen`, unless it is to stop.
+    fn wait_for_change(&self, seen: u64, pace: &Pace<'_>) -> Result<()> {
         let mut state = self.lock();
         while state.n_changes == seen {
-            state = self.wait(state);
+            state = self.wait_unless_stopped(state, pace)?;
         }
+        Ok(())
     }
 
     fn changed(&self) {
@@ -229,58 +238,6 @@ impl Store {
             self.threads.push((Thread::Drain, spawn("forebay:drain", move || shared.drain_behind())?));
         }
         Ok(())
-    }
-
-    /// Saves a state as a format laid it out. `metric` is what [`Keep::best`](crate::Keep) goes by.
-    ///
-    /// # Errors
-    /// What went wrong with this save, or with an earlier one that was taken for made: this save is then not made, and
-    /// can be asked for again. What goes wrong with the drain refuses no save, unless the save needs the room:
-    /// [`take_errors`](Self::take_errors) tells it.
-    pub fn save(&self, step: u64, metric: Option<f64>, snapshot: &Snapshot<'_>, layout: &Layout) -> Result<Handle> {
-        commit::check(layout, snapshot)?;
-        let _turn = self.saving.lock().expect("no holder of this lock panics");
-        let shared = &self.shared;
-        if let Some(error) = shared.lock().errors.pop_front() {
-            return Err(error);
-        }
-        let name = shared.lock().take_name(step);
-        let handle = Handle::new(shared, name);
-        let source = Planned { layout, snapshot };
-        let tier = match shared.options.mode {
-            Mode::Direct => shared.tiers.len() - 1,
-            Mode::Burst => 0,
-            Mode::Async => return shared.stage(&handle, metric, snapshot, layout).map(|()| handle),
-        };
-        let put = shared.put(tier, name, metric, &source)?;
-        shared.conclude(tier, name, metric, put, None);
-        Ok(handle)
-    }
-
-    /// Gets the memory for a state laid out like this now, so that the first save does not have to.
-    ///
-    /// # Errors
-    /// When there is not that much.
-    pub fn prepare(&self, layout: &Layout) -> Result<()> {
-        self.prepare_with(layout, |_| Ok(()))
-    }
-
-    /// The same for a state on a device, which gets the memory to lock it.
-    ///
-    /// # Errors
-    /// When there is not that much, or the device refuses it.
-    pub fn prepare_for(&self, layout: &Layout, device: &dyn Elsewhere) -> Result<()> {
-        self.prepare_with(layout, |memory| memory.lock_for(device))
-    }
-
-    fn prepare_with(&self, layout: &Layout, ready: impl FnOnce(&mut Region) -> Result<()>) -> Result<()> {
-        let Some(mut memory) = self.shared.take_memory(crate::source::Staged::n_bytes(&layout.files))? else {
-            return Ok(());
-        };
-        let outcome = ready(&mut memory);
-        self.shared.lock().pool.push(memory);
-        self.shared.changed();
-        outcome
     }
 
     /// Drains in the caller's own time until farther tiers lack nothing they want, and removes what the rules do not

@@ -31,10 +31,11 @@ pub(super) enum Damaged {
 
 impl Shared {
     /// Makes room on a tier for a checkpoint that a caller wants to save, by the policy when there is none.
-    pub(super) fn make_room(&self, tier: usize, bytes: u64) -> Result<Room> {
+    pub(super) fn make_room(&self, tier: usize, bytes: u64, pace: &Pace<'_>) -> Result<Room> {
         let mut has_waited = false;
         let n_rounds = self.lock().n_rounds;
         loop {
+            pace.before(0)?;
             let seen = self.lock().n_changes;
             if self.has_room(tier, bytes)? || self.remove_for_room(tier) {
                 if self.has_room(tier, bytes)? {
@@ -55,7 +56,7 @@ impl Shared {
                 WhenBehind::Coalesce | WhenBehind::Wait => {}
             }
             self.lock().counts.waited += u64::from(!std::mem::replace(&mut has_waited, true));
-            self.wait_for_change(seen);
+            self.wait_for_change(seen, pace)?;
         }
     }
 

@@ -12,6 +12,7 @@ use super::room::{Damaged, Room};
 use super::state::{Entry, Health, Stage};
 use super::{Shared, WhenBehind};
 use crate::format::Layout;
+use crate::parallel::Pace;
 use crate::region::Region;
 use crate::source::{Source, Staged};
 use crate::{Error, Name, Result, Snapshot};
@@ -38,9 +39,10 @@ impl Shared {
         metric: Option<f64>,
         snapshot: &Snapshot<'_>,
         layout: &Layout,
+        pace: &Pace<'_>,
     ) -> Result<()> {
         let bytes = Staged::n_bytes(&layout.files);
-        let Some(mut memory) = self.take_memory(bytes)? else {
+        let Some(mut memory) = self.take_memory(bytes, pace)? else {
             let mut state = self.lock();
             state.counts.skipped += 1;
             state.set_stage(handle.name(), Stage::Skipped);
@@ -48,7 +50,7 @@ impl Shared {
         };
         let n_bytes = memory.len() as u64;
         let staged = match snapshot.device().map_or(Ok(()), |device| memory.lock_for(device)) {
-            Ok(()) => Staged::copy(layout, snapshot, memory, self.options.chunk_bytes),
+            Ok(()) => Staged::copy(layout, snapshot, memory, self.options.chunk_bytes, pace),
             Err(error) => Err(error),
         };
         // The memory is gone with what was to be in it; the next save gets other memory.
@@ -62,7 +64,7 @@ impl Shared {
     }
 
     /// Memory for a state; `None` when this save is to be left out.
-    pub(super) fn take_memory(&self, bytes: u64) -> Result<Option<Region>> {
+    pub(super) fn take_memory(&self, bytes: u64, pace: &Pace<'_>) -> Result<Option<Region>> {
         let pool = self.options.pool_bytes.unwrap_or(bytes);
         if bytes > pool {
             return Err(Error::Pool { wanted: bytes, pool });
@@ -95,7 +97,7 @@ impl Shared {
                 return Err(error);
             }
             state.counts.waited += u64::from(!std::mem::replace(&mut has_waited, true));
-            state = self.wait(state);
+            state = self.wait_unless_stopped(state, pace)?;
         }
     }
 
@@ -139,7 +141,7 @@ impl Shared {
 
     fn write_staged(&self, waiting: Waiting) {
         let Waiting { name, metric, staged } = waiting;
-        let outcome = self.put(0, name, metric, &staged);
+        let outcome = self.put(0, name, metric, &staged, &Pace::free());
         let memory = staged.into_memory();
         match outcome {
             Ok(put) => self.conclude(0, name, metric, put, Some(memory)),
@@ -155,11 +157,18 @@ impl Shared {
     }
 
     /// Writes a checkpoint to a tier, or leaves it out by the policy.
-    pub(super) fn put(&self, tier: usize, name: Name, metric: Option<f64>, source: &dyn Source) -> Result<Put> {
+    pub(super) fn put(
+        &self,
+        tier: usize,
+        name: Name,
+        metric: Option<f64>,
+        source: &dyn Source,
+        pace: &Pace<'_>,
+    ) -> Result<Put> {
         let last = source.layout().map_or_else(Vec::new, Layout::last_files);
         let lens = source.files().into_iter().map(|(_, len)| len).chain(last.iter().map(|plan| plan.len));
         let bytes_on_disk = super::bytes_on_disk(lens, self.options.chunk_bytes as u64);
-        if self.make_room(tier, bytes_on_disk)? == Room::Skip {
+        if self.make_room(tier, bytes_on_disk, pace)? == Room::Skip {
             return Ok(Put::Skipped);
         }
         let manifest = self.write_with_room(tier, name, metric, source)?;

@@ -39,11 +39,13 @@ enum History {
     Drain,
     /// The same step is saved twice, all is drained and pruned.
     Again,
+    /// One is stopped, and the same step is saved.
+    Stopped,
     /// A later one is saved, with room for one only on the fast tier.
     Cramped,
 }
 
-const HISTORIES: [History; 3] = [History::Save, History::Drain, History::Again];
+const HISTORIES: [History; 4] = [History::Save, History::Drain, History::Again, History::Stopped];
 const CRASHES: [Crash; 7] =
     [Crash::Nothing, Crash::All, Crash::Lengths, Crash::Some(1), Crash::Some(2), Crash::Some(3), Crash::Some(4)];
 
@@ -52,11 +54,15 @@ impl History {
         if let Self::Cramped = self {
             return ledger.save(store, 50);
         }
+        if let Self::Stopped = self {
+            let stopped = super::stopped::save_stopped(store, 30, 309, 1);
+            assert!(stopped.is_err(), "it was told to stop, or failed before");
+        }
         ledger.save(store, 30);
         match self {
             Self::Drain => ledger.save(store, 40),
             Self::Again => ledger.save(store, 30),
-            Self::Save | Self::Cramped => return,
+            Self::Save | Self::Stopped | Self::Cramped => return,
         }
         let _ = store.drain();
         let _ = store.prune();

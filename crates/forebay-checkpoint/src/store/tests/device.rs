@@ -8,7 +8,7 @@ use super::formats::Model;
 use super::*;
 use crate::format::{FORMATS, Format};
 use crate::source::{Planned, Source};
-use crate::{Elsewhere, Fetch, LocalFs, Pages, Values};
+use crate::{Elsewhere, Fetch, LocalFs, Pages, Region, Values};
 
 /// Memory that the host can have only by asking, and what it was asked.
 #[derive(Default)]
@@ -135,7 +135,8 @@ fn page_aligned_values_are_written_from_where_they_are() {
         let values = &region[from..from + N];
         let snapshot = Snapshot { tensors: vec![Tensor::new(&header, values)], ..Snapshot::default() };
         let layout = FORMATS[0].plan("model", &snapshot).unwrap();
-        let (source, start) = (Planned { layout: &layout, snapshot: &snapshot }, layout.files[0].len - N as u64);
+        let source = Planned { layout: &layout, snapshot: &snapshot, pace: &Pace::free() };
+        let start = layout.files[0].len - N as u64;
         assert_eq!(start % 4096, 0, "where direct writes begin");
         for (k, wanted) in values.chunks(4096).enumerate() {
             let mut scratch = [0; 4096];

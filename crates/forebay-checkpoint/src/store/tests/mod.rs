@@ -9,12 +9,14 @@ mod formats;
 mod parts;
 mod policies;
 mod sequence;
+mod stopped;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::{Dtype, FilePlan, Fs, Header, Keep, ModelFs, Piece, Tensor};
+use crate::format::Layout;
+use crate::{Dtype, FilePlan, Fs, Header, Keep, ModelFs, Piece, Snapshot, Tensor};
 
 /// Bytes of the tensor: two whole chunks and a bit.
 const TENSOR: usize = 2 * 4096 + 100;

@@ -121,7 +121,7 @@ fn a_pool_is_bounded_and_skips_or_refuses_what_does_not_fit() {
     for pool_bytes in [None, Some(bytes), Some(2 * bytes - 1)] {
         let store = open(&model(), bounded(pool_bytes), None);
         store.prepare(&Sample::of(0).layout()).unwrap();
-        let taken = store.shared.take_memory(bytes).unwrap().unwrap();
+        let taken = store.shared.take_memory(bytes, &Pace::free()).unwrap().unwrap();
         assert_eq!(save(&store, 1).unwrap().wait(Level::Staged).unwrap(), Fate::Skipped, "{pool_bytes:?}");
         store.shared.lock().pool.push(taken);
         assert_eq!(save(&store, 2).unwrap().wait(Level::DurableFast).unwrap(), Fate::Reached);
