@@ -96,12 +96,15 @@ impl Saver {
         Tier::new(Arc::new(LocalFs), self.dir.join(format!("rank-{rank:04}")))
     }
 
-    /// Saves the share of an accelerator: bytes of its values.
-    pub(super) fn save(&self, accelerator: u64, step: u64) -> Result<u64, Error> {
-        let Some(shard) = &self.shards[(accelerator - self.first) as usize] else { return Ok(0) };
+    /// Saves the share of an accelerator: bytes of its values; `None` when it was told to stop, and nothing is left of it.
+    pub(super) fn save(&self, accelerator: u64, step: u64, stop: &AtomicBool) -> Result<Option<u64>, Error> {
+        let Some(shard) = &self.shards[(accelerator - self.first) as usize] else { return Ok(Some(0)) };
         shard.state.change(step);
-        shard.store.save(shard.base + step, None, &shard.state.snapshot(), &shard.layout)?;
-        Ok(shard.bytes)
+        let (step, snapshot) = (shard.base + step, shard.state.snapshot());
+        match shard.store.save_until(step, None, &snapshot, &shard.layout, stop) {
+            Err(forebay_checkpoint::Error::Stopped) => Ok(None),
+            saved => saved.map(|_| Some(shard.bytes)).map_err(Error::from),
+        }
     }
 
     /// Removes what is not kept of an accelerator's.

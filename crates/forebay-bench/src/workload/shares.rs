@@ -63,11 +63,11 @@ impl Crew<'_> {
     fn save_shares(&mut self, epoch: u64, step: u64, step_of_run: u64) -> Result<Verdict, Failed> {
         let (course, start_ns) = (self.course, self.course.clock.now_ns());
         let done = self.each("save", |saver, accelerator| {
-            let bytes = saver.save(accelerator, step_of_run)?;
-            Ok((bytes, course.clock.now_ns()))
+            let bytes = saver.save(accelerator, step_of_run, course.stop)?;
+            Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
         })?;
         let verdict = course.meet()?;
-        self.note(Saved { epoch, step, ..Saved::default() }, start_ns, &done);
+        self.note(Saved { epoch, step, ..Saved::default() }, start_ns, done);
         Ok(verdict)
     }
 
@@ -89,10 +89,7 @@ impl Crew<'_> {
         let read = course.all(read)?;
         (course.end_restore)();
         let verdict = course.meet()?;
-        // Where it was stopped in the midst of it, what it read of this one does not count.
-        if let Some(done) = read.into_iter().collect::<Option<Vec<Done>>>() {
-            self.note(Saved { step: restore, is_restore: true, ..Saved::default() }, start_ns, &done);
-        }
+        self.note(Saved { step: restore, is_restore: true, ..Saved::default() }, start_ns, read);
         Ok(verdict)
     }
 
@@ -113,16 +110,18 @@ impl Crew<'_> {
         course.all(side_by_side(all.len(), all, what, |_, accelerator| act(saver, accelerator)))
     }
 
-    /// Notes what each took; with `rank_sync` that is until all have ended, which is now.
-    fn note(&mut self, saved: Saved, start_ns: u64, done: &[Done]) {
+    /// Notes what each took; with `rank_sync` that is until all have ended, which is now. One that was stopped in the midst of it counts
+    /// for nothing.
+    fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>) {
         let course = self.course;
+        let Some(done) = done.into_iter().collect::<Option<Vec<Done>>>() else { return };
         let met_ns = course.clock.now_ns();
         let is_together = course.workload.checkpoint.rank_sync;
         for ((accelerator, ran), (bytes, end_ns)) in course.accelerators.clone().zip(&mut self.ran).zip(done) {
-            let ns = if is_together { met_ns } else { *end_ns } - start_ns;
+            let ns = if is_together { met_ns } else { end_ns } - start_ns;
             let number = ran.saves.len() as u64;
             let start_ns = start_ns - course.origin_ns;
-            ran.saves.push(Saved { accelerator, number, bytes: *bytes, start_ns, ns, ..saved });
+            ran.saves.push(Saved { accelerator, number, bytes, start_ns, ns, ..saved });
         }
         let first = self.ran.first().and_then(|ran| ran.saves.last()).filter(|saved| saved.bytes > 0);
         if let Some(Saved { bytes, ns, .. }) = first {

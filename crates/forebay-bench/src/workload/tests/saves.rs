@@ -1,6 +1,7 @@
 //! Runs that save and restore.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use forebay_checkpoint::{LocalFs, Tier};
 
@@ -138,4 +139,49 @@ fn checkpoints_that_are_not_there_or_have_no_room_are_said() {
     workload.checkpoint.n_write = 1;
     let error = run_it(&plan(workload, dir.path(), 1)).unwrap_err().to_string();
     assert!(error.contains("checkpoints need") && error.contains("are free"), "{error}");
+}
+
+/// Runs two saves, and stops the run as soon as the first has begun to write.
+fn stopped_in_the_first_save(workload: &Workload, dir: &Path) -> Record<WorkloadCell> {
+    let plan = plan(workload.clone(), dir, 1);
+    let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let folder = plan.checkpoints.join("rank-0000");
+    let is_saving = || {
+        let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_string_lossy().starts_with(".staging-"))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_saving() && !has_ended.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let ran = run(&plan, &Solo, Environment::default(), Vec::new(), &|_| {}, &stop);
+        has_ended.store(true, Ordering::Relaxed);
+        ran.unwrap().unwrap()
+    })
+}
+
+#[test]
+fn a_save_under_way_ends_when_the_run_is_stopped_and_counts_for_nothing() {
+    let mut workload = saving(64, 1);
+    workload.workflow.train = false;
+    workload.checkpoint.n_write = 2;
+    for rank_sync in [false, true] {
+        workload.checkpoint.rank_sync = rank_sync;
+        // A small one may be written before the stop is heard: then a greater one is taken.
+        let stopped = [26, 28, 30].into_iter().find_map(|log| {
+            let dir = tempfile::tempdir().unwrap();
+            workload.model.size_bytes = 1 << log;
+            let record = stopped_in_the_first_save(&workload, dir.path());
+            (record.cells[0].saves.is_empty()).then_some((record, dir))
+        });
+        let (record, dir) = stopped.expect("a gibibyte is not written before the stop is heard");
+        assert!(record.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", record.notes);
+        let left = std::fs::read_dir(dir.path().join("checkpoints/rank-0000")).unwrap();
+        let left: Vec<_> =
+            left.map(|entry| entry.unwrap().file_name()).filter(|name| name != ".forebay.lock").collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }
