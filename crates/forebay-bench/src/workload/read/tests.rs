@@ -231,6 +231,18 @@ fn what_is_made_is_read_in_every_format() {
 }
 
 #[test]
+fn batches_take_the_memory_of_the_prefetch_and_untouched_headroom() {
+    for (prefetch_size, read_threads, n_batches) in [(2, 1, 2), (1, 1, 1), (0, 1, 1), (2, 0, 1)] {
+        let how = How { batch_size: 4, prefetch_size, read_threads, ..How::default() };
+        let mut workload = workload(Format::Synthetic, 64, 1, how);
+        workload.dataset.record_length_bytes = 65_536.0;
+        let (samples, _) = open(&workload, Arc::new(Memory::default()), Path::new("data"), true).unwrap();
+        let batches = samples.batches((0, 1), 1, 16, None).unwrap();
+        assert_eq!(batches.memory().n_bytes(), (n_batches + 1) * 4 * 65_536, "prefetch {prefetch_size}");
+    }
+}
+
+#[test]
 fn records_are_read_in_pieces_of_the_transfer_size_at_most() {
     let n_reads = |transfer_size| {
         let workload = workload(Format::Tfrecord, 2, 1, How { transfer_size, ..How::default() });
