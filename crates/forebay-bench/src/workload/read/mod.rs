@@ -13,6 +13,7 @@ mod gate;
 mod hdf5;
 mod image;
 mod indexed;
+mod nap;
 mod npy;
 mod npz;
 mod order;

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Activity, Map, MapWorker, Sample, SampleError, Stopwatch};
-use forebay_units::{Clock, SystemClock};
 use forebay_workload::Time;
 
 use super::super::draw;
 use super::Log;
 use super::gate::Gates;
+use super::nap::Nap;
 use super::order::{Order, mix};
 use super::processor::Processor;
 use super::reader::{Layout, Reader, Tools};
@@ -112,6 +112,7 @@ impl Map for Stream {
             gates: self.gates.clone(),
             log: self.log.clone(),
             core: self.core.clone(),
+            nap: Nap::default(),
             seed: self.seed,
             runs: Vec::new(),
             moved: 0,
@@ -130,6 +131,7 @@ struct Worker {
     gates: Option<Arc<Gates>>,
     log: Option<Arc<Log>>,
     core: Option<Arc<Processor>>,
+    nap: Nap,
     seed: u64,
     runs: Vec<Run>,
     /// Bytes moved that the pipeline has not asked for yet.
@@ -159,10 +161,7 @@ impl MapWorker for Worker {
             // The workload's own work, emulated: it takes as long as it says.
             match &self.core {
                 Some(core) => core.work(seconds),
-                None => {
-                    let clock = SystemClock::default();
-                    clock.sleep_until_ns(clock.now_ns() + (seconds * 1e9) as u64);
-                }
+                None => self.nap.sleep(seconds),
             }
         }
         Ok(())

@@ -1,0 +1,87 @@
+//! The time that a reader prepares samples for, emulated by sleeping.
+//!
+//! A sleep ends late, by the timer's slack and the way out of the processor's idle state. What one was late by is taken off the next
+//! ones, so that the sum is what the workload says. A reader that waited for a core longer than that would have worked later too: this
+//! is not made up for.
+
+use std::sync::Arc;
+
+use forebay_units::{Clock, SystemClock};
+
+/// The most that is made up for. Timers are late by some 60 µs; who waits for a core waits for another's turn, of milliseconds.
+const MOST_OWED_NS: u64 = 1_000_000;
+
+/// The sleeps of one thread.
+pub(super) struct Nap {
+    clock: Arc<dyn Clock>,
+    /// What it slept too long and has not made up for yet.
+    owed_ns: u64,
+}
+
+impl Default for Nap {
+    fn default() -> Self {
+        Self::on(Arc::new(SystemClock::default()))
+    }
+}
+
+impl Nap {
+    fn on(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, owed_ns: 0 }
+    }
+
+    /// Sleeps for so many seconds, less what it slept too long before.
+    pub(super) fn sleep(&mut self, seconds: f64) {
+        let wanted_ns = (seconds * 1e9) as u64;
+        let left_ns = wanted_ns.saturating_sub(self.owed_ns);
+        self.owed_ns -= wanted_ns - left_ns;
+        if left_ns > 0 {
+            let until_ns = self.clock.now_ns() + left_ns;
+            self.clock.sleep_until_ns(until_ns);
+            self.owed_ns = self.clock.now_ns().saturating_sub(until_ns).min(MOST_OWED_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A machine on which every sleep ends so much late.
+    #[derive(Default)]
+    struct Late {
+        now_ns: AtomicU64,
+        by_ns: u64,
+    }
+
+    impl Clock for Late {
+        fn now_ns(&self) -> u64 {
+            self.now_ns.load(Ordering::Relaxed)
+        }
+
+        fn sleep_until_ns(&self, deadline_ns: u64) {
+            self.now_ns.store(deadline_ns + self.by_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// What a thousand sleeps took beyond what they should, in nanoseconds.
+    fn excess(by_ns: u64, each_ns: u64) -> u64 {
+        let clock = Arc::new(Late { by_ns, ..Late::default() });
+        let mut nap = Nap::on(clock.clone());
+        (0..1_000).for_each(|_| nap.sleep(each_ns as f64 / 1e9));
+        clock.now_ns() - 1_000 * each_ns
+    }
+
+    #[test]
+    fn what_a_timer_is_late_by_is_made_up_for_whether_sleeps_are_longer_or_shorter_than_it() {
+        assert_eq!(excess(0, 3_500_000), 0);
+        assert_eq!(excess(60_000, 3_500_000), 60_000, "the last one's alone");
+        assert!(excess(60_000, 10_000) <= 60_000);
+    }
+
+    #[test]
+    fn a_wait_for_a_core_is_not_hidden() {
+        assert_eq!(excess(5_000_000, 20_000_000), 1_000 * 4_000_000 + MOST_OWED_NS);
+    }
+}
