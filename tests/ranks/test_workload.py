@@ -37,7 +37,7 @@ def check(out: Path, count: int, accelerators: int = 1) -> None:
     assert len(logs) == count
     rows = [row for log in logs for row in csv.DictReader(log.open())]
     for epoch in range(1, EPOCHS + 1):
-        read = [int(row["file"]) for row in rows if int(row["epoch"]) == epoch]
+        read = [int(row["file"]) for row in rows if row["part"] == "train" and int(row["epoch"]) == epoch]
         assert sorted(read) == list(range(N_FILES)), f"epoch {epoch}"
     assert len(list(out.glob("*_output.json"))) == count * accelerators
 

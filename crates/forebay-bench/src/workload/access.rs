@@ -1,4 +1,7 @@
-//! Which sample was read when: one line a sample of the training data, in a file of each process.
+//! Which sample was read when: one line a sample, in a file of each process.
+//!
+//! `time_s` is when the sample was in memory, in seconds from the run's start; `part` is `train` or `eval`, and files are numbered within
+//! it; `epoch` is that of the training, or the one after which it was evaluated; `bytes` are those that were moved for the sample.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -6,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use forebay_units::Clock;
+use forebay_workload::Part;
 
+use super::read::Log;
 use super::run::Error;
 
 struct Sink {
@@ -29,7 +34,7 @@ impl AccessLog {
         let path = dir.join(format!("access-{rank}.csv"));
         let made = std::fs::create_dir_all(dir).and_then(|()| File::create(&path)).and_then(|file| {
             let mut file = BufWriter::new(file);
-            writeln!(file, "time_s,accelerator,epoch,file,sample,bytes")?;
+            writeln!(file, "time_s,part,accelerator,epoch,file,sample,bytes")?;
             Ok(file)
         });
         match made {
@@ -42,16 +47,21 @@ impl AccessLog {
     }
 
     /// Where the readers of an accelerator note what they read in an epoch.
-    pub(super) fn of(self: &Arc<Self>, accelerator: u64, epoch: u64) -> Arc<dyn Fn(u32, u32, u64) + Send + Sync> {
+    pub(super) fn of(self: &Arc<Self>, part: Part, accelerator: u64, epoch: u64) -> Arc<Log> {
         let log = Arc::clone(self);
-        Arc::new(move |file, sample, bytes| log.note(accelerator, epoch, file, sample, bytes))
+        let part = match part {
+            Part::Train => "train",
+            Part::Eval => "eval",
+        };
+        let who = format!("{part},{accelerator},{epoch}");
+        Arc::new(move |file, sample, bytes| log.note(&who, file, sample, bytes))
     }
 
-    fn note(&self, accelerator: u64, epoch: u64, file: u32, sample: u32, bytes: u64) {
+    fn note(&self, who: &str, file: u32, sample: u32, bytes: u64) {
         let time_s = (self.clock.now_ns() - self.origin_ns) as f64 / 1e9;
         let mut sink = self.sink.lock().expect("no holder of this lock panics");
         if sink.failure.is_none() {
-            let written = writeln!(sink.file, "{time_s:.6},{accelerator},{epoch},{file},{sample},{bytes}");
+            let written = writeln!(sink.file, "{time_s:.6},{who},{file},{sample},{bytes}");
             sink.failure = written.err();
         }
     }
@@ -76,11 +86,12 @@ mod tests {
         let clock = Arc::new(ManualClock::default());
         let log = AccessLog::create(&dir.path().join("out"), 3, clock.clone(), 0).unwrap();
         clock.advance(std::time::Duration::from_micros(1_500_000));
-        log.of(7, 1)(5, 0, 4096);
-        log.of(7, 2)(6, 1, 10);
+        log.of(Part::Train, 7, 1)(5, 0, 4096);
+        log.of(Part::Eval, 7, 2)(6, 1, 10);
         log.finish().unwrap();
         let text = std::fs::read_to_string(dir.path().join("out/access-3.csv")).unwrap();
-        assert_eq!(text, "time_s,accelerator,epoch,file,sample,bytes\n1.500000,7,1,5,0,4096\n1.500000,7,2,6,1,10\n");
+        let head = "time_s,part,accelerator,epoch,file,sample,bytes\n";
+        assert_eq!(text, format!("{head}1.500000,train,7,1,5,0,4096\n1.500000,eval,7,2,6,1,10\n"));
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub struct Plan {
     /// The use of accelerators that must be reached over whole epochs, of 1; without it, what the workload states. DLIO's figure is
     /// shown beside it and decides nothing.
     pub threshold: Option<f64>,
-    /// The folder where each rank writes which sample it read when in training, as `access-<rank>.csv`; `None`: nowhere.
+    /// The folder where each rank writes which sample it read when, in training and in evaluations, as `access-<rank>.csv`; `None`:
+    /// nowhere.
     pub access_log: Option<PathBuf>,
     /// Whether checksums of containers (npz's CRC-32, TFRecord's) are verified.
     pub verify: bool,

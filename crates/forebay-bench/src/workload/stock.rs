@@ -119,12 +119,12 @@ impl Supply for Stock {
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error> {
         let Deal { of, n_steps, n_steps_eval, seeds, .. } = self.deal;
         let seeds = if self.changes { seeds.plus(epoch) } else { seeds };
+        let noted = self.log.as_ref().map(|log| log.of(part, accelerator, epoch));
         match (part, &self.eval) {
             (Part::Eval, Some(eval)) => {
-                Ok(Box::new(Piped::new(eval.batches((accelerator, of), seeds, n_steps_eval, None)?, None)))
+                Ok(Box::new(Piped::new(eval.batches((accelerator, of), seeds, n_steps_eval, noted)?, None)))
             }
             _ => {
-                let noted = self.log.as_ref().map(|log| log.of(accelerator, epoch));
                 let batches = self.train.batches((accelerator, of), seeds, n_steps, noted)?;
                 Ok(Box::new(Piped::new(batches, Some(Arc::clone(&self.tally)))))
             }

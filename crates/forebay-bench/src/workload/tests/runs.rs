@@ -67,15 +67,17 @@ fn every_sample_is_read_once_an_epoch_in_an_order_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let mut workload = workload(64, 2);
     workload.reader.sample_shuffle = Shuffle::Seed;
+    (workload.workflow.evaluation, workload.dataset.n_files_eval, workload.reader.batch_size_eval) = (true, 8, 2);
     let plan = Plan { access_log: Some(dir.path().join("log")), ..plan(workload, dir.path(), 4) };
     cell_of(&plan);
     let text = std::fs::read_to_string(dir.path().join("log/access-0.csv")).unwrap();
-    let rows: Vec<Vec<u64>> = text
-        .lines()
-        .skip(1)
-        .map(|line| line.split(',').skip(1).map(|value| value.parse().unwrap()).collect())
-        .collect();
-    assert_eq!(rows.len(), 128);
+    let rows_of = |part: &str| -> Vec<Vec<u64>> {
+        let lines = text.lines().filter(|line| line.split(',').nth(1) == Some(part));
+        lines.map(|line| line.split(',').skip(2).map(|value| value.parse().unwrap()).collect()).collect()
+    };
+    let (rows, evaluated) = (rows_of("train"), rows_of("eval"));
+    assert_eq!((rows.len(), evaluated.len()), (128, 16), "evaluated after both epochs: {text}");
+    assert!(evaluated.iter().all(|row| (1..=2).contains(&row[1]) && row[2] < 8), "{evaluated:?}");
     for epoch in [1, 2] {
         let of = |accelerator: Option<u64>| -> Vec<u64> {
             let mine = rows.iter().filter(|row| row[1] == epoch && accelerator.is_none_or(|a| row[0] == a));

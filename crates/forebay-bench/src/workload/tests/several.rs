@@ -117,7 +117,7 @@ fn ranks_share_the_work_and_the_first_has_the_record() {
     assert_eq!(cell.saves.iter().map(|save| save.bytes).collect::<Vec<_>>(), [4 * 10_240; 2]);
     let read = |rank: u64| {
         let text = std::fs::read_to_string(dir.path().join(format!("out/access-{rank}.csv"))).unwrap();
-        let files = text.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().parse::<u64>().unwrap());
+        let files = text.lines().skip(1).map(|line| line.split(',').nth(4).unwrap().parse::<u64>().unwrap());
         files.collect::<std::collections::BTreeSet<_>>()
     };
     assert!(read(0).is_disjoint(&read(1)) && read(0).len() + read(1).len() == 96);
