@@ -207,6 +207,10 @@ impl Object for CountedObject {
         self.meter.time(Operation::Read, |_| len as u64, || self.inner.lend(offset, len, buffer))
     }
 
+    fn moved_for(&self, offset: u64, len: u64) -> u64 {
+        self.inner.moved_for(offset, len)
+    }
+
     fn map(&self) -> Result<Option<memmap2::Mmap>> {
         self.inner.map()
     }

@@ -144,6 +144,10 @@ impl Object for FaultyObject {
         }
         Ok(())
     }
+
+    fn moved_for(&self, offset: u64, len: u64) -> u64 {
+        self.inner.moved_for(offset, len)
+    }
 }
 
 struct FaultyWriter {

@@ -154,6 +154,13 @@ pub trait Object: Send + Sync {
         Ok(buffer.as_slice())
     }
 
+    /// Bytes that are moved for `len` bytes from `offset` on: more than these where only whole pages can be read. What is read of a page
+    /// beyond the object's end counts, as the device moves it.
+    fn moved_for(&self, offset: u64, len: u64) -> u64 {
+        let _ = offset;
+        len
+    }
+
     /// The object as memory, where the backend can; `None` where it cannot.
     ///
     /// # Errors

@@ -254,6 +254,10 @@ impl Object for ShapedObject {
             Ok(((), place, len as u64))
         })
     }
+
+    fn moved_for(&self, offset: u64, len: u64) -> u64 {
+        self.inner.moved_for(offset, len)
+    }
 }
 
 /// How far ahead of the device a writer may be before it has to wait, as with a drive's own cache. Committing waits for

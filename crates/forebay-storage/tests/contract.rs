@@ -51,6 +51,25 @@ fn wrappers_obey_the_laws() {
 }
 
 #[test]
+fn a_direct_read_moves_whole_pages_and_says_so_through_every_wrapper() {
+    let folder = disk_folder();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![1; 10_000]).unwrap();
+    let moved = |storage: &dyn Storage| {
+        let object = storage.open(&path).unwrap();
+        [(0, 4_096), (0, 10_000), (4_000, 200), (8_192, 1), (5_000, 0)].map(|(at, len)| object.moved_for(at, len))
+    };
+    let asked = [4_096, 10_000, 200, 1, 0];
+    assert_eq!(moved(&Local::default()), asked);
+    assert_eq!(moved(&Counted::new(Local::default())), asked);
+    let pages = [4_096, 12_288, 8_192, 4_096, 0];
+    assert_eq!(moved(&Local::new(Mode::Direct)), pages);
+    assert_eq!(moved(&Counted::new(Local::new(Mode::Direct))), pages);
+    assert_eq!(moved(&Faulty::new(Local::new(Mode::Direct), vec![])), pages);
+    assert_eq!(moved(&Shaped::new(Local::new(Mode::Direct), "ssd".parse().unwrap())), pages);
+}
+
+#[test]
 fn pipes_and_devices_are_refused_and_never_waited_for() {
     let folder = disk_folder();
     let pipe = folder.path().join("pipe.jpg");

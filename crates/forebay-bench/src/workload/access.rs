@@ -1,7 +1,8 @@
 //! Which sample was read when: one line a sample, in a file of each process.
 //!
 //! `time_s` is when the sample was in memory, in seconds from the run's start; `part` is `train` or `eval`, and files are numbered within
-//! it; `epoch` is that of the training, or the one after which it was evaluated; `bytes` are those that were moved for the sample.
+//! it; `epoch` is that of the training, or the one after which it was evaluated; `bytes` are those that were moved for the sample, `asked`
+//! those of them that were asked for: fewer where O_DIRECT moves whole pages.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use forebay_units::Clock;
 use forebay_workload::Part;
 
-use super::read::Log;
+use super::read::{Log, Traffic};
 use super::run::Error;
 
 struct Sink {
@@ -34,7 +35,7 @@ impl AccessLog {
         let path = dir.join(format!("access-{rank}.csv"));
         let made = std::fs::create_dir_all(dir).and_then(|()| File::create(&path)).and_then(|file| {
             let mut file = BufWriter::new(file);
-            writeln!(file, "time_s,part,accelerator,epoch,file,sample,bytes")?;
+            writeln!(file, "time_s,part,accelerator,epoch,file,sample,bytes,asked")?;
             Ok(file)
         });
         match made {
@@ -54,14 +55,14 @@ impl AccessLog {
             Part::Eval => "eval",
         };
         let who = format!("{part},{accelerator},{epoch}");
-        Arc::new(move |file, sample, bytes| log.note(&who, file, sample, bytes))
+        Arc::new(move |file, sample, traffic| log.note(&who, file, sample, traffic))
     }
 
-    fn note(&self, who: &str, file: u32, sample: u32, bytes: u64) {
+    fn note(&self, who: &str, file: u32, sample: u32, Traffic { asked, moved }: Traffic) {
         let time_s = (self.clock.now_ns() - self.origin_ns) as f64 / 1e9;
         let mut sink = self.sink.lock().expect("no holder of this lock panics");
         if sink.failure.is_none() {
-            let written = writeln!(sink.file, "{time_s:.6},{who},{file},{sample},{bytes}");
+            let written = writeln!(sink.file, "{time_s:.6},{who},{file},{sample},{moved},{asked}");
             sink.failure = written.err();
         }
     }
@@ -86,12 +87,12 @@ mod tests {
         let clock = Arc::new(ManualClock::default());
         let log = AccessLog::create(&dir.path().join("out"), 3, clock.clone(), 0).unwrap();
         clock.advance(std::time::Duration::from_micros(1_500_000));
-        log.of(Part::Train, 7, 1)(5, 0, 4096);
-        log.of(Part::Eval, 7, 2)(6, 1, 10);
+        log.of(Part::Train, 7, 1)(5, 0, Traffic { asked: 100, moved: 4096 });
+        log.of(Part::Eval, 7, 2)(6, 1, Traffic { asked: 10, moved: 10 });
         log.finish().unwrap();
         let text = std::fs::read_to_string(dir.path().join("out/access-3.csv")).unwrap();
-        let head = "time_s,part,accelerator,epoch,file,sample,bytes\n";
-        assert_eq!(text, format!("{head}1.500000,train,7,1,5,0,4096\n1.500000,eval,7,2,6,1,10\n"));
+        let head = "time_s,part,accelerator,epoch,file,sample,bytes,asked\n";
+        assert_eq!(text, format!("{head}1.500000,train,7,1,5,0,4096,100\n1.500000,eval,7,2,6,1,10,10\n"));
     }
 
     #[test]

@@ -110,6 +110,14 @@ impl Object for LocalObject {
         Ok(buffer.as_slice())
     }
 
+    fn moved_for(&self, offset: u64, len: u64) -> u64 {
+        if !self.direct || len == 0 {
+            return len;
+        }
+        let page = PAGE as u64;
+        (offset + len).next_multiple_of(page) - offset / page * page
+    }
+
     fn map(&self) -> Result<Option<memmap2::Mmap>> {
         // SAFETY: the mapping is read-only. A file truncated by somebody else while mapped raises SIGBUS, which the
         // caller accepts by asking for a map; datasets are not rewritten while they are read.

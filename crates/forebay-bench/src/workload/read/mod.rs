@@ -41,6 +41,7 @@ use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
 
 pub(crate) use self::order::{Seeds, mix};
+pub(crate) use self::reader::Traffic;
 
 /// The samples of one part of the data, ready to be dealt out to accelerators.
 pub(crate) struct Samples {
@@ -52,8 +53,8 @@ pub(crate) struct Samples {
     order: Mutex<Option<(Seeds, Arc<Order>)>>,
 }
 
-/// Called by readers with the file's number, the sample within it, and the bytes moved for it: none where it was in memory.
-pub(crate) type Log = dyn Fn(u32, u32, u64) + Send + Sync;
+/// Called by readers with the file's number, the sample within it, and what was read for it: nothing where it was in memory.
+pub(crate) type Log = dyn Fn(u32, u32, Traffic) + Send + Sync;
 
 /// What a set of samples is read with.
 pub(crate) struct Access {

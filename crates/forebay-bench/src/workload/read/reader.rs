@@ -61,16 +61,30 @@ pub(crate) trait Reader: Send {
     ) -> Result<(), SampleError>;
 }
 
+/// Bytes that readers asked for, and those that were moved for them: more where only whole pages can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Traffic {
+    pub(crate) asked: u64,
+    pub(crate) moved: u64,
+}
+
+impl Traffic {
+    /// What has come since.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self { asked: self.asked - before.asked, moved: self.moved - before.moved }
+    }
+}
+
 /// What a reader reads with.
 pub(crate) struct Tools<'a> {
     watch: &'a mut Stopwatch,
     room: Room<'a>,
-    moved: &'a mut u64,
+    traffic: &'a mut Traffic,
 }
 
 impl<'a> Tools<'a> {
-    pub(crate) fn new(watch: &'a mut Stopwatch, gates: Option<&'a Arc<Gates>>, moved: &'a mut u64) -> Self {
-        Self { watch, room: Room::new(gates.map(Arc::as_ref)), moved }
+    pub(crate) fn new(watch: &'a mut Stopwatch, gates: Option<&'a Arc<Gates>>, traffic: &'a mut Traffic) -> Self {
+        Self { watch, room: Room::new(gates.map(Arc::as_ref)), traffic }
     }
 
     /// Opens a file. From now on this thread is opening.
@@ -89,7 +103,7 @@ impl<'a> Tools<'a> {
     ) -> Result<(), SampleError> {
         self.enter(Activity::Reading);
         object.read_at(offset, len, into)?;
-        self.count(len as u64);
+        self.note(object, offset, len as u64);
         Ok(())
     }
 
@@ -97,7 +111,7 @@ impl<'a> Tools<'a> {
     pub(crate) fn read_all(&mut self, object: &dyn Object, into: &mut Buffer) -> Result<(), SampleError> {
         self.enter(Activity::Reading);
         object.read_all(into)?;
-        self.count(into.len() as u64);
+        self.note(object, 0, into.len() as u64);
         Ok(())
     }
 
@@ -137,7 +151,7 @@ impl<'a> Tools<'a> {
         }
         self.enter(Activity::Reading);
         let bytes = object.lend(offset, len, buffer)?;
-        self.count(len as u64);
+        self.note(object, offset, len as u64);
         Ok(bytes)
     }
 
@@ -148,14 +162,20 @@ impl<'a> Tools<'a> {
         self.watch.enter(activity);
     }
 
-    /// Bytes moved so far by this thread.
-    pub(crate) fn moved(&self) -> u64 {
-        *self.moved
+    fn note(&mut self, object: &dyn Object, offset: u64, len: u64) {
+        self.traffic.asked += len;
+        self.traffic.moved += object.moved_for(offset, len);
+    }
+
+    /// Bytes asked for and moved so far by this thread.
+    pub(crate) fn traffic(&self) -> Traffic {
+        *self.traffic
     }
 
     /// Bytes that were moved from storage by other means than these.
     pub(crate) fn count(&mut self, bytes: u64) {
-        *self.moved += bytes;
+        self.traffic.asked += bytes;
+        self.traffic.moved += bytes;
     }
 }
 

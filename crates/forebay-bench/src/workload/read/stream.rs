@@ -13,7 +13,7 @@ use super::gate::Gates;
 use super::nap::Nap;
 use super::order::{Order, mix};
 use super::processor::Processor;
-use super::reader::{Layout, Reader, Tools};
+use super::reader::{Layout, Reader, Tools, Traffic};
 
 /// Samples of one slot that lie one behind the other in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Map for Stream {
             nap: Nap::default(),
             seed: self.seed,
             runs: Vec::new(),
-            moved: 0,
+            traffic: Traffic::default(),
         })
     }
 
@@ -134,21 +134,21 @@ struct Worker {
     nap: Nap,
     seed: u64,
     runs: Vec<Run>,
-    /// Bytes moved that the pipeline has not asked for yet.
-    moved: u64,
+    /// What it read that the pipeline has not asked for yet.
+    traffic: Traffic,
 }
 
 impl MapWorker for Worker {
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
-        let Self { common, reader, gates, log, moved, runs, .. } = self;
+        let Self { common, reader, gates, log, traffic, runs, .. } = self;
         self.share.runs(sample.index, runs);
-        let mut tools = Tools::new(watch, gates.as_ref(), moved);
+        let mut tools = Tools::new(watch, gates.as_ref(), traffic);
         let mut rest = slot;
         for run in runs {
             let (now, later) = rest.split_at_mut(run.samples.len() * common.sample_bytes);
-            let moved = common.make(run, now, reader.as_mut(), &mut tools)?;
+            let traffic = common.make(run, now, reader.as_mut(), &mut tools)?;
             if let Some(log) = log {
-                note(log.as_ref(), run, moved);
+                note(log.as_ref(), run, traffic);
             }
             rest = later;
         }
@@ -168,37 +168,38 @@ impl MapWorker for Worker {
     }
 
     fn take_moved(&mut self) -> u64 {
-        std::mem::take(&mut self.moved)
+        std::mem::take(&mut self.traffic).moved
     }
 }
 
 impl Common {
-    /// Makes samples, and says how many bytes were moved for them.
+    /// Makes samples, and says what was read for them.
     fn make(
         &self,
         run: &Run,
         out: &mut [u8],
         reader: &mut dyn Reader,
         tools: &mut Tools<'_>,
-    ) -> Result<u64, SampleError> {
+    ) -> Result<Traffic, SampleError> {
         if let Some(kept) = &self.kept
             && kept.get(run, out, self.sample_bytes)
         {
-            return Ok(0);
+            return Ok(Traffic::default());
         }
-        let before = tools.moved();
+        let before = tools.traffic();
         reader.read(run.file, run.samples.clone(), out, tools)?;
         if let Some(kept) = &self.kept {
             kept.put(run, out, self.sample_bytes);
         }
-        Ok(tools.moved() - before)
+        Ok(tools.traffic().since(before))
     }
 }
 
-/// What was moved for several samples at once is divided among them, the rest being the first's.
-fn note(log: &Log, run: &Run, moved: u64) {
+/// What was read for several samples at once is divided among them, the rest being the first's.
+fn note(log: &Log, run: &Run, traffic: Traffic) {
     let n = run.samples.len() as u64;
     for (i, sample) in run.samples.clone().enumerate() {
-        log(run.file, sample, moved / n + if i == 0 { moved % n } else { 0 });
+        let part = |bytes: u64| bytes / n + if i == 0 { bytes % n } else { 0 };
+        log(run.file, sample, Traffic { asked: part(traffic.asked), moved: part(traffic.moved) });
     }
 }

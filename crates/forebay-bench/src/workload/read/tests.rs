@@ -6,13 +6,13 @@ use std::path::Path;
 use forebay_dataset::{Control, make_records};
 use forebay_format::npz::write::{Archive, Method};
 use forebay_format::{example::ExampleWriter, npy, tfrecord as records};
-use forebay_storage::{Counted, Local, Memory, Mode};
+use forebay_storage::{Capabilities, Counted, Local, Memory, Mode};
 use forebay_workload::{Dataset as Data, Reader as How, Shuffle, Time};
 
 use super::*;
 
-/// What was read, in the order in which it was: file, sample, bytes moved.
-type Log = Arc<Mutex<Vec<(u32, u32, u64)>>>;
+/// What was read, in the order in which it was: file, sample, bytes.
+type Log = Arc<Mutex<Vec<(u32, u32, Traffic)>>>;
 
 fn workload(format: Format, n_files: u64, per_file: u64, how: How) -> Workload {
     let dataset = Data { format, n_files_train: n_files, n_samples_per_file: per_file, ..Data::default() };
@@ -224,7 +224,7 @@ fn what_is_made_is_read_in_every_format() {
         let distinct: BTreeSet<&Vec<u8>> = found.iter().flatten().collect();
         let n_distinct = if format == Format::Synthetic { 1 } else { found.concat().len() };
         assert_eq!(distinct.len(), n_distinct, "{format:?}: no two samples are alike");
-        let moved: u64 = log.lock().unwrap().iter().map(|(_, _, bytes)| bytes).sum();
+        let moved: u64 = log.lock().unwrap().iter().map(|(_, _, bytes)| bytes.moved).sum();
         let least = if format == Format::Synthetic { 0 } else { 10_000 };
         assert!(moved >= least, "{format:?}: {moved} bytes");
     }
@@ -240,6 +240,32 @@ fn batches_take_the_memory_of_the_prefetch_and_untouched_headroom() {
         let batches = samples.batches((0, 1), 1, 16, None).unwrap();
         assert_eq!(batches.memory().n_bytes(), (n_batches + 1) * 4 * 65_536, "prefetch {prefetch_size}");
     }
+}
+
+#[test]
+fn what_direct_reads_move_beyond_what_was_asked_for_is_counted_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(Format::Tfrecord, 2, 4, How { batch_size: 4, ..How::default() });
+    workload.dataset.record_length_bytes = 10_000.0;
+    make_records(&workload, dir.path(), 0, 1, &Control::default()).unwrap();
+    let first = dir.path().join(workload.dataset.path_of(Part::Train, 0));
+    if !Capabilities::probe(&first).allows(Mode::Direct) {
+        println!("not run: there is no direct I/O on {}", dir.path().display());
+        return;
+    }
+    let traffic = |mode| {
+        let (samples, log) = open(&workload, Arc::new(Local::new(mode)), dir.path(), true).unwrap();
+        noted_epoch(&samples, &log, 1, 1);
+        let noted = log.lock().unwrap().iter().fold(Traffic::default(), |sum, (_, _, bytes)| Traffic {
+            asked: sum.asked + bytes.asked,
+            moved: sum.moved + bytes.moved,
+        });
+        noted
+    };
+    let (buffered, direct) = (traffic(Mode::Buffered), traffic(Mode::Direct));
+    assert!(buffered.asked >= 8 * 10_000 && buffered.moved == buffered.asked, "{buffered:?}");
+    assert_eq!(direct.asked, buffered.asked);
+    assert!(direct.moved > direct.asked && direct.moved.is_multiple_of(4096), "{direct:?}");
 }
 
 #[test]
@@ -282,7 +308,7 @@ fn samples_that_are_kept_are_read_once() {
     let (samples, log) = open(&workload, memory, Path::new("data"), true).unwrap();
     for seed in 1..4 {
         assert_eq!(noted_epoch(&samples, &log, 1, seed).concat(), expected(6, 1));
-        let bytes: Vec<u64> = log.lock().unwrap().drain(..).map(|(_, _, bytes)| bytes).collect();
+        let bytes: Vec<u64> = log.lock().unwrap().drain(..).map(|(_, _, bytes)| bytes.moved).collect();
         assert_eq!(bytes.len(), 6, "epoch {seed}");
         assert!(bytes.iter().all(|bytes| (*bytes > 0) == (seed == 1)), "epoch {seed}: {bytes:?}");
     }
