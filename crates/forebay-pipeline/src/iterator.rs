@@ -250,11 +250,20 @@ impl Batches {
 
     /// The next batch if it is there; if it is not, the calling thread is unparked once it is worth asking again, so that one thread can
     /// wait for many iterators. The time between the first question and the batch is a wait, as that inside `next` is.
+    ///
+    /// A batch that is there is given without a word to the workers, which takes longer than all the rest: `go_on` has it.
     pub fn poll_waking(&mut self) -> Poll<Option<Result<Batch, Error>>> {
         if self.asked.is_some() && self.shared.dispatch.is_awaited() {
             return Poll::Pending;
         }
         self.ask(Patience::Woken)
+    }
+
+    /// Lets the workers go on as far ahead as the batch given last allows. Whoever asks for the next one does so in any case.
+    pub fn go_on(&self) {
+        if self.stats.n_batches < self.at_most {
+            self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 + self.ahead());
+        }
     }
 
     fn ask(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
@@ -280,7 +289,9 @@ impl Batches {
         if self.stats.n_batches == self.at_most {
             return Poll::Ready(None);
         }
-        self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 + self.ahead());
+        if !matches!(patience, Patience::Woken) {
+            self.go_on();
+        }
         loop {
             if let Err(error) = self.look() {
                 return Poll::Ready(Some(Err(error)));

@@ -223,6 +223,8 @@ impl<'a> Crew<'a> {
             if n_left == 0 {
                 break;
             }
+            // To wake readers takes longer than all the rest of a step's beginning: it is done while all compute.
+            seats.iter_mut().for_each(Seat::go_on);
             self.pace.rest(next_end(seats));
         }
         let verdict = course.meet()?;

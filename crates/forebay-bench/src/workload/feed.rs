@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use forebay_pipeline::{Batches, Scheduled, Times};
+use forebay_pipeline::{Batch, Batches, Scheduled, Times};
 use forebay_workload::Part;
 
 use super::run::Error;
@@ -14,6 +14,9 @@ pub(super) trait Feed: Send {
     /// Takes the next batch: the samples in it, or none at the data's end. Where it is not there yet, the calling thread is unparked once
     /// it is worth asking again.
     fn poll(&mut self) -> Poll<Result<Option<u64>, Error>>;
+
+    /// Lets its threads go on behind the batch that was taken.
+    fn go_on(&mut self);
 
     /// What its threads did while batches were waited for, so far.
     fn stall_time(&self) -> Times;
@@ -39,6 +42,8 @@ pub(super) trait Supply: Sync {
 
 /// Batches of the pipeline.
 pub(super) struct Piped {
+    /// The one that was taken, until its place is given back.
+    taken: Option<Batch>,
     batches: Batches,
     /// Where its bytes are counted, and under which number.
     tally: Option<(Arc<Tally>, u64)>,
@@ -50,7 +55,7 @@ impl Piped {
             let number = tally.add(batches.meter());
             (tally, number)
         });
-        Self { batches, tally }
+        Self { taken: None, batches, tally }
     }
 }
 
@@ -63,9 +68,17 @@ impl Drop for Piped {
 }
 
 impl Feed for Piped {
-    /// A batch is the accelerator's as soon as it is there: its place is free for the next one.
     fn poll(&mut self) -> Poll<Result<Option<u64>, Error>> {
-        self.batches.poll_waking().map(|next| Ok(next.transpose()?.map(|batch| batch.len() as u64)))
+        self.batches.poll_waking().map(|next| {
+            self.taken = next.transpose()?;
+            Ok(self.taken.as_ref().map(|batch| batch.len() as u64))
+        })
+    }
+
+    /// A batch is the accelerator's as soon as it is there: its place is free for the next one.
+    fn go_on(&mut self) {
+        self.taken = None;
+        self.batches.go_on();
     }
 
     fn stall_time(&self) -> Times {

@@ -36,6 +36,8 @@ pub(super) enum Look {
 pub(super) struct Seat {
     pub(super) doing: Doing,
     feed: Box<dyn Feed>,
+    /// It has taken a batch that its readers do not know of.
+    is_fed: bool,
     /// What its readers had done for its waits when this step began.
     before: Times,
     pub(super) book: Book,
@@ -43,7 +45,7 @@ pub(super) struct Seat {
 
 impl Seat {
     pub(super) fn new(feed: Box<dyn Feed>, book: Book) -> Self {
-        Self { doing: Doing::Arrived, feed, before: Times::default(), book }
+        Self { doing: Doing::Arrived, feed, is_fed: false, before: Times::default(), book }
     }
 
     /// Begins a step.
@@ -62,6 +64,7 @@ impl Seat {
                 Poll::Pending => Ok(Look::Same),
                 Poll::Ready(next) => {
                     let Some(samples) = next? else { return Ok(Look::Ended) };
+                    self.is_fed = true;
                     self.book.waited(course, samples, &self.feed.stall_time().since(&self.before));
                     Ok(Look::Fed)
                 }
@@ -80,6 +83,13 @@ impl Seat {
     pub(super) fn compute(&mut self, now_ns: u64, drawn_ns: u64) {
         self.book.times.drawn_ns += drawn_ns;
         self.doing = Doing::Computing { until_ns: now_ns + drawn_ns };
+    }
+
+    /// Lets its readers go on, if it has taken a batch since they were last let.
+    pub(super) fn go_on(&mut self) {
+        if std::mem::take(&mut self.is_fed) {
+            self.feed.go_on();
+        }
     }
 
     /// Ends its readers.

@@ -48,6 +48,8 @@ impl Feed for FakeFeed {
         }
     }
 
+    fn go_on(&mut self) {}
+
     fn stall_time(&self) -> Times {
         [(Activity::Reading, self.stalled_ns)].into_iter().collect()
     }
