@@ -28,9 +28,12 @@ impl Crew<'_> {
         step: u64,
     ) -> Result<Verdict, Failed> {
         lap(books, Part::Other);
+        let n_saves = self.n_saves();
         let verdict = self.save_shares(epoch, step, (epoch - 1) * self.course.n_steps + step)?;
         lap(books, Part::Checkpoint);
-        books.iter_mut().for_each(|book| book.borrow_mut().times.saved_after.push(step));
+        if self.n_saves() > n_saves {
+            books.iter_mut().for_each(|book| book.borrow_mut().times.saved_after.push(step));
+        }
         self.prune()?;
         lap(books, Part::Other);
         Ok(verdict)
@@ -127,6 +130,11 @@ impl Crew<'_> {
         if let Some(Saved { bytes, ns, .. }) = first {
             (course.observe)(Event::Saved { bytes: *bytes, seconds: *ns as f64 / 1e9 });
         }
+    }
+
+    /// Checkpoints that were saved or restored so far.
+    fn n_saves(&self) -> usize {
+        self.ran.first().map_or(0, |ran| ran.saves.len())
     }
 
     /// The workload's own time between two saves, unless the run is to end.
