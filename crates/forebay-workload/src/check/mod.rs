@@ -5,11 +5,15 @@ mod law;
 mod nearest;
 mod overrides;
 mod phases;
+mod place;
 mod remarks;
 mod rules;
 mod section;
 mod spelling;
+mod syntax;
 mod tree;
+
+pub use place::line_of;
 
 use section::{Findings, Section};
 use tree::Tree;
@@ -59,6 +63,7 @@ pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec
         findings.problems.push(Problem { key, text: format!("{value} is not filled in here; write the value itself") });
     }
     let mut workload = workload(name, tree, &mut findings);
+    findings.say_where_unknown_keys_belong();
     rules::check(&workload, &mut findings);
     remarks::find(&workload, &mut findings);
     if workload.reader.loader == Loader::Synthetic {

@@ -21,7 +21,27 @@ pub(super) struct Findings {
     pub(super) notes: Vec<Note>,
     /// Keys that have a value.
     pub(super) given: BTreeSet<String>,
+    /// Keys that there are.
+    known: BTreeSet<String>,
 }
+
+impl Findings {
+    /// A key that its section does not know may be another's.
+    pub(super) fn say_where_unknown_keys_belong(&mut self) {
+        let is_of_section = |key: &str| key.matches('.').count() < 2;
+        for problem in self.problems.iter_mut().filter(|problem| problem.text == UNKNOWN && is_of_section(&problem.key))
+        {
+            let ending = format!(".{}", problem.key.rsplit('.').next().unwrap_or_default());
+            let known = self.known.iter().map(String::as_str);
+            let homes: Vec<&str> = known.filter(|key| key.ends_with(&ending) && is_of_section(key)).collect();
+            if !homes.is_empty() {
+                problem.text = format!("{UNKNOWN}; there is {}", homes.join(" and "));
+            }
+        }
+    }
+}
+
+const UNKNOWN: &str = "unknown key";
 
 /// A section: its entries are taken out as they are read.
 pub(super) struct Section<'a> {
@@ -46,6 +66,7 @@ impl<'a> Section<'a> {
     /// The whole name of a key of it.
     fn full(&self, key: &str) -> String {
         match (self.path.as_str(), key) {
+            ("", "") => "the text".to_owned(),
             (path, "") => path.to_owned(),
             ("", key) => key.to_owned(),
             (path, key) => format!("{path}.{key}"),
@@ -65,6 +86,7 @@ impl<'a> Section<'a> {
     /// Takes a key's value out; one that is nothing counts as not given.
     pub(super) fn take(&mut self, key: &'static str) -> Option<Tree> {
         self.known.push(key);
+        self.findings.known.insert(self.full(key));
         let at = self.entries.iter().position(|(name, _)| name == key)?;
         let value = Some(self.entries.remove(at).1).filter(|value| *value != Tree::Null)?;
         self.findings.given.insert(self.full(key));
@@ -152,7 +174,7 @@ impl<'a> Section<'a> {
     pub(super) fn amount(&mut self, key: &'static str, unit: fn(&str) -> Option<f64>) -> Option<f64> {
         match self.number(key, unit)? {
             number if number < 0.0 => self.wrong_text(key, &format!("must not be negative, is {number}")),
-            number if number > MOST => self.wrong_text(key, &format!("{number} is too large")),
+            number if number > MOST => self.wrong_text(key, &format!("must be at most {MOST_COUNT}, is {number:e}")),
             number => Some(number),
         }
     }
@@ -222,17 +244,27 @@ impl<'a> Section<'a> {
             other => return self.wrong(key, "a list of whole numbers", &other),
         };
         let whole = |item: &Tree| number_of(item, no_unit).filter(|n| n.fract() == 0.0 && (0.0..=MOST).contains(n));
-        let counts: Option<Vec<u64>> = items.iter().map(|item| whole(item).map(|number| number as u64)).collect();
-        counts.or_else(|| self.wrong_text(key, "must be a list of whole numbers, none of them negative"))
+        if let Some(other) = items.iter().find(|item| whole(item).is_none()) {
+            let has = other.shown();
+            return self.wrong_text(key, &format!("must be a list of whole numbers, none of them negative, has {has}"));
+        }
+        Some(items.iter().filter_map(whole).map(|number| number as u64).collect())
     }
 
     /// One of some words.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
-        let word = match self.take(key)? {
-            Tree::Text(text) => text,
+        let value = self.take(key)?;
+        let word = match &value {
+            Tree::Text(text) => text.as_str(),
             // YAML's own words for truth are DLIO's words for shuffling.
-            Tree::Bool(value) => (if value { "on" } else { "off" }).to_owned(),
-            other => return self.wrong(key, "a word", &other),
+            Tree::Bool(value) => {
+                if *value {
+                    "on"
+                } else {
+                    "off"
+                }
+            }
+            other => return self.wrong(key, "a word", other),
         };
         let lower = word.to_ascii_lowercase();
         let found = words.iter().find(|(name, _)| *name == lower).map(|(_, value)| *value);
@@ -242,7 +274,7 @@ impl<'a> Section<'a> {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("it may be {}", names.join(", ")),
             };
-            self.wrong_text(key, &format!("there is no \"{word}\"; {hint}"))
+            self.wrong_text(key, &format!("there is no {}; {hint}", value.shown()))
         })
     }
 
@@ -253,10 +285,7 @@ impl<'a> Section<'a> {
     }
 
     fn wrong<T>(&mut self, key: &str, wanted: &str, found: &Tree) -> Option<T> {
-        let shown = match found {
-            Tree::Text(text) => format!("\"{text}\""),
-            other => other.kind().to_owned(),
-        };
+        let shown = if matches!(found, Tree::Text(_)) { found.shown() } else { found.kind().to_owned() };
         self.wrong_text(key, &format!("must be {wanted}, is {shown}"))
     }
 
@@ -269,8 +298,8 @@ impl<'a> Section<'a> {
     pub(super) fn finish(mut self) {
         for (key, _) in std::mem::take(&mut self.entries) {
             let text = match nearest(&key, &self.known) {
-                Some(near) => format!("unknown key; did you mean \"{near}\"?"),
-                None => "unknown key".to_owned(),
+                Some(near) => format!("{UNKNOWN}; did you mean \"{near}\"?"),
+                None => UNKNOWN.to_owned(),
             };
             self.refuse(&key, text);
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::Problem;
+use super::{Problem, syntax};
 
 /// A value of a file, with the keys of tables in their order.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,17 @@ impl Tree {
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
+        }
+    }
+
+    /// What it is, as it would be written; of more than a value, the kind.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Bool(value) => value.to_string(),
+            Self::Int(number) => number.to_string(),
+            Self::Float(number) => number.to_string(),
+            Self::Text(text) => format!("\"{text}\""),
+            Self::Null | Self::List(_) | Self::Table(_) => self.kind().to_owned(),
         }
     }
 
@@ -84,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, Problem> {
     if is_toml(text) { toml_tree(text) } else { yaml_tree(text) }
 }
 
-fn is_toml(text: &str) -> bool {
+pub(super) fn is_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(first) = lines.next() else { return false };
     let key = first.split(['=', ':']).next().unwrap_or_default();
@@ -93,27 +104,11 @@ fn is_toml(text: &str) -> bool {
 }
 
 fn toml_tree(text: &str) -> Result<Tree, Problem> {
-    toml::from_str(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start.min(text.len()));
-        let before = text.get(..start).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        Problem { key: format!("line {line}, column {column}"), text: first_line(error.message()) }
-    })
+    toml::from_str(text).map_err(|error| syntax::of_toml(&error, text))
 }
 
 pub(super) fn yaml_tree(text: &str) -> Result<Tree, Problem> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let key = match error.location() {
-            Some(place) => format!("line {}, column {}", place.line(), place.column()),
-            None => "the text".to_owned(),
-        };
-        Problem { key, text: first_line(&error.without_snippet().to_string()) }
-    })
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or("it cannot be read").to_owned()
+    serde_saphyr::from_str(text).map_err(|error| syntax::of_yaml(&error))
 }
 
 impl<'de> Deserialize<'de> for Tree {
@@ -203,7 +198,22 @@ mod tests {
         assert!(problem.key.starts_with("line 2, column"), "{problem}");
         let problem = parse("a:\n  b: [1, 2\nc: 3\n").unwrap_err();
         assert!(problem.key.starts_with("line "), "{problem}");
-        assert!(parse("a: 1\na: 2\n").unwrap_err().text.contains("uplicate"), "a key twice");
+        for (text, wanted) in [
+            ("a: 1\na: 2\n", "line 2, column 1: \"a\" is there twice"),
+            ("[b]\na = 1\na = 2\n", "line 3, column 1: \"a\" is there twice"),
+            ("a:\n\tb: 1\n", "line 2, column 2: a tab: YAML is indented with spaces alone"),
+            (
+                "a:\n  b: 1\n   c: 2\n",
+                "line 3, column 5: a key is not expected here: keys of one table are indented alike",
+            ),
+            ("a: {b: 1\n", "line 1, column 4: the bracket that is opened here is not closed"),
+            ("a: \"b\n", "line 2, column 1: a quoted text is not closed before here"),
+            ("a: .nan\n", "line 1, column 4: .nan is not a finite number"),
+            ("a: *b\n", "line 1, column 4: an alias (*name) of which there is no anchor (&name) before"),
+            ("a: 1\n---\na: 2\n", "line 3, column 1: another document begins here; a file holds one workload"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), wanted, "{text}");
+        }
     }
 
     #[test]

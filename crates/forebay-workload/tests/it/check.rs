@@ -131,11 +131,13 @@ fn an_empty_file_is_dlios_defaults() {
 
 #[test]
 fn unknown_keys_are_refused_by_name_all_of_them() {
-    let told = problems("dataset: {fromat: npz, colour: red}\nreadr: {}\n");
+    let told = problems("dataset: {fromat: npz, colour: red, batch_size: 3}\nreadr: {}\nepochs: 3\n");
     let wanted = [
         "dataset.fromat: unknown key; did you mean \"format\"?",
         "dataset.colour: unknown key",
+        "dataset.batch_size: unknown key; there is reader.batch_size",
         "readr: unknown key; did you mean \"reader\"?",
+        "epochs: unknown key; there is train.epochs",
     ];
     assert_eq!(told, wanted);
 }
@@ -162,7 +164,7 @@ workflow: train
         "workflow: it must be a table of keys, is a text",
         "dataset.num_files_train: must be a number, is a truth value",
         "dataset.format: there is no \"npx\"; did you mean \"npy\"?",
-        "dataset.record_dims: must be a list of whole numbers, none of them negative",
+        "dataset.record_dims: must be a list of whole numbers, none of them negative, has -1",
         "reader.batch_size: must be at least 1, is 0",
         "reader.read_threads: must not be negative, is -1",
         "reader.prefetch_size: must be a whole number, is 1.5",
@@ -170,12 +172,17 @@ workflow: train
         "reader.odirect: must be true or false, is \"perhaps\"",
         "train.epochs: must be a number, is a list",
         "train.computation_time: must not be negative, is -1",
-        "train.seed: 100000000000000000000 is too large",
+        "train.seed: must be at most 1000000000000000, is 1e20",
         "metric.au: must be at most 1, is 90: 0.9 is 90 percent",
     ];
     assert_eq!(told, wanted);
     let told = problems("[train]\ncomputation_time = nan\n");
     assert_eq!(told, ["train.computation_time: must be a finite number"]);
+    assert_eq!(problems("hello"), ["the text: it must be a table of keys, is a text"]);
+    assert_eq!(
+        problems("reader: {file_shuffle: yes}"),
+        ["reader.file_shuffle: there is no true; it may be off, seed, random"]
+    );
 }
 
 #[test]

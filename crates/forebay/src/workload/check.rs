@@ -8,7 +8,7 @@ use forebay_units::count;
 use forebay_workload::{Checked, Note, Problem, Workload, read};
 use serde_json::{Value, json};
 
-use super::source::text_of;
+use super::source::{line, text_of, told};
 use crate::output::{JsonTarget, Outcome, give, to_json};
 
 /// The flags of `forebay workload check`.
@@ -24,7 +24,8 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-type Found = Result<Checked, Vec<Problem>>;
+/// Problems have the lines they are in.
+type Found = Result<Checked, Vec<(Problem, Option<usize>)>>;
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let target = args.json.as_deref().map(JsonTarget::from);
@@ -36,13 +37,21 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     }
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found: Vec<(&String, Found)> =
-        files.iter().zip(texts).map(|(file, (name, text))| (file, read(&name, &text, &overrides))).collect();
+        files.iter().zip(texts).map(|(file, (name, text))| (file, find(&name, &text, &overrides))).collect();
     let json = match &target {
         Some(target) => Some((target, to_json(&found.iter().map(as_json).collect::<Vec<_>>())?)),
         None => None,
     };
     give(&found.iter().map(in_words).collect::<String>(), json)?;
     Ok(if found.iter().all(|(_, found)| found.is_ok()) { Outcome::Met } else { Outcome::Missed })
+}
+
+fn find(name: &str, text: &str, overrides: &[String]) -> Found {
+    let placed = |problem: Problem| {
+        let line = line(&problem, text, overrides);
+        (problem, line)
+    };
+    read(name, text, overrides).map_err(|problems| problems.into_iter().map(placed).collect())
 }
 
 fn in_words((file, found): &(&String, Found)) -> String {
@@ -58,8 +67,8 @@ fn in_words((file, found): &(&String, Found)) -> String {
         }
         Err(problems) => {
             let mut out = format!("{file}: refused, {}\n", count(problems.len() as u64, "problem"));
-            for problem in problems {
-                let _ = writeln!(out, "  {problem}");
+            for (problem, line) in problems {
+                let _ = writeln!(out, "  {}", told(problem, *line));
             }
             out
         }
@@ -74,11 +83,13 @@ fn unchanged(checked: &Checked) -> Workload {
 fn as_json((file, found): &(&String, Found)) -> Value {
     let said = |key: &str, text: &str| json!({"key": key, "text": text});
     let notes = found.as_ref().map_or(&[][..], |checked| &checked.notes);
+    let refused =
+        |(problem, line): &(Problem, Option<usize>)| json!({"key": problem.key, "text": problem.text, "line": line});
     let problems = found.as_ref().map_or_else(Vec::as_slice, |_| &[][..]);
     json!({
         "file": file,
         "is_accepted": found.is_ok(),
         "notes": notes.iter().map(|note| said(&note.key, &note.text)).collect::<Vec<_>>(),
-        "problems": problems.iter().map(|problem| said(&problem.key, &problem.text)).collect::<Vec<_>>(),
+        "problems": problems.iter().map(refused).collect::<Vec<_>>(),
     })
 }

@@ -94,7 +94,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let (plan, checked, mut notes) = shared(ranks, prepare(args, ranks))?;
     if args.dry_run {
         let all = forebay_workload::Plan::new(&checked.workload, args.accelerators * ranks.size());
-        let all = all.map_err(|problem| refused(&args.source.name, &[problem]))?;
+        let all = all.map_err(|problem| refused(&args.source.name, &problem))?;
         if ranks.rank() == 0 {
             print(&format!("{}{}", show::describe(&checked, &all), places(&plan)))?;
         }

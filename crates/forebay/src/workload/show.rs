@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     target.as_ref().map_or(Ok(()), JsonTarget::check)?;
     let checked = args.source.read()?;
     let accelerators = args.accelerators.unwrap_or_else(|| fewest(&checked.workload));
-    let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &[problem]))?;
+    let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
     let json = target.as_ref().map(|target| to_json(&as_json(&checked, &plan)).map(|json| (target, json)));
     give(&describe(&checked, &plan), json.transpose()?)?;
     Ok(Outcome::Met)

@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     let accelerators = args.nodes * args.ranks_per_node * args.accelerators;
     // What could not run is found here, not when the job has waited for its nodes.
-    forebay_workload::Plan::new(&workload, accelerators).map_err(|problem| refused(&args.source.name, &[problem]))?;
+    forebay_workload::Plan::new(&workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
     let data = args.data.clone().unwrap_or_else(|| data_folder(&workload));
     print(&job_script(&Job {
         workload: args.source.name.clone(),

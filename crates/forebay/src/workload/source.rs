@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use forebay_units::count;
-use forebay_workload::{Checked, Problem, builtin, read};
+use forebay_workload::{Checked, Problem, builtin, line_of, read};
 
 /// Endings of files that hold workloads.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
@@ -25,7 +25,10 @@ impl Source {
     /// Reads it, with its overrides.
     pub(super) fn read(&self) -> Result<Checked> {
         let (name, text) = text_of(&self.name)?;
-        read(&name, &text, &self.overrides).map_err(|problems| refused(&self.name, &problems))
+        read(&name, &text, &self.overrides).map_err(|problems| {
+            let told = |problem: &Problem| told(problem, line(problem, &text, &self.overrides));
+            all_refused(&self.name, &problems.iter().map(told).collect::<Vec<_>>())
+        })
     }
 
     /// The words of a command line that name it again.
@@ -86,8 +89,13 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// What is wrong with a workload that could be read.
+pub(super) fn refused(name: &str, problem: &Problem) -> anyhow::Error {
+    all_refused(name, &[problem.to_string()])
+}
+
 /// All that is wrong with a workload, a line each.
-pub(super) fn refused(name: &str, problems: &[Problem]) -> anyhow::Error {
+fn all_refused(name: &str, problems: &[String]) -> anyhow::Error {
     match problems {
         [one] => anyhow!("{name}: {one}"),
         several => {
@@ -95,6 +103,24 @@ pub(super) fn refused(name: &str, problems: &[Problem]) -> anyhow::Error {
             anyhow!("{name}: {}{}", count(several.len() as u64, "problem"), lines.concat())
         }
     }
+}
+
+/// A problem with the line it is in.
+pub(super) fn told(problem: &Problem, line: Option<usize>) -> String {
+    line.map_or_else(|| problem.to_string(), |line| format!("line {line}: {problem}"))
+}
+
+/// The line of a text in which a problem is: none where an override made it.
+pub(super) fn line(problem: &Problem, text: &str, overrides: &[String]) -> Option<usize> {
+    let within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let is_overridden = overrides.iter().any(|words| {
+        let path = words.trim_start_matches('+').split('=').next().unwrap_or_default();
+        let path = path.trim_start_matches("workload.");
+        within(&problem.key, path) || within(path, &problem.key)
+    });
+    if is_overridden { None } else { line_of(text, &problem.key) }
 }
 
 /// DLIO's overrides begin with signs and name a value; what they name is checked with the workload.
@@ -123,6 +149,16 @@ mod tests {
         );
         assert!(parse_override("++hydra.run.dir=x").unwrap_err().contains("--out"));
         assert!(parse_override("reader.batch_size=4").is_err() && parse_override("other").is_err());
+    }
+
+    #[test]
+    fn a_problem_is_told_with_its_line_unless_an_override_made_it() {
+        let (text, problem) = ("a:\n  b: x\n", Problem { key: "a.b".to_owned(), text: "no".to_owned() });
+        assert_eq!(told(&problem, line(&problem, text, &[])), "line 2: a.b: no");
+        assert_eq!(line(&problem, text, &["++workload.a.bc=1".to_owned()]), Some(2));
+        for words in ["++workload.a.b=1", "+workload.a={b: 1}", "++workload.a.b.c=1"] {
+            assert_eq!(line(&problem, text, &[words.to_owned()]), None, "{words}");
+        }
     }
 
     #[test]

@@ -91,7 +91,8 @@ fn the_checkpoint_of_a_spread_model_is_shown_for_as_few_ranks_as_can_hold_it() {
 #[test]
 fn check_names_every_key_that_is_refused_and_every_note() {
     let dir = with_tiny();
-    dir.write("bad.yaml", TINY.replace("format:", "fromat:").replace("epochs:", "epocs:"));
+    let bad = TINY.replace("format:", "fromat:").replace("epochs:", "epocs:");
+    dir.write("bad.yaml", &bad);
     dir.write("noted.yaml", format!("{TINY}checkpoint:\n  fsync: True\n"));
     assert_eq!(dir.met("workload check tiny.yaml"), "tiny.yaml: every key is honoured\n");
     dir.write("empty.yaml", "");
@@ -103,12 +104,15 @@ fn check_names_every_key_that_is_refused_and_every_note() {
     let ran = dir.missed("workload check tiny.yaml bad.yaml noted.yaml");
     assert!(ran.stdout.contains("\nbad.yaml: refused, 2 problems\n") && ran.stderr.is_empty(), "{ran:?}");
     for (key, near) in [("dataset.fromat", "format"), ("train.epocs", "epochs")] {
-        let line = ran.stdout.lines().find(|line| line.contains(key)).unwrap_or_else(|| panic!("{}", ran.stdout));
-        assert!(line.contains(near), "{line}");
+        let told = ran.stdout.lines().find(|line| line.contains(key)).unwrap_or_else(|| panic!("{}", ran.stdout));
+        let written = key.split('.').next_back().unwrap();
+        let number = 1 + bad.lines().position(|line| line.trim_start().starts_with(written)).unwrap();
+        assert!(told.starts_with(&format!("  line {number}: ")) && told.contains(near), "{told}");
     }
     let found = json(&dir.missed("workload check bad.yaml tiny.yaml --json -").stdout);
     assert_eq!((&found[0]["is_accepted"], &found[1]["is_accepted"]), (&false.into(), &true.into()));
     assert_eq!(found[0]["problems"].as_array().unwrap().len(), 2);
+    assert!(found[0]["problems"][0]["line"].is_u64(), "{found}");
     assert!(dir.refused("workload check none.yaml").starts_with("forebay: cannot read none.yaml: No such file"));
 }
 

@@ -1,0 +1,55 @@
+//! What is wrong with a text that is not even YAML or TOML: where, and in our words.
+
+use serde_saphyr::Error as Yaml;
+
+use super::Problem;
+
+/// Said by YAML's parser, and what it means to somebody who wrote a workload.
+const SAID: [(&str, &str); 4] = [
+    ("tabs disallowed", "a tab: YAML is indented with spaces alone"),
+    ("mapping values are not allowed", "a key is not expected here: keys of one table are indented alike"),
+    ("unclosed bracket", "the bracket that is opened here is not closed"),
+    ("quoted scalar", "a quoted text is not closed before here"),
+];
+
+pub(super) fn of_yaml(error: &Yaml) -> Problem {
+    let key = match error.location() {
+        Some(place) => format!("line {}, column {}", place.line(), place.column()),
+        None => "the text".to_owned(),
+    };
+    let text = match error.without_snippet() {
+        Yaml::DuplicateMappingKey { key: Some(key), .. } => twice(key),
+        Yaml::NonFiniteFloat { value, .. } => format!("{value} is not a finite number"),
+        Yaml::MultipleDocuments { .. } => "another document begins here; a file holds one workload".to_owned(),
+        Yaml::UnknownAnchor { .. } => "an alias (*name) of which there is no anchor (&name) before".to_owned(),
+        other => in_our_words(&other.to_string()),
+    };
+    Problem { key, text }
+}
+
+pub(super) fn of_toml(error: &toml::de::Error, text: &str) -> Problem {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let (before, after) = text.split_at_checked(start).unwrap_or((text, ""));
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    let text = match error.message() {
+        "duplicate key" => twice(after.split(['=', ']', '.', '\n']).next().unwrap_or_default().trim()),
+        other => first_line(other).to_owned(),
+    };
+    Problem { key: format!("line {line}, column {column}"), text }
+}
+
+fn twice(key: &str) -> String {
+    format!("\"{key}\" is there twice")
+}
+
+/// The place is told before it.
+fn in_our_words(said: &str) -> String {
+    let said = first_line(said);
+    let said = said.rsplit_once(" at line ").map_or(said, |(before, _)| before);
+    SAID.iter().find(|(theirs, _)| said.contains(theirs)).map_or(said, |(_, ours)| ours).to_owned()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or("it cannot be read")
+}
