@@ -9,6 +9,7 @@ mod compute;
 mod crew;
 mod draw;
 mod feed;
+mod foresee;
 mod host;
 mod lever;
 mod plan;
@@ -31,5 +32,6 @@ mod totals;
 mod warnings;
 
 pub use cell::INTERRUPTED;
+pub use foresee::foresee;
 pub use plan::Plan;
 pub use run::{Error, Event, run};

@@ -137,7 +137,8 @@ pub(super) fn evaluates(workload: &Workload) -> bool {
     workload.workflow.train && workload.workflow.evaluation && workload.dataset.n_files_eval > 0
 }
 
-fn storage(plan: &Plan) -> Arc<dyn Storage> {
+/// What the files of a plan are read through.
+pub(super) fn storage(plan: &Plan) -> Arc<dyn Storage> {
     let local = Local::new(if plan.workload.reader.odirect { Mode::Direct } else { Mode::Buffered });
     match &plan.tier {
         Some(profile) => Arc::new(Shaped::new(local, profile.clone())),

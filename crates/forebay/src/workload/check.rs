@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use forebay_units::count;
-use forebay_workload::{Checked, Note, Problem, Workload, read};
+use forebay_workload::{Checked, Format, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
 use super::source::{line, text_of, told};
@@ -51,8 +51,21 @@ fn find(name: &str, text: &str, overrides: &[String]) -> Found {
         let line = line(&problem, text, overrides);
         (problem, line)
     };
-    read(name, text, overrides).map_err(|problems| problems.into_iter().map(placed).collect())
+    let checked = read(name, text, overrides).and_then(|checked| match Plan::new(&checked.workload, 1) {
+        // What other numbers of accelerators may do is not to be said of the file.
+        Err(problem) if problem.key == STEPS => Err(vec![problem]),
+        _ => Ok(checked),
+    });
+    let mut checked = checked.map_err(|problems| problems.into_iter().map(placed).collect::<Vec<_>>())?;
+    if checked.workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5") {
+        let text = "this build has no HDF5 to run it with: build with --features hdf5".to_owned();
+        checked.notes.push(Note { key: "dataset.format".to_owned(), text });
+    }
+    Ok(checked)
 }
+
+/// The key that no number of accelerators makes true where one does not.
+const STEPS: &str = "train.total_training_steps";
 
 fn in_words((file, found): &(&String, Found)) -> String {
     match found {

@@ -11,14 +11,23 @@ use crate::output::replace;
 /// Makes the folder; one that holds something already is refused, so that results of two runs are not mixed.
 pub(super) fn begin(out: &Path, named_by: &str) -> Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
-    let mut entries = std::fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))?;
-    if entries.next().is_some() {
-        bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.display());
-    }
+    check(out, named_by)?;
     // One that cannot be written to is found now, not after the run.
     let probe = out.join(".forebay");
     std::fs::write(&probe, []).with_context(|| format!("cannot write to {}", out.display()))?;
     std::fs::remove_file(&probe).with_context(|| format!("cannot write to {}", out.display()))
+}
+
+/// Refuses a folder that holds something; one that is not there will do.
+pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
+    let mut entries = match std::fs::read_dir(out) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.with_context(|| format!("cannot read {}", out.display()))?,
+    };
+    if entries.next().is_some() {
+        bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.display());
+    }
+    Ok(())
 }
 
 /// Writes the record and its page; the page's path.

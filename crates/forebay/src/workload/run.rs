@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
 
-    /// Write which sample was read when, a file a rank, among the results
+    /// Write which sample was read when, in training and in evaluations, a file a rank, among the results
     #[arg(long)]
     access_log: bool,
 
@@ -98,6 +98,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
         if ranks.rank() == 0 {
             print(&format!("{}{}", show::describe(&checked, &all), places(&plan)))?;
         }
+        foresee(args, &plan, ranks)?;
         return Ok(Outcome::Met);
     }
     let record = observed(&plan, ranks).map_err(|error| {
@@ -112,6 +113,19 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     // Another rank may have been asked to stop.
     let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
     Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
+}
+
+/// Says what a run would fail on.
+fn foresee(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<()> {
+    shared(ranks, check_data(args, &plan.workload, &plan.data))?;
+    let out = plan.out.as_deref().filter(|_| ranks.rank() == 0);
+    shared(ranks, out.map_or(Ok(()), |out| out::check(out, out_named_by(args))))?;
+    forebay_bench::workload::foresee(plan, ranks).map_err(|error| explained(args, plan, error))
+}
+
+/// What says where results go.
+fn out_named_by(args: &Args) -> &'static str {
+    if args.out.is_some() { "--out" } else { "the workload's output.folder" }
 }
 
 /// The plan of this rank, and what its record must say of the ground it stands on.
@@ -129,7 +143,7 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         bail!("--access-log: give --out DIR, where it is written to");
     }
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
-        out::begin(out, if args.out.is_some() { "--out" } else { "the workload's output.folder" })?;
+        out::begin(out, out_named_by(args))?;
     }
     if let Some(json) = args.json.as_deref().filter(|_| ranks.rank() == 0) {
         JsonTarget::from(json).check()?;

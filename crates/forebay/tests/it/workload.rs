@@ -151,6 +151,17 @@ unet3d_h100: 8 accelerators on 1 host of 549.76 GB
 }
 
 #[test]
+fn check_foresees_what_no_run_could_do() {
+    let dir = with_tiny();
+    dir.write("long.yaml", TINY.replace("epochs: 2", "epochs: 2\n  total_training_steps: 9"));
+    let said = dir.missed("workload check long.yaml").stdout;
+    assert!(said.contains("line 17: train.total_training_steps: 9 steps are asked for"), "{said}");
+    dir.write("arrays.yaml", TINY.replace("npz", "hdf5"));
+    let said = dir.met("workload check arrays.yaml");
+    assert_eq!(said.contains("note: dataset.format: this build has no HDF5"), !cfg!(feature = "hdf5"), "{said}");
+}
+
+#[test]
 fn a_workload_that_is_not_there_is_explained() {
     let dir = with_tiny();
     let said = dir.refused("workload show unet3d_h10");

@@ -124,6 +124,9 @@ fn data_that_is_not_there_is_answered_with_the_command_that_makes_it() {
 fn a_dry_run_says_what_would_be_done_and_where() {
     let dir = with_tiny();
     dir.write("saves.yaml", TINY.replace("train: True", "train: True\n  checkpoint: True"));
+    for data in ["a/set", "data/tiny"] {
+        dir.met(&format!("workload make tiny.yaml --data {data}"));
+    }
     let text = dir.met("workload run saves.yaml --data a/set --accelerators 2 --out results --dry-run");
     assert!(text.starts_with("workload    saves\ndata        8 npz files of 1 sample, 32.8 KB; "), "{text}");
     assert!(text.contains("\ntrain       2 epochs of 2 steps for each of 2 accelerators, "), "{text}");
@@ -131,6 +134,37 @@ fn a_dry_run_says_what_would_be_done_and_where() {
     let text = dir.met("workload run saves.yaml --checkpoint-dir saves --dry-run");
     assert!(text.ends_with("data in     data/tiny\nsaves to    saves\n"), "{text}");
     assert!(!dir.path("results").exists());
+}
+
+#[test]
+fn a_dry_run_says_what_the_run_would_fail_on() {
+    let dir = with_data();
+    let refused = |flags: &str| {
+        let ran = dir.run(&format!("{RUN} --dry-run {flags}"));
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stdout.starts_with("workload    tiny\n"), "what would be run is said all the same: {ran:?}");
+        ran.stderr
+    };
+    let said = refused("++workload.dataset.num_files_train=16");
+    assert!(said.contains("set/train holds 8 .npz files of the 16 that the workload has"), "{said}");
+    let said = refused("++workload.dataset.format=npy");
+    assert!(said.contains("holds 0 .npy files of the 8"), "{said}");
+    let saves = "++workload.workflow.checkpoint=True ++workload.model.model_size_bytes";
+    assert!(refused(&format!("{saves}=1000000000000000")).contains("checkpoints need "));
+    dir.write("file", "");
+    let said = refused(&format!("{saves}=1000 --checkpoint-dir file/saves"));
+    assert_eq!(said, "forebay: writing to file: not a directory\n");
+    std::fs::create_dir(dir.path("full")).unwrap();
+    dir.write("full/file", "");
+    assert!(refused("--out full").contains("the folder is not empty"));
+    dir.edit("set/train/img_0_of_8.npz", |bytes| bytes.truncate(10));
+    assert!(refused("").contains("img_0_of_8.npz"));
+    std::fs::remove_dir_all(dir.path("set/train")).unwrap();
+    let said = refused("");
+    assert_eq!(
+        said,
+        "forebay: set/train: there is no data of this workload\nhint: forebay workload make tiny.yaml --data set\n"
+    );
 }
 
 #[test]

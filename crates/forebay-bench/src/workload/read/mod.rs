@@ -33,13 +33,14 @@ use forebay_pipeline::{Batches, Dataset, Source, Threads};
 use forebay_storage::Storage;
 use forebay_workload::{Format, Loader, Part, Workload};
 
-use self::files::{Files, refused};
+use self::files::Files;
 use self::gate::Gates;
 use self::order::{Order, share};
 use self::reader::{Layout, Unit};
 use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
 
+pub(crate) use self::files::refused;
 pub(crate) use self::order::{Seeds, mix};
 pub(crate) use self::reader::Traffic;
 
@@ -66,7 +67,7 @@ pub(crate) struct Access {
     pub(crate) verify: bool,
 }
 
-const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
+pub(crate) const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
 
 /// How samples lie in the files: the one place that knows every format.
 fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {

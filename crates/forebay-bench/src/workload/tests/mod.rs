@@ -1,5 +1,6 @@
 //! Whole runs on small workloads.
 
+mod foresee;
 mod loops;
 mod runs;
 mod saves;

@@ -1,0 +1,77 @@
+//! What a run would fail on, found without one: nothing is made, saved, emptied or measured.
+//!
+//! Files are looked for as a run does, and the first sample of each part is read, so that files of another format are found. Whether
+//! every file is sound only the run itself finds out.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use forebay_workload::{Format, Part, Time, Workload};
+
+use super::plan::Plan;
+use super::prepare::together;
+use super::ranks::Ranks;
+use super::read::{Access, NO_HDF5, Samples, refused};
+use super::run::Error;
+use super::saving;
+use super::stock::{evaluates, storage};
+
+/// Looks whether a plan can be run: with all ranks, as a run would be.
+///
+/// # Errors
+/// The first thing that the run would fail on, on any rank.
+pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
+    let totals = forebay_workload::Plan::new(&plan.workload, plan.accelerators * ranks.size());
+    let totals = together(ranks, totals.map_err(Error::Plan))?;
+    let workflow = plan.workload.workflow;
+    let data = match (workflow.generate_data, workflow.train) {
+        (true, _) => has_hdf5(&plan.workload).and_then(|()| can_write(&plan.data)),
+        (false, true) => can_read(plan),
+        (false, false) => Ok(()),
+    };
+    together(ranks, data)?;
+    if workflow.checkpoint {
+        together(ranks, can_write(&plan.checkpoints))?;
+        saving::check_room(plan, ranks, totals.checkpoints)?;
+    }
+    Ok(())
+}
+
+fn has_hdf5(workload: &Workload) -> Result<(), Error> {
+    let is_missing = workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5");
+    if is_missing { Err(refused(NO_HDF5.to_owned())) } else { Ok(()) }
+}
+
+/// Reads the first sample of each part.
+fn can_read(plan: &Plan) -> Result<(), Error> {
+    let mut one = plan.workload.clone();
+    one.reader.preprocess_time = Time::default();
+    (one.reader.batch_size, one.reader.batch_size_eval, one.reader.prefetch_size) = (1, 1, 0);
+    let parts = [Part::Train, Part::Eval].into_iter().filter(|part| *part == Part::Train || evaluates(&plan.workload));
+    for part in parts {
+        let access = Access { storage: storage(plan), data: plan.data.clone(), verify: plan.verify };
+        let samples = Samples::open(&one, part, access)?;
+        samples.batches((0, 1), plan.workload.train.seed, 1, None)?.next().transpose()?;
+    }
+    Ok(())
+}
+
+/// Whether a folder can be written to, or made.
+fn can_write(dir: &Path) -> Result<(), Error> {
+    let failed = |path: &Path, source| Error::Io { what: "writing to", path: path.to_owned(), source };
+    let is_there = |path: &&Path| path.symlink_metadata().is_ok();
+    let there = dir.ancestors().filter(|path| !path.as_os_str().is_empty()).find(is_there).unwrap_or(Path::new("."));
+    if !there.is_dir() {
+        return Err(failed(there, io::ErrorKind::NotADirectory.into()));
+    }
+    let name =
+        CString::new(there.as_os_str().as_bytes()).map_err(|_| failed(there, io::ErrorKind::InvalidInput.into()))?;
+    let mode = libc::W_OK | libc::X_OK;
+    // SAFETY: the path ends with a zero, and the call writes nothing.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), mode, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(failed(there, io::Error::last_os_error())),
+    }
+}

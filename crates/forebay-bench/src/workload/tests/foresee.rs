@@ -1,0 +1,54 @@
+//! What is found before a run.
+
+use forebay_workload::{Format, Part};
+
+use super::super::foresee;
+use super::{Plan, Solo, plan, workload};
+
+fn said(plan: &Plan) -> String {
+    foresee(plan, &Solo).expect_err("it cannot be run").to_string()
+}
+
+#[test]
+fn what_can_be_run_is_not_complained_of_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = workload(64, 1);
+    workload.workflow.checkpoint = true;
+    foresee(&plan(workload, dir.path(), 2), &Solo).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn data_that_is_missing_or_of_another_format_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan(workload(8, 1), dir.path(), 1);
+    plan.workload.dataset.format = Format::Npz;
+    assert!(said(&plan).contains("img_0_of_8.npz is not there, one of 8 files"), "{}", said(&plan));
+    std::fs::create_dir_all(plan.data.join("train")).unwrap();
+    for file in 0..8 {
+        std::fs::write(plan.data.join(plan.workload.dataset.path_of(Part::Train, file)), "no archive").unwrap();
+    }
+    assert!(said(&plan).contains("img_0_of_8.npz"), "{}", said(&plan));
+    std::fs::remove_file(plan.data.join("train/img_5_of_8.npz")).unwrap();
+    assert!(said(&plan).contains("img_5_of_8.npz is not there"), "{}", said(&plan));
+}
+
+#[test]
+fn checkpoints_without_room_or_a_folder_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan(workload(64, 1), dir.path(), 1);
+    plan.workload.workflow.checkpoint = true;
+    plan.workload.model.size_bytes = 1 << 60;
+    assert!(said(&plan).contains("checkpoints need "), "{}", said(&plan));
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    plan.checkpoints = dir.path().join("file/saves");
+    assert_eq!(said(&plan), format!("writing to {}", dir.path().join("file").display()));
+}
+
+#[test]
+fn more_steps_than_there_is_data_for_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan(workload(64, 1), dir.path(), 1);
+    plan.workload.train.max_steps = Some(9);
+    assert!(said(&plan).contains("total_training_steps"), "{}", said(&plan));
+}
