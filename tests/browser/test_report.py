@@ -200,6 +200,19 @@ def test_it_prints(opened: Open, tmp_path: Path) -> None:
     assert page.locator("#fig-4 svg.wide").is_visible() and not page.locator("#fig-4 svg.narrow").is_visible()
 
 
+@pytest.mark.parametrize("name", ["study", "processes", "mini"])
+def test_tables_fit_on_paper_and_their_words_stay_whole(opened: Open, name: str) -> None:
+    # A4 less its margins, at 96 dots an inch.
+    page = opened(name, viewport={"width": 688, "height": 1000}).page
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") == 688
+    tables = "tables => tables.map(table => [table.scrollWidth, table.parentElement.clientWidth])"
+    for table, room in page.eval_on_selector_all("table", tables):
+        assert table <= room
+    words = "cells => cells.filter(cell => cell.innerText.length > 8).map(cell => cell.clientWidth)"
+    assert min(page.eval_on_selector_all("table.cells td.l, table.cells td.w", words), default=99) > 20
+
+
 def test_it_is_whole_without_script(opened: Open) -> None:
     page = opened("study", java_script_enabled=False).page
     assert "Storage limits hdd" in page.inner_text(".verdict")
