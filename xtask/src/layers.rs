@@ -42,7 +42,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "forebay-examples",
-        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "observe"],
+        &[
+            "units",
+            "storage",
+            "format",
+            "pipeline",
+            "train",
+            "checkpoint",
+            "dataset",
+            "record",
+            "observe",
+            "bench",
+            "workload",
+        ],
     ),
     ("xtask", &[]),
 ];

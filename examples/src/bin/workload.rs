@@ -1,0 +1,52 @@
+//! A workload in DLIO's notation on two emulated accelerators: how much they are used, and what they wait for.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, anyhow};
+use forebay_bench::ingest::Cache;
+use forebay_bench::workload::ranks::Solo;
+use forebay_bench::workload::{Plan, run};
+use forebay_record::Environment;
+use forebay_storage::Profile;
+
+/// 96 arrays of 64 KB, made before the run; steps of 20 ms.
+const WORKLOAD: &str = "
+workflow: {generate_data: True, train: True}
+dataset: {format: npy, num_files_train: 96, record_length_bytes: 65536}
+reader: {data_loader: pytorch, batch_size: 4, read_threads: 2, prefetch_size: 2, file_shuffle: seed}
+train: {epochs: 2, computation_time: 0.02}
+";
+
+fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let checked = forebay_workload::read("small", WORKLOAD, &[]);
+    let checked = checked.map_err(|problems| anyhow!("{}", problems[0]))?;
+    let plan = Plan {
+        workload: checked.workload,
+        data: folder.path().join("data"),
+        checkpoints: folder.path().join("checkpoints"),
+        accelerators: 2,
+        threshold: None,
+        access_log: None,
+        verify: true,
+        cache: Cache::Warm,
+        tier: Some(Profile::lustre()),
+        out: None,
+    };
+    let record = run(&plan, &Solo, Environment::default(), Vec::new(), &|_| {}, &AtomicBool::new(false))?;
+    let cell = &record.context("the only rank has the record")?.cells[0];
+    let totals = &cell.totals;
+    println!("{} steps of {} accelerators in {:.2} s", totals.steps, totals.accelerators, totals.wall_s);
+    for (name, au) in [
+        ("whole epochs", totals.au_epoch),
+        ("without the first batch of each", totals.au_steady),
+        ("as DLIO counts", totals.au_dlio),
+    ] {
+        println!("  AU, {name}: {:.1} %", au.context("there were steps")?);
+    }
+    println!("{:.2} s of waiting and at barriers, charged to", totals.wait_s + totals.barrier_s);
+    for (cause, seconds) in totals.stall_by_cause.iter().filter(|(_, seconds)| **seconds > 0.0) {
+        println!("  {cause}: {seconds:.3} s");
+    }
+    Ok(())
+}
