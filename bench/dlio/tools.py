@@ -182,7 +182,7 @@ class Dlio:
 
 
 class Forebay:
-    """forebay. Accelerators are threads of one process, or ranks of mpirun where that is asked for."""
+    """forebay. Accelerators are in one process, or in ranks of mpirun where that is asked for."""
 
     def __init__(self, program: Path, with_mpi: Path, shape: Shape, data: Path, work: Path) -> None:
         self.program, self.with_mpi, self.shape, self.work, self.data = program, with_mpi, shape, work, data
