@@ -152,3 +152,9 @@ pub(crate) fn sync_all(dir: &Path) -> Result<()> {
         _ => Err(failed(std::io::Error::last_os_error()).into()),
     }
 }
+
+/// Waits until the names of the files of a folder are on its device.
+pub(crate) fn sync_folder(dir: &Path) -> Result<()> {
+    let synced = File::open(dir).and_then(|folder| folder.sync_all());
+    Ok(synced.map_err(|source| StorageError::from_io(Operation::Commit, dir, source))?)
+}

@@ -2,13 +2,17 @@
 //!
 //! On the disk this was made on, 1 MiB writes past the cache move 2.0 GB/s, and the same through the cache and then synced
 //! 0.16 GB/s; a write past the cache also leaves the cache to those who read. What does not fill a page at either end of a
-//! range, and files below [`SMALL`], go through the cache.
+//! range, and files below [`SMALL`], go through the cache. So does the first page of a file that is only known at its end: a
+//! direct write of its own would be waited for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_format::npz::write::Sum;
 use forebay_storage::Buffer;
 
 /// What the kernel wants direct writes to be multiples of.
@@ -26,6 +30,7 @@ pub(crate) struct Target {
     path: PathBuf,
     plain: File,
     direct: Option<File>,
+    is_named: AtomicBool,
 }
 
 impl Target {
@@ -37,7 +42,12 @@ impl Target {
         // Where the file system knows no direct writes, there are none.
         let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&hidden).ok();
         let direct = if len < SMALL { None } else { open() };
-        Ok(Self { hidden, path: path.to_owned(), plain, direct })
+        Ok(Self { hidden, path: path.to_owned(), plain, direct, is_named: AtomicBool::new(false) })
+    }
+
+    /// The name that it gets.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Gives it its length before its ranges are written.
@@ -45,12 +55,27 @@ impl Target {
         self.plain.set_len(len)
     }
 
-    /// Gives it its name; `synced`: after it is on the device.
-    pub(crate) fn commit(&self, synced: bool) -> io::Result<()> {
-        if synced {
-            self.plain.sync_data()?;
-        }
-        fs::rename(&self.hidden, &self.path)
+    /// Has the system begin to write what is in the page cache, so that less is to be waited for in [`sync`](Self::sync).
+    pub(crate) fn begin_sync(&self) {
+        // SAFETY: a descriptor that is open. An error comes again from the sync, which is the one that counts.
+        unsafe { libc::sync_file_range(self.plain.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    }
+
+    /// Waits until all of it is on the device.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.plain.sync_data()
+    }
+
+    /// Gives it its name.
+    pub(crate) fn rename(&self) -> io::Result<()> {
+        fs::rename(&self.hidden, &self.path)?;
+        self.is_named.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts bytes over those of finished ranges, through the page cache.
+    pub(crate) fn patch(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.plain.write_all_at(bytes, offset)
     }
 
     fn write_pages(&self, pages: &[u8], offset: u64) -> io::Result<()> {
@@ -64,8 +89,10 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // After it got its name there is nothing under the hidden one; otherwise nothing of it may stay.
-        let _ = fs::remove_file(&self.hidden);
+        if !self.is_named.load(Ordering::Relaxed) {
+            // Nothing of it may stay.
+            let _ = fs::remove_file(&self.hidden);
+        }
     }
 }
 
@@ -78,9 +105,10 @@ pub(crate) struct Draft<'a> {
     /// The used part of the buffer. It begins within the first page where the range does not begin with one.
     from: usize,
     to: usize,
-    /// The file's first page once it was written, for what is only known at the end.
-    first: Option<Buffer>,
-    is_patched: bool,
+    /// Whether the file's first page waits for what is only known at the end, and the page once it waits.
+    holds_first: bool,
+    first: Option<Box<[u8]>>,
+    sum: Option<Sum>,
     written: u64,
 }
 
@@ -89,7 +117,13 @@ impl<'a> Draft<'a> {
     pub(crate) fn new(target: &'a Target, offset: u64, buffer: &'a mut Buffer) -> Self {
         buffer.resize(CHUNK);
         let from = (offset % PAGE as u64) as usize;
-        Self { target, buffer, base: offset - from as u64, from, to: from, first: None, is_patched: false, written: 0 }
+        let base = offset - from as u64;
+        Self { target, buffer, base, from, to: from, holds_first: false, first: None, sum: None, written: 0 }
+    }
+
+    /// Has the file's first page wait for a [`patch`](Self::patch), before anything is written.
+    pub(crate) fn hold_first(&mut self) {
+        self.holds_first = self.base == 0 && self.from == 0;
     }
 
     /// Writes `len` bytes that `make` makes, piece by piece.
@@ -104,30 +138,35 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Puts bytes over those that were written at the start of the file, within its first page.
+    /// Puts bytes over those of the first page, which was held.
     pub(crate) fn patch(&mut self, offset: usize, bytes: &[u8]) {
         let page = match &mut self.first {
-            Some(first) => first.as_mut_slice(),
+            Some(first) => first,
             None => self.buffer.as_mut_slice(),
         };
         page[offset..][..bytes.len()].copy_from_slice(bytes);
-        self.is_patched = true;
     }
 
-    /// Writes what is left and returns how many bytes there were.
-    pub(crate) fn finish(mut self) -> io::Result<u64> {
+    /// Keeps the checksum of the values of this range for when all ranges are made.
+    pub(crate) fn note(&mut self, sum: Sum) {
+        self.sum = Some(sum);
+    }
+
+    /// Writes what is left and returns how many bytes there were, and what was noted.
+    pub(crate) fn finish(mut self) -> io::Result<(u64, Option<Sum>)> {
         self.write_out()?;
-        if let Some(first) = self.first.take().filter(|_| self.is_patched) {
-            self.target.write_pages(first.as_slice(), 0)?;
+        if let Some(first) = &self.first {
+            self.target.plain.write_all_at(first, 0)?;
+            self.written += first.len() as u64;
         }
-        Ok(self.written)
+        Ok((self.written, self.sum))
     }
 
     /// Room in the buffer, which is emptied where there is none.
     fn room(&mut self) -> io::Result<usize> {
         if self.to == CHUNK {
+            self.take_first();
             self.write_out()?;
-            self.keep_first();
             (self.base, self.from, self.to) = (self.base + CHUNK as u64, 0, 0);
         }
         Ok(CHUNK - self.to)
@@ -140,7 +179,7 @@ impl<'a> Draft<'a> {
         if self.target.direct.is_none() {
             return self.target.plain.write_all_at(used, start);
         }
-        let head = if self.from == 0 { 0 } else { used.len().min(PAGE - self.from) };
+        let head = used.len().min(self.from.next_multiple_of(PAGE) - self.from);
         let pages = (used.len() - head) / PAGE * PAGE;
         let (head, rest) = used.split_at(head);
         let (pages, tail) = rest.split_at(pages);
@@ -149,11 +188,10 @@ impl<'a> Draft<'a> {
         self.target.plain.write_all_at(tail, start + (head.len() + pages.len()) as u64)
     }
 
-    fn keep_first(&mut self) {
-        if self.base == 0 && self.from == 0 {
-            let mut first = Buffer::with_capacity(PAGE);
-            first.fill_from(&self.buffer.as_slice()[..PAGE]);
-            self.first = Some(first);
+    fn take_first(&mut self) {
+        if std::mem::take(&mut self.holds_first) {
+            self.first = Some(self.buffer.as_slice()[..PAGE].into());
+            self.from = PAGE;
         }
     }
 }

@@ -3,23 +3,25 @@
 //! A file's bytes follow from the dataset's description, the file's number and the place in the file, so that ranks, threads
 //! and runs that were killed need nothing of one another. Each file is written under a hidden name and gets its own when it is
 //! whole; one that is there already and whole is kept. Big files are cut into ranges that all threads make together, where
-//! the format allows it. Files of 1 MiB and more go past the page cache and are on the device when they get their name;
-//! smaller ones go through it and are synced together, at the end.
+//! the format allows it. Files of 1 MiB and more go past the page cache and are on the device when they get their name, many
+//! with one wait; smaller ones go through it and are synced together, at the end, as are the names.
 
 mod claim;
 mod draft;
 mod form;
 mod noise;
+mod pending;
 mod ranges;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use forebay_format::npz::write::Sum;
 use forebay_storage::{Buffer, Error as StorageError, Operation};
 use forebay_workload::{Dataset, Part, Workload};
 
@@ -28,9 +30,13 @@ pub use claim::{RECORDS_MARKER, made_otherwise};
 use draft::{Draft, SMALL, Target};
 pub use form::parquet_columns;
 use form::{Form, Piece, Proof};
+use pending::Pending;
 use ranges::{Cut, Item, Ranges, piece};
 
 use crate::{Control, Result, write};
+
+/// Threads where nothing says how many and there are not that many cores.
+const LEAST_WORKERS: usize = 4;
 
 /// What was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,16 +80,23 @@ fn make_cut(
     let maker = Maker::new(dataset, &*form, dir, resumed, Ranges::new(dataset, &*form, (rank, ranks), cut));
     claim::check_room(dir, maker.room_needed(rank == 0))?;
     let _home = claim::claim(dataset, dir, rank, control)?;
-    maker.make_folders()?;
-    control.for_each("make", maker.ranges.len(), Buffer::default, |buffer, at| maker.make(at, buffer))?;
-    if maker.is_unsynced.into_inner() {
-        claim::sync_all(dir)?;
-    }
+    let folders = maker.make_folders()?;
+    let control = Control { threads: workers(control.threads), ..*control };
+    let made = control.for_each("make", maker.ranges.len(), Buffer::default, |buffer, at| maker.make(at, buffer));
+    // What is whole stays, whatever became of the rest.
+    made.and(maker.pending.settle())?;
+    maker.sync_names(&folders)?;
     Ok(MadeRecords {
         n_written: maker.n_written.into_inner(),
         n_kept: maker.n_kept.into_inner(),
         bytes: maker.bytes.into_inner(),
     })
+}
+
+/// Threads, of which some wait for the disk: more than one a core where there are few, so that always some make.
+fn workers(wanted: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    if wanted == 0 { cores().max(LEAST_WORKERS) } else { wanted }
 }
 
 struct Maker<'a> {
@@ -97,14 +110,26 @@ struct Maker<'a> {
     n_written: AtomicU64,
     n_kept: AtomicU64,
     bytes: AtomicU64,
+    pending: Pending,
     /// Whether something was left to the page cache.
     is_unsynced: AtomicBool,
 }
 
 /// A file that is written range by range.
 struct Shared {
-    target: Target,
+    target: Arc<Target>,
     n_left: AtomicU64,
+    /// Checksums of the values of ranges, by where they begin.
+    sums: Mutex<BTreeMap<u64, Sum>>,
+}
+
+impl Shared {
+    /// Puts in what is only known when all ranges are made.
+    fn patch(&self, form: &dyn Form, piece: &Piece) -> io::Result<()> {
+        let mut values = Sum::default();
+        self.sums.lock().expect("nobody panics while noting a sum").values().for_each(|sum| values.join(sum));
+        form.patches(piece, &values).iter().try_for_each(|(offset, bytes)| self.target.patch(*offset, bytes))
+    }
 }
 
 impl<'a> Maker<'a> {
@@ -119,6 +144,7 @@ impl<'a> Maker<'a> {
             n_written: AtomicU64::new(0),
             n_kept: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            pending: Pending::default(),
             is_unsynced: AtomicBool::new(false),
         }
     }
@@ -145,14 +171,28 @@ impl<'a> Maker<'a> {
     }
 
     /// All folders that files of this rank go to, and DLIO's two in any case.
-    fn make_folders(&self) -> Result<()> {
+    fn make_folders(&self) -> Result<HashSet<String>> {
         let mut folders: HashSet<String> = [Part::Train, Part::Eval].map(|part| part.folder().to_owned()).into();
         let folder_of = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
         for piece in (0..self.ranges.n_files()).map(|file| self.ranges.piece(file)) {
             folders.extend(self.form.beside(&piece).iter().map(|beside| folder_of(&beside.path)));
             folders.insert(folder_of(&piece.path));
         }
-        folders.iter().try_for_each(|folder| write::folder(&self.dir.join(folder)))
+        folders.iter().try_for_each(|folder| write::folder(&self.dir.join(folder)))?;
+        Ok(folders)
+    }
+
+    /// Waits until what was left to the page cache is on the device, and the names of all files.
+    fn sync_names(&self, folders: &HashSet<String>) -> Result<()> {
+        if self.is_unsynced.load(Ordering::Relaxed) {
+            return claim::sync_all(self.dir);
+        }
+        if self.n_written.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        // Those that folders lie in have names to keep as well.
+        let all: HashSet<&Path> = folders.iter().flat_map(|folder| Path::new(folder).ancestors()).collect();
+        all.into_iter().try_for_each(|folder| claim::sync_folder(&self.dir.join(folder)))
     }
 
     /// Makes one range, or a whole file.
@@ -200,12 +240,13 @@ impl<'a> Maker<'a> {
         write: impl FnOnce(&mut Draft<'_>) -> io::Result<()>,
     ) -> Result<u64> {
         let failed = |operation| move |source| StorageError::from_io(operation, path, source);
-        let target = Target::create(path, room).map_err(failed(Operation::Create))?;
+        let target = Arc::new(Target::create(path, room).map_err(failed(Operation::Create))?);
         let mut draft = Draft::new(&target, 0, buffer);
-        let bytes = write(&mut draft).and_then(|()| draft.finish()).map_err(failed(Operation::Write))?;
-        let is_synced = room >= SMALL || matches!(proof, Proof::Presence);
-        target.commit(is_synced).map_err(failed(Operation::Commit))?;
-        if !is_synced {
+        let (bytes, _) = write(&mut draft).and_then(|()| draft.finish()).map_err(failed(Operation::Write))?;
+        if room >= SMALL || matches!(proof, Proof::Presence) {
+            self.pending.add(target, bytes)?;
+        } else {
+            target.rename().map_err(failed(Operation::Commit))?;
             self.is_unsynced.store(true, Ordering::Relaxed);
         }
         Ok(bytes)
@@ -216,11 +257,14 @@ impl<'a> Maker<'a> {
         let Some(shared) = shared else { return Ok(0) };
         let (path, file) = (&self.dir.join(&piece.path), item.file);
         let failed = |operation| move |source| StorageError::from_io(operation, path, source);
-        let mut draft = Draft::new(&shared.target, item.range.start, buffer);
+        let start = item.range.start;
+        let mut draft = Draft::new(&shared.target, start, buffer);
         let written = self.form.write(piece, item.range, &mut draft).and_then(|()| draft.finish());
-        let bytes = written.map_err(failed(Operation::Write))?;
+        let (bytes, sum) = written.map_err(failed(Operation::Write))?;
+        shared.sums.lock().expect("nobody panics while noting a sum").extend(sum.map(|sum| (start, sum)));
         if shared.n_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            shared.target.commit(true).map_err(failed(Operation::Commit))?;
+            shared.patch(self.form, piece).map_err(failed(Operation::Write))?;
+            self.pending.add(Arc::clone(&shared.target), self.form.room(piece))?;
             self.n_written.fetch_add(1, Ordering::Relaxed);
             self.shared.lock().expect("nobody panics while beginning a file").remove(&file);
         }
@@ -242,7 +286,11 @@ impl<'a> Maker<'a> {
         let (path, len) = (self.dir.join(&piece.path), self.form.room(piece));
         let begun = Target::create(&path, len).and_then(|target| target.set_len(len).map(|()| target));
         let target = begun.map_err(|source| StorageError::from_io(Operation::Create, &path, source))?;
-        let shared = Arc::new(Shared { target, n_left: AtomicU64::new(item.n_ranges) });
+        let shared = Arc::new(Shared {
+            target: Arc::new(target),
+            n_left: AtomicU64::new(item.n_ranges),
+            sums: Mutex::default(),
+        });
         open.insert(item.file, Some(shared.clone()));
         Ok((Some(shared), beside))
     }

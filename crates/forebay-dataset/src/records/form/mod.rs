@@ -17,6 +17,7 @@ use std::sync::Mutex;
 
 pub use parquet::parquet_columns;
 
+use forebay_format::npz::write::Sum;
 use forebay_format::parquet::Codec;
 use forebay_workload::{Compression, Dataset, Element, FileShape, Format, Part};
 
@@ -84,6 +85,11 @@ pub(crate) trait Form: Sync {
 
     /// Writes the bytes of `range`, which begins and ends at multiples of the grain or at the end; all of them where there is no grain.
     fn write(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()>;
+
+    /// What is put over a file that was made in ranges, at which offsets, when the checksum of all values that they noted is known.
+    fn patches(&self, _piece: &Piece, _values: &Sum) -> Vec<(u64, Vec<u8>)> {
+        Vec::new()
+    }
 
     /// What lies beside a file.
     fn beside(&self, _piece: &Piece) -> Vec<Beside> {

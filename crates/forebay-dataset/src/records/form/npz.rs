@@ -1,10 +1,11 @@
-//! npz as NumPy's `savez` makes it: the values as `x`, a label of 0 a sample as `y`.
+//! npz as NumPy's `savez` makes it: the values as `x`, a label of 0 a sample as `y`. A stored one may be cut anywhere: the
+//! checksum of the values, which stands before and behind them, is put in when all of them are made.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
 use forebay_format::npy::write::header;
-use forebay_format::npz::write::{Archive, Method, stored_len};
+use forebay_format::npz::write::{Archive, Method, Sum, stored_len};
 use forebay_workload::Element;
 
 use super::{Draft, Form, Piece, Proof, descr};
@@ -35,29 +36,73 @@ impl Npz {
         self.level.map_or(Method::Stored, |level| Method::Deflated { level })
     }
 
-    fn write_values(&self, piece: &Piece, archive: &mut Archive, draft: &mut Draft<'_>) -> io::Result<()> {
-        let (header, mut noise) = (self.header(piece), piece.noise.from(0));
-        if self.level.is_none() {
-            archive.stored(&header);
-            draft.write_all(&header)?;
-            return draft.fill(piece.bytes(), |out| {
-                noise(out);
-                archive.stored(out);
-            });
+    /// What comes before and behind the values of a stored archive, given their checksum.
+    fn frame(&self, piece: &Piece, values: &Sum) -> (Vec<u8>, Vec<u8>) {
+        let (header, (name, len)) = (self.header(piece), self.lengths(piece)[0]);
+        let mut archive = Archive::default();
+        archive.begin(name, len, Method::Stored);
+        archive.stored(&header);
+        archive.stored_apart(values, piece.bytes());
+        let mut behind = Vec::new();
+        let mut before = archive.end(&mut behind).bytes;
+        before.extend(header);
+        behind.extend(self.labels_member(piece, &mut archive));
+        behind.extend(archive.finish());
+        (before, behind)
+    }
+
+    fn write_stored(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        let mut sum = Sum::default();
+        let (before, behind) = self.frame(piece, &sum);
+        let (start, end) = (before.len() as u64, before.len() as u64 + piece.bytes());
+        let within =
+            |bytes: Range<u64>| range.start.clamp(bytes.start, bytes.end)..range.end.clamp(bytes.start, bytes.end);
+        let is_whole = range.start == 0 && range.end == end + behind.len() as u64;
+        if is_whole {
+            draft.hold_first();
         }
-        let (mut values, mut packed) = (header, Vec::new());
-        let mut left = piece.bytes();
+        draft.write_all(part(&before, 0, within(0..start)))?;
+        let values = within(start..end);
+        let mut noise = piece.noise.from(values.start - start);
+        draft.fill(values.end - values.start, |out| {
+            noise(out);
+            sum.update(out);
+        })?;
+        if is_whole {
+            let (before, behind) = self.frame(piece, &sum);
+            draft.write_all(&behind)?;
+            draft.patch(0, &before);
+            return Ok(());
+        }
+        draft.note(sum);
+        draft.write_all(part(&behind, end, within(end..end + behind.len() as u64)))
+    }
+
+    fn write_deflated(&self, piece: &Piece, draft: &mut Draft<'_>) -> io::Result<()> {
+        let mut archive = Archive::default();
+        let (name, len) = self.lengths(piece)[0];
+        draft.hold_first();
+        draft.write_all(&archive.begin(name, len, self.method()))?;
+        let (mut values, mut noise) = (self.header(piece), piece.noise.from(0));
+        let (mut left, mut packed) = (piece.bytes(), Vec::new());
         loop {
             archive.deflated(&values, &mut packed);
             draft.write_all(&packed)?;
             packed.clear();
             if left == 0 {
-                return Ok(());
+                break;
             }
             values.resize(left.min(128 << 10) as usize, 0);
             noise(&mut values);
             left -= values.len() as u64;
         }
+        let mut rest = Vec::new();
+        let patch = archive.end(&mut rest);
+        rest.extend(self.labels_member(piece, &mut archive));
+        rest.extend(archive.finish());
+        draft.write_all(&rest)?;
+        draft.patch(patch.offset as usize, &patch.bytes);
+        Ok(())
     }
 
     /// The whole second member; it is short enough to be held.
@@ -94,17 +139,25 @@ impl Form for Npz {
         if self.level.is_some() { stored + stored / 1000 + 4096 } else { stored }
     }
 
-    fn write(&self, piece: &Piece, _range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
-        let mut archive = Archive::default();
-        let (name, len) = self.lengths(piece)[0];
-        draft.write_all(&archive.begin(name, len, self.method()))?;
-        self.write_values(piece, &mut archive, draft)?;
-        let mut rest = Vec::new();
-        let patch = archive.end(&mut rest);
-        rest.extend(self.labels_member(piece, &mut archive));
-        rest.extend(archive.finish());
-        draft.write_all(&rest)?;
-        draft.patch(patch.offset as usize, &patch.bytes);
-        Ok(())
+    fn grain(&self, _piece: &Piece) -> Option<u64> {
+        self.level.is_none().then_some(1)
     }
+
+    fn write(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        match self.level {
+            None => self.write_stored(piece, range, draft),
+            Some(_) => self.write_deflated(piece, draft),
+        }
+    }
+
+    fn patches(&self, piece: &Piece, values: &Sum) -> Vec<(u64, Vec<u8>)> {
+        let (before, behind) = self.frame(piece, values);
+        let end = before.len() as u64 + piece.bytes();
+        vec![(0, before), (end, behind)]
+    }
+}
+
+/// The bytes of a range of a file, out of `bytes`, which begin at `offset` in it.
+fn part(bytes: &[u8], offset: u64, range: Range<u64>) -> &[u8] {
+    &bytes[(range.start - offset) as usize..(range.end - offset) as usize]
 }

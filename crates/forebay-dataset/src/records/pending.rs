@@ -1,0 +1,52 @@
+//! Files that are written but not yet on the device: synced together, and only then given their names.
+//!
+//! A sync waits for the file system's journal, which takes longer than a file of some megabytes; behind the first of many
+//! files the others find the journal written. A run that is killed loses what waits, so that it is not much.
+
+use std::sync::{Arc, Mutex};
+
+use forebay_storage::{Error as StorageError, Operation};
+
+use super::draft::Target;
+use crate::Result;
+
+/// Files and bytes that wait at most.
+const MOST_FILES: usize = 64;
+const MOST_BYTES: u64 = 256 << 20;
+
+#[derive(Default)]
+pub(crate) struct Pending(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    targets: Vec<Arc<Target>>,
+    bytes: u64,
+}
+
+impl Pending {
+    /// Takes a file that is written. Who brings one too many sees to all of them.
+    pub(crate) fn add(&self, target: Arc<Target>, bytes: u64) -> Result<()> {
+        target.begin_sync();
+        let due = {
+            let mut waiting = self.0.lock().expect("nobody panics while adding a file");
+            waiting.targets.push(target);
+            waiting.bytes += bytes;
+            let is_due = waiting.targets.len() >= MOST_FILES || waiting.bytes >= MOST_BYTES;
+            is_due.then(|| std::mem::take(&mut *waiting))
+        };
+        due.map_or(Ok(()), settle)
+    }
+
+    /// Syncs and names all that wait.
+    pub(crate) fn settle(&self) -> Result<()> {
+        settle(std::mem::take(&mut *self.0.lock().expect("nobody panics while adding a file")))
+    }
+}
+
+fn settle(waiting: Waiting) -> Result<()> {
+    for target in waiting.targets {
+        let failed = |source| StorageError::from_io(Operation::Commit, target.path(), source);
+        target.sync().and_then(|()| target.rename()).map_err(failed)?;
+    }
+    Ok(())
+}
