@@ -117,9 +117,8 @@ impl Writer {
             let mut row = 0;
             while row < n_rows {
                 let n = lay.rows_of_a_page().min(n_rows - row);
-                self.given.resize(n as usize * lay.width as usize * lay.given, 0);
-                values(column, row, &mut self.given);
-                self.write_page(&lay, self.columns[column].0.element, n, &mut placed, out)?;
+                self.fill_page(&lay, self.columns[column].0.element, n, &mut |given| values(column, row, given));
+                self.write_page(&lay, n, &mut placed, out)?;
                 row += n;
             }
             self.offset += placed.bytes;
@@ -137,21 +136,29 @@ impl Writer {
         Ok(())
     }
 
+    /// Lays out a page's levels and values. Values that are stored as they are given are made in place.
+    fn fill_page(&mut self, lay: &Lay, element: Element, n_rows: u64, values: &mut dyn FnMut(&mut [u8])) {
+        let len = n_rows as usize * lay.width as usize * lay.given;
+        self.body.clear();
+        write_levels(&mut self.body, lay, n_rows);
+        if lay.given == lay.stored {
+            let at = self.body.len();
+            self.body.resize(at + len, 0);
+            values(&mut self.body[at..]);
+        } else {
+            self.given.resize(len, 0);
+            values(&mut self.given);
+            widen(element, &self.given, &mut self.body);
+        }
+    }
+
     fn write_page<E: From<Error>>(
         &mut self,
         lay: &Lay,
-        element: Element,
         n_rows: u64,
         placed: &mut Placed,
         out: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.body.clear();
-        write_levels(&mut self.body, lay, n_rows);
-        if lay.given == lay.stored {
-            self.body.extend_from_slice(&self.given);
-        } else {
-            widen(element, &self.given, &mut self.body);
-        }
         let packed = if self.codec == Codec::None { None } else { Some(page::compress(self.codec, &self.body)?) };
         let body = packed.as_deref().unwrap_or(&self.body);
         let header = Header::write(n_rows * lay.width, body.len(), self.body.len(), page::crc32(body));
