@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 N_NODES = 4
-START_S = 20.0
+START_S = 120.0
 
 CONFIGURATION = """\
 ClusterName=forebay
@@ -105,13 +105,13 @@ class Cluster:
         files = sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.out"))
         return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-1500:]}" for file in files)
 
-    def run(self, *arguments: object, timeout: float = 60, **options) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: object, timeout: float = 150, **options) -> subprocess.CompletedProcess[str]:
         """Runs a command of Slurm's."""
         command = [str(argument) for argument in arguments]
         environment = self.environment | options.pop("env", {})
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, **options)
 
-    def batch(self, script: Path, timeout: float = 60, **options) -> tuple[str, str]:
+    def batch(self, script: Path, timeout: float = 150, **options) -> tuple[str, str]:
         """Submits a script and waits for its end; returns its state and its exit status."""
         submitted = self.run("sbatch", "--parsable", script, **options)
         assert submitted.returncode == 0, submitted.stderr
@@ -128,12 +128,12 @@ class Cluster:
     def stop(self) -> None:
         """Ends all jobs, then the daemons, the last started first."""
         if len(self.daemons) > 1:
-            subprocess.run(["scancel", "--user=root"], env=self.environment, capture_output=True, timeout=20)
+            subprocess.run(["scancel", "--user=root"], env=self.environment, capture_output=True, timeout=60)
         for daemon in reversed(self.daemons):
             daemon.terminate()
         for daemon in reversed(self.daemons):
             try:
-                daemon.wait(10)
+                daemon.wait(30)
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()

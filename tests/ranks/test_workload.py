@@ -6,13 +6,15 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from conftest import mpirun
+from conftest import LATENESS_S, mpirun
 
 PARTS = ["wait_s", "compute_s", "barrier_s", "checkpoint_s", "other_s"]
 N_FILES, EPOCHS = 32, 2
@@ -62,21 +64,19 @@ def test_a_file_that_only_one_rank_reads_and_cannot_ends_all_with_the_reason(run
     content = bytearray(damaged.read_bytes())
     content[len(content) // 2] ^= 0xFF
     damaged.write_bytes(content)
-    start = time.monotonic()
     done = run_ranks(4, *run_words(forebay, (workload[0], data), tmp_path / "out"))
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count(damaged.name) == 1, "said once, by one rank: " + done.stderr
-    assert time.monotonic() - start < 30
 
 
 @contextmanager
 def started(forebay: Path, workload: tuple[Path, Path], out: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """A long run on four ranks that is under way."""
-    words = run_words(forebay, workload, out, "++workload.train.epochs=2000", *more)
+    """A run on four ranks that is under way, and would take longer than any test waits."""
+    words = run_words(forebay, workload, out, "++workload.train.epochs=20000", *more)
     command = [*mpirun(4), *(str(word) for word in words)]
     job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + LATENESS_S
         while sum(log.stat().st_size > 0 for log in out.glob("access-*.csv")) < 4:
             assert job.poll() is None and time.monotonic() < end, "the job does not start"
             time.sleep(0.05)
@@ -87,12 +87,12 @@ def started(forebay: Path, workload: tuple[Path, Path], out: Path, *more: str) -
             job.wait()
 
 
-def test_a_rank_that_is_killed_ends_the_job_within_seconds(forebay, workload, tmp_path):
+def test_a_rank_that_is_killed_ends_the_job_long_before_patience_ends(forebay, workload, tmp_path):
     with started(forebay, workload, tmp_path / "out") as job:
-        start = time.monotonic()
         os.kill(children(job.pid)[2], signal.SIGKILL)
-        assert job.wait(10) != 0
-        assert time.monotonic() - start < 10
+        said = job.communicate(timeout=LATENESS_S)[1]
+        assert job.returncode != 0
+        assert "did not come" not in said, said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -100,7 +100,7 @@ def test_a_rank_that_is_killed_ends_the_job_within_seconds(forebay, workload, tm
 def test_ranks_that_are_to_stop_keep_what_they_measured(forebay, workload, tmp_path, who, how):
     with started(forebay, workload, tmp_path / "out") as job:
         os.kill(job.pid if who == "mpirun" else children(job.pid)[2], how)
-        said = job.communicate(timeout=20)[1]
+        said = job.communicate(timeout=LATENESS_S)[1]
     assert job.returncode != 0
     record = json.loads((tmp_path / "out" / "record.json").read_text())
     assert any("interrupted" in note for note in record["notes"]), record["notes"]
@@ -110,18 +110,38 @@ def test_ranks_that_are_to_stop_keep_what_they_measured(forebay, workload, tmp_p
 
 
 def test_ranks_give_up_on_one_that_does_not_come_within_the_time_that_was_given(forebay, workload, tmp_path):
-    with started(forebay, workload, tmp_path / "out", "--rank-timeout", "2s") as job:
-        lost = children(job.pid)[2]
-        os.kill(lost, signal.SIGSTOP)
-        start = time.monotonic()
-        try:
-            said = job.communicate(timeout=20)[1]
-        finally:
-            if Path(f"/proc/{lost}").exists():
-                os.kill(lost, signal.SIGKILL)
+    with started(forebay, workload, tmp_path / "out", "--rank-timeout", "18s") as job:
+        with frozen(children(job.pid)[2]) as lost:
+            said = job.communicate(timeout=LATENESS_S)[1]
     assert job.returncode == 2, said
-    assert "rank 2 on" in said and "did not come to a meeting within 2 s" in said, said
-    assert time.monotonic() - start < 15
+    assert f"rank 2 (pid {lost} on " in said and "is stopped (SIGSTOP)" in said, said
+    assert "rank 2 on" in said and "did not come to a meeting within 18 s" in said, said
+
+
+def test_a_run_goes_on_when_a_rank_that_was_stopped_does(forebay, workload, tmp_path):
+    with started(forebay, workload, tmp_path / "out") as job:
+        watchdog = threading.Timer(LATENESS_S, job.kill)
+        watchdog.start()
+        with frozen(children(job.pid)[2]) as lost:
+            said = list(takewhile(lambda line: f"rank 2 (pid {lost} on " not in line, job.stderr))
+        assert job.poll() is None, "".join(said)
+        os.kill(job.pid, signal.SIGINT)
+        said.append(job.communicate(timeout=LATENESS_S)[1])
+        watchdog.cancel()
+    record = json.loads((tmp_path / "out" / "record.json").read_text())
+    assert record["cells"][0]["ranks"] == 4, "".join(said)
+    assert max(step for epoch in record["cells"][0]["epochs_of"] for step in epoch["barrier"]) > 5, "it was waited for"
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[int]:
+    """Stops a process, and lets it go on if it is still there."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def children(pid: int) -> list[int]:

@@ -1,14 +1,14 @@
 //! Ranks meeting, for the tests that start them with `mpirun` and `srun`: `ranks WHAT [RANK] [PATIENCE IN SECONDS]`.
 //!
 //! `together` meets, gathers and broadcasts; `stops` lets one rank be asked to stop. The others let one rank
-//! misbehave: `fails` says so, `leaves` ends without a word, `panics`, `dies` by SIGKILL, `sleeps` and never comes.
+//! misbehave: `fails` says so, `leaves` ends without a word, `panics`, `dies` by SIGKILL, `sleeps` and never comes, `freezes` by SIGSTOP.
 #![allow(clippy::print_stdout)]
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use forebay_bench::workload::ranks::{Failed, Launch, Ranks, Verdict, join_within};
+use forebay_bench::workload::ranks::{Failed, Launch, Ranks, Verdict, Waiting, join_within};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +16,8 @@ fn main() -> ExitCode {
     let odd: u64 = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(1);
     let patience: f64 = words.get(2).and_then(|word| word.parse().ok()).unwrap_or(60.0);
     let launch = Launch::of(|name| std::env::var(name).ok());
-    let ranks = match join_within(launch.as_ref(), Duration::from_secs_f64(patience)) {
+    let observe = Box::new(|waiting: &Waiting| complain(&waiting.to_string()));
+    let ranks = match join_within(launch.as_ref(), Duration::from_secs_f64(patience), observe) {
         Ok(ranks) => ranks,
         Err(reason) => {
             complain(&format!("cannot join: {reason}"));
@@ -53,7 +54,8 @@ fn act(what: &str, odd: u64, ranks: &dyn Ranks) -> Result<String, Failed> {
             "fails" => ranks.meet(Err(format!("its disk broke\n(disk {odd})")))?,
             "leaves" => return Ok("left".to_owned()),
             "panics" => panic!("on purpose"),
-            "dies" => kill_myself(),
+            "dies" => signal_myself("-KILL"),
+            "freezes" => signal_myself("-STOP"),
             "sleeps" => std::thread::sleep(Duration::from_secs(600)),
             _ => ranks.meet(Err(format!("no such thing to do: {what}")))?,
         }
@@ -73,8 +75,8 @@ fn stops(ranks: &dyn Ranks, odd: u64) -> Result<String, Failed> {
     Ok("stopped together".to_owned())
 }
 
-fn kill_myself() {
-    let _ = std::process::Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status();
+fn signal_myself(signal: &str) {
+    let _ = std::process::Command::new("kill").args([signal, &std::process::id().to_string()]).status();
     std::thread::sleep(Duration::from_secs(600));
 }
 

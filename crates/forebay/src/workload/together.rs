@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use forebay_bench::workload::ranks::{self, Failed, Launch, Ranks};
+use forebay_bench::workload::ranks::{self, Failed, Launch, Ranks, Waiting};
 
-use crate::output::{Outcome, complain, in_words, status};
+use crate::output::{Outcome, complain, in_words, remark, status};
 
-/// Joins the ranks that this process was started with; they give up on one that does not come within `patience`.
+/// Joins the ranks that this process was started with; they give up on one that does not come within `patience`, and say whom they wait
+/// for before that.
 pub(super) fn join(patience: Duration) -> Result<Box<dyn Ranks>> {
     let launch = Launch::of(|name| std::env::var(name).ok());
-    ranks::join_within(launch.as_ref(), patience).map_err(|error| anyhow!(error))
+    let observe = Box::new(|waiting: &Waiting| remark(&format!("forebay: {waiting}")));
+    ranks::join_within(launch.as_ref(), patience, observe).map_err(|error| anyhow!(error))
 }
 
 /// What one rank could not do ends all of them, with that rank's reason.

@@ -1,13 +1,14 @@
 //! Processes that run a workload together.
 //!
 //! A rank that fails says so at the next meeting, and all end with its reason. One that dies without a word is noticed by what
-//! started it: `mpirun` ends the job, `srun --kill-on-bad-exit` does.
+//! started it: `mpirun` ends the job, `srun --kill-on-bad-exit` does. One that neither dies nor comes is told of while the others wait.
 
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod slurm;
 mod solo;
+mod waiting;
 
 use std::time::Duration;
 
@@ -16,10 +17,14 @@ pub use launch::Launch;
 pub use mpi::Mpi;
 pub use slurm::{Job, job_script};
 pub use solo::Solo;
+pub use waiting::{Condition, Missing, Waiting};
 
 /// How long ranks wait for one that does not come, unless they are told otherwise: longer than the slowest of them may be
 /// busy by itself, making data or saving a checkpoint.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Somebody who is told of a long wait, by the thread that waits.
+pub type Observe = Box<dyn Fn(&Waiting) + Send + Sync>;
 
 /// How a meeting ended for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,24 +89,24 @@ pub trait Ranks: Send + Sync {
 }
 
 /// The ranks that this process was started with: MPI's where `mpirun` or `srun` started several, else itself alone. Ranks that
-/// wait longer than `patience` for another give up.
+/// wait longer than `patience` for another give up; before that `observe` is told now and then whom they wait for, on one of them.
 ///
 /// # Errors
 /// When MPI cannot be started, or when several processes were started of a build that does not know MPI.
-pub fn join_within(launch: Option<&Launch>, patience: Duration) -> Result<Box<dyn Ranks>, String> {
+pub fn join_within(launch: Option<&Launch>, patience: Duration, observe: Observe) -> Result<Box<dyn Ranks>, String> {
     match launch.filter(|launch| launch.is_shared()) {
-        Some(launch) => several(launch, patience),
+        Some(launch) => several(launch, patience, observe),
         None => Ok(Box::new(Solo)),
     }
 }
 
 #[cfg(feature = "mpi")]
-fn several(launch: &Launch, patience: Duration) -> Result<Box<dyn Ranks>, String> {
-    Ok(Box::new(Mpi::new(launch, patience)?))
+fn several(launch: &Launch, patience: Duration, observe: Observe) -> Result<Box<dyn Ranks>, String> {
+    Ok(Box::new(Mpi::new(launch, patience, observe)?))
 }
 
 #[cfg(not(feature = "mpi"))]
-fn several(launch: &Launch, _: Duration) -> Result<Box<dyn Ranks>, String> {
+fn several(launch: &Launch, _: Duration, _: Observe) -> Result<Box<dyn Ranks>, String> {
     Err(refusal(launch))
 }
 
@@ -122,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_process_by_itself_is_the_only_rank() {
-        let ranks = join_within(None, PATIENCE).expect("needs nothing");
+        let ranks = join_within(None, PATIENCE, Box::new(|_| {})).expect("needs nothing");
         assert_eq!((ranks.rank(), ranks.size()), (0, 1));
         assert_eq!(ranks.gather(vec![7]), Ok(Some(vec![vec![7]])));
         let failed = ranks.meet(Err("the disk is full".to_owned())).expect_err("it failed");
@@ -135,6 +140,6 @@ mod tests {
         assert!(refusal(&launch).starts_with("mpirun started 2 processes"));
         assert!(refusal(&launch).ends_with("--features mpi"));
         #[cfg(not(feature = "mpi"))]
-        assert_eq!(join_within(Some(&launch), PATIENCE).err(), Some(refusal(&launch)));
+        assert_eq!(join_within(Some(&launch), PATIENCE, Box::new(|_| {})).err(), Some(refusal(&launch)));
     }
 }

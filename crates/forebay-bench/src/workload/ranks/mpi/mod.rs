@@ -3,7 +3,7 @@
 //! Every call begins with the same small reduction, in which each rank says that it is fine, that it was asked to stop, that it
 //! failed, or that it leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A
 //! rank whose process dies is noticed by what started it; where that does nothing, the others of its host notice and end the job,
-//! or patience ends the wait.
+//! or patience ends the wait. Who does not come otherwise is told of now and then, by the first of those that wait.
 
 mod peers;
 mod pending;
@@ -19,8 +19,8 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator;
 
-use super::{Failed, Launch, Ranks, Verdict};
-use peers::Peers;
+use super::{Failed, Launch, Missing, Observe, Ranks, Verdict, Waiting};
+use peers::{Peers, Place};
 use pending::{PIECE, Pending};
 use roll::Roll;
 
@@ -30,6 +30,12 @@ const YIELD: Duration = Duration::from_micros(50);
 const LOOK: Duration = Duration::from_secs(2);
 /// What a job ends with where one of its ranks is gone.
 const STATUS: i32 = 2;
+/// How long the first rank waits before it asks who is there; each of the next few a second longer, so that one of them asks.
+const ASK: Duration = Duration::from_secs(5);
+/// How long after that it tells who did not answer; then again when it has waited twice as long.
+const ANSWERED: Duration = Duration::from_secs(5);
+/// The longest pause before it tells again.
+const PAUSE_MAX: Duration = Duration::from_secs(600);
 /// Questions are not looked for in waits shorter than this.
 const QUIET: Duration = Duration::from_millis(10);
 
@@ -38,10 +44,11 @@ pub struct Mpi {
     universe: ManuallyDrop<Universe>,
     rank: u64,
     size: u64,
-    /// The host of every rank.
-    hosts: Vec<String>,
+    /// Where every rank runs.
+    places: Vec<Place>,
     peers: Peers,
     patience: Duration,
+    observe: Observe,
     state: Mutex<State>,
 }
 
@@ -65,11 +72,11 @@ enum Word {
 }
 
 impl Mpi {
-    /// Starts MPI. Waits for other ranks end after `patience`.
+    /// Starts MPI. Waits for other ranks end after `patience`; `observe` is told of those that are long.
     ///
     /// # Errors
     /// When MPI cannot be used by several threads, or does not see as many ranks as were started.
-    pub fn new(launch: &Launch, patience: Duration) -> Result<Self, String> {
+    pub fn new(launch: &Launch, patience: Duration, observe: Observe) -> Result<Self, String> {
         let (universe, threading) =
             mpi::initialize_with_threading(Threading::Serialized).ok_or("MPI was started in this process already")?;
         let world = universe.world();
@@ -80,9 +87,10 @@ impl Mpi {
             universe: ManuallyDrop::new(universe),
             rank,
             size,
-            hosts: Vec::new(),
+            places: Vec::new(),
             peers: Peers::default(),
             patience,
+            observe,
             state,
         };
         if threading < Threading::Serialized {
@@ -93,7 +101,7 @@ impl Mpi {
             return Err(format!("{by} started {n} processes, but MPI sees {size}; with srun, add --mpi=pmix"));
         }
         let introductions = ranks.introductions().map_err(|failed| failed.to_string())?;
-        (ranks.hosts, ranks.peers) = peers::introduced(&introductions, rank);
+        (ranks.places, ranks.peers) = peers::introduced(&introductions, rank);
         Ok(ranks)
     }
 
@@ -104,8 +112,9 @@ impl Mpi {
         Ok(String::from_utf8_lossy(&names).split('\n').map(str::to_owned).collect())
     }
 
-    fn host_of(&self, rank: usize) -> String {
-        self.hosts.get(rank).cloned().unwrap_or_else(|| "an unknown host".to_owned())
+    fn place_of(&self, rank: u64) -> Place {
+        let known = usize::try_from(rank).ok().and_then(|rank| self.places.get(rank));
+        known.cloned().unwrap_or_else(|| Place { pid: None, host: "an unknown host".to_owned() })
     }
 
     fn world(&self) -> SimpleCommunicator {
@@ -153,8 +162,7 @@ impl Mpi {
     }
 
     fn failed(&self, rank: u64, reason: String) -> Failed {
-        let host = self.host_of(usize::try_from(rank).unwrap_or(usize::MAX));
-        Failed { rank, host, reason, is_lost: false }
+        Failed { rank, host: self.place_of(rank).host, reason, is_lost: false }
     }
 
     fn lost(&self, rank: u64, reason: String) -> Failed {
@@ -175,24 +183,32 @@ impl Mpi {
     }
 
     fn send(&self, state: &mut State, bytes: &[u8]) -> Result<(), Failed> {
-        self.wait(state, pending::send((bytes.len() as u64).to_le_bytes().to_vec(), 0))?;
-        bytes.chunks(PIECE).try_for_each(|piece| self.wait(state, pending::send(piece.to_vec(), 0)).map(drop))
+        self.wait_for(state, pending::send((bytes.len() as u64).to_le_bytes().to_vec(), 0), Some(0))?;
+        let mut send = |piece: &[u8]| self.wait_for(state, pending::send(piece.to_vec(), 0), Some(0)).map(drop);
+        bytes.chunks(PIECE).try_for_each(&mut send)
     }
 
     fn receive(&self, state: &mut State, from: u64) -> Result<Vec<u8>, Failed> {
-        let length = usize_of(&self.wait(state, pending::receive(8, from))?);
+        let length = usize_of(&self.wait_for(state, pending::receive(8, from), Some(from))?);
         let mut all = Vec::with_capacity(length);
         while all.len() < length {
-            all.extend(self.wait(state, pending::receive((length - all.len()).min(PIECE), from))?);
+            let piece = pending::receive((length - all.len()).min(PIECE), from);
+            all.extend(self.wait_for(state, piece, Some(from))?);
         }
         Ok(all)
     }
 
-    /// Waits for an operation without keeping a core from others.
-    fn wait<B>(&self, state: &mut State, mut operation: Pending<B>) -> Result<B, Failed> {
+    /// Waits for an operation of all without keeping a core from others.
+    fn wait<B>(&self, state: &mut State, operation: Pending<B>) -> Result<B, Failed> {
+        self.wait_for(state, operation, None)
+    }
+
+    /// The same; where only one rank is waited for, it is known which.
+    fn wait_for<B>(&self, state: &mut State, mut operation: Pending<B>, whom: Option<u64>) -> Result<B, Failed> {
         let (start, world) = (Instant::now(), self.world());
         let mut roll = Roll::new(state.n_meetings, &world);
-        let mut looks_at = LOOK;
+        let asks_at = ASK + Duration::from_secs(self.rank.min(8));
+        let (mut looks_at, mut tells_at) = (LOOK, asks_at + ANSWERED);
         loop {
             if operation.is_done() {
                 return Ok(operation.take());
@@ -200,7 +216,7 @@ impl Mpi {
             let waited = start.elapsed();
             if waited > self.patience {
                 state.is_broken = true;
-                return Err(self.missing(&roll));
+                return Err(self.missing(&absent(&roll, whom)));
             }
             if waited > looks_at {
                 looks_at = waited + LOOK;
@@ -209,28 +225,45 @@ impl Mpi {
                     return Err(self.lost(rank, "its process is gone".to_owned()));
                 }
             }
-            if waited > self.patience / 2 {
+            if waited > asks_at && !roll.is_led() || waited > self.patience / 2 {
                 roll.ask(&world);
             }
             if waited > QUIET {
                 roll.hear(&world);
             }
+            if waited > tells_at {
+                tells_at = waited + waited.min(PAUSE_MAX);
+                self.tell_of_wait(waited, &roll, whom);
+            }
             rest(waited);
         }
     }
 
-    fn missing(&self, roll: &Roll) -> Failed {
-        let missing = roll.missing();
+    /// Tells who is missing, unless a rank before this one does.
+    fn tell_of_wait(&self, waited: Duration, roll: &Roll, whom: Option<u64>) {
+        let missing = absent(roll, whom);
+        if roll.is_led() || missing.is_empty() {
+            return;
+        }
+        let named = |rank| {
+            let Place { pid, host } = self.place_of(rank);
+            Missing { rank, pid, host, condition: self.peers.condition(rank) }
+        };
+        let missing = missing.into_iter().map(named).collect();
+        (self.observe)(&Waiting { rank: self.rank, waited, missing });
+    }
+
+    fn missing(&self, missing: &[u64]) -> Failed {
         let seconds = self.patience.as_secs_f64();
         let Some(first) = missing.first() else {
             return self.lost(self.rank, format!("it waited for the others for {seconds} s, though all were there"));
         };
         let others = match missing.len() {
             1 => String::new(),
-            n if n + 1 == self.hosts.len() => ", nor did any other".to_owned(),
+            n if n + 1 == self.places.len() => ", nor did any other".to_owned(),
             n => format!(", nor did {} others", n - 1),
         };
-        self.lost(*first as u64, format!("it did not come to a meeting within {seconds} s{others}"))
+        self.lost(*first, format!("it did not come to a meeting within {seconds} s{others}"))
     }
 }
 
@@ -290,6 +323,11 @@ impl Drop for Mpi {
             unsafe { ManuallyDrop::drop(&mut self.universe) };
         }
     }
+}
+
+/// Those that did not answer, or the only one that is waited for.
+fn absent(roll: &Roll, whom: Option<u64>) -> Vec<u64> {
+    whom.map_or_else(|| roll.missing(), |rank| vec![rank])
 }
 
 /// Lets others have the core: yields first, then sleeps for a sixteenth of what has been waited, so that a barrier is noticed

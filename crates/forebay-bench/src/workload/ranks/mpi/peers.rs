@@ -1,9 +1,11 @@
-//! Whether the processes of other ranks on this host are still there.
+//! Whether the processes of other ranks on this host are still there, and how they are.
 //!
 //! What starts ranks ends the others when one is killed, unless it is told not to, as `srun` is by default. A process that waits
 //! looks itself then, at those that it can see: of its own host, and not hidden in a container of their own.
 
 use std::fs;
+
+use super::super::Condition;
 
 /// What tells a process from a later one with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,14 +18,21 @@ struct Process {
 #[derive(Debug, Default)]
 pub(super) struct Peers(Vec<(u64, Process)>);
 
+/// Where a rank runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) pid: Option<u32>,
+    pub(super) host: String,
+}
+
 /// How a process introduces itself to the others.
 pub(super) fn introduction(host: &str) -> String {
     let pid = std::process::id();
     format!("{pid} {} {host}", started(pid).unwrap_or(0))
 }
 
-/// The hosts of introductions by rank, and which of them are peers of `me`.
-pub(super) fn introduced(texts: &[String], me: u64) -> (Vec<String>, Peers) {
+/// Where those who introduced themselves run, by rank, and which of them are peers of `me`.
+pub(super) fn introduced(texts: &[String], me: u64) -> (Vec<Place>, Peers) {
     let parse = |text: &String| {
         let mut words = text.splitn(3, ' ');
         let pid = words.next()?.parse().ok()?;
@@ -31,13 +40,13 @@ pub(super) fn introduced(texts: &[String], me: u64) -> (Vec<String>, Peers) {
         Some((Process { pid, started }, words.next()?.to_owned()))
     };
     let all: Vec<Option<(Process, String)>> = texts.iter().map(parse).collect();
-    let hosts: Vec<String> =
-        all.iter().map(|known| known.as_ref().map_or(String::new(), |(_, host)| host.clone())).collect();
-    let here = usize::try_from(me).ok().and_then(|me| hosts.get(me));
+    let place = |known: &(Process, String)| Place { pid: Some(known.0.pid), host: known.1.clone() };
+    let places: Vec<Place> = all.iter().map(|known| known.as_ref().map(place).unwrap_or_default()).collect();
+    let here = usize::try_from(me).ok().and_then(|me| places.get(me)).map(|place| &place.host);
     let others = (0..).zip(&all).filter_map(|(rank, known)| known.clone().map(|known| (rank, known)));
     let peers = others.filter(|(rank, (process, host))| *rank != me && Some(host) == here && process.is_there());
     let peers = Peers(peers.map(|(rank, (process, _))| (rank, process)).collect());
-    (hosts, peers)
+    (places, peers)
 }
 
 impl Peers {
@@ -45,6 +54,30 @@ impl Peers {
     pub(super) fn gone(&self) -> Option<u64> {
         self.0.iter().find(|(_, process)| !process.is_there()).map(|(rank, _)| *rank)
     }
+
+    /// How the process of a rank is; `None` of one that is not of this host, or gone.
+    pub(super) fn condition(&self, rank: u64) -> Option<Condition> {
+        let (_, process) = self.0.iter().find(|(known, _)| *known == rank).filter(|(_, process)| process.is_there())?;
+        let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?.flatten();
+        let states: Vec<String> =
+            tasks.filter_map(|task| state(&fs::read_to_string(task.path().join("stat")).ok()?)).collect();
+        condition_of(&states)
+    }
+}
+
+/// How a process is whose threads are in these states.
+fn condition_of(states: &[String]) -> Option<Condition> {
+    let conditions = [
+        ("T", Condition::Stopped),
+        ("t", Condition::Traced),
+        ("D", Condition::Storage),
+        ("R", Condition::Running),
+        ("S", Condition::Sleeping),
+    ];
+    conditions
+        .into_iter()
+        .find(|(letter, _)| states.iter().any(|state| state == letter))
+        .map(|(_, condition)| condition)
 }
 
 impl Process {
@@ -56,10 +89,17 @@ impl Process {
 /// When a process was started, in ticks since the machine was; `None` of one that is not there, or has ended.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Its name, in brackets, may hold anything.
-    let mut words = stat.rsplit_once(") ")?.1.split(' ');
-    let state = words.next()?;
-    if matches!(state, "Z" | "X" | "x") { None } else { words.nth(18)?.parse().ok() }
+    if matches!(state(&stat)?.as_str(), "Z" | "X" | "x") { None } else { words(&stat)?.nth(19)?.parse().ok() }
+}
+
+/// The letter of a thread's state.
+fn state(stat: &str) -> Option<String> {
+    words(stat)?.next().map(str::to_owned)
+}
+
+/// What follows the name, which is in brackets and may hold anything.
+fn words(stat: &str) -> Option<std::str::Split<'_, char>> {
+    Some(stat.rsplit_once(") ")?.1.split(' '))
 }
 
 #[cfg(test)]
@@ -71,8 +111,9 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let of_child = format!("{} {} a", child.id(), started(child.id()).unwrap());
         let texts = [introduction("a"), of_child, "1 2 b".to_owned(), "4194304 7 a".to_owned()];
-        let (hosts, peers) = introduced(&texts, 0);
-        assert_eq!(hosts, ["a", "a", "b", "a"]);
+        let (places, peers) = introduced(&texts, 0);
+        let hosts: Vec<&str> = places.iter().map(|place| place.host.as_str()).collect();
+        assert_eq!((hosts, places[1].pid), (vec!["a", "a", "b", "a"], Some(child.id())));
         assert_eq!(
             peers.0.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(),
             [1],
@@ -87,5 +128,38 @@ mod tests {
         assert_eq!(peers.gone(), Some(1));
         child.wait().unwrap();
         assert_eq!(peers.gone(), Some(1));
+    }
+    #[test]
+    fn a_peer_that_is_stopped_is_told_from_one_that_sleeps() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let texts = [introduction("a"), format!("{} {} a", child.id(), started(child.id()).unwrap())];
+        let (_, peers) = introduced(&texts, 0);
+        let becomes = |condition| {
+            while peers.condition(1) != condition {
+                std::thread::yield_now();
+            }
+        };
+        let send = |signal| {
+            let pid = libc::pid_t::try_from(child.id()).unwrap();
+            // SAFETY: a signal to a child that was not waited for yet, so that nobody else has its number.
+            assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+        };
+        becomes(Some(Condition::Sleeping));
+        send(libc::SIGSTOP);
+        becomes(Some(Condition::Stopped));
+        send(libc::SIGCONT);
+        becomes(Some(Condition::Sleeping));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((peers.condition(1), peers.condition(7)), (None, None));
+    }
+
+    #[test]
+    fn one_thread_that_waits_for_storage_tells_more_than_those_that_sleep_or_run() {
+        let of = |states: &str| condition_of(&states.chars().map(String::from).collect::<Vec<_>>());
+        assert_eq!(of("SRDS"), Some(Condition::Storage));
+        assert_eq!(of("SRS"), Some(Condition::Running));
+        assert_eq!(of("tt"), Some(Condition::Traced));
+        assert_eq!(of("I"), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Who is at a meeting and who is missing.
 //!
-//! A collective of MPI does not tell whom it waits for. So a rank that has waited for half of its patience asks all others
-//! whether they are at the same meeting; those that are, and wait themselves, answer. Who has not answered when patience
-//! ends is missing.
+//! A collective of MPI does not tell whom it waits for. So a rank that has waited for long asks all others, once, whether they are at
+//! the same meeting; those that are, and wait themselves, answer, and one that comes later does so then. Who has not answered is
+//! missing. A short wait costs nothing but the look at a clock.
 
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, MatchedReceiveVec, Source};
@@ -17,13 +17,15 @@ pub(super) struct Roll {
     meeting: i64,
     me: i32,
     is_asked: bool,
+    /// Whether a rank before this one has asked: then that one tells who is missing.
+    is_led: bool,
     here: Vec<bool>,
 }
 
 impl Roll {
     pub(super) fn new(meeting: i64, world: &SimpleCommunicator) -> Self {
         let n = usize::try_from(world.size()).expect("a size is not negative");
-        Self { meeting, me: world.rank(), is_asked: false, here: vec![false; n] }
+        Self { meeting, me: world.rank(), is_asked: false, is_led: false, here: vec![false; n] }
     }
 
     /// Asks everybody, once.
@@ -36,16 +38,18 @@ impl Roll {
         }
     }
 
-    /// Answers what was asked and hears the answers; does not wait. Questions of meetings that are over are dropped.
+    /// Answers what was asked and hears the answers; does not wait. Whoever is at a later meeting was at the earlier one.
     pub(super) fn hear(&mut self, world: &SimpleCommunicator) {
         while let Some(message) = world.any_process().immediate_matched_probe_with_tag(TAG) {
             let (words, status) = message.matched_receive_vec::<i64>();
             let from = status.source_rank();
             match words[..] {
-                [QUESTION, meeting] if meeting == self.meeting => {
-                    world.process_at_rank(from).send_with_tag(&[ANSWER, meeting][..], TAG);
+                [QUESTION, meeting] if meeting <= self.meeting => {
+                    // One that asks at the meeting before still gathers what this rank has sent.
+                    self.is_led |= from < self.me && meeting + 1 >= self.meeting;
+                    world.process_at_rank(from).send_with_tag(&[ANSWER, self.meeting][..], TAG);
                 }
-                [ANSWER, meeting] if meeting == self.meeting => {
+                [ANSWER, meeting] if meeting >= self.meeting => {
                     self.here[usize::try_from(from).expect("a rank is not negative")] = true;
                 }
                 _ => {}
@@ -53,9 +57,15 @@ impl Roll {
         }
     }
 
+    /// Whether a rank before this one waits too, and asks.
+    pub(super) fn is_led(&self) -> bool {
+        self.is_led
+    }
+
     /// Those that did not answer.
-    pub(super) fn missing(&self) -> Vec<usize> {
-        let me = usize::try_from(self.me).expect("a rank is not negative");
-        (0..self.here.len()).filter(|&rank| rank != me && !self.here[rank]).collect()
+    pub(super) fn missing(&self) -> Vec<u64> {
+        let me = u64::try_from(self.me).expect("a rank is not negative");
+        let not_here = (0..).zip(&self.here).filter(|(_, is_here)| !**is_here).map(|(rank, _)| rank);
+        not_here.filter(|rank| *rank != me).collect()
     }
 }

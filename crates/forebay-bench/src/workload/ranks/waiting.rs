@@ -1,0 +1,118 @@
+//! What a rank that waits tells while it waits: whom it waits for, and how they are.
+//!
+//! A rank that is stopped, or hangs, does not come, and nothing ends it. The others wait until their patience ends, which is long; so
+//! the first of them that is there says meanwhile, now and then, who is missing.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How many of those that are missing are named.
+const NAMED: usize = 4;
+
+/// A rank waits, and goes on waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Which rank waits.
+    pub rank: u64,
+    /// For how long by now.
+    pub waited: Duration,
+    /// Whom for.
+    pub missing: Vec<Missing>,
+}
+
+/// A rank that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Which.
+    pub rank: u64,
+    /// The number of its process, as that process itself sees it.
+    pub pid: Option<u32>,
+    /// Where it runs.
+    pub host: String,
+    /// How its process is, where the one that waits can see that.
+    pub condition: Option<Condition>,
+}
+
+/// How a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It was stopped by a signal.
+    Stopped,
+    /// A debugger holds it.
+    Traced,
+    /// One of its threads is in uninterruptible sleep.
+    Storage,
+    /// One of its threads runs.
+    Running,
+    /// All of its threads sleep.
+    Sleeping,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "is stopped (SIGSTOP)",
+            Self::Traced => "is held by a debugger",
+            Self::Storage => "is in uninterruptible sleep (waiting for storage)",
+            Self::Running => "is running, but has not come",
+            Self::Sleeping => "sleeps, and has not come",
+        })
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} (", self.rank)?;
+        if let Some(pid) = self.pid {
+            write!(f, "pid {pid} ")?;
+        }
+        write!(f, "on {}) ", self.host)?;
+        match self.condition {
+            Some(condition) => condition.fmt(f),
+            None => f.write_str("has not come"),
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} has waited {} s: ", self.rank, self.waited.as_secs())?;
+        for (i, missing) in self.missing.iter().take(NAMED).enumerate() {
+            write!(f, "{}{missing}", if i == 0 { "" } else { "; " })?;
+        }
+        match self.missing.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, "; {more} more are missing"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(rank: u64, condition: Option<Condition>) -> Missing {
+        Missing { rank, pid: Some(120 + rank as u32), host: "a".to_owned(), condition }
+    }
+
+    #[test]
+    fn it_says_who_is_missing_and_how_they_are() {
+        let waited = Duration::from_millis(10_900);
+        let mut waiting = Waiting { rank: 0, waited, missing: vec![missing(2, Some(Condition::Stopped))] };
+        assert_eq!(waiting.to_string(), "rank 0 has waited 10 s: rank 2 (pid 122 on a) is stopped (SIGSTOP)");
+        waiting.missing.push(Missing { pid: None, host: "b".to_owned(), ..missing(3, None) });
+        assert_eq!(
+            waiting.to_string(),
+            "rank 0 has waited 10 s: rank 2 (pid 122 on a) is stopped (SIGSTOP); rank 3 (on b) has not come"
+        );
+    }
+
+    #[test]
+    fn of_many_the_first_few_are_named() {
+        let missing = (1..=9).map(|rank| missing(rank, Some(Condition::Storage))).collect();
+        let said = Waiting { rank: 0, waited: Duration::from_secs(40), missing }.to_string();
+        assert!(said.ends_with(
+            "; rank 4 (pid 124 on a) is in uninterruptible sleep (waiting for storage); 5 more are missing"
+        ));
+    }
+}
