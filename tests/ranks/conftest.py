@@ -80,12 +80,24 @@ def run_ranks() -> Callable[..., Done]:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Four nodes of Slurm; gone when the tests end."""
-    cluster = Cluster(tmp_path_factory.mktemp("slurm"))
+    cluster = started(tmp_path_factory, attempts=3)
     try:
-        cluster.start()
         yield cluster
     finally:
         cluster.stop()
+
+
+def started(folders: pytest.TempPathFactory, attempts: int) -> Cluster:
+    """A cluster that runs. A port that was free when it was chosen may be taken when a daemon wants it: then others are chosen."""
+    cluster = Cluster(folders.mktemp("slurm"))
+    try:
+        cluster.start()
+    except BaseException as error:
+        cluster.stop()
+        if attempts == 1 or not isinstance(error, RuntimeError):
+            raise
+        return started(folders, attempts - 1)
+    return cluster
 
 
 @pytest.fixture(scope="session")
