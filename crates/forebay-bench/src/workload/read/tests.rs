@@ -256,11 +256,10 @@ fn what_direct_reads_move_beyond_what_was_asked_for_is_counted_apart() {
     let traffic = |mode| {
         let (samples, log) = open(&workload, Arc::new(Local::new(mode)), dir.path(), true).unwrap();
         noted_epoch(&samples, &log, 1, 1);
-        let noted = log.lock().unwrap().iter().fold(Traffic::default(), |sum, (_, _, bytes)| Traffic {
+        log.lock().unwrap().iter().fold(Traffic::default(), |sum, (_, _, bytes)| Traffic {
             asked: sum.asked + bytes.asked,
             moved: sum.moved + bytes.moved,
-        });
-        noted
+        })
     };
     let (buffered, direct) = (traffic(Mode::Buffered), traffic(Mode::Direct));
     assert!(buffered.asked >= 8 * 10_000 && buffered.moved == buffered.asked, "{buffered:?}");
