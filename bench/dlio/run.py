@@ -1,6 +1,6 @@
 """forebay beside DLIO: the same workload on the same files, turn by turn.
 
-    run.py --forebay BINARY --mpi BINARY --work DIR --out results.json [--rounds 3] [--core 1]
+    run.py --forebay BINARY --mpi BINARY --work DIR --out results.json [--rounds 3] [--core 1] [--only SECTION]…
 
 Figures are medians of the rounds. Prints a row a figure, with the goal where there is one.
 Exit status: 0 all goals met, 1 one was missed, 2 could not run.
@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from generation import generation
+from table import GB, MB, Table
 from tools import Dlio, Failed, Forebay, Result, Run, Shape, add_up
 
 AU_HELD = 90.0
@@ -26,37 +28,6 @@ COMPUTE_S = 0.1
 # How much longer or shorter a step is tried next.
 STRIDE = 1.06
 MOST_STRIDES = 12
-MB, GB = 1e6, 1e9
-
-
-class Table:
-    """Figures with their goals."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict] = []
-        print(f"{'figure':52} {'DLIO':>9} {'forebay':>9} {'ratio':>8}  goal")
-
-    def add(self, what: str, dlio: float | None, ours: float | None, ratio=None, goal=None, is_met=None) -> None:
-        left, middle = ("–" if value is None else f"{value:.3f}" for value in (dlio, ours))
-        times = "–" if ratio is None else f"{ratio:.1f}×"
-        verdict = "" if goal is None else f"{goal}: {'met' if is_met else 'MISSED'}"
-        print(f"{what:52} {left:>9} {middle:>9} {times:>8}  {verdict}", flush=True)
-        self.rows.append({"figure": what, "dlio": dlio, "forebay": ours, "ratio": ratio, "goal": goal, "met": is_met})
-
-
-def generation(dlio: Dlio, forebay: Forebay, table: Table, rounds: int) -> None:
-    """Rates of making the data. DLIO's last set stays: both tools read it."""
-    theirs, ours = [], []
-    for _ in range(rounds):
-        shutil.rmtree(dlio.data, ignore_errors=True)
-        theirs.append(dlio.shape.bytes / dlio.make(ranks=2) / MB)
-        subprocess.run(["sync"], check=True)
-        made = forebay.work / "made"
-        shutil.rmtree(made, ignore_errors=True)
-        ours.append(forebay.shape.bytes / forebay.make(made) / MB)
-        shutil.rmtree(made)
-    ratio = median(ours) / median(theirs)
-    table.add("data generation, MB/s", median(theirs), median(ours), ratio, "≥ 10×", ratio >= 10)
 
 
 def truth(dlio: Dlio, forebay: Forebay, table: Table, rounds: int) -> None:
@@ -179,6 +150,19 @@ def crowds(forebay: Forebay, table: Table) -> None:
         table.add(what, None, seconds, None, "ends; parts = wall", is_whole and add_up(cell))
 
 
+def sections(dlio: Dlio, forebay: Forebay, table: Table, rounds: int, core: str) -> dict:
+    return {
+        "generation": lambda: generation(dlio, forebay, table, rounds),
+        "truth": lambda: truth(dlio, forebay, table, rounds),
+        "held": lambda: held(dlio, forebay, table, rounds, core),
+        "memory": lambda: memory(dlio, forebay, table),
+        "crowds": lambda: crowds(forebay, table),
+    }
+
+
+SECTIONS = list(sections(None, None, None, 0, ""))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--forebay", type=Path, required=True)
@@ -187,6 +171,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--core", default="1")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="all by default; may be given again")
     arguments = parser.parse_args()
     work, shape = arguments.work.resolve(), Shape()
     data, start = work / "data", time.monotonic()
@@ -197,11 +182,13 @@ def main() -> int:
     forebay = Forebay(arguments.forebay.resolve(), arguments.mpi.resolve(), shape, data, work / "forebay")
     table = Table()
     try:
-        generation(dlio, forebay, table, arguments.rounds)
-        truth(dlio, forebay, table, arguments.rounds)
-        held(dlio, forebay, table, arguments.rounds, arguments.core)
-        memory(dlio, forebay, table)
-        crowds(forebay, table)
+        chosen = arguments.only or SECTIONS
+        if chosen != ["generation"]:
+            # What both tools read.
+            dlio.make(2, data, shape.files)
+        for name, section in sections(dlio, forebay, table, arguments.rounds, arguments.core).items():
+            if name in chosen:
+                section()
     except (Failed, OSError, subprocess.SubprocessError) as error:
         print(f"could not run: {error}", file=sys.stderr)
         return 2

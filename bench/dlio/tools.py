@@ -161,9 +161,10 @@ class Dlio:
         rate = run.accelerators * run.steps * self.shape.step_bytes / (end - start)
         return Result(au, whole, au, first, sum(compute) / run.steps, rate, memory)
 
-    def make(self, ranks: int) -> float:
-        """Makes the data; the seconds between the first and the last file, without imports."""
+    def make(self, ranks: int, folder: Path, files: int) -> float:
+        """Makes data; the seconds between the first and the last file, without imports."""
         words = ["++workload.workflow.generate_data=True", "++workload.workflow.train=False"]
+        words += [f"++workload.dataset.data_folder={folder}", f"++workload.dataset.num_files_train={files}"]
         job = self.start(self.work / "made", ranks, None, *words)
         self.check(job)
         said = (self.work / "dlio.log").read_text()
@@ -216,10 +217,11 @@ class Forebay:
         compute = cell["compute_s"] / cell["steps"]
         return Result(cell["au_dlio"], cell["au_epoch"], au, cell["first_step_s"], compute, rate, cell["peak_rss_bytes"])
 
-    def make(self, folder: Path) -> float:
-        """Makes the data; the whole command, with its process and until it is on the device."""
+    def make(self, folder: Path, files: int) -> float:
+        """Makes data; the whole command, with its process and until it is on the device."""
         start = time.monotonic()
         words = [self.program, "workload", "make", self.work / "bench.yaml", "--data", folder]
+        words.append(f"++workload.dataset.num_files_train={files}")
         subprocess.run([str(word) for word in words], check=True, capture_output=True, timeout=PATIENCE_S)
         return time.monotonic() - start
 

@@ -39,7 +39,7 @@ cargo xtask COMMAND
   bench prefetch an emulated accelerator on every tier, with and without prefetch, beside a run that never waits
   bench checkpoint [--in DIR]
                  a durable save beside torch.save, safetensors and TensorFlow; stalls, tiers, training with checkpoints
-  bench dlio [--rounds N] [--core N]
+  bench dlio [--rounds N] [--core N] [--only generation|truth|held|memory|crowds]…
                  workloads beside DLIO on the same files: utilisation, bytes a core, first step, generation, memory
   bench peers [OPTIONS…]
                  ingest beside tf.data, torchvision, DALI and FFCV on the same files
