@@ -9,58 +9,24 @@ use forebay_units::Bytes;
 
 use crate::batch::{Batch, BatchMemory};
 use crate::dataset::{Batched, ErrorPolicy};
-use crate::error::{Error, FailedSample};
+use crate::error::Error;
 use crate::exec::activity::{Ledger, Times};
 use crate::exec::dispatch::{ClaimSize, Dispatch};
 use crate::exec::fetch::{Fetcher, ShardMemory};
 use crate::exec::pool::Pool;
 use crate::exec::ring::{Ring, SlotState};
-use crate::exec::roster::{Roster, Scheduled};
+use crate::exec::roster::Roster;
 use crate::exec::tuner::{Tuner, Tuning};
 use crate::exec::worker::{Exchange, Shared};
 use crate::source::Packing;
 use crate::stage_cache::Cache;
 use crate::state::State;
+use crate::stats::{Meter, Stats};
 
 /// The most samples of a shard that one claim takes.
 const RUN_SAMPLES: usize = 64;
 /// Compressed shards kept expanded: those of the usual interleave and the next ones.
 const EXPANDED_SHARDS: usize = 8;
-
-/// What an iterator has done so far.
-#[derive(Debug, Clone, Default)]
-pub struct Stats {
-    /// Since the threads were started.
-    pub wall_ns: u64,
-    /// Inside `next()`.
-    pub wait_ns: u64,
-    /// Outside `next()`: the consumer's own time. `wait_ns + other_ns = wall_ns`, exactly.
-    pub other_ns: u64,
-    /// From the start to the first batch, if there was one.
-    pub first_batch_ns: Option<u64>,
-    /// Batches delivered.
-    pub n_batches: u64,
-    /// Samples delivered.
-    pub n_samples: u64,
-    /// Samples that failed and were left out.
-    pub n_failed: u64,
-    /// The first of them, with their reasons.
-    pub failures: Vec<FailedSample>,
-    /// Bytes moved from storage, prefetched ones included.
-    pub bytes_read: u64,
-    /// Where all threads' time went.
-    pub worker_time: Times,
-    /// Where it went while the consumer waited: what the stall is charged to.
-    pub stall_time: Times,
-    /// What the scheduler counted for all threads; `None` where the kernel does not tell.
-    pub scheduled: Option<Scheduled>,
-    /// How many threads there are.
-    pub n_threads: usize,
-    /// What the tuner chose, if it was asked.
-    pub tuning: Option<Tuning>,
-    /// Why a file cache could not be kept, if it could not.
-    pub cache_failure: Option<String>,
-}
 
 /// How long a consumer waits for a batch.
 #[derive(Clone, Copy)]
@@ -71,23 +37,6 @@ enum Patience<'a> {
     /// Not at all, but it wants to be woken.
     Woken,
     Never,
-}
-
-/// Counts what an iterator moves, seen from another thread.
-#[derive(Clone)]
-pub struct Meter(Arc<Shared>);
-
-impl Meter {
-    /// Bytes moved from storage so far, those of batches still being made included.
-    pub fn bytes_read(&self) -> u64 {
-        self.0.dispatch.bytes_read.load(Ordering::Relaxed)
-    }
-}
-
-impl std::fmt::Debug for Meter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Meter").field("bytes_read", &self.bytes_read()).finish()
-    }
 }
 
 /// An iterator over batches. Dropping it at any moment joins all its threads.

@@ -44,6 +44,7 @@ mod source;
 mod stage;
 mod stage_cache;
 mod state;
+mod stats;
 
 pub use batch::{Batch, BatchMemory};
 pub use dataset::{Batched, Dataset, Mapped, Threads};
@@ -51,8 +52,9 @@ pub use error::{Error, FailedSample, SampleError};
 pub use exec::activity::{Activity, Stopwatch, Times};
 pub use exec::roster::Scheduled;
 pub use exec::tuner::Tuning;
-pub use iterator::{Batches, Meter, Stats};
+pub use iterator::Batches;
 pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels};
 pub use source::{Damaged, NO_LABEL, PixelShape, Source};
 pub use stage_cache::CacheAt;
 pub use state::State;
+pub use stats::{Meter, Stats};
