@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import repeated
 
 # Far longer than a test may take: who is only given up when patience ends makes it fail.
 PATIENCE_S = 600
@@ -64,7 +65,7 @@ def remarks(stderr: str, speaker: int, missing: int) -> list[str]:
 
 def srun(cluster, ranks, *words, kill=1, mpi="pmix"):
     options = [f"--mpi={mpi}", f"--kill-on-bad-exit={kill}", "--nodes=4", "--ntasks-per-node=2"]
-    return cluster.run("srun", *options, ranks, *words)
+    return repeated(lambda: cluster.run("srun", *options, ranks, *words))
 
 
 def test_nodes_of_slurm_meet(cluster, ranks):

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from conftest import LATENESS_S, mpirun
+from conftest import LATENESS_S, Done, mpirun, repeated
 
 PARTS = ["wait_s", "compute_s", "barrier_s", "checkpoint_s", "other_s"]
 N_FILES, EPOCHS = 32, 2
@@ -46,13 +46,14 @@ def check(out: Path, count: int, accelerators: int = 1) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_ranks_share_the_samples_and_make_one_record(run_ranks, forebay, workload, tmp_path, count):
-    done = run_ranks(count, *run_words(forebay, workload, tmp_path / "out"))
+    done = run_ranks(count, *run_words(forebay, workload, tmp_path / "out"), makes=tmp_path / "out")
     assert done.returncode == 0, done.stderr
     check(tmp_path / "out", count)
 
 
 def test_ranks_with_several_accelerators_share_the_samples(run_ranks, forebay, workload, tmp_path):
-    done = run_ranks(2, *run_words(forebay, workload, tmp_path / "out", "--accelerators", "4"))
+    words = run_words(forebay, workload, tmp_path / "out", "--accelerators", "4")
+    done = run_ranks(2, *words, makes=tmp_path / "out")
     assert done.returncode == 0, done.stderr
     check(tmp_path / "out", 2, 4)
 
@@ -64,7 +65,7 @@ def test_a_file_that_only_one_rank_reads_and_cannot_ends_all_with_the_reason(run
     content = bytearray(damaged.read_bytes())
     content[len(content) // 2] ^= 0xFF
     damaged.write_bytes(content)
-    done = run_ranks(4, *run_words(forebay, (workload[0], data), tmp_path / "out"))
+    done = run_ranks(4, *run_words(forebay, (workload[0], data), tmp_path / "out"), makes=tmp_path / "out")
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count(damaged.name) == 1, "said once, by one rank: " + done.stderr
 
@@ -151,7 +152,8 @@ def children(pid: int) -> list[int]:
 
 def test_four_nodes_of_slurm_run_a_workload(cluster, forebay, workload, tmp_path):
     options = ["--mpi=pmix", "--kill-on-bad-exit=1", "--nodes=4", "--ntasks-per-node=2"]
-    done = cluster.run("srun", *options, *run_words(forebay, workload, tmp_path / "out"))
+    words = run_words(forebay, workload, tmp_path / "out")
+    done = repeated(lambda: cluster.run("srun", *options, *words), makes=tmp_path / "out")
     assert done.returncode == 0, done.stderr
     check(tmp_path / "out", 8)
 
@@ -162,9 +164,14 @@ def test_the_job_script_makes_the_data_and_runs(cluster, forebay, workload, tmp_
     (tmp_path / "job.sh").write_text(script)
     subprocess.run(["shellcheck", tmp_path / "job.sh"], check=True)
     places = {"FOREBAY": str(forebay), "DATA": str(tmp_path / "data"), "OUT": str(tmp_path / "out")}
-    state, status = cluster.batch(tmp_path / "job.sh", env=places, cwd=tmp_path)
-    said = "".join(log.read_text() for log in tmp_path.glob("*.log"))
-    assert (state, status) == ("COMPLETED", "0:0"), said
+
+    def submit() -> Done:
+        state, status = cluster.batch(tmp_path / "job.sh", env=places, cwd=tmp_path)
+        (log,) = tmp_path.glob("*.log")
+        return subprocess.CompletedProcess(["sbatch"], 0, f"{state} {status}", log.rename(log.with_suffix(".txt")).read_text())
+
+    done = repeated(submit, makes=tmp_path / "out")
+    assert done.stdout == "COMPLETED 0:0", done.stderr
     record = json.loads((tmp_path / "out" / "record.json").read_text())
     assert record["cells"][0]["ranks"] == 8
     assert record["cells"][0]["samples"] == N_FILES * EPOCHS
