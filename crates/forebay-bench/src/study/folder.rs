@@ -54,32 +54,25 @@ impl Folder {
     /// [`Error::NoRun`] when there is none, [`Error::Different`] when the run there is of another plan than the head's,
     /// [`Error::Record`] when it is damaged before its end, [`Error::Busy`] when another run is at work there.
     pub fn resume(path: &Path, head: &StudyHead) -> Result<(Self, StudyRun)> {
-        let record = path.join(RECORD);
-        if !record.exists() {
-            // A run that was killed before its record began has left nothing but these.
-            let ours = [LOCK, PLAN, ENVIRONMENT, DATA];
-            let names = names_in(path)?;
-            if names.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
-                return Err(Error::Occupied { path: path.to_owned(), is_run: false });
-            }
-            if !names.iter().any(|name| name == LOCK || name == PLAN) {
-                return Err(Error::NoRun { path: path.to_owned() });
-            }
+        if !is_begun(path)? {
             let folder = Self::found(path, head)?;
-            return Ok((folder, StudyRun { head: head.clone(), cells: Vec::new(), resumed: Vec::new(), series: None }));
+            return Ok((folder, bare(head)));
         }
         let lock = lock(path)?;
-        let text = fs::read_to_string(&record).map_err(Error::io("read", &record))?;
-        let read = StudyRun::from_jsonl(&text);
-        let (run, sound) = read.map_err(|source| Error::Record { path: record.clone(), source })?;
-        if let Some(what) = difference(&run.head, head) {
-            return Err(Error::Different { path: path.to_owned(), what });
-        }
+        let Read { record, run, sound, length } = read(path, head)?;
         let file = OpenOptions::new().append(true).open(&record).map_err(Error::io("append to", &record))?;
-        if sound < text.len() {
+        if sound < length {
             file.set_len(sound as u64).and_then(|()| file.sync_all()).map_err(Error::io("mend", &record))?;
         }
         Ok((Self { record, file, length: sound as u64, is_new: false, _lock: lock }, run))
+    }
+
+    /// What the run in a folder has, as [`Folder::resume`] would go on with it; nothing is written or locked.
+    ///
+    /// # Errors
+    /// As [`Folder::resume`], but for a run that is at work.
+    pub fn look(path: &Path, head: &StudyHead) -> Result<StudyRun> {
+        Ok(if is_begun(path)? { read(path, head)?.run } else { bare(head) })
     }
 
     fn found(path: &Path, head: &StudyHead) -> Result<Self> {
@@ -119,6 +112,49 @@ impl Folder {
             }
         }
     }
+}
+
+/// A record as it was found.
+struct Read {
+    record: PathBuf,
+    run: StudyRun,
+    /// How much of it is sound, and how long it is.
+    sound: usize,
+    length: usize,
+}
+
+/// The run in a folder, which must be of the head's plan.
+fn read(path: &Path, head: &StudyHead) -> Result<Read> {
+    let record = path.join(RECORD);
+    let text = fs::read_to_string(&record).map_err(Error::io("read", &record))?;
+    let read = StudyRun::from_jsonl(&text);
+    let (run, sound) = read.map_err(|source| Error::Record { path: record.clone(), source })?;
+    match difference(&run.head, head) {
+        Some(what) => Err(Error::Different { path: path.to_owned(), what }),
+        None => Ok(Read { record, run, sound, length: text.len() }),
+    }
+}
+
+/// Whether the record of the run in a folder has begun; refuses a folder that holds no run, or something else.
+fn is_begun(path: &Path) -> Result<bool> {
+    if path.join(RECORD).exists() {
+        return Ok(true);
+    }
+    // A run that was killed before its record began has left nothing but these.
+    let ours = [LOCK, PLAN, ENVIRONMENT, DATA];
+    let names = names_in(path)?;
+    if names.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
+        return Err(Error::Occupied { path: path.to_owned(), is_run: false });
+    }
+    match names.iter().any(|name| name == LOCK || name == PLAN) {
+        true => Ok(false),
+        false => Err(Error::NoRun { path: path.to_owned() }),
+    }
+}
+
+/// A run that has done nothing yet.
+fn bare(head: &StudyHead) -> StudyRun {
+    StudyRun { head: head.clone(), cells: Vec::new(), resumed: Vec::new(), series: None }
 }
 
 /// The machine that the run in a folder was begun on; `None` when there is none, or it cannot be read.

@@ -1,11 +1,12 @@
 //! `forebay study run --dry-run`: what would be run, made and read, and how long that may take.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use forebay_bench::study::{
-    CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, ProbeKind, Work, spaces,
+    CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, ProbeKind, Rest, Work, spaces,
 };
 use forebay_record::Step;
 use forebay_units::{Bytes, count, format_seconds, group_digits};
@@ -16,7 +17,7 @@ use crate::output::{Outcome, print, remark};
 /// What is said of an experiment of which nothing is known before it is run.
 const NOT_KNOWN: &str = "reads and time not known";
 
-pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
+pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> Result<Outcome> {
     let places = Places::new(plan, data);
     for dataset in &plan.datasets {
         if let DatasetSource::Path(path) = &dataset.source {
@@ -25,8 +26,13 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     }
     let estimator = Estimator::new(plan, &places);
     let cells = count(plan.cells.len() as u64, "cell");
-    let mut text = format!("{} at the {} scale: {cells}\n\n", plan.spec.name, plan.scale.name());
-    let rows = experiments(plan, &estimator);
+    let left = in_order(plan, rest);
+    let done = if is_resumed { done_words(rest) } else { String::new() };
+    let mut text = format!("{} at the {} scale: {cells}{done}\n\n", plan.spec.name, plan.scale.name());
+    if is_resumed {
+        text.push_str(&cell_lines(plan, rest));
+    }
+    let rows = experiments(plan, &left, &estimator);
     let total = sum(rows.iter().map(|row| row.1));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let unknown = probes_without_sum(plan);
@@ -40,12 +46,12 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     }
     let _ = writeln!(text, "{:<width$}  {}{}", "together", describe(&total, unit), without(&unknown));
     text.push('\n');
-    text.push_str(&data_lines(plan, &places, &estimator));
+    text.push_str(&data_lines(plan, &left, &places, &estimator));
     text.push_str(&left_out_lines(plan));
     for tier in plan.tier_notes(&look_down) {
         let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
     }
-    text.push_str(&space_lines(plan, &places));
+    text.push_str(&space_lines(&left, &places));
     let from = match of_workloads {
         true => "the workloads' computing and their tiers' profiles; what is read and decoded".to_owned(),
         false => format!(
@@ -66,6 +72,35 @@ pub(super) fn show(plan: &Plan, data: &Path) -> Result<Outcome> {
     Ok(Outcome::Met)
 }
 
+/// The cells that would be run, experiment by experiment.
+fn in_order<'a>(plan: &'a Plan, rest: &Rest) -> Vec<&'a CellPlan> {
+    let mut numbers = rest.cells.clone();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| &plan.cells[number]).collect()
+}
+
+/// How far a run is that is gone on with.
+fn done_words(rest: &Rest) -> String {
+    let kinds = [(rest.n_failed, "failed"), (rest.n_left_out, "left out")].into_iter().filter(|(n, _)| *n > 0);
+    let kinds: Vec<String> = kinds.map(|(n, word)| format!("{n} {word}")).collect();
+    let of_these = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+    format!(", {} done{of_these}, {} to run", rest.n_done, rest.cells.len())
+}
+
+/// A line a cell: what is done, and what would be run, in its order.
+fn cell_lines(plan: &Plan, rest: &Rest) -> String {
+    let mut text = String::new();
+    let left: HashSet<&str> = rest.cells_of(plan).map(|cell| cell.id.as_str()).collect();
+    for cell in plan.cells.iter().filter(|cell| !left.contains(cell.id.as_str())) {
+        let _ = writeln!(text, "done: {}", cell.id);
+    }
+    for cell in rest.cells_of(plan).filter(|cell| cell.left_out.is_none()) {
+        let _ = writeln!(text, "to run: {}", cell.id);
+    }
+    text.push('\n');
+    text
+}
+
 /// The experiments that probe otherwise than from end to end: for how long, the probe finds out as it goes.
 fn probes_without_sum(plan: &Plan) -> Vec<&str> {
     let is_open = |cell: &CellPlan| match &cell.work {
@@ -84,9 +119,9 @@ fn without(unknown: &[&str]) -> String {
 }
 
 /// A row an experiment: its name with the cells and rounds, and the sum over its cells.
-fn experiments(plan: &Plan, estimator: &Estimator<'_>) -> Vec<(String, Estimate)> {
+fn experiments(plan: &Plan, left: &[&CellPlan], estimator: &Estimator<'_>) -> Vec<(String, Estimate)> {
     let row = |experiment: &forebay_record::ExperimentSpec| {
-        let cells: Vec<_> = plan.cells.iter().filter(|cell| cell.experiment == experiment.name).collect();
+        let cells: Vec<_> = left.iter().filter(|cell| cell.experiment == experiment.name).collect();
         let estimate = sum(cells.iter().map(|cell| estimator.cell(cell)));
         let (warmups, repeats) = (experiment.warmups.at(plan.scale), experiment.repeats.at(plan.scale));
         let n = count(cells.len() as u64, "cell");
@@ -134,9 +169,9 @@ fn size(bytes: Bytes) -> String {
     if bytes.0 == u64::MAX { "more than 18 million TB".to_owned() } else { bytes.to_string() }
 }
 
-fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> String {
+fn data_lines(plan: &Plan, left: &[&CellPlan], places: &Places<'_>, estimator: &Estimator<'_>) -> String {
     let mut text = String::new();
-    for wanted in places.to_make(&plan.cells) {
+    for wanted in places.to_make(left.iter().copied()) {
         let (name, dir) = (&wanted.name, wanted.dir.display());
         let unit = if matches!(wanted.making, Making::Records(_)) { "sample" } else { "image" };
         let images = wanted.n_samples().map_or("–".to_owned(), |n| count(n, unit));
@@ -151,7 +186,7 @@ fn data_lines(plan: &Plan, places: &Places<'_>, estimator: &Estimator<'_>) -> St
     }
     for dataset in &plan.datasets {
         let DatasetSource::Path(path) = &dataset.source else { continue };
-        let reading = plan.cells.iter().filter(|cell| cell.work.dataset() == Some(&dataset.name)).count();
+        let reading = left.iter().filter(|cell| cell.work.dataset() == Some(&dataset.name)).count();
         let (name, path) = (&dataset.name, path.as_path());
         let _ = writeln!(text, "dataset {name}: {}, {}", path.display(), count(reading as u64, "cell"));
     }
@@ -174,9 +209,9 @@ fn left_out_lines(plan: &Plan) -> String {
     text
 }
 
-fn space_lines(plan: &Plan, places: &Places<'_>) -> String {
+fn space_lines(left: &[&CellPlan], places: &Places<'_>) -> String {
     let mut text = String::new();
-    for space in spaces(places, &plan.cells) {
+    for space in spaces(places, left.iter().copied()) {
         let free = space.available.map_or("–".to_owned(), |free| free.to_string());
         let fits = if space.check().is_ok() { "" } else { ": it does not fit" };
         let _ = writeln!(text, "space: {} needed at {}, {free} free{fits}", space.needed(), space.path.display());

@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
     plan.leave_out_what_has_no_room(&data);
     if args.dry_run {
-        return dry_run::show(&plan, &data);
+        let (rest, data) = dry(args, &plan, data).map_err(|error| explained(None, error))?;
+        return dry_run::show(&plan, &data, &rest, args.resume);
     }
     let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
     let ended = Samples::begin(&run.out).map(|samples| run.go(samples))?;
@@ -86,6 +87,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
+}
+
+/// What a run would do, and where its data lies; of one that is gone on with, what it has not done.
+fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_bench::study::Result<(Rest, PathBuf)> {
+    let Some(out) = args.out.as_ref().filter(|_| args.resume) else { return Ok((Rest::whole(plan), data)) };
+    let environment = forebay_bench::describe_environment(there(&data), env!("CARGO_PKG_VERSION"));
+    let run = Folder::look(out, &head_of(plan, environment, &data))?;
+    let data = args.data.clone().unwrap_or_else(|| data_of(out, &run.head).0);
+    Ok((Rest::after(plan, &run, args.retry_failed), data))
 }
 
 /// The plan for this machine; of a run that is gone on with, for the machine it was begun on, whose cells it has.

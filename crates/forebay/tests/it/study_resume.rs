@@ -75,6 +75,30 @@ fn a_stopped_study_drops_the_cell_at_work_and_says_how_to_go_on() {
 }
 
 #[test]
+fn a_dry_run_of_a_run_to_be_gone_on_with_says_what_is_done_and_what_would_run() {
+    let dir = with_tiny();
+    assert_eq!(dir.run(RUN).code, Some(0));
+    // As if it had been killed behind its second cell.
+    let kept: Vec<String> = ids(&cells(&dir, "out")).into_iter().take(2).map(str::to_owned).collect();
+    dir.edit("out/record.jsonl", |bytes| {
+        let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
+        bytes.truncate(ends[2] + 1);
+    });
+    let before = dir.tree("out");
+    let said = dir.met(&format!("{RUN} --resume --dry-run"));
+    assert!(said.starts_with("tiny at the quick scale: 4 cells, 2 done, 2 to run\n"), "{said}");
+    for id in IDS {
+        let word = if kept.iter().any(|kept| kept == id) { "done" } else { "to run" };
+        assert!(said.contains(&format!("\n{word}: {id}\n")), "{id}: {said}");
+    }
+    assert_eq!(dir.tree("out"), before, "nothing was written");
+    assert!(dir.met(&format!("{RUN} --dry-run")).starts_with("tiny at the quick scale: 4 cells\n"));
+    let said = dir.refused(&format!("{RUN} --resume --dry-run --scale full"));
+    assert!(said.contains("the run there is of another plan"), "{said}");
+    assert!(dir.refused("study run tiny.toml --out gone --resume --dry-run").contains("gone"), "there is no run");
+}
+
+#[test]
 fn a_study_stopped_while_its_data_is_made_goes_on_with_that() {
     let dir = with_tiny();
     dir.write("tiny.toml", TINY.replace("quick = 12", "quick = 600").replace("batch = 4", "batch = 4\nbatches = 2"));
