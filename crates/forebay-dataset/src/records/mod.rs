@@ -12,6 +12,7 @@ mod form;
 mod noise;
 mod pending;
 mod ranges;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ pub use form::parquet_columns;
 use form::{Form, Piece, Proof};
 use pending::Pending;
 use ranges::{Cut, Item, Ranges, piece};
+pub use room::records_room;
 
 use crate::{Control, Result, write};
 
@@ -160,7 +162,7 @@ impl<'a> Maker<'a> {
     }
 
     fn room(&self, piece: &Piece) -> u64 {
-        self.form.room(piece) + self.form.beside(piece).iter().map(|beside| beside.room).sum::<u64>()
+        room::of_piece(self.form, piece)
     }
 
     /// Whether a file and what lies beside it are there, whole.
