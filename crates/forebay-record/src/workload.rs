@@ -243,9 +243,12 @@ pub struct WorkloadCell {
     /// Bytes a second that one accelerator asks for when it never waits.
     #[serde(default)]
     pub demand_bytes_per_s: Option<f64>,
-    /// The whole run.
+    /// The whole run; of several, the one in the middle by its utilisation over whole epochs.
     #[serde(flatten)]
     pub totals: WorkloadTotals,
+    /// Every run that was kept, in their order; empty where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<WorkloadTotals>,
     /// Each value against its limit.
     #[serde(default)]
     pub judged: Vec<Judged>,

@@ -183,7 +183,8 @@ fn of_train(cell: &StudyCell, train: &TrainCell) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A run of a workload, of which there is one; times are of all accelerators together where they are sums.
+/// The runs of a workload: medians, and of the one in the middle what is of one; times are of all accelerators together where
+/// they are sums.
 fn of_workload(cell: &StudyCell, workload: &WorkloadCell) -> Vec<(&'static str, Value)> {
     let [from_memory, before] = evidence(std::iter::once(&workload.evidence));
     let totals = &workload.totals;
@@ -193,6 +194,8 @@ fn of_workload(cell: &StudyCell, workload: &WorkloadCell) -> Vec<(&'static str, 
         ("wall_s", value("wall_s", seconds)),
         ("samples_per_s", value("samples_per_s", quantity)),
         ("mb_per_s", value("mb_per_s_moved", quantity)),
+        ("spread", spread(run::spread_of_workload(workload))),
+        ("repeats", Value::count(workload.runs.len().max(1) as u64)),
         ("cache", Value::text(workload.cache.map(cache).unwrap_or_default())),
         ("from_memory", from_memory),
         ("resident_before", before),

@@ -282,7 +282,7 @@ fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: boo
     fields.push(unit.to_owned());
     fields.push(line.value.map(exported).unwrap_or_default());
     fields.push(spread.and_then(|summary| summary.relative_spread()).map(number).unwrap_or_default());
-    // A workload is run once, and its one value is no repeat.
+    // The value of a workload that was run once is no repeat.
     let once = usize::from(line.value.is_some() && line.cell.workload.is_some());
     fields.push(line.repeats.len().max(once).to_string());
     fields.push(line.cache.to_owned());

@@ -19,6 +19,8 @@ const SAME: f64 = 0.03;
 const NOISE: f64 = 0.005;
 /// DLIO's utilisation this far above that of the whole epoch tells another story.
 const APART: f64 = 0.15;
+/// A wait at a barrier that is worth a sentence, of the time of a computation.
+const NOTABLE: f64 = 0.1;
 
 /// A number of processes.
 #[derive(Debug)]
@@ -172,7 +174,7 @@ impl Group<'_> {
         format!(
             "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
              step of every epoch out. Files are dealt out, so that an epoch has {} steps with {} {}; with {name}, the first of \
-             its {} waited {} for data{}, and that is what was left out. Over whole epochs \
+             its {} waited {} for data{}, and that is what was left out.{} Over whole epochs \
              utilisation is {} with {name} and {whole}.{}",
             percent(first.dlio),
             self.name(first),
@@ -183,8 +185,26 @@ impl Group<'_> {
             count(peak.workload.steps_per_epoch, "step"),
             brief_seconds(peak.workload.totals.first_batch_s),
             hidden(peak.workload),
+            self.behind_first(),
             percent(peak.whole),
             self.reader.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// What DLIO's figure lacks of 100 % where nearly all waits are those of the first step: the barrier behind it, which it counts.
+    fn behind_first(&self) -> String {
+        let (peak, last) = (self.peak(), self.last());
+        let Some(at_peak) =
+            first_barrier_s(peak.workload).filter(|waited| *waited > NOTABLE * peak.workload.computation_s)
+        else {
+            return String::new();
+        };
+        let at_last = first_barrier_s(last.workload).filter(|_| last.n > peak.n);
+        let more = at_last.map(|waited| format!(", and {} with {}", brief_seconds(waited), self.name(last)));
+        format!(
+            " Not left out is the barrier behind that step, where accelerators waited {} in the mean for the slowest of them{}.",
+            brief_seconds(at_peak),
+            more.unwrap_or_default()
         )
     }
 
@@ -228,6 +248,12 @@ fn hidden(cell: &WorkloadCell) -> String {
         return String::new();
     }
     format!(", {} of all the waiting", percent(firsts.iter().sum::<f64>() / cell.totals.wait_s))
+}
+
+/// The mean wait at the barrier behind the first step of an epoch; `None` where steps were not kept, or one accelerator is alone.
+fn first_barrier_s(cell: &WorkloadCell) -> Option<f64> {
+    let waits: Vec<f64> = cell.epochs_of.iter().filter_map(|epoch| epoch.barrier.first().copied()).collect();
+    (cell.totals.accelerators > 1 && !waits.is_empty()).then(|| waits.iter().sum::<f64>() / waits.len() as f64)
 }
 
 /// The wait of the first step beside the others', for a single run.

@@ -27,6 +27,7 @@ pub mod dlio;
 pub mod import;
 pub mod metric;
 pub mod model;
+mod numpy;
 mod plan;
 pub mod size;
 mod spec;

@@ -82,12 +82,6 @@ fn rounds(experiment: &ExperimentSpec) -> Result<()> {
         let reason = "the repeats are saves, of which the first is left out, no more and no less: give 1";
         return Err(Error::plan(at(experiment, "warmups"), reason));
     }
-    if experiment.run == Step::Workload && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 0) {
-        return Err(Error::plan(at(experiment, "warmups"), "a workload is run as it is, with its own epochs: give 0"));
-    }
-    if experiment.run == Step::Workload && SCALES.iter().any(|scale| *experiment.repeats.at(*scale) != 1) {
-        return Err(Error::plan(at(experiment, "repeats"), "a workload is run once a cell, for its epochs: give 1"));
-    }
     let looks_again = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
     if experiment.run == Step::Inspect && SCALES.iter().any(looks_again) {
         let reason = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";

@@ -86,7 +86,7 @@ impl<'a> Estimator<'a> {
             // Only the first and last bytes of files are read; of shards all.
             Work::Inspect(_) => Estimate::default(),
             Work::Workload(_) if cell.left_out.is_some() => Estimate::default(),
-            Work::Workload(settings) => records::estimate(settings, profile.as_ref()),
+            Work::Workload(settings) => records::estimate(settings, profile.as_ref(), rounds),
         }
     }
 

@@ -4,13 +4,10 @@ use std::path::Path;
 
 use forebay_storage::Profile;
 use forebay_units::Bytes;
-use forebay_workload::{Dataset, Format, Part, Workload};
+use forebay_workload::{Dataset, Part, Workload};
 
 use super::estimate::Estimate;
 use super::steps::WorkloadSettings;
-
-/// What a value takes in a text file, in bytes of its own size: digits and a comma.
-const CSV_TIMES: u64 = 4;
 
 /// Named by what is in it: format and number of files for people, and all that its bytes depend on as a number.
 pub(super) fn folder_name(workload: &Workload) -> String {
@@ -38,15 +35,9 @@ pub(super) fn n_samples(workload: &Workload) -> u64 {
     files.saturating_mul(workload.dataset.n_samples_per_file)
 }
 
-/// About what all files take.
+/// About what all files take; nothing of a format that this build cannot make, whose cells are left out.
 pub(super) fn expected_bytes(workload: &Workload) -> Bytes {
-    let dataset = &workload.dataset;
-    let values = dataset.bytes(Part::Train).saturating_add(dataset.bytes(Part::Eval));
-    Bytes(match dataset.format {
-        Format::Csv => values.saturating_mul(CSV_TIMES),
-        Format::Synthetic => 0,
-        _ => values,
-    })
+    Bytes(forebay_dataset::records_room(&workload.dataset).unwrap_or(0))
 }
 
 /// What the checkpoints of a cell take, which go with it.
@@ -58,8 +49,9 @@ pub(super) fn saved_bytes(settings: &WorkloadSettings) -> Bytes {
     planned.map_or(Bytes(0), |plan| Bytes(plan.checkpoint_bytes.saturating_mul(plan.checkpoints)))
 }
 
-/// What a cell will do. Its time is at least that of its computing, of its samples' preparation, and of an emulated device.
-pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>) -> Estimate {
+/// What a cell will do. Its time is at least that of its computing, of its samples' preparation, of an imitated loader's
+/// decoding, and of an emulated device.
+pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
     let Ok(workload) = settings.read() else { return Estimate::default() };
     let accelerators = settings.all_accelerators();
     let Ok(plan) = forebay_workload::Plan::new(&workload, accelerators) else { return Estimate::default() };
@@ -71,9 +63,14 @@ pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>) -
     let read = Bytes(trained.saturating_add(plan.bytes_eval.saturating_mul(evaluations)));
     let reader = &workload.reader;
     let of_each = images as f64 / accelerators as f64;
-    let n_at_once = if reader.prepares_on_one_core { 1 } else { reader.read_threads.max(1) };
-    let prepare_s = of_each * reader.preprocess_time.mean() / n_at_once as f64;
+    let prepare_s = of_each * reader.preprocess_time.mean() / reader.read_threads.max(1) as f64;
+    let decode_s = reader.decode_bytes_per_s.map_or(0.0, |rate| read.0 as f64 / accelerators as f64 / rate);
     let device_s = profile.map_or(0.0, |profile| read.0 as f64 / profile.read_bytes_per_s as f64);
-    let seconds = plan.compute_s.max(prepare_s).max(device_s);
-    Estimate { images, read, written: saved_bytes(settings), seconds: Some(seconds) }
+    let seconds = plan.compute_s.max(prepare_s).max(decode_s).max(device_s);
+    Estimate {
+        images: images.saturating_mul(rounds),
+        read: Bytes(read.0.saturating_mul(rounds)),
+        written: Bytes(saved_bytes(settings).0.saturating_mul(rounds)),
+        seconds: Some(seconds * rounds as f64),
+    }
 }

@@ -96,6 +96,7 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
         failures: Vec::new(),
         worker_time: run.worker_time(),
         made_by: None,
+        runs: Vec::new(),
         totals,
     }
 }

@@ -49,10 +49,13 @@ pub(crate) fn identity(dataset: &Dataset) -> Map<String, Value> {
         "parquet": format!("{:?}", dataset.parquet),
         "seed": dataset.seed,
     });
-    match fields {
+    let mut fields = match fields {
         Value::Object(map) => map,
         _ => Map::new(),
-    }
+    };
+    // Only where they are given, so that the marks of all other data stay what they are.
+    fields.extend(dataset.sides.as_ref().map(|sides| ("sides".to_owned(), json!(sides))));
+    fields
 }
 
 /// What decides how a file is read, and how many bytes of it.

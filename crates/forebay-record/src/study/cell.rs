@@ -6,7 +6,7 @@ use super::spec::{Level, Levels, Step};
 use crate::checkpoint::share;
 use crate::{
     CheckpointCell, CheckpointSample, IngestCell, IngestRepeat, Inspection, ProbeCell, ProbeMode, TrainCell,
-    TrainTotals, WorkloadCell,
+    TrainTotals, WorkloadCell, WorkloadTotals,
 };
 
 /// One combination of levels and what came of it.
@@ -101,28 +101,32 @@ impl StudyCell {
     }
 }
 
-/// A workload is run once; its epochs are its repeats only as far as the page shows them.
+/// The median of the runs, each quantity for itself; of a workload that was run once, that run's.
 fn of_workload(cell: &WorkloadCell, name: &str) -> Option<Metric> {
-    let totals = &cell.totals;
-    let value = match name {
-        "au_epoch" => totals.au_epoch?,
-        "au_steady" => totals.au_steady?,
-        "au_dlio" => totals.au_dlio?,
-        "samples_per_s" => totals.samples_per_s,
-        "mb_per_s_moved" => totals.mb_per_s_moved,
-        "mb_per_s_device" => totals.mb_per_s_device?,
-        "first_batch_s" => totals.first_batch_s,
-        "barrier_s" => totals.barrier_s,
-        "wall_s" => totals.wall_s,
-        "dlio_mib_per_s" => totals.dlio_mib_per_s?,
-        "dlio_samples_per_s" => totals.dlio_samples_per_s?,
+    let of = |value: &dyn Fn(&WorkloadTotals) -> Option<f64>| {
+        let repeats: Vec<f64> = cell.runs.iter().filter_map(value).collect();
+        let value = forebay_units::median(&repeats).or_else(|| value(&cell.totals))?;
+        Some(Metric { value, repeats })
+    };
+    match name {
+        "au_epoch" => of(&|run| run.au_epoch),
+        "au_steady" => of(&|run| run.au_steady),
+        "au_dlio" => of(&|run| run.au_dlio),
+        "samples_per_s" => of(&|run| Some(run.samples_per_s)),
+        "mb_per_s_moved" => of(&|run| Some(run.mb_per_s_moved)),
+        "mb_per_s_device" => of(&|run| run.mb_per_s_device),
+        "first_batch_s" => of(&|run| Some(run.first_batch_s)),
+        "barrier_s" => of(&|run| Some(run.barrier_s)),
+        "wall_s" => of(&|run| Some(run.wall_s)),
+        "dlio_mib_per_s" => of(&|run| run.dlio_mib_per_s),
+        "dlio_samples_per_s" => of(&|run| run.dlio_samples_per_s),
         "checkpoint_max_s" => {
             let saves = cell.saves.iter().filter(|save| !save.is_restore).map(|save| save.seconds);
-            forebay_units::median(&saves.collect::<Vec<_>>())?
+            let value = forebay_units::median(&saves.collect::<Vec<_>>())?;
+            Some(Metric { value, repeats: Vec::new() })
         }
-        _ => return None,
-    };
-    Some(Metric { value, repeats: Vec::new() })
+        _ => None,
+    }
 }
 
 /// Medians and every save or restore that came so far.
@@ -221,6 +225,20 @@ fn of_probe(cells: &[ProbeCell], name: &str) -> Option<Metric> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_workload_that_was_run_again_every_quantity_is_the_median() {
+        let run = |au: f64, wall_s: f64| WorkloadTotals { au_epoch: Some(au), wall_s, ..WorkloadTotals::default() };
+        let runs = vec![run(70.0, 3.0), run(60.0, 5.0), run(65.0, 2.0)];
+        let mut cell = WorkloadCell { totals: runs[2].clone(), ..WorkloadCell::default() };
+        assert_eq!(of_workload(&cell, "wall_s"), Some(Metric { value: 2.0, repeats: Vec::new() }));
+        cell.runs = runs;
+        let kept: WorkloadCell = serde_json::from_str(&serde_json::to_string(&cell).unwrap()).unwrap();
+        assert_eq!(kept, cell, "no name of a run's is also one of the cell's");
+        assert_eq!(of_workload(&cell, "wall_s"), Some(Metric { value: 3.0, repeats: vec![3.0, 5.0, 2.0] }));
+        assert_eq!(of_workload(&cell, "au_epoch").unwrap().value, 65.0);
+        assert_eq!(of_workload(&cell, "au_dlio"), None, "a quantity that no run has");
+    }
 
     #[test]
     fn of_an_even_number_of_runs_every_quantity_is_the_median() {

@@ -113,12 +113,13 @@ fn checkpoints<'a>(run: &'a Run<'a>) -> impl Iterator<Item = Entry> + 'a {
 fn workloads<'a>(run: &'a Run<'a>) -> impl Iterator<Item = Entry> + 'a {
     run.workloads().flat_map(|(cell, workload)| {
         OF_WORKLOAD.into_iter().filter_map(|metric| {
+            let found = run::metric(cell, metric)?;
             Some(Entry {
                 experiment: cell.experiment.clone(),
                 levels: if run.is_study() { cell.factors.clone() } else { levels_of_workload(workload) },
                 metric,
-                value: run::metric(cell, metric)?.value,
-                repeats: Vec::new(),
+                value: found.value,
+                repeats: found.repeats,
                 by_rate: None,
             })
         })

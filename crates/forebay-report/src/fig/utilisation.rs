@@ -5,7 +5,7 @@
 //! scale, of another speed shows the same shape; the data has them as they are. A level of the series has a panel of its own.
 //! Along `epoch`, a run's epochs are the points.
 
-use forebay_record::{StudyCell, WorkloadCell};
+use forebay_record::{Metric, StudyCell, WorkloadCell};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
@@ -21,7 +21,7 @@ use crate::table::Align::{Left, Right};
 use crate::verdict;
 
 use super::lines::{self, Line, Point};
-use super::{Context, Drawn, Key, axes, both};
+use super::{Context, Drawn, Key, axes, bars, both};
 
 /// What is drawn when the figure names nothing.
 const METRICS: [&str; 2] = ["au_epoch", "au_dlio"];
@@ -37,6 +37,8 @@ struct At<'a> {
     value: f64,
     /// What is drawn: a share, or a multiple of the first.
     drawn: f64,
+    /// What is drawn of the lowest and the highest of several repeats.
+    range: Option<(f64, f64)>,
     /// Published: the value, what is drawn of it, and its source.
     published: Option<(f64, f64, &'a str)>,
 }
@@ -77,7 +79,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: plot.data(context),
         caption: if is_share && !is_by_epoch { verdict::of_processes(context.run, &grid.cells) } else { String::new() },
-        reading: reading(is_share, is_by_epoch),
+        reading: reading(is_share, is_by_epoch) + plot.of_ranges(),
         remarks,
         legend: plot.legend(),
         pictures: both(|canvas| plot.draw(canvas, &context.spec.title)),
@@ -135,13 +137,15 @@ fn counted<'a>(context: &'a Context<'_>, grid: &Grid<'a>, series: usize, name: &
     let theirs = |cell: &StudyCell| {
         context.published_for(cell, name).map(|row| (row.reference.value, row.reference.source.as_str()))
     };
-    let known = || grid.line(series).filter_map(|(x, cell)| Some((x, cell, run::metric(cell, name)?.value)));
-    let base = known().map(|(_, _, value)| value).find(|value| *value > 0.0);
+    let known = || grid.line(series).filter_map(|(x, cell)| Some((x, cell, run::metric(cell, name)?)));
+    let base = known().map(|(_, _, found)| found.value).find(|value| *value > 0.0);
     let their_base = grid.line(series).find_map(|(_, cell)| theirs(cell)).map(|(value, _)| value);
     let over = |value: f64, base: Option<f64>| if is_share { Some(value) } else { base.map(|base| value / base) };
-    let at = |(x, cell, value): (usize, &'a StudyCell, f64)| {
+    let at = |(x, cell, found): (usize, &'a StudyCell, Metric)| {
+        let range = bars::range(&found).and_then(|(low, high)| Some((over(low, base)?, over(high, base)?)));
+        let value = found.value;
         let published = theirs(cell).and_then(|(value, source)| Some((value, over(value, their_base)?, source)));
-        Some(At { cell, x, value, drawn: over(value, base)?, published })
+        Some(At { cell, x, value, drawn: over(value, base)?, range, published })
     };
     Counted { metric: name, points: known().filter_map(at).collect() }
 }
@@ -156,7 +160,7 @@ fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Plot<'a> {
         let counted = metrics.iter().map(|metric| {
             let at = |epoch: u64| {
                 let value = of_epoch(workload, metric, epoch)?;
-                Some(At { cell, x: epoch as usize - 1, value, drawn: value, published: None })
+                Some(At { cell, x: epoch as usize - 1, value, drawn: value, range: None, published: None })
             };
             Counted { metric, points: (1..=most).filter_map(at).collect() }
         });
@@ -185,6 +189,17 @@ fn of_epoch(cell: &WorkloadCell, metric: &str, epoch: u64) -> Option<f64> {
 }
 
 impl Plot<'_> {
+    /// How to read the strokes through points, where there are some.
+    fn of_ranges(&self) -> &'static str {
+        let mut points = self.panels.iter().flat_map(|panel| &panel.counted).flat_map(|counted| &counted.points);
+        match points.any(|at| at.range.is_some()) {
+            true => {
+                " A point is the median of the repeats; the stroke through it reaches from the lowest to the highest."
+            }
+            false => "",
+        }
+    }
+
     fn draw(&self, canvas: Canvas, label: &str) -> Markup {
         let names = self.panels.first().map(|panel| self.lines(panel, None)).unwrap_or_default();
         let right = canvas.width - lines::name_room(canvas, &names);
@@ -229,7 +244,9 @@ impl Plot<'_> {
             return Scale::between(0.0, 1.0);
         }
         let all = panel.counted.iter().flat_map(|counted| &counted.points);
-        let highest = all.flat_map(|at| [at.drawn, at.published.map_or(0.0, |of| of.1)]).fold(1.0, f64::max);
+        let highest = all
+            .flat_map(|at| [at.drawn, at.range.map_or(0.0, |of| of.1), at.published.map_or(0.0, |of| of.1)])
+            .fold(1.0, f64::max);
         Scale::from_zero(highest * 1.05)
     }
 
@@ -239,7 +256,8 @@ impl Plot<'_> {
             let points = counted.points.iter().filter_map(|at| {
                 let (x, y) = places?;
                 let tip = self.tip(counted.metric, at);
-                Some(Point { x: x(at.x), y: y.at(at.drawn), range: None, cut: (false, false), tip: Some(tip) })
+                let range = at.range.map(|(low, high)| (y.at(low), y.at(high)));
+                Some(Point { x: x(at.x), y: y.at(at.drawn), range, cut: (false, false), tip: Some(tip) })
             });
             Line { name: name_of(counted.metric).to_owned(), points: points.collect() }
         };
@@ -256,6 +274,10 @@ impl Plot<'_> {
         );
         if !self.is_share {
             text.push_str(&format!(", {} of the first", times(at.drawn)));
+        }
+        if let Some((low, high)) = at.range {
+            let show: fn(f64) -> String = if self.is_share { percent } else { times };
+            text.push_str(&format!("; repeats from {} to {}", show(low), show(high)));
         }
         if let Some((value, _, source)) = at.published {
             text.push_str(&format!("; published {} ({source})", metric::published(quantity, value)));
@@ -296,6 +318,8 @@ impl Plot<'_> {
             ("metric", "quantity", Left),
             ("value", "value", Right),
             ("times", "of the first", Right),
+            ("lowest", "lowest repeat", Right),
+            ("highest", "highest repeat", Right),
             ("published", "published", Right),
             ("source", "source", Left),
         ]);
@@ -309,6 +333,8 @@ impl Plot<'_> {
                 Value::text(metric::name(name)),
                 Value::number(at.value, if self.is_share { percent } else { metric::show(name) }),
                 if self.is_share { Value::Unknown } else { Value::number(at.drawn, times) },
+                Value::maybe(at.range.map(|of| of.0), if self.is_share { percent } else { times }),
+                Value::maybe(at.range.map(|of| of.1), if self.is_share { percent } else { times }),
                 Value::maybe(at.published.map(|of| of.0), |value| metric::published(name, value)),
                 Value::text(at.published.map_or("", |of| of.2)),
             ]);

@@ -131,7 +131,10 @@ impl<'a> Run<'a> {
         let ingests = self.ingests().map(|(_, cell)| cell.samples.len());
         let probes = self.probes().map(|(_, cell)| cell.samples.len());
         let trains = self.trains().map(|(_, cell)| cell.samples.len());
-        let others = self.checkpoints().map(|(_, cell)| cell.samples.len()).chain(self.workloads().map(|_| 1));
+        let others = self
+            .checkpoints()
+            .map(|(_, cell)| cell.samples.len())
+            .chain(self.workloads().map(|(_, cell)| cell.runs.len().max(1)));
         ingests.chain(probes).chain(trains).chain(others)
     }
 
@@ -140,8 +143,16 @@ impl<'a> Run<'a> {
         let ingests = self.ingests().filter_map(|(_, cell)| cell.spread);
         let probes = self.probes().filter_map(|(_, cell)| cell.spread);
         let trains = self.trains().filter_map(|(_, cell)| cell.spread);
-        ingests.chain(probes).chain(trains).chain(self.checkpoints().filter_map(|(_, cell)| cell.spread))
+        let others = self.checkpoints().filter_map(|(_, cell)| cell.spread);
+        let workloads = self.workloads().filter_map(|(_, cell)| spread_of_workload(cell));
+        ingests.chain(probes).chain(trains).chain(others).chain(workloads)
     }
+}
+
+/// How far the times of a workload's runs lie apart; `None` of a single one.
+pub(crate) fn spread_of_workload(cell: &WorkloadCell) -> Option<f64> {
+    let walls: Vec<f64> = cell.runs.iter().map(|run| run.wall_s).collect();
+    forebay_units::Summary::of(&walls).filter(|summary| summary.n > 1)?.relative_spread()
 }
 
 /// The last part of each path, where those differ.
@@ -174,7 +185,12 @@ pub(crate) fn metric(cell: &StudyCell, name: &str) -> Option<Metric> {
         }
         (_, need::METRIC) => need::mb_per_s(cell.train.as_deref()?).map(|value| Metric { value, repeats: Vec::new() }),
         _ if cell.workload.is_some() && name.starts_with("au_") => {
-            cell.metric(name).map(|found| Metric { value: found.value / 100.0, ..found })
+            let share = |percent: f64| percent / 100.0;
+            let of = |found: Metric| Metric {
+                value: share(found.value),
+                repeats: found.repeats.into_iter().map(share).collect(),
+            };
+            cell.metric(name).map(of)
         }
         _ => cell.metric(name),
     }?;

@@ -33,7 +33,7 @@ fn workload(n: u64, steps: u64, whole: f64, dlio: f64) -> Value {
         "epochs_of": [{"accelerator": 0, "epoch": 1, "start_s": 0.0, "wall_s": wall, "first_batch_s": 4.3, "n_steps": steps,
             "wait_s": wall - compute, "compute_s": compute, "barrier_s": 0.0, "checkpoint_s": 0.0, "other_s": 0.0,
             "au_dlio": dlio, "load": vec![0.5; steps as usize], "compute": vec![0.323; steps as usize],
-            "barrier": vec![0.01; steps as usize]}],
+            "barrier": (0..steps).map(|i| if i == 0 { 0.025 * n as f64 } else { 0.01 }).collect::<Vec<_>>()}],
         "saves": [{"epoch": 1, "step": steps, "bytes": 10_240, "seconds": 0.02, "seconds_rank_0": 0.01, "is_durable": true}],
     });
     for part in [totals, more] {
@@ -102,6 +102,8 @@ fn the_headline_says_why_there_is_no_peak_at_six_processes() {
     for part in [
         "24, 12, 6, 4 and 3 steps",
         "the first of its 4 steps waited 4.3",
+        "Not left out is the barrier behind that step, where accelerators waited 0.15 s in the mean for the slowest of them, and \
+         0.20 s with 8 processes.",
         "22 % with 6 processes",
         "falls from 29 % to 22 %",
     ] {
@@ -149,6 +151,40 @@ fn of_utilisation_and_samples_more_is_better() {
     let whole: Value = serde_json::from_str(&json(&[record(), better])).unwrap();
     let cells = whole["comparisons"][0]["cells"].to_string();
     assert!(cells.contains("AU, whole epoch") && cells.contains("samples/s"), "{cells}");
+}
+
+/// Runs that lie a little apart, of a cell whose own is the middle one.
+fn repeated(cell: &mut Value) {
+    let run = |times: f64| {
+        let mut run = cell.clone();
+        for key in ["au_epoch", "au_dlio", "wall_s", "samples_per_s"] {
+            run[key] = json!(run[key].as_f64().unwrap() * times);
+        }
+        run
+    };
+    cell["runs"] = json!([run(0.99), run(1.0), run(1.01)]);
+}
+
+#[test]
+fn what_was_run_again_has_a_range_on_the_page_and_can_be_told_apart() {
+    let again = changed(|lines| lines[1..6].iter_mut().for_each(|line| repeated(&mut line["workload"])));
+    let page = page_of(std::slice::from_ref(&again));
+    assert!(page.contains("; repeats from 86 % to 87 %"), "the point of six processes");
+    assert!(page.contains("the stroke through it reaches from the lowest to the highest"));
+    assert!(!page_of(&[study()]).contains("repeats from"), "what was run once has none");
+    let whole: Value = serde_json::from_str(&json(std::slice::from_ref(&again))).unwrap();
+    assert!(!whole["runs"][0]["verdict"]["caveats"].to_string().contains("measured once"));
+    let better = changed(|lines| {
+        for line in &mut lines[1..6] {
+            let au = line["workload"]["au_epoch"].as_f64().unwrap();
+            line["workload"]["au_epoch"] = json!(au * 1.5);
+            repeated(&mut line["workload"]);
+        }
+    });
+    let whole: Value = serde_json::from_str(&json(&[again, better])).unwrap();
+    let told = whole["comparisons"][0].to_string();
+    assert!(told.contains("faster") || told.contains("better"), "{told}");
+    assert!(!told.contains("cannot tell"), "{told}");
 }
 
 /// The study with a change to its lines.

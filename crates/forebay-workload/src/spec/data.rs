@@ -143,6 +143,9 @@ pub struct Dataset {
     pub hdf5: Hdf5,
     /// Parquet's own.
     pub parquet: Parquet,
+    /// The sides of every file's samples, those to train on first, where they are given and not drawn; no key sets it, a study
+    /// that imitates a run of DLIO does.
+    pub sides: Option<Vec<[u64; 2]>>,
     /// Seed of the data's bytes and sizes. Ours: DLIO's contents cannot be made again.
     pub seed: u64,
 }
@@ -169,6 +172,7 @@ impl Default for Dataset {
             element: Element::U8,
             hdf5: Hdf5::default(),
             parquet: Parquet::default(),
+            sides: None,
             seed: 10,
         }
     }

@@ -60,8 +60,9 @@ pub struct Reader {
     pub odirect: bool,
     /// Time spent on every sample after it was read.
     pub preprocess_time: Time,
-    /// Whether all readers of an accelerator share one core for that; no key sets it, a study that imitates a loader does.
-    pub prepares_on_one_core: bool,
+    /// Bytes a second that a core decodes which all readers of an accelerator share, each of them making whole batches, as workers
+    /// of PyTorch's loader do; no key sets it, a study that imitates that loader does.
+    pub decode_bytes_per_s: Option<f64>,
     /// The shape of the tensor that is handed on, in place of the resized length.
     pub transformed_dims: Vec<u64>,
     /// What it is made of.
@@ -84,7 +85,7 @@ impl Default for Reader {
             transfer_size: None,
             odirect: false,
             preprocess_time: Time::default(),
-            prepares_on_one_core: false,
+            decode_bytes_per_s: None,
             transformed_dims: Vec::new(),
             transformed_element: Element::U8,
         }

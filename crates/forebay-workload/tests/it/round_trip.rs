@@ -107,6 +107,7 @@ prop_compose! {
             record_dims,
             element,
             parquet: Parquet { columns, row_group_rows: counts[2] },
+            sides: None,
             seed: counts[0],
         }
     }
@@ -129,7 +130,7 @@ prop_compose! {
         Reader {
             loader, batch_size, batch_size_eval, read_threads, computation_threads, prefetch_size, file_shuffle,
             sample_shuffle, shuffle_size, in_memory, transfer_size, odirect: false, preprocess_time, transformed_dims,
-            transformed_element, prepares_on_one_core: false,
+            transformed_element, decode_bytes_per_s: None,
         }
     }
 }

@@ -36,7 +36,7 @@ fn a_dry_run_names_every_experiment_the_data_and_what_is_left_out() {
     let dir = Dir::new();
     let preview = dir.met("study run hugen-2025 --dry-run");
     assert!(preview.starts_with("hugen-2025 at the quick scale: 43 cells\n"), "{preview}");
-    for wanted in ["processes (workload): 20 cells × 0+1 ", "as-source (workload): 5 cells × 0+1 ", "dataset dlrm: "]
+    for wanted in ["processes (workload): 20 cells × 0+1 ", "as-source (workload): 5 cells × 0+3 ", "dataset dlrm: "]
     {
         assert!(preview.contains(wanted), "{wanted}\n{preview}");
     }

@@ -77,8 +77,8 @@ pub struct WorkloadSettings {
     pub cold: bool,
     /// The utilisation over whole epochs that must be reached, of 1.
     pub threshold: Option<f64>,
-    /// Imitates DLIO's PyTorch loader: every worker takes whole batches, and the workers of a process share a core that
-    /// decodes so many megabytes a second.
+    /// Imitates DLIO's PyTorch loader: every worker makes whole batches of files in order, and the workers of a process share a
+    /// core that decodes so many megabytes a second; its files have the sizes that DLIO gives them.
     pub dlio_decode_mb_per_s: Option<f64>,
     /// How many times smaller records are than the workload says.
     pub shrink_bytes: f64,
@@ -149,13 +149,13 @@ impl WorkloadSettings {
 
     /// The workload with its overrides, with the loader that is imitated, and as small as it shall be.
     pub(crate) fn read(&self) -> Result<Workload, Refused> {
-        let written = self.as_written()?;
-        let mut workload = match self.dlio_decode_mb_per_s {
-            Some(mb_per_s) => loader::imitate(written, self.all_accelerators(), mb_per_s),
-            None => written,
-        };
+        let mut workload = self.as_written()?;
         shrink::bytes(&mut workload, self.shrink_bytes)?;
         shrink::times(&mut workload, self.shrink_time);
+        if let Some(mb_per_s) = self.dlio_decode_mb_per_s {
+            // As many times longer or shorter as all else.
+            loader::imitate(&mut workload, mb_per_s * self.shrink_time / self.shrink_bytes);
+        }
         Ok(workload)
     }
 

@@ -5,6 +5,7 @@ mod data;
 mod engine;
 mod plan;
 mod resume;
+mod workload;
 
 use std::collections::HashSet;
 use std::path::Path;

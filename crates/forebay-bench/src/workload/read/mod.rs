@@ -36,6 +36,7 @@ use forebay_workload::{Format, Loader, Part, Workload};
 use self::files::Files;
 use self::gate::Gates;
 use self::order::{Order, share};
+use self::processor::Processor;
 use self::reader::{Layout, Unit};
 use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
@@ -161,7 +162,7 @@ impl Samples {
             .map_err(|_| refused(format!("{n_samples} samples of an epoch are more than one accelerator can take")))?;
         let gates = self.gates();
         let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
-        let core = self.reader.prepares_on_one_core.then(|| Arc::new(processor::Processor::new()));
+        let core = self.reader.decode_bytes_per_s.map(|rate| Arc::new(Processor::new(rate, n_threads)));
         let (common, seed) = (Arc::clone(&self.common), seeds.samples);
         let stream = Stream { common, share: Arc::clone(&share), gates, log, core, seed };
         // Without threads of its own an accelerator reads only while it waits.
@@ -196,8 +197,11 @@ impl Samples {
     }
 
     /// Samples that one thread makes together: several where they are small, or come out of one piece of a file; a divisor of
-    /// the batch.
+    /// the batch. The workers of an imitated loader make all of one.
     fn per_slot(&self, order: &Order) -> u64 {
+        if self.reader.decode_bytes_per_s.is_some() {
+            return self.batch;
+        }
         let together = match self.common.layout.unit() {
             _ if !order.keeps_neighbours() && self.per_file() > 1 => small_together(self.sample_bytes()),
             Unit::Sample if self.per_file() == 1 => 1,

@@ -1,15 +1,17 @@
-//! A core that all readers of an accelerator share: work that takes a second alone takes as many seconds as there is other work.
+//! The workers of an imitated loader, which share a core: each makes every so-manieth batch, and work that takes a second alone
+//! takes as many seconds as there is other work.
 //!
-//! Its own time goes on at one over the number of those at work. Work is done when that time has gone on by as much as it takes
-//! alone; whoever comes or goes changes how long the others have to wait on the clock.
+//! The core's own time goes on at one over the number of those at work. Work is done when that time has gone on by as much as it
+//! takes alone, reading included; whoever comes or goes changes how long the others have to wait on the clock.
 
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The core.
+/// The core and who works on it.
 pub(super) struct Processor {
     state: Mutex<State>,
     left: Condvar,
+    bytes_per_s: f64,
 }
 
 struct State {
@@ -17,6 +19,8 @@ struct State {
     done_s: f64,
     n_at_work: u32,
     seen: Instant,
+    /// Batches that each worker has made.
+    n_made: Vec<u64>,
 }
 
 impl State {
@@ -28,25 +32,63 @@ impl State {
 }
 
 impl Processor {
-    pub(super) fn new() -> Self {
-        let state = State { done_s: 0.0, n_at_work: 0, seen: Instant::now() };
-        Self { state: Mutex::new(state), left: Condvar::new() }
+    /// A core of so many bytes a second for so many workers.
+    pub(super) fn new(bytes_per_s: f64, n_workers: u64) -> Self {
+        let n_made = vec![0; n_workers.max(1) as usize];
+        let state = State { done_s: 0.0, n_at_work: 0, seen: Instant::now(), n_made };
+        Self { state: Mutex::new(state), left: Condvar::new(), bytes_per_s }
     }
 
-    /// Works for so many seconds of the core's.
-    pub(super) fn work(&self, seconds: f64) {
-        let mut state = self.state.lock().expect("no holder of this lock panics");
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+
+    /// Takes up a batch as soon as its worker has made the one before.
+    pub(super) fn begin(&self, batch: u32) -> Work<'_> {
+        let mut state = self.lock();
+        let n_workers = state.n_made.len() as u64;
+        let (worker, nth) = ((u64::from(batch) % n_workers) as usize, u64::from(batch) / n_workers);
+        while state.n_made[worker] < nth {
+            state = self.left.wait(state).expect("no holder of this lock panics");
+        }
         state.go_on();
-        let until_s = state.done_s + seconds;
         state.n_at_work += 1;
+        Work { core: self, worker, from_s: state.done_s }
+    }
+}
+
+/// A batch that is being made; dropped, its worker is free for the next.
+pub(super) struct Work<'a> {
+    core: &'a Processor,
+    worker: usize,
+    /// The core's own time when it was begun.
+    from_s: f64,
+}
+
+impl Work<'_> {
+    /// Waits until the core could have decoded so many bytes since the batch was begun.
+    pub(super) fn decode(&self, bytes: u64) {
+        let until_s = self.from_s + bytes as f64 / self.core.bytes_per_s;
+        let mut state = self.core.lock();
+        state.go_on();
         while state.done_s < until_s {
             // A nanosecond more, so that a rounded wait is no loop without one.
             let wait = (until_s - state.done_s) * f64::from(state.n_at_work) + 1e-9;
-            state = self.left.wait_timeout(state, Duration::from_secs_f64(wait)).expect("as above").0;
+            let woken = self.core.left.wait_timeout(state, Duration::from_secs_f64(wait));
+            state = woken.expect("no holder of this lock panics").0;
             state.go_on();
         }
+    }
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        let mut state = self.core.lock();
+        state.go_on();
         state.n_at_work -= 1;
-        self.left.notify_all();
+        state.n_made[self.worker] += 1;
+        drop(state);
+        self.core.left.notify_all();
     }
 }
 
@@ -54,24 +96,44 @@ impl Processor {
 mod tests {
     use super::*;
 
-    #[test]
-    fn work_takes_as_many_times_longer_as_there_is_work() {
-        let core = Processor::new();
+    /// When each of these batches was made, each by a thread, in seconds.
+    fn make(core: &Processor, batches: &[(u32, u64)]) -> Vec<f64> {
         let began = Instant::now();
-        let ended: Vec<f64> = std::thread::scope(|scope| {
-            let work = |seconds: f64| {
-                let core = &core;
+        std::thread::scope(|scope| {
+            let make = |(batch, bytes): (u32, u64)| {
                 scope.spawn(move || {
-                    core.work(seconds);
+                    core.begin(batch).decode(bytes);
                     began.elapsed().as_secs_f64()
                 })
             };
-            [work(0.02), work(0.02), work(0.02), work(0.06)].map(|thread| thread.join().expect("no panic")).into()
-        });
+            let threads: Vec<_> = batches.iter().copied().map(make).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        })
+    }
+
+    #[test]
+    fn work_takes_as_many_times_longer_as_there_is_work() {
+        let ended = make(&Processor::new(1e6, 4), &[(0, 20_000), (1, 20_000), (2, 20_000), (3, 60_000)]);
         // No core does more than one second of work a second, and the longest work is done last.
         assert!(ended[3] >= 0.12 - 0.001 && ended[..3].iter().all(|end| *end >= 0.02 && *end <= ended[3]), "{ended:?}");
         let last_of_three = ended[..3].iter().copied().fold(0.0, f64::max);
         assert!(last_of_three >= 0.06, "{ended:?}");
-        core.work(0.0);
+    }
+
+    #[test]
+    fn a_batch_waits_for_its_worker_also_where_another_is_free() {
+        // The third batch is the first worker's, whose first takes longest.
+        let ended = make(&Processor::new(1e6, 2), &[(0, 40_000), (1, 1_000), (2, 1_000)]);
+        assert!(ended[1] < ended[0] && ended[2] > ended[0], "{ended:?}");
+    }
+
+    #[test]
+    fn reading_is_part_of_the_time() {
+        let core = Processor::new(1e6, 1);
+        let (began, work) = (Instant::now(), core.begin(0));
+        std::thread::sleep(Duration::from_millis(30));
+        work.decode(20_000);
+        let read_s = began.elapsed().as_secs_f64();
+        assert!(read_s < 0.05 - 0.001, "20 ms of decoding were over when 30 ms of reading were: {read_s}");
     }
 }

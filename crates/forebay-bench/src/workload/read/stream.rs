@@ -93,7 +93,7 @@ pub(super) struct Stream {
     pub(super) gates: Option<Arc<Gates>>,
     /// Where its samples are noted.
     pub(super) log: Option<Arc<Log>>,
-    /// The core that samples are prepared on; `None`: each takes its time beside the others.
+    /// The imitated loader's core; `None`: readers take what the machine gives.
     pub(super) core: Option<Arc<Processor>>,
     /// What the times of preparing are drawn from.
     pub(super) seed: u64,
@@ -142,7 +142,12 @@ impl MapWorker for Worker {
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
         let Self { common, reader, gates, log, traffic, runs, .. } = self;
         self.share.runs(sample.index, runs);
+        if self.core.is_some() {
+            watch.enter(Activity::Idle);
+        }
+        let work = self.core.as_ref().map(|core| core.begin(sample.index));
         let mut tools = Tools::new(watch, gates.as_ref(), traffic);
+        let before = tools.traffic();
         let mut rest = slot;
         for run in runs {
             let (now, later) = rest.split_at_mut(run.samples.len() * common.sample_bytes);
@@ -152,6 +157,10 @@ impl MapWorker for Worker {
             }
             rest = later;
         }
+        if let Some(work) = work {
+            tools.enter(Activity::Preprocessing);
+            work.decode(tools.traffic().since(before).asked);
+        }
         if !common.preprocess.is_zero() {
             tools.enter(Activity::Preprocessing);
             let first = u64::from(sample.index) * self.share.per_slot;
@@ -159,10 +168,7 @@ impl MapWorker for Worker {
                 .map(|i| draw::seconds(&common.preprocess, mix(self.seed ^ mix(self.share.first + i))))
                 .sum();
             // The workload's own work, emulated: it takes as long as it says.
-            match &self.core {
-                Some(core) => core.work(seconds),
-                None => self.nap.sleep(seconds),
-            }
+            self.nap.sleep(seconds);
         }
         Ok(())
     }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use forebay_record::{Environment, Record, WorkloadCell};
+use forebay_record::{Environment, Record, WorkloadCell, WorkloadTotals};
 
 use super::WorkloadSettings;
 use crate::ingest::Cache;
@@ -14,7 +14,7 @@ use crate::study::steps::{Beat, Failed, Measured, Stage};
 use crate::workload::ranks::Solo;
 use crate::workload::{self, Event, Plan};
 
-/// Runs a cell on the data in a folder, with its checkpoints in another, which is empty at the start and gone at the end.
+/// Runs a cell on the data in a folder, with its checkpoints in another, which is empty before each run and gone at the end.
 pub(in crate::study::steps) fn run(
     settings: &WorkloadSettings,
     data: PathBuf,
@@ -23,38 +23,72 @@ pub(in crate::study::steps) fn run(
     observe: &mut dyn FnMut(Beat),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
-    let swept = Swept::new(checkpoints)?;
-    let plan = plan(settings, data, &swept.0, on)?;
-    let record = run_observed(&plan, observe, cancel)?.ok_or("the only rank had no record")?;
-    let notes = note(settings).into_iter().chain(record.notes).collect();
-    match record.cells.into_iter().next() {
-        Some(mut cell) => {
-            // Of the process, which has run other cells before.
-            (cell.totals.first_step_s, cell.totals.peak_rss_bytes) = (None, None);
-            cell.processes.iter_mut().for_each(|process| process.peak_rss_bytes = None);
-            Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() })
+    let (warmups, repeats) = (on.warmups, on.repeats);
+    let plan = plan(settings, data, &checkpoints, on)?;
+    let (mut runs, mut notes) = (Vec::new(), note(settings));
+    for round in 0..warmups + repeats {
+        let _swept = Swept::new(checkpoints.clone())?;
+        let name = name_of(round, warmups, repeats);
+        let mut tell = |what: String| observe(Beat::Repeat { what: format!("{name}{what}") });
+        let record = run_observed(&plan, &mut tell, cancel)?.ok_or("the only rank had no record")?;
+        if cancel.load(Ordering::Relaxed) {
+            break;
         }
+        if round >= warmups {
+            runs.extend(record.cells.into_iter().map(of_cell));
+            let new = record.notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>();
+            notes.extend(new);
+        }
+    }
+    match middle(runs) {
+        Some(cell) => Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() }),
         None => Err("no run was finished".into()),
     }
+}
+
+/// What a round is called before what it does; nothing where there is one.
+fn name_of(round: usize, warmups: usize, repeats: usize) -> String {
+    match round.checked_sub(warmups) {
+        None => format!("warm-up {} of {warmups}, ", round + 1),
+        Some(_) if repeats == 1 => String::new(),
+        Some(repeat) => format!("repeat {} of {repeats}, ", repeat + 1),
+    }
+}
+
+/// Without what is of the process, which has run other cells before.
+fn of_cell(mut cell: WorkloadCell) -> WorkloadCell {
+    (cell.totals.first_step_s, cell.totals.peak_rss_bytes) = (None, None);
+    cell.processes.iter_mut().for_each(|process| process.peak_rss_bytes = None);
+    cell
+}
+
+/// The run in the middle by its utilisation over whole epochs, with the totals of all.
+pub(super) fn middle(mut runs: Vec<WorkloadCell>) -> Option<WorkloadCell> {
+    let all: Vec<WorkloadTotals> = runs.iter().map(|run| run.totals.clone()).collect();
+    // What only saves has no utilisation, and its time is as good.
+    let by = |run: &WorkloadCell| run.totals.au_epoch.unwrap_or(run.totals.wall_s);
+    runs.sort_by(|a, b| by(a).total_cmp(&by(b)));
+    let cell = runs.into_iter().nth(all.len().saturating_sub(1) / 2)?;
+    Some(WorkloadCell { runs: if all.len() > 1 { all } else { Vec::new() }, ..cell })
 }
 
 /// Runs the plan on a thread of its own: its accelerators speak to an observer of all threads, a study has one of this one.
 fn run_observed(
     plan: &Plan,
-    observe: &mut dyn FnMut(Beat),
+    tell: &mut dyn FnMut(String),
     cancel: &AtomicBool,
 ) -> Result<Option<Record<WorkloadCell>>, workload::Error> {
     let (sender, beats) = mpsc::channel();
     thread::scope(|scope| {
         let runs = scope.spawn(move || {
-            let tell = |event: Event| {
+            let hear = |event: Event| {
                 // Nobody listens any more only when the study itself is ending.
                 let _ = words(event).map(|what| sender.send(what));
             };
             // Where and by which command it ran stands in the study's own head.
-            workload::run(plan, &Solo, Environment::default(), Vec::new(), &tell, cancel)
+            workload::run(plan, &Solo, Environment::default(), Vec::new(), &hear, cancel)
         });
-        beats.iter().for_each(|what| observe(Beat::Repeat { what }));
+        beats.iter().for_each(tell);
         runs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -92,8 +126,9 @@ pub(super) fn note(settings: &WorkloadSettings) -> Vec<String> {
     });
     let loader = settings.dlio_decode_mb_per_s.map(|rate| {
         format!(
-            "DLIO's PyTorch loader is imitated: every worker takes whole batches, and those of a process decode {rate} MB/s \
-             together; a sample's time is waited for, not computed"
+            "DLIO's PyTorch loader is imitated: every worker makes whole batches of files in order, whatever shuffles say, and those \
+             of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and their time is waited for, not \
+             computed"
         )
     });
     let (bytes, time) = (settings.shrink_bytes, settings.shrink_time);

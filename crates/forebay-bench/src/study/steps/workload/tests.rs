@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use forebay_record::WorkloadSpec;
-use forebay_workload::Time;
+use forebay_record::{WorkloadCell, WorkloadSpec, WorkloadTotals};
+use forebay_workload::Shuffle;
 
-use super::run::{note, plan};
+use super::run::{middle, note, plan};
 use super::*;
 use crate::study::steps::Stage;
 
@@ -97,26 +97,33 @@ fn shrinking_changes_bytes_and_times_and_no_structure() {
 }
 
 #[test]
-fn the_imitated_loader_has_all_batches_of_its_workers_under_way_at_once() {
-    let read = |processes: i64, more: &[(&str, Level)]| {
+fn the_imitated_loader_has_workers_that_make_batches_and_read_files_in_order() {
+    let read = |more: &[(&str, Level)]| {
         let rate = ("dlio_decode_mb_per_s", Level::Integer(950));
-        let fixed = ("dataset.record_length_bytes_stdev", Level::Integer(0));
-        unet3d(&[&[("processes", Level::Integer(processes)), rate, fixed], more].concat()).read().unwrap()
+        unet3d(&[&[("processes", Level::Integer(8)), rate], more].concat()).read().unwrap().reader
     };
-    // All samples under way share the core.
-    let first_load_s = |workload: &Workload| match workload.reader.preprocess_time {
-        Time::Normal { mean, .. } => (mean * workload.reader.read_threads as f64 * 100.0).round() / 100.0,
-        _ => panic!("a fixed time"),
+    let stock = read(&[]);
+    assert_eq!((stock.read_threads, stock.prefetch_size, stock.decode_bytes_per_s), (4, 4, Some(950e6)));
+    assert_eq!((stock.file_shuffle, stock.sample_shuffle), (Shuffle::Off, Shuffle::Off));
+    let alone = read(&[("reader.read_threads", Level::Integer(1))]);
+    assert_eq!((alone.read_threads, alone.prefetch_size), (1, 2));
+    let deep = read(&[("reader.prefetch_size", Level::Integer(5))]);
+    assert_eq!((deep.read_threads, deep.prefetch_size), (4, 8), "two batches a worker");
+}
+
+#[test]
+fn the_files_of_the_imitated_loader_have_dlios_sizes_and_take_their_time_by_them() {
+    let rate = ("dlio_decode_mb_per_s", Level::Integer(950));
+    let whole = unet3d(std::slice::from_ref(&rate)).read().unwrap();
+    assert_eq!(whole.dataset.shape_of(Part::Train, 0).dims, [15_865, 14_125]);
+    let quick = [rate, ("shrink_bytes", Level::Integer(400)), ("shrink_time", Level::Integer(10))];
+    let quick = unet3d(&quick).read().unwrap();
+    // Both sides are 20 times shorter, and what a file takes 10 times.
+    assert_eq!(quick.dataset.shape_of(Part::Train, 0).dims, [792, 705]);
+    let seconds = |workload: &Workload| {
+        workload.dataset.shape_of(Part::Train, 0).sample_bytes as f64 / workload.reader.decode_bytes_per_s.unwrap()
     };
-    let one = read(1, &[]);
-    assert_eq!((one.reader.read_threads, one.reader.prefetch_size, first_load_s(&one)), (28, 4, 4.32));
-    // Eight processes have three steps: one worker has nothing to do, and three share the core.
-    let eight = read(8, &[]);
-    assert_eq!((eight.reader.read_threads, first_load_s(&eight)), (21, 3.24));
-    let alone = read(4, &[("reader.read_threads", Level::Integer(1))]);
-    assert_eq!((alone.reader.read_threads, alone.reader.prefetch_size, first_load_s(&alone)), (7, 2, 1.08));
-    let deep = read(4, &[("reader.prefetch_size", Level::Integer(8))]);
-    assert_eq!((deep.reader.read_threads, deep.reader.prefetch_size), (28, 8));
+    assert!((seconds(&whole) / seconds(&quick) - 10.0).abs() < 0.1, "{} {}", seconds(&whole), seconds(&quick));
 }
 
 #[test]
@@ -127,4 +134,18 @@ fn batches_that_do_not_fit_into_memory_are_left_out_with_both_sizes() {
     assert_eq!(settings.unfit(None), None, "what is not known leaves nothing out");
     let said = settings.unfit(Some(Bytes(2 * needed - 2))).unwrap();
     assert_eq!(said, "its batches take 587.2 MB of memory, and half of this machine's is 587.2 MB");
+}
+
+#[test]
+fn of_several_runs_the_one_in_the_middle_is_kept_with_the_totals_of_all() {
+    let run = |au: f64| {
+        let totals = WorkloadTotals { au_epoch: Some(au), ..WorkloadTotals::default() };
+        WorkloadCell { totals, steps_per_epoch: au as u64, ..WorkloadCell::default() }
+    };
+    let kept = middle([30.0, 10.0, 20.0].map(run).into()).unwrap();
+    assert_eq!((kept.totals.au_epoch, kept.steps_per_epoch), (Some(20.0), 20));
+    let all: Vec<_> = kept.runs.iter().map(|run| run.au_epoch).collect();
+    assert_eq!(all, [Some(30.0), Some(10.0), Some(20.0)], "in the order in which they were run");
+    assert_eq!(middle(vec![run(5.0)]).unwrap().runs, [], "a single run is its own");
+    assert_eq!(middle(Vec::new()), None);
 }
