@@ -25,8 +25,8 @@ AU_HELD = 90.0
 HELD_STEPS = 256
 TRUTH_STEPS = 64
 COMPUTE_S = 0.1
-# How much longer or shorter a step is tried next.
-STRIDE = 1.06
+# How much longer a step is tried while none is held, and how much shorter then, until it is not.
+COARSE, STRIDE = 1.25, 1.06
 MOST_STRIDES = 12
 
 
@@ -63,21 +63,18 @@ def held_at(tool, run: Run) -> Result | None:
 
 
 def hardest(tool, run: Run, harder, easier) -> tuple[Run, Result]:
-    """The hardest run that is held, found from a first guess by strides."""
-    found = held_at(tool, run)
-    if found:
-        while result := held_at(tool, harder(run)):
-            run, found = harder(run), result
-        return run, found
+    """The hardest run that is held, found from a first guess: easier ones until one is held, then harder ones until one is not."""
     for _ in range(MOST_STRIDES):
-        run = easier(run)
         if found := held_at(tool, run):
+            while result := held_at(tool, harder(run)):
+                run, found = harder(run), result
             return run, found
+        run = easier(run)
     raise Failed(f"{type(tool).__name__} holds nothing, not even with {run}")
 
 
 def longer(run: Run) -> Run:
-    return replace(run, seconds=run.seconds * STRIDE)
+    return replace(run, seconds=run.seconds * COARSE)
 
 
 def shorter(run: Run) -> Run:
