@@ -194,6 +194,7 @@ impl Batches {
 
     /// The next batch if it is there; asks for it if it is not, and does not wait. Takes no part in the account of waits.
     pub fn poll_next(&mut self) -> Poll<Option<Result<Batch, Error>>> {
+        self.asked = None;
         self.gather(Patience::Never)
     }
 
@@ -202,17 +203,16 @@ impl Batches {
     ///
     /// A batch that is there is given without a word to the workers, which takes longer than all the rest: `go_on` has it.
     pub fn poll_waking(&mut self) -> Poll<Option<Result<Batch, Error>>> {
-        if self.asked.is_some() && self.shared.dispatch.is_awaited() {
+        if self.asked.is_some() && self.shared.dispatch.awaits_still() {
             return Poll::Pending;
         }
         self.ask(Patience::Woken)
     }
 
-    /// Lets the workers go on as far ahead as the batch given last allows. Whoever asks for the next one does so in any case.
+    /// Lets the workers go on to the end of the prefetch behind the batch given last. Whoever asks for the next one does so in any case.
     pub fn go_on(&self) {
-        if self.stats.n_batches < self.at_most {
-            self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 + self.ahead());
-        }
+        let left = self.at_most - self.stats.n_batches;
+        self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 * self.prefetch.min(left));
     }
 
     fn ask(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
@@ -239,7 +239,7 @@ impl Batches {
             return Poll::Ready(None);
         }
         if !matches!(patience, Patience::Woken) {
-            self.go_on();
+            self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 + self.ahead());
         }
         loop {
             if let Err(error) = self.look() {
@@ -320,7 +320,8 @@ impl Batches {
             let held = (dispatch.ring.capacity() / self.batch as u64) as usize;
             return Err(Error::AllHeld { held });
         }
-        let last = full.min(limit) - 1;
+        // What is behind the end is not waited for.
+        let last = full.min(limit).min(dispatch.end().unwrap_or(u64::MAX)).max(gathered.scan + 1) - 1;
         let pending = dispatch.ring.state(last) == SlotState::Pending;
         Ok(if pending { last } else { gathered.scan })
     }

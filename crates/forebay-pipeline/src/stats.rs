@@ -14,9 +14,9 @@ use crate::exec::worker::Shared;
 pub struct Stats {
     /// Since the threads were started.
     pub wall_ns: u64,
-    /// Inside `next()`.
+    /// Inside `next()`, or from `poll_waking`'s first question to the batch.
     pub wait_ns: u64,
-    /// Outside `next()`: the consumer's own time. `wait_ns + other_ns = wall_ns`, exactly.
+    /// Outside of that: the consumer's own time. `wait_ns + other_ns = wall_ns`, exactly.
     pub other_ns: u64,
     /// From the start to the first batch, if there was one.
     pub first_batch_ns: Option<u64>,

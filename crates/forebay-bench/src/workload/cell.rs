@@ -91,7 +91,7 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
         evidence,
         processes: told.iter().map(|told| told.process.clone()).collect(),
         epochs_of,
-        saves: run.saves(known.totals.accelerators),
+        saves: run.saves(),
         reads: told.first().and_then(|told| told.reads.clone()),
         failures: Vec::new(),
         worker_time: run.worker_time(),

@@ -34,7 +34,7 @@ pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Stall
 
 type Candidate = (&'static str, f64, String, bool);
 
-fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_cores: u64) -> [Candidate; 9] {
+fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_cores: u64) -> [Candidate; 10] {
     let reader = &workload.reader;
     let format = workload.dataset.format.name();
     [
@@ -92,6 +92,13 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_c
                 .to_owned(),
             true,
         ),
+        (
+            "start",
+            stalls.other,
+            "no reader was at work yet: longer epochs, or fewer accelerators and read_threads to be started in a process"
+                .to_owned(),
+            true,
+        ),
     ]
 }
 
@@ -111,6 +118,8 @@ mod tests {
         let stalls = Stalls { queue: 6.0, ..Stalls::default() };
         let queue = super::lever(&Workload::default(), &totals(100.0), &stalls, 2);
         assert!(queue.advice.starts_with("reader.prefetch_size=4:"), "{queue:?}");
+        let stalls = Stalls { other: 90.0, ..Stalls::default() };
+        assert_eq!(super::lever(&Workload::default(), &totals(100.0), &stalls, 2).name, "start");
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Crew<'_> {
             Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
         })?;
         let verdict = course.meet()?;
-        self.note(Saved { epoch, step, ..Saved::default() }, start_ns, done);
+        self.note(Saved { epoch, step, ..Saved::default() }, start_ns, done, verdict);
         Ok(verdict)
     }
 
@@ -92,7 +92,7 @@ impl Crew<'_> {
         let read = course.all(read)?;
         (course.end_restore)();
         let verdict = course.meet()?;
-        self.note(Saved { step: restore, is_restore: true, ..Saved::default() }, start_ns, read);
+        self.note(Saved { step: restore, is_restore: true, ..Saved::default() }, start_ns, read, verdict);
         Ok(verdict)
     }
 
@@ -114,10 +114,13 @@ impl Crew<'_> {
     }
 
     /// Notes what each took; with `rank_sync` that is until all have ended, which is now. One that was stopped in the midst of it counts
-    /// for nothing.
-    fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>) {
+    /// for nothing, on all ranks: where one was asked to stop, the others do not know how far it came.
+    fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>, verdict: Verdict) {
         let course = self.course;
         let Some(done) = done.into_iter().collect::<Option<Vec<Done>>>() else { return };
+        if verdict == Verdict::Stop && course.ranks.size() > 1 {
+            return;
+        }
         let met_ns = course.clock.now_ns();
         let is_together = course.workload.checkpoint.rank_sync;
         for ((accelerator, ran), (bytes, end_ns)) in course.accelerators.clone().zip(&mut self.ran).zip(done) {

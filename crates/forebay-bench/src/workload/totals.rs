@@ -118,15 +118,13 @@ impl<'a> Run<'a> {
         Some(first.age_s? + (epoch.start_ns + epoch.first_wait_ns) as f64 / 1e9)
     }
 
-    /// The checkpoints, each put together from all accelerators' shares. One that some of them did not finish, since the run was
-    /// stopped, is none.
-    pub(super) fn saves(&self, n_accelerators: u64) -> Vec<WorkloadSave> {
+    /// The checkpoints, each put together from all accelerators' shares.
+    pub(super) fn saves(&self) -> Vec<WorkloadSave> {
         let mut shares: BTreeMap<u64, Vec<&Saved>> = BTreeMap::new();
         for saved in self.told.iter().flat_map(|told| &told.saves) {
             shares.entry(saved.number).or_default().push(saved);
         }
-        let whole = shares.into_values().filter(|shares| shares.len() as u64 == n_accelerators);
-        whole.map(|shares| whole_save(&shares)).collect()
+        shares.into_values().map(|shares| whole_save(&shares)).collect()
     }
 
     /// Seconds by activity, summed over readers.

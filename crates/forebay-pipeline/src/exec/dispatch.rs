@@ -206,10 +206,14 @@ impl Dispatch {
         is_missing
     }
 
-    /// Whether the slot that the consumer sleeps for is still missing.
-    pub(crate) fn is_awaited(&self) -> bool {
+    /// Whether the slot that was last asked for is still missing; the calling thread is the one that is unparked then.
+    pub(crate) fn awaits_still(&self) -> bool {
         let slot = self.awaited.load(Ordering::SeqCst);
-        slot != NOBODY && self.is_missing(slot)
+        if slot == NOBODY {
+            return false;
+        }
+        self.register(slot);
+        self.is_missing(slot)
     }
 
     fn register(&self, slot: u64) {

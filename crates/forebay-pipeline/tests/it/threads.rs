@@ -97,7 +97,8 @@ fn one_thread_waits_for_many_iterators_and_each_knows_its_wait() {
         .iter()
         .map(|gate| {
             let gate = Arc::clone(gate);
-            let pipeline = Dataset::new(numbers(40)).map_fn(4, move |sample, slot| {
+            // The last batch has less than the others.
+            let pipeline = Dataset::new(numbers(42)).map_fn(4, move |sample, slot| {
                 while !gate.load(Ordering::SeqCst) {
                     std::thread::yield_now();
                 }
@@ -111,18 +112,18 @@ fn one_thread_waits_for_many_iterators_and_each_knows_its_wait() {
     assert!(all.iter_mut().all(|batches| batches.poll_waking().is_pending()));
     std::thread::scope(|scope| {
         scope.spawn(|| gates.iter().rev().for_each(|gate| gate.store(true, Ordering::SeqCst)));
-        while n_batches != [6; 3] {
+        while n_batches != [7; 3] {
             let before = n_batches;
-            for (n, batches) in n_batches.iter_mut().zip(&mut all).filter(|(n, _)| **n < 6) {
+            for (n, batches) in n_batches.iter_mut().zip(&mut all).filter(|(n, _)| **n < 7) {
                 match batches.poll_waking() {
                     Poll::Pending => (),
                     Poll::Ready(Some(batch)) => {
-                        assert_eq!(content(&batch.unwrap()), (*n * 8..*n * 8 + 8).collect::<Vec<_>>());
+                        assert_eq!(content(&batch.unwrap()), (*n * 8..(*n * 8 + 8).min(42)).collect::<Vec<_>>());
                         *n += 1;
                     }
                     Poll::Ready(None) => {
-                        assert_eq!(*n, 5);
-                        *n = 6;
+                        assert_eq!(*n, 6);
+                        *n = 7;
                     }
                 }
             }
@@ -135,6 +136,36 @@ fn one_thread_waits_for_many_iterators_and_each_knows_its_wait() {
     });
     for stats in all.iter().map(|batches| batches.stats()) {
         assert!(stats.wait_ns > 0 && stats.wait_ns + stats.other_ns == stats.wall_ns, "{stats:?}");
+    }
+}
+
+#[test]
+fn who_polls_and_lets_go_on_has_as_many_batches_made_ahead_as_are_prefetched() {
+    for prefetch in [0, 1, 3] {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&made);
+        let pipeline = Dataset::new(numbers(80)).map_fn(4, move |sample, slot| {
+            slot.copy_from_slice(sample.bytes);
+            counter.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        });
+        let mut batches = pipeline.threads(Threads::Fixed(2)).batch(8).prefetch(prefetch).hold(0).iter().unwrap();
+        for taken in 1..=10 {
+            let batch = loop {
+                match batches.poll_waking() {
+                    Poll::Pending => std::thread::park(),
+                    Poll::Ready(batch) => break batch,
+                }
+            };
+            drop(batch.unwrap().unwrap());
+            batches.go_on();
+            let ahead = (taken + prefetch).min(10) * 8;
+            while made.load(Ordering::SeqCst) < ahead {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            assert_eq!(made.load(Ordering::SeqCst), ahead, "{taken} taken, {prefetch} ahead");
+        }
     }
 }
 

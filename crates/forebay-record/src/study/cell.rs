@@ -101,7 +101,8 @@ impl StudyCell {
     }
 }
 
-/// The median of the runs, each quantity for itself; of a workload that was run once, that run's.
+/// The median of the runs, each quantity for itself; of a workload that was run once, that run's. Checkpoints are those of the run in the
+/// middle, as everything else of the cell is.
 fn of_workload(cell: &WorkloadCell, name: &str) -> Option<Metric> {
     let of = |value: &dyn Fn(&WorkloadTotals) -> Option<f64>| {
         let repeats: Vec<f64> = cell.runs.iter().filter_map(value).collect();

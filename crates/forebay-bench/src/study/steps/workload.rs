@@ -202,7 +202,7 @@ pub(in crate::study) fn is_key(name: &str) -> bool {
     name.contains('.')
 }
 
-/// Bytes of the batches of one accelerator: those made ahead, the one that is computed on, the one being taken.
+/// Bytes of the batches of one accelerator: those made ahead.
 fn batches_bytes(workload: &Workload) -> u64 {
     let reader = &workload.reader;
     let transformed: u64 = reader.transformed_dims.iter().product::<u64>() * reader.transformed_element.bytes();
@@ -211,7 +211,7 @@ fn batches_bytes(workload: &Workload) -> u64 {
         (true, 0) => mean_sample_bytes(&workload.dataset) as u64,
         (true, resized) => resized,
     };
-    (reader.prefetch_size + 2).saturating_mul(reader.batch_size).saturating_mul(delivered)
+    reader.prefetch_size.max(1).saturating_mul(reader.batch_size).saturating_mul(delivered)
 }
 
 /// Bytes of a training sample, as they come out of the dataset's law.

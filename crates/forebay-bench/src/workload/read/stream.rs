@@ -105,6 +105,7 @@ impl Map for Stream {
     }
 
     fn worker(&self) -> Box<dyn MapWorker> {
+        self.core.iter().for_each(|core| core.enter());
         Box::new(Worker {
             reader: self.common.layout.reader(),
             common: Arc::clone(&self.common),
@@ -175,6 +176,12 @@ impl MapWorker for Worker {
 
     fn take_moved(&mut self) -> u64 {
         std::mem::take(&mut self.traffic).moved
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.core.iter().for_each(|core| core.leave());
     }
 }
 

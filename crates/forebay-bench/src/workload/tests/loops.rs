@@ -1,7 +1,7 @@
 //! The loop of accelerators on a clock that only moves when told to, and on feeds that fail.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Supply for Fake {
 fn driven(
     workload: &Workload,
     n: u64,
-    fake: &Fake,
+    supply: &dyn Supply,
     clock: Arc<dyn Clock>,
     stop: &AtomicBool,
 ) -> Result<Vec<Ran>, Failed> {
@@ -81,7 +81,7 @@ fn driven(
         evaluations: &[2],
         n_readers: 1,
         n_cores: 1,
-        supply: fake,
+        supply,
         ranks: &Solo,
         stop,
         saver: None,
@@ -140,6 +140,68 @@ fn whoever_ends_a_step_first_stands_until_the_last_has() {
         let of = &ran[0].epochs[epoch];
         assert_eq!(of.drawn_ns, of.compute.iter().sum::<u64>(), "each computes as long as was drawn for it");
     }
+}
+
+/// Every batch comes from another thread, which unparks the one that asked.
+struct Slow(AtomicU64);
+
+struct SlowFeed {
+    asks: mpsc::Sender<std::thread::Thread>,
+    is_there: Arc<AtomicBool>,
+    is_asked: bool,
+}
+
+impl Feed for SlowFeed {
+    fn poll(&mut self) -> Poll<Result<Option<u64>, Error>> {
+        if self.is_there.swap(false, Ordering::SeqCst) {
+            self.is_asked = false;
+            return Poll::Ready(Ok(Some(8)));
+        }
+        if !std::mem::replace(&mut self.is_asked, true) {
+            self.asks.send(std::thread::current()).unwrap();
+        }
+        Poll::Pending
+    }
+
+    fn go_on(&mut self) {
+        assert!(!self.is_asked, "let go on only behind a batch that was taken");
+    }
+
+    fn stall_time(&self) -> Times {
+        Times::default()
+    }
+
+    fn finish(self: Box<Self>) -> Fed {
+        Fed::default()
+    }
+}
+
+impl Supply for Slow {
+    fn open(&self, _: Part, _: u64, _: u64) -> Result<Box<dyn Feed>, Error> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let (asks, asked) = mpsc::channel::<std::thread::Thread>();
+        let is_there = Arc::new(AtomicBool::new(false));
+        let made = Arc::clone(&is_there);
+        std::thread::spawn(move || {
+            for who in asked {
+                made.store(true, Ordering::SeqCst);
+                who.unpark();
+            }
+        });
+        Ok(Box::new(SlowFeed { asks, is_there, is_asked: false }))
+    }
+}
+
+#[test]
+fn a_batch_that_comes_later_wakes_whoever_waits_for_it() {
+    let mut workload = workload(32, 30);
+    workload.train.computation_time = Time::Normal { mean: 0.0, stdev: 0.0 };
+    let (slow, clock) = (Slow(AtomicU64::new(0)), Arc::new(SystemClock::default()));
+    let ran = driven(&workload, 3, &slow, clock.clone(), &AtomicBool::new(false)).unwrap();
+    assert_eq!(slow.0.load(Ordering::SeqCst), 3 * 31, "an epoch each, and one evaluation");
+    assert!(ran.iter().all(|ran| ran.epochs.len() == 30 && ran.epochs.iter().all(|epoch| epoch.load.len() == 4)));
+    // Whoever only looked around now and then would find each of 122 steps' batches 50 ms late.
+    assert!(clock.now_ns() < 5_000_000_000, "{} ns", clock.now_ns());
 }
 
 #[test]

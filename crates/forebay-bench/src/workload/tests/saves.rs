@@ -55,13 +55,7 @@ fn all_stand_still_for_a_checkpoint_that_one_of_them_saves() {
             let epochs = cell.epochs_of.iter().filter(|epoch| epoch.accelerator == accelerator);
             epochs.map(|epoch| epoch.checkpoint_s).sum::<f64>()
         };
-        // One that has nothing to save would stand still for microseconds if it did not wait; on a busy machine it may come late.
-        assert!(
-            stood_still(0) >= saved && stood_still(1) > 0.1 * saved,
-            "{saved} {} {}",
-            stood_still(0),
-            stood_still(1)
-        );
+        assert!((0..2).all(|i| stood_still(i) >= saved), "{saved} {} {}", stood_still(0), stood_still(1));
     }
 }
 

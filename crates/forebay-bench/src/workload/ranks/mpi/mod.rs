@@ -55,6 +55,8 @@ pub struct Mpi {
 #[derive(Default)]
 struct State {
     n_meetings: i64,
+    /// Who asked after this rank at a meeting that it has not come to yet.
+    early: roll::Early,
     /// What ended it all, once something has.
     over: Option<Failed>,
     /// Whether a rank did not come: MPI is not to be used any more.
@@ -206,11 +208,12 @@ impl Mpi {
     /// The same; where only one rank is waited for, it is known which.
     fn wait_for<B>(&self, state: &mut State, mut operation: Pending<B>, whom: Option<u64>) -> Result<B, Failed> {
         let (start, world) = (Instant::now(), self.world());
-        let mut roll = Roll::new(state.n_meetings, &world);
+        let mut roll = Roll::new(state.n_meetings, &world, std::mem::take(&mut state.early));
         let asks_at = ASK + Duration::from_secs(self.rank.min(8));
         let (mut looks_at, mut tells_at) = (LOOK, asks_at + ANSWERED);
         loop {
             if operation.is_done() {
+                state.early = roll.into_early();
                 return Ok(operation.take());
             }
             let waited = start.elapsed();

@@ -135,7 +135,9 @@ mod tests {
         let texts = [introduction("a"), format!("{} {} a", child.id(), started(child.id()).unwrap())];
         let (_, peers) = introduced(&texts, 0);
         let becomes = |condition| {
+            let began = std::time::Instant::now();
             while peers.condition(1) != condition {
+                assert!(began.elapsed().as_secs() < 30, "{:?} for {condition:?}", peers.condition(1));
                 std::thread::yield_now();
             }
         };

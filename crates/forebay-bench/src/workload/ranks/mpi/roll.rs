@@ -20,12 +20,22 @@ pub(super) struct Roll {
     /// Whether a rank before this one has asked: then that one tells who is missing.
     is_led: bool,
     here: Vec<bool>,
+    /// Questions of a later meeting: who asked, and of which.
+    early: Early,
 }
 
+/// Questions that are answered when this rank comes to their meeting.
+pub(super) type Early = Vec<(i32, i64)>;
+
 impl Roll {
-    pub(super) fn new(meeting: i64, world: &SimpleCommunicator) -> Self {
+    pub(super) fn new(meeting: i64, world: &SimpleCommunicator, early: Early) -> Self {
         let n = usize::try_from(world.size()).expect("a size is not negative");
-        Self { meeting, me: world.rank(), is_asked: false, is_led: false, here: vec![false; n] }
+        Self { meeting, me: world.rank(), is_asked: false, is_led: false, here: vec![false; n], early }
+    }
+
+    /// What is to be answered at a later meeting.
+    pub(super) fn into_early(self) -> Early {
+        self.early
     }
 
     /// Asks everybody, once.
@@ -40,21 +50,28 @@ impl Roll {
 
     /// Answers what was asked and hears the answers; does not wait. Whoever is at a later meeting was at the earlier one.
     pub(super) fn hear(&mut self, world: &SimpleCommunicator) {
+        let meeting = self.meeting;
+        for (from, of) in self.early.extract_if(.., |(_, of)| *of <= meeting).collect::<Early>() {
+            self.answer(world, from, of);
+        }
         while let Some(message) = world.any_process().immediate_matched_probe_with_tag(TAG) {
             let (words, status) = message.matched_receive_vec::<i64>();
             let from = status.source_rank();
             match words[..] {
-                [QUESTION, meeting] if meeting <= self.meeting => {
-                    // One that asks at the meeting before still gathers what this rank has sent.
-                    self.is_led |= from < self.me && meeting + 1 >= self.meeting;
-                    world.process_at_rank(from).send_with_tag(&[ANSWER, self.meeting][..], TAG);
-                }
+                [QUESTION, meeting] if meeting <= self.meeting => self.answer(world, from, meeting),
+                [QUESTION, meeting] => self.early.push((from, meeting)),
                 [ANSWER, meeting] if meeting >= self.meeting => {
                     self.here[usize::try_from(from).expect("a rank is not negative")] = true;
                 }
                 _ => {}
             }
         }
+    }
+
+    fn answer(&mut self, world: &SimpleCommunicator, from: i32, meeting: i64) {
+        // One that asks at the meeting before still gathers what this rank has sent.
+        self.is_led |= from < self.me && meeting + 1 >= self.meeting;
+        world.process_at_rank(from).send_with_tag(&[ANSWER, self.meeting][..], TAG);
     }
 
     /// Whether a rank before this one waits too, and asks.
