@@ -48,5 +48,7 @@ pub use inspect::{InspectOptions, inspect};
 pub use make::{LIST, MARKER, Made, MakePlan, MakeSpec, Parameters, Picture, Profile, make};
 pub use manifest::{MANIFEST, Manifest, ShardEntry, packed_classes};
 pub use pack::{PackOptions, PackPlan, Packed, Packing, Unpacked, pack, unpack};
-pub use records::{MadeRecords, RECORDS_MARKER, made_otherwise, make_records, parquet_columns, records_room};
+pub use records::{
+    MadeRecords, RECORDS_MARKER, foresee_records, made_otherwise, make_records, parquet_columns, records_room,
+};
 pub use verify::verify;

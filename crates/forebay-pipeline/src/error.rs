@@ -13,12 +13,21 @@ pub enum SampleError {
     /// Its bytes are not what they should be.
     #[error("its bytes could not be decoded")]
     Format(#[source] Arc<forebay_format::Error>),
-    /// The user's closure refused it.
-    #[error("the map function refused it: {0}")]
+    /// The map refused it, for this reason.
+    #[error("{0}")]
     Refused(String),
     /// The user's closure panicked.
     #[error("the map function panicked: {0}")]
     Panicked(String),
+    /// The same, of one among several that the map makes together.
+    #[error("{name}")]
+    Of {
+        /// Where that one lies.
+        name: String,
+        /// Why it failed.
+        #[source]
+        error: Box<SampleError>,
+    },
 }
 
 impl From<forebay_storage::Error> for SampleError {

@@ -70,6 +70,19 @@ pub fn make_records(
     make_cut(&workload.dataset, dir, (rank, ranks), control, Cut::default())
 }
 
+/// What making the files would be refused for, before anything is made: other data in the folder, or too little room for what is
+/// missing.
+///
+/// # Errors
+/// As `make_records`.
+pub fn foresee_records(workload: &Workload, dir: &Path) -> Result<()> {
+    let dataset = &workload.dataset;
+    let form = form::of(dataset)?;
+    let resumed = claim::is_marked(dataset, dir)?;
+    let ranges = Ranges::new(dataset, &*form, (0, 1), Cut::default());
+    claim::check_room(dir, Maker::new(dataset, &*form, dir, resumed, ranges).room_needed(true))
+}
+
 fn make_cut(
     dataset: &Dataset,
     dir: &Path,

@@ -155,7 +155,11 @@ impl Dispatch {
         match outcome {
             Ok(label) => self.ring.finish(slot, sample, label, SlotState::Good),
             Err(error) => {
-                let failed = FailedSample { index: sample, name: index.name_of(sample), error };
+                let (name, error) = match error {
+                    SampleError::Of { name, error } => (name, *error),
+                    error => (index.name_of(sample), error),
+                };
+                let failed = FailedSample { index: sample, name, error };
                 self.failures.lock().expect("no holder of this lock panics").insert(slot, failed);
                 self.ring.finish(slot, sample, 0, SlotState::Hole);
             }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use forebay_bench::workload::ranks::{PATIENCE, Ranks};
-use forebay_dataset::{Control, MadeRecords, Progress, make_records};
+use forebay_dataset::{Control, MadeRecords, Progress, foresee_records, make_records};
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 
-    /// Say what would be made, and make nothing
+    /// Say what would be made and what it would be refused for, and make nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -60,6 +60,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
         if is_first {
             print(&format!("{}: {}\n", dir.display(), parts.into_iter().flatten().collect::<Vec<_>>().join("; ")))?;
         }
+        shared(ranks, foresee_records(&workload, &dir).map_err(anyhow::Error::from))?;
         return Ok(Outcome::Met);
     }
     let start = Instant::now();

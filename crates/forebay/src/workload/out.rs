@@ -22,7 +22,7 @@ pub(super) fn begin(out: &Path, named_by: &str) -> Result<()> {
 pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
     let mut entries = match std::fs::read_dir(out) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.with_context(|| format!("cannot read {}", out.display()))?,
+        entries => entries.with_context(|| format!("{named_by} {} is not a folder for results", out.display()))?,
     };
     if entries.next().is_some() {
         bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.display());

@@ -164,11 +164,18 @@ impl Samples {
         let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
         let core = self.reader.decode_bytes_per_s.map(|rate| Arc::new(Processor::new(rate, n_threads)));
         let (common, seed) = (Arc::clone(&self.common), seeds.samples);
-        let stream = Stream { common, share: Arc::clone(&share), gates, log, core, seed };
+        let (name_of, slots) = (self.name_of(), Arc::clone(&share));
+        let stream = Stream { common, name_of: Arc::clone(&name_of), share, gates, log, core, seed };
+        // What fails outside of a run, by a panic, is called after the first of its slot.
+        let name_of = move |slot| {
+            let mut runs = Vec::new();
+            slots.runs(slot, &mut runs);
+            runs.first().map_or_else(String::new, |run| name_of(run))
+        };
         // Without threads of its own an accelerator reads only while it waits.
         let prefetch = if self.reader.read_threads == 0 { 0 } else { self.reader.prefetch_size };
         // An accelerator has a memory of its own: a batch that it takes is copied there, and leaves its place to another.
-        let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, self.namer(share)))
+        let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, name_of))
             .map(stream)
             .threads(Threads::Fixed(n_threads as usize))
             .batch(self.batch as usize)
@@ -220,18 +227,13 @@ impl Samples {
     }
 
     /// What a slot is called: where its first sample lies.
-    fn namer(&self, share: Arc<Share>) -> impl Fn(u32) -> String + Send + Sync + 'static {
+    fn name_of(&self) -> Arc<stream::NameOf> {
         let files = Arc::clone(&self.files);
-        move |slot| {
-            let mut runs = Vec::new();
-            share.runs(slot, &mut runs);
-            let names: Vec<String> = runs
-                .iter()
-                .take(1)
-                .map(|run| format!("{} of {}", run.samples.start, files.path_of(run.file).display()))
-                .collect();
-            names.concat()
-        }
+        Arc::new(move |run: &stream::Run| {
+            let (first, last) = (run.samples.start, run.samples.end - 1);
+            let which = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            format!("{which} of {}", files.path_of(run.file).display())
+        })
     }
 }
 

@@ -86,9 +86,13 @@ impl Kept {
     }
 }
 
+/// What the samples of a run are called, for people.
+pub(super) type NameOf = dyn Fn(&Run) -> String + Send + Sync;
+
 /// The map of one accelerator's pipeline.
 pub(super) struct Stream {
     pub(super) common: Arc<Common>,
+    pub(super) name_of: Arc<NameOf>,
     pub(super) share: Arc<Share>,
     pub(super) gates: Option<Arc<Gates>>,
     /// Where its samples are noted.
@@ -109,6 +113,7 @@ impl Map for Stream {
         Box::new(Worker {
             reader: self.common.layout.reader(),
             common: Arc::clone(&self.common),
+            name_of: Arc::clone(&self.name_of),
             share: Arc::clone(&self.share),
             gates: self.gates.clone(),
             log: self.log.clone(),
@@ -127,6 +132,7 @@ impl Map for Stream {
 
 struct Worker {
     common: Arc<Common>,
+    name_of: Arc<NameOf>,
     share: Arc<Share>,
     reader: Box<dyn Reader>,
     gates: Option<Arc<Gates>>,
@@ -152,7 +158,9 @@ impl MapWorker for Worker {
         let mut rest = slot;
         for run in runs {
             let (now, later) = rest.split_at_mut(run.samples.len() * common.sample_bytes);
-            let traffic = common.make(run, now, reader.as_mut(), &mut tools)?;
+            let made = common.make(run, now, reader.as_mut(), &mut tools);
+            let named = |error| SampleError::Of { name: (self.name_of)(run), error: Box::new(error) };
+            let traffic = made.map_err(named)?;
             if let Some(log) = log {
                 note(log.as_ref(), run, traffic);
             }

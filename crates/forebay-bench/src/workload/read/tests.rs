@@ -100,6 +100,19 @@ fn stored(workload: &Workload, make: impl Fn(u64) -> Vec<u8>) -> Arc<Memory> {
     Arc::new(memory)
 }
 
+#[test]
+fn of_samples_that_are_made_together_the_one_that_fails_is_named() {
+    let workload = workload(Format::Npz, 6, 2, How { batch_size: 6, read_threads: 1, ..How::default() });
+    let memory = stored(&workload, |file| archive(file, 2, Method::Stored));
+    let broken = Path::new("data").join(workload.dataset.path_of(Part::Train, 4));
+    memory.insert(&broken, archive(4, 2, Method::Stored)[..150].to_vec());
+    let (samples, _) = open(&workload, memory, Path::new("data"), true).unwrap();
+    let mut batches = samples.batches((0, 1), 0, 2, None).unwrap();
+    assert!(batches.next().unwrap().is_ok());
+    let error = batches.next().unwrap().unwrap_err().to_string();
+    assert_eq!(error, format!("sample 0 to 1 of {}", broken.display()));
+}
+
 /// Every way of reading gives the files' samples in their order.
 fn check(mut workload: Workload, make: impl Fn(u64) -> Vec<u8>) {
     let (n_files, per_file) = (workload.dataset.n_files_train, workload.dataset.n_samples_per_file);
