@@ -60,7 +60,12 @@ impl Laps {
 
     /// What went by since the last lap was spent on `part`: how much that is, in nanoseconds.
     pub(crate) fn lap(&mut self, part: Part) -> u64 {
-        let now = self.clock.now_ns();
+        self.lap_until(part, u64::MAX)
+    }
+
+    /// The same, but not beyond that moment of the clock: what is after it is left to the next lap.
+    pub(crate) fn lap_until(&mut self, part: Part, until_ns: u64) -> u64 {
+        let now = self.clock.now_ns().min(until_ns).max(self.last_ns);
         let gone = now - self.last_ns;
         self.last_ns = now;
         self.step.0[part as usize] += gone;
@@ -107,6 +112,17 @@ mod tests {
     use super::*;
     use forebay_units::ManualClock;
     use std::time::Duration;
+
+    #[test]
+    fn a_part_that_was_over_before_it_was_noticed_ends_when_it_did() {
+        let clock = Arc::new(ManualClock::default());
+        let mut laps = Laps::start(clock.clone());
+        clock.advance(Duration::from_nanos(50));
+        assert_eq!((laps.lap_until(Part::Compute, 40), laps.lap(Part::Other)), (40, 10));
+        clock.advance(Duration::from_nanos(5));
+        assert_eq!((laps.lap_until(Part::Compute, 99), laps.lap(Part::Other)), (5, 0));
+        assert_eq!(laps.total().total_ns(), laps.wall_ns());
+    }
 
     #[test]
     fn the_parts_of_steps_sum_to_the_wall_clock() {

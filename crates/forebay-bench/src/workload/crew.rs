@@ -60,7 +60,11 @@ impl Course<'_> {
 
     /// Meets the other processes.
     pub(super) fn meet(&self) -> Result<Verdict, Failed> {
-        self.ranks.meet_or_stop(Ok(if self.is_ending() { Verdict::Stop } else { Verdict::Go }))
+        let met = self.ranks.meet_or_stop(Ok(if self.is_ending() { Verdict::Stop } else { Verdict::Go }));
+        if met != Ok(Verdict::Go) {
+            self.supply.end();
+        }
+        met
     }
 
     /// Tells all the others why one accelerator cannot go on.
@@ -70,6 +74,7 @@ impl Course<'_> {
 
     /// Tells all the others why this process cannot go on.
     pub(super) fn fail<T>(&self, reason: String) -> Result<T, Failed> {
+        self.supply.end();
         self.ranks.meet(Err(reason.clone()))?;
         // All end in any case.
         Err(Failed { rank: self.ranks.rank(), host: self.ranks.host(), reason, is_lost: false })
@@ -184,11 +189,10 @@ impl<'a> Crew<'a> {
     fn steps(&mut self, seats: &mut [Seat], epoch: u64) -> Result<Verdict, Failed> {
         let course = self.course;
         for step in 1..=course.n_steps {
-            let verdict = self.step(seats, step, &course.workload.train.computation_time)?;
-            self.tell_step(step, seats);
-            if verdict == Verdict::Stop {
+            if self.step(seats, step, &course.workload.train.computation_time)? == Verdict::Stop {
                 return Ok(Verdict::Stop);
             }
+            self.tell_step(step, seats);
             if self.saves_after_step(step) {
                 let mut books: Vec<&mut Book> = seats.iter_mut().map(|seat| &mut seat.book).collect();
                 books.iter_mut().for_each(|book| book.end_block());
@@ -220,7 +224,8 @@ impl<'a> Crew<'a> {
                     Err(error) => return course.give_up(number, &supply::chain(&error)),
                 }
             }
-            if n_left == 0 {
+            // A batch that is not there is not waited for in a run that ends.
+            if n_left == 0 || is_ending && seats.iter().any(|seat| seat.doing == Doing::Waiting) {
                 break;
             }
             // To wake readers takes longer than all the rest of a step's beginning: it is done while all compute.
@@ -228,7 +233,11 @@ impl<'a> Crew<'a> {
             self.pace.rest(next_end(seats));
         }
         let verdict = course.meet()?;
-        seats.iter_mut().for_each(|seat| seat.book.met());
+        // Where one rank is asked to stop, the others do not know how far it came: the step counts on none.
+        match verdict {
+            Verdict::Go => seats.iter_mut().for_each(|seat| seat.book.met()),
+            Verdict::Stop => seats.iter_mut().for_each(|seat| seat.book.break_off()),
+        }
         Ok(verdict)
     }
 

@@ -38,6 +38,9 @@ pub(super) struct Fed {
 pub(super) trait Supply: Sync {
     /// The batches of an accelerator in an epoch, counted from 1.
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error>;
+
+    /// Nobody takes batches any more: what is only waited for need not be.
+    fn end(&self) {}
 }
 
 /// Batches of the pipeline.

@@ -70,8 +70,7 @@ impl Seat {
                 }
             },
             Doing::Computing { until_ns } if is_ending || course.clock.now_ns() >= until_ns => {
-                let computed = self.book.laps.lap(Part::Compute);
-                self.book.times.compute.push(computed);
+                self.book.computed(until_ns);
                 self.doing = Doing::Arrived;
                 Ok(Look::Arrived)
             }
@@ -136,6 +135,21 @@ impl Book {
         self.laps.lap(Part::Other);
     }
 
+    /// Its computation was over at that moment; that it is noticed later is not its time.
+    fn computed(&mut self, until_ns: u64) {
+        let computed = self.laps.lap_until(Part::Compute, until_ns);
+        self.times.compute.push(computed);
+        self.times.late_ns += self.laps.lap(Part::Other);
+    }
+
+    /// The step at work is broken off: what went by is kept in the account, the step is not.
+    pub(super) fn break_off(&mut self) {
+        self.laps.lap(Part::Other);
+        let n_whole = self.times.barrier.len();
+        self.times.load.truncate(n_whole);
+        self.times.compute.truncate(n_whole);
+    }
+
     /// All have met.
     pub(super) fn met(&mut self) {
         let stood = self.laps.lap(Part::Barrier);
@@ -175,7 +189,7 @@ impl Book {
     /// What is kept of an evaluation.
     pub(super) fn into_evaluated(mut self) -> Evaluated {
         self.laps.lap(Part::Other);
-        let Epoch { start_ns, samples, load, compute, drawn_ns, .. } = self.times;
-        Evaluated { start_ns, wall_ns: self.laps.wall_ns(), samples, load, compute, drawn_ns }
+        let Epoch { start_ns, samples, load, compute, drawn_ns, late_ns, .. } = self.times;
+        Evaluated { start_ns, wall_ns: self.laps.wall_ns(), samples, load, compute, drawn_ns, late_ns }
     }
 }

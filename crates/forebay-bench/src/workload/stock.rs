@@ -130,6 +130,11 @@ impl Supply for Stock {
             }
         }
     }
+
+    fn end(&self) {
+        self.train.end();
+        self.eval.iter().for_each(Samples::end);
+    }
 }
 
 /// Whether the workload looks at other data too.

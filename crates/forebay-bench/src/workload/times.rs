@@ -23,8 +23,9 @@ pub(super) struct Evaluated {
     pub(super) samples: u64,
     pub(super) load: Vec<u64>,
     pub(super) compute: Vec<u64>,
-    /// What the computation should have taken.
+    /// What the computation should have taken, and how late its ends were noticed.
     pub(super) drawn_ns: u64,
+    pub(super) late_ns: u64,
 }
 
 /// Waits by cause, in seconds.
@@ -92,8 +93,9 @@ pub(super) struct Epoch {
     pub(super) other_ns: u64,
     /// From the start to the first batch.
     pub(super) first_wait_ns: u64,
-    /// What the computation should have taken.
+    /// What the computation should have taken, and how late its ends were noticed, which is a part of the other time.
     pub(super) drawn_ns: u64,
+    pub(super) late_ns: u64,
     pub(super) samples: u64,
     /// Bytes that its readers moved.
     pub(super) bytes: u64,

@@ -31,7 +31,7 @@ fn without_a_folder_data_is_made_where_the_workload_says() {
 #[test]
 fn a_dry_run_foresees_that_there_is_no_room() {
     let dir = with_tiny();
-    let huge = "++workload.dataset.record_length_bytes=99000000000000000";
+    let huge = "++workload.dataset.record_length_bytes=900000000000000";
     let said = dir.refused(&format!("workload make tiny.yaml --data set --dry-run {huge}"));
     assert!(said.contains(" are needed, ") && !dir.path("set").exists(), "{said}");
 }

@@ -27,6 +27,7 @@ mod tests;
 mod tfrecord;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Batches, Dataset, Source, Threads};
@@ -109,6 +110,7 @@ impl Samples {
             layout,
             preprocess: reader.preprocess_time,
             kept: reader.in_memory.then(Kept::default),
+            is_ended: AtomicBool::new(false),
         };
         Ok(Self { common: Arc::new(common), files, reader, batch: batch.max(1), order: Mutex::new(None) })
     }
@@ -183,6 +185,11 @@ impl Samples {
             .hold(0)
             .drop_remainder();
         Ok(pipeline.iter()?)
+    }
+
+    /// Nobody takes samples any more: readers break off the time that they only spend.
+    pub(super) fn end(&self) {
+        self.common.is_ended.store(true, Ordering::Relaxed);
     }
 
     fn order(&self, seeds: Seeds) -> Arc<Order> {

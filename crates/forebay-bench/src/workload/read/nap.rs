@@ -5,11 +5,15 @@
 //! is not made up for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_units::{Clock, SystemClock};
 
 /// The most that is made up for. Timers are late by some 60 µs; who waits for a core waits for another's turn, of milliseconds.
 const MOST_OWED_NS: u64 = 1_000_000;
+
+/// Sleeps longer than this look twice in it whether they shall end.
+const LOOK_NS: u64 = 100_000_000;
 
 /// The sleeps of one thread.
 pub(super) struct Nap {
@@ -29,13 +33,19 @@ impl Nap {
         Self { clock, owed_ns: 0 }
     }
 
-    /// Sleeps for so many seconds, less what it slept too long before.
-    pub(super) fn sleep(&mut self, seconds: f64) {
+    /// Sleeps for so many seconds, less what it slept too long before, or until it `is_ended`.
+    pub(super) fn sleep(&mut self, seconds: f64, is_ended: &AtomicBool) {
         let wanted_ns = (seconds * 1e9) as u64;
         let left_ns = wanted_ns.saturating_sub(self.owed_ns);
         self.owed_ns -= wanted_ns - left_ns;
         if left_ns > 0 {
-            let until_ns = self.clock.now_ns() + left_ns;
+            let until_ns = self.clock.now_ns().saturating_add(left_ns);
+            while until_ns > self.clock.now_ns().saturating_add(LOOK_NS) && !is_ended.load(Ordering::Relaxed) {
+                self.clock.sleep_until_ns(self.clock.now_ns() + LOOK_NS / 2);
+            }
+            if is_ended.load(Ordering::Relaxed) {
+                return;
+            }
             self.clock.sleep_until_ns(until_ns);
             self.owed_ns = self.clock.now_ns().saturating_sub(until_ns).min(MOST_OWED_NS);
         }
@@ -44,7 +54,7 @@ impl Nap {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     use super::*;
 
@@ -69,7 +79,7 @@ mod tests {
     fn excess(by_ns: u64, each_ns: u64) -> u64 {
         let clock = Arc::new(Late { by_ns, ..Late::default() });
         let mut nap = Nap::on(clock.clone());
-        (0..1_000).for_each(|_| nap.sleep(each_ns as f64 / 1e9));
+        (0..1_000).for_each(|_| nap.sleep(each_ns as f64 / 1e9, &AtomicBool::new(false)));
         clock.now_ns() - 1_000 * each_ns
     }
 
@@ -78,6 +88,15 @@ mod tests {
         assert_eq!(excess(0, 3_500_000), 0);
         assert_eq!(excess(60_000, 3_500_000), 60_000, "the last one's alone");
         assert!(excess(60_000, 10_000) <= 60_000);
+    }
+
+    #[test]
+    fn a_long_sleep_ends_when_nobody_wants_it_any_more() {
+        let clock = Arc::new(Late::default());
+        Nap::on(clock.clone()).sleep(1_000.0, &AtomicBool::new(true));
+        assert_eq!(clock.now_ns(), 0);
+        Nap::on(clock.clone()).sleep(1_000.0, &AtomicBool::new(false));
+        assert_eq!(clock.now_ns(), 1_000_000_000_000);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Activity, Map, MapWorker, Sample, SampleError, Stopwatch};
@@ -55,6 +56,8 @@ pub(super) struct Common {
     pub(super) preprocess: Time,
     /// Samples that were read once, as they are in a batch, where the workload keeps them.
     pub(super) kept: Option<Kept>,
+    /// Nobody takes samples any more.
+    pub(super) is_ended: AtomicBool,
 }
 
 /// Samples by file and number.
@@ -177,7 +180,7 @@ impl MapWorker for Worker {
                 .map(|i| draw::seconds(&common.preprocess, mix(self.seed ^ mix(self.share.first + i))))
                 .sum();
             // The workload's own work, emulated: it takes as long as it says.
-            self.nap.sleep(seconds);
+            self.nap.sleep(seconds, &common.is_ended);
         }
         Ok(())
     }

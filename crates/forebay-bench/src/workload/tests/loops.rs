@@ -192,6 +192,49 @@ impl Supply for Slow {
     }
 }
 
+/// No batch ever comes.
+struct Never;
+
+impl Feed for Never {
+    fn poll(&mut self) -> Poll<Result<Option<u64>, Error>> {
+        Poll::Pending
+    }
+
+    fn go_on(&mut self) {}
+
+    fn stall_time(&self) -> Times {
+        Times::default()
+    }
+
+    fn finish(self: Box<Self>) -> Fed {
+        Fed::default()
+    }
+}
+
+impl Supply for Never {
+    fn open(&self, _: Part, _: u64, _: u64) -> Result<Box<dyn Feed>, Error> {
+        Ok(Box::new(Never))
+    }
+}
+
+#[test]
+fn a_batch_that_does_not_come_does_not_keep_a_run_from_its_end() {
+    let stop = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            stop.store(true, Ordering::SeqCst);
+        });
+        driven(&workload(32, 2), 2, &Never, Arc::new(SystemClock::default()), &stop).unwrap()
+    });
+    for ran in ran {
+        assert!(ran.is_stopped && ran.epochs.len() == 1, "{ran:?}");
+        let epoch = &ran.epochs[0];
+        assert_eq!((epoch.load.len(), epoch.wait_ns, epoch.compute_ns, epoch.blocks.len()), (0, 0, 0, 0));
+        assert!(epoch.other_ns > 0, "what went by is kept");
+    }
+}
+
 #[test]
 fn a_batch_that_comes_later_wakes_whoever_waits_for_it() {
     let mut workload = workload(32, 30);
