@@ -93,8 +93,6 @@ class Result:
     # Whether an accelerator is held is judged by it.
     au: float
     first_step_s: float
-    # What the tool says that a step computed.
-    compute_s: float
     # Bytes of records a second, over the whole epoch.
     rate: float
     memory_bytes: int
@@ -159,7 +157,7 @@ class Dlio:
         whole = 100 * sum(compute) / (end - start)
         first = start + epoch["load"]["block1"][0] - began
         rate = run.accelerators * run.steps * self.shape.step_bytes / (end - start)
-        return Result(au, whole, au, first, sum(compute) / run.steps, rate, memory)
+        return Result(au, whole, au, first, rate, memory)
 
     def make(self, ranks: int, folder: Path, files: int) -> float:
         """Makes data; the seconds between the first and the last file, without imports."""
@@ -210,12 +208,10 @@ class Forebay:
         cell = self.cell(run)
         if cell["steps"] != run.steps * run.accelerators:
             raise Failed(f"forebay made {cell['steps']} steps of {run.steps * run.accelerators}")
-        # An emulated step that overslept is no longer for it: only what was configured counts.
-        whole = 100 * run.seconds * cell["steps"] / cell["accelerator_s"]
-        au = min(cell["au_epoch"], whole)
+        # A step computes as long as was configured, however late its end is noticed.
+        au = cell["au_epoch"]
         rate = run.accelerators * run.steps * self.shape.step_bytes / cell["wall_s"]
-        compute = cell["compute_s"] / cell["steps"]
-        return Result(cell["au_dlio"], cell["au_epoch"], au, cell["first_step_s"], compute, rate, cell["peak_rss_bytes"])
+        return Result(cell["au_dlio"], au, au, cell["first_step_s"], rate, cell["peak_rss_bytes"])
 
     def make(self, folder: Path, files: int) -> float:
         """Makes data; the whole command, with its process and until it is on the device."""
