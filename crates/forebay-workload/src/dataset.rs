@@ -158,11 +158,11 @@ fn mixed(word: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::spec::{Element, Parquet, ParquetColumn};
 
-    fn unet3d() -> Dataset {
+    pub(crate) fn unet3d() -> Dataset {
         Dataset {
             record_length_bytes: 146_600_628.0,
             record_length_bytes_stdev: 68_341_808.0,

@@ -105,15 +105,7 @@ impl Twister {
 mod tests {
     use super::*;
     use crate::dataset::Part;
-
-    fn unet3d() -> Dataset {
-        Dataset {
-            record_length_bytes: 146_600_628.0,
-            record_length_bytes_stdev: 68_341_808.0,
-            n_files_train: 168,
-            ..Dataset::default()
-        }
-    }
+    use crate::dataset::tests::unet3d;
 
     #[test]
     fn bells_are_those_of_numpy() {

@@ -27,7 +27,7 @@ pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
     let totals = together(ranks, totals.map_err(Error::Plan))?;
     let workflow = plan.workload.workflow;
     let data = match (workflow.generate_data, workflow.train) {
-        (true, _) => has_hdf5(&plan.workload).and_then(|()| can_write(&plan.data)),
+        (true, _) => can_make(plan),
         (false, true) => can_read(plan),
         (false, false) => Ok(()),
     };
@@ -42,6 +42,13 @@ pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
 fn has_hdf5(workload: &Workload) -> Result<(), Error> {
     let is_missing = workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5");
     if is_missing { Err(refused(NO_HDF5.to_owned())) } else { Ok(()) }
+}
+
+/// Whether the data can be made: there is room for it, and no other in its place.
+fn can_make(plan: &Plan) -> Result<(), Error> {
+    has_hdf5(&plan.workload)?;
+    can_write(&plan.data)?;
+    Ok(forebay_dataset::foresee_records(&plan.workload, &plan.data)?)
 }
 
 /// Reads the first sample of each part.

@@ -123,7 +123,7 @@ impl Book {
     fn waited(&mut self, course: &Course<'_>, samples: u64, stall: &Times) {
         let waited = self.laps.lap(Part::Wait);
         // Without prefetch, what the computation before would have hidden of this wait is the missing prefetch's.
-        let is_prefetched = course.workload.reader.prefetch_size > 0;
+        let is_prefetched = course.workload.reader.n_ahead() > 0;
         let hidden = self.times.compute.last().filter(|_| !is_prefetched).map_or(0, |computed| waited.min(*computed));
         let is_first = self.times.load.is_empty();
         self.charges.add(waited, hidden, stall, is_first);

@@ -69,6 +69,13 @@ pub struct Reader {
     pub transformed_element: Element,
 }
 
+impl Reader {
+    /// Batches that are made ahead: without threads of its own an accelerator reads only while it waits.
+    pub fn n_ahead(&self) -> u64 {
+        if self.read_threads == 0 { 0 } else { self.prefetch_size }
+    }
+}
+
 impl Default for Reader {
     fn default() -> Self {
         Self {

@@ -211,7 +211,7 @@ fn batches_bytes(workload: &Workload) -> u64 {
         (true, 0) => mean_sample_bytes(&workload.dataset) as u64,
         (true, resized) => resized,
     };
-    reader.prefetch_size.max(1).saturating_mul(reader.batch_size).saturating_mul(delivered)
+    reader.n_ahead().max(1).saturating_mul(reader.batch_size).saturating_mul(delivered)
 }
 
 /// Bytes of a training sample, as they come out of the dataset's law.

@@ -174,14 +174,12 @@ impl Samples {
             slots.runs(slot, &mut runs);
             runs.first().map_or_else(String::new, |run| name_of(run))
         };
-        // Without threads of its own an accelerator reads only while it waits.
-        let prefetch = if self.reader.read_threads == 0 { 0 } else { self.reader.prefetch_size };
         // An accelerator has a memory of its own: a batch that it takes is copied there, and leaves its place to another.
         let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, name_of))
             .map(stream)
             .threads(Threads::Fixed(n_threads as usize))
             .batch(self.batch as usize)
-            .prefetch(prefetch as usize)
+            .prefetch(self.reader.n_ahead() as usize)
             .hold(0)
             .drop_remainder();
         Ok(pipeline.iter()?)

@@ -34,6 +34,18 @@ fn data_that_is_missing_or_of_another_format_is_found() {
 }
 
 #[test]
+fn data_that_there_is_no_room_to_make_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut plan = plan(workload(8, 1), dir.path(), 1);
+    plan.workload.workflow.generate_data = true;
+    foresee(&plan, &Solo).unwrap();
+    plan.workload.dataset.format = Format::Npz;
+    foresee(&plan, &Solo).unwrap();
+    plan.workload.dataset.record_length_bytes = 9e14;
+    assert!(said(&plan).contains(" are needed, "), "{}", said(&plan));
+}
+
+#[test]
 fn checkpoints_without_room_or_a_folder_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let mut plan = plan(workload(64, 1), dir.path(), 1);

@@ -124,6 +124,20 @@ fn every_nanosecond_of_an_epoch_is_accounted_for() {
 }
 
 #[test]
+fn an_accelerator_without_readers_of_its_own_waits_for_want_of_a_prefetch() {
+    let mut workload = workload(32, 2);
+    workload.train.computation_time = Time::Normal { mean: 0.000_001, stdev: 0.0 };
+    let missing_of = |workload: &Workload| {
+        let fake = fake();
+        let ran = driven(workload, 1, &fake, fake.clock.clone(), &AtomicBool::new(false)).unwrap();
+        ran[0].epochs[0].stalls.prefetch
+    };
+    assert_eq!(missing_of(&workload), 0.0);
+    workload.reader.read_threads = 0;
+    assert!((missing_of(&workload) - 3.0 * 100e-9).abs() < 1e-12, "{}", missing_of(&workload));
+}
+
+#[test]
 fn whoever_ends_a_step_first_stands_until_the_last_has() {
     let fake = Fake { first_ns: 0, later_ns: 0, ..fake() };
     let mut workload = workload(32, 2);
