@@ -28,11 +28,12 @@ pub(super) struct LocalWriter {
 
 impl LocalWriter {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let folder = folder_of(path);
+        let path = target_of(path)?;
+        let folder = folder_of(&path);
         fs::create_dir_all(folder).context(Operation::Create, folder)?;
-        let temporary = folder.join(temporary_name(path));
-        let file = File::create_new(&temporary).context(Operation::Create, path)?;
-        Ok(Self { file, written: 0, handed_over: 0, temporary, path: path.to_owned(), torn: false })
+        let temporary = folder.join(temporary_name(&path));
+        let file = File::create_new(&temporary).context(Operation::Create, &path)?;
+        Ok(Self { file, written: 0, handed_over: 0, temporary, path, torn: false })
     }
 
     fn begin_writing(&mut self) {
@@ -41,6 +42,18 @@ impl LocalWriter {
         unsafe { libc::sync_file_range(self.file.as_raw_fd(), from, len, libc::SYNC_FILE_RANGE_WRITE) };
         self.handed_over = self.written;
     }
+}
+
+/// What the rename will replace: behind a link, what it points to. A rename would also replace a device or a pipe by a file,
+/// for every other program on the machine.
+fn target_of(path: &Path) -> Result<PathBuf> {
+    let what = match fs::metadata(path) {
+        Err(_) => return Ok(path.to_owned()),
+        Ok(found) if found.is_file() => return fs::canonicalize(path).context(Operation::Create, path),
+        Ok(found) if found.is_dir() => "it is a folder",
+        Ok(_) => "it is a device or a pipe",
+    };
+    Err(Error::Unsupported { operation: Operation::Create, path: path.to_owned(), what: what.to_owned() })
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -85,5 +98,31 @@ impl Drop for LocalWriter {
     fn drop(&mut self) {
         // After a successful commit the temporary name is gone; otherwise nothing may stay behind.
         let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_and_a_folder_are_never_replaced() {
+        for (path, what) in [("/dev/null", "it is a device or a pipe"), ("/", "it is a folder")] {
+            let error = LocalWriter::create(Path::new(path)).err().unwrap().to_string();
+            assert!(error.contains(what), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_link_keeps_pointing_to_the_file_that_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "before").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let mut writer = Box::new(LocalWriter::create(&link).unwrap());
+        writer.write(b"after").unwrap();
+        writer.commit().unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("file"));
+        assert_eq!(fs::read(&file).unwrap(), b"after");
     }
 }
