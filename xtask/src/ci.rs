@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
-use crate::{crash, fuzz, layers, python, ranks, system, tidy};
+use crate::{crash, fuzz, hostile, layers, python, ranks, system, tidy};
 
 /// A named step.
 type Step = (&'static str, fn() -> Result<()>);
@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     ("examples", examples),
     ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
     ("crashes, short", crashes),
+    ("hostile use, short", || hostile::run_campaign(&["--short"])),
     ("browser", python::browser),
     ("interoperability", python::interop),
 ];

@@ -7,6 +7,7 @@ mod demo;
 mod dlio;
 mod fio;
 mod fuzz;
+mod hostile;
 mod layers;
 mod prefetch;
 mod python;
@@ -33,6 +34,8 @@ cargo xtask COMMAND
   crash [--short] [--in DIR] [--summary FILE]
                  checkpoints through power cuts, kills, failing and full disks, at every operation of a save, a drain
                  and a prune; on real ext4 and xfs where it runs as root
+  hostile [--short] [--attack NAME] [--command NAME] [--binary PATH]
+                 every command under limits, full disks, foreign files, signals, outputs onto inputs
   bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe beside fio on the same file; fails when a row is off by more than 5 %
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         ["ranks"] => ranks::run_tests(),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => crash::run_campaign(rest),
+        ["hostile", rest @ ..] => hostile::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "prefetch"] => prefetch::compare(),
