@@ -43,6 +43,11 @@ pub struct KeyNames {
 }
 
 impl KeyNames {
+    /// Whether labels may be those that forebay itself writes, so that what it noted of the classes beside a shard holds.
+    pub fn has_usual_label(&self) -> bool {
+        self.label.as_deref().is_none_or(|name| name == LABEL_NAMES[0])
+    }
+
     /// Whether neither is given.
     pub fn is_empty(&self) -> bool {
         self.image.is_none() && self.label.is_none()
