@@ -1,7 +1,7 @@
 //! What is fuzzed: one line per decoder.
 
 use forebay_checkpoint::format::{Bundle, Safetensors};
-use forebay_format::example::{Example, ImageExample, find};
+use forebay_format::example::{Example, ImageExample, KeyNames, Keys, find};
 use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec, Layout};
 use forebay_format::parquet::{self, Footer, GroupReader};
 use forebay_format::tar::{Entries, SampleScanner, Samples, parse_sample};
@@ -127,7 +127,11 @@ fn example(input: &[u8]) -> String {
             assert_eq!(format!("{:?}", view.to_feature().expect("was read before")), format!("{feature:?}"));
         }
     }
-    format!("{} {}", outcome(&parsed), outcome(&ImageExample::parse(input)))
+    let keys = Keys::decide(input, &KeyNames::default());
+    if let Ok(keys) = &keys {
+        keys.read(input).expect("a record that shows the features has them");
+    }
+    format!("{} {} {}", outcome(&parsed), outcome(&ImageExample::parse(input)), outcome(&keys))
 }
 
 fn tar(input: &[u8]) -> String {

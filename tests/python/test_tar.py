@@ -1,5 +1,6 @@
 """Tar shards in WebDataset's convention: webdataset and tarfile read what forebay writes, and the reverse."""
 
+import json
 import tarfile
 from collections import Counter
 from collections.abc import Callable
@@ -75,6 +76,39 @@ def test_unpacking_webdatasets_shards_returns_the_files(
     forebay("data", "pack", written, tmp_path / "back", "--to", "files")
     returned = sorted(path.read_bytes() for path in image_paths(tmp_path / "back"))
     assert returned == sorted(path.read_bytes() for path in image_paths(photos))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_an_archive_of_a_whole_folder_returns_its_files(
+    forebay: Forebay, photos: Path, tmp_path: Path, mode: str, form: int
+) -> None:
+    """As `tar cf x.tar .` packs it: names begin with `./`, folders have entries, and a path may be long."""
+    long = "d" * 90 + "/" + "n" * 150
+    archive = tmp_path / ("x.tar.gz" if mode == "w:gz" else "x.tar")
+    with tarfile.open(archive, mode, format=form) as tar:
+        tar.add(photos, "./", filter=lambda member: member if member.isdir() or member.name.endswith(".jpg") else None)
+        tar.add(image_paths(photos)[0], f"./{long}.jpg")
+    forebay("data", "pack", archive, tmp_path / "back", "--to", "files")
+    back = {str(p.relative_to(tmp_path / "back")): p.read_bytes() for p in image_paths(tmp_path / "back")}
+    expected = {str(p.relative_to(photos)): p.read_bytes() for p in image_paths(photos)}
+    assert back == expected | {f"{long}.jpg": image_paths(photos)[0].read_bytes()}
+    record = forebay("ingest", archive, "--threads", 2, "--repeats", 1, "--json", "-").stdout
+    assert json.loads(record)["cells"][0]["failed_samples"] == 0
+
+
+def test_links_in_an_archive_are_left_out_and_named(forebay: Forebay, photos: Path, tmp_path: Path) -> None:
+    image = image_paths(photos)[0]
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(image, "a.jpg")
+        for name, kind in [("hard.jpg", tarfile.LNKTYPE), ("soft.jpg", tarfile.SYMTYPE)]:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "a.jpg"
+            tar.addfile(member)
+    said = forebay("data", "pack", tmp_path / "x.tar", tmp_path / "back", "--to", "files", status=1).stderr
+    assert "hard.jpg is a hard link, which is not read" in said
+    assert "soft.jpg is a symbolic link, which is not read" in said
+    assert (tmp_path / "back" / "a.jpg").read_bytes() == image.read_bytes()
 
 
 def _samples(photos: Path) -> dict[str, tuple[bytes, int]]:

@@ -88,12 +88,13 @@ pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
     }
 }
 
-/// Shards of which only a part can be used.
-pub(crate) fn damage_notes(source: &Source) -> impl Iterator<Item = String> {
-    source.damaged().iter().map(|damaged| {
+/// What a reader should know of the data: shards of which only a part can be used, splits read together.
+pub(crate) fn notes_of(source: &Source) -> impl Iterator<Item = String> {
+    let damaged = source.damaged().iter().map(|damaged| {
         let (path, n) = (damaged.path.display(), damaged.n_samples_before);
         format!("{path} is damaged after {n} samples, which were used: {}", damaged.error)
-    })
+    });
+    damaged.chain(source.notes().iter().cloned())
 }
 
 /// Samples that failed, with their reasons.

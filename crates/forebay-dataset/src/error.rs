@@ -63,6 +63,20 @@ pub enum Error {
         /// Bytes that the file system has left.
         free: Bytes,
     },
+    /// A file is of a kind that is not read, or its records lack what was asked for.
+    #[error("{}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: forebay_format::Error,
+    },
+    /// Names of features were given for data that have none.
+    #[error("{}: only TFRecord records have named features, and none are there", path.display())]
+    NoFeatures {
+        /// The data.
+        path: PathBuf,
+    },
     /// There is nothing to work on.
     #[error("{}: no images and no shards are there", path.display())]
     Empty {

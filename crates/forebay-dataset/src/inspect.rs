@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use forebay_format::Kind;
+use forebay_format::example::{KeyNames, Keys};
 use forebay_format::image::{self, ImageDecoder, ImageInfo, ImageKind, ImageSpec};
 use forebay_record::{Class, Fault, Form, Inspection};
 use forebay_storage::{Buffer, Local, Object, Storage};
@@ -19,7 +20,7 @@ use crate::reason::{chain, why_unreadable};
 use crate::shard::{self, Content};
 use crate::sizes::{bssplit, histogram};
 use crate::source::{Item, Source};
-use crate::{Control, Result};
+use crate::{Control, Result, features};
 
 /// First read of an image file: holds the headers of all but a few.
 const FIRST_READ: u64 = 16 << 10;
@@ -27,15 +28,17 @@ const FIRST_READ: u64 = 16 << 10;
 const LAST_READ: u64 = 4 << 10;
 
 /// Options of [`inspect`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct InspectOptions {
     /// At most so many bad files are listed; all are counted.
     pub bad_limit: usize,
+    /// The features of TFRecord records that hold image and label, where they are known.
+    pub keys: KeyNames,
 }
 
 impl Default for InspectOptions {
     fn default() -> Self {
-        Self { bad_limit: 100 }
+        Self { bad_limit: 100, keys: KeyNames::default() }
     }
 }
 
@@ -46,24 +49,30 @@ impl Default for InspectOptions {
 pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> Result<Inspection> {
     let storage = Local::default();
     let source = Source::open(&storage, path)?;
-    let names = class_names(&storage, path, &source);
+    let keys = features::decide(&storage, path, &source, &options.keys)?;
     let totals = Mutex::new(Totals::default());
     let work = |buffer: &mut Buffer, number: u64| {
         let mut seen = Totals::default();
-        seen.look(&storage, &source.items[number as usize], buffer);
+        seen.look(&storage, &source.items[number as usize], &keys, buffer);
         let bytes = seen.bytes;
         totals.lock().expect("adding does not panic").add(seen);
         Ok(bytes)
     };
     control.for_each("inspect", source.items.len() as u64, Buffer::default, work)?;
     let totals = totals.into_inner().expect("adding does not panic");
-    Ok(totals.finish(path, source.form, &names, options))
+    let names = class_names(&storage, path, &source, totals.n_shards > 0, &options.keys);
+    let mut found = totals.finish(path, source.form, &names, options);
+    found.notes = source.notes;
+    found.notes.extend(keys.note().map(str::to_owned));
+    Ok(found)
 }
 
-/// Names of the classes by label: a manifest's, or those of the folders.
-fn class_names(storage: &dyn Storage, path: &Path, source: &Source) -> Vec<String> {
+/// Names of the classes by label: a manifest's, or those of the folders that image files lie in. The labels of records
+/// are their own, and no folder names them.
+fn class_names(storage: &dyn Storage, path: &Path, source: &Source, has_shards: bool, given: &KeyNames) -> Vec<String> {
     match Manifest::beside(storage, path) {
-        Some(Ok(manifest)) => manifest.classes,
+        Some(Ok(manifest)) if given.has_usual_label() => manifest.classes,
+        _ if has_shards => Vec::new(),
         _ => source.classes.clone(),
     }
 }
@@ -72,6 +81,7 @@ fn class_names(storage: &dyn Storage, path: &Path, source: &Source) -> Vec<Strin
 #[derive(Default)]
 struct Totals {
     n_files: u64,
+    n_shards: u64,
     bytes: u64,
     files: BTreeMap<&'static str, u64>,
     formats: BTreeMap<&'static str, u64>,
@@ -85,14 +95,14 @@ struct Totals {
 }
 
 impl Totals {
-    fn look(&mut self, storage: &dyn Storage, item: &Item, buffer: &mut Buffer) {
+    fn look(&mut self, storage: &dyn Storage, item: &Item, keys: &Keys, buffer: &mut Buffer) {
         self.n_files += 1;
-        if let Err(fault) = self.try_look(storage, item, buffer) {
+        if let Err(fault) = self.try_look(storage, item, keys, buffer) {
             self.bad.push(fault);
         }
     }
 
-    fn try_look(&mut self, storage: &dyn Storage, item: &Item, buffer: &mut Buffer) -> Result<(), Fault> {
+    fn try_look(&mut self, storage: &dyn Storage, item: &Item, keys: &Keys, buffer: &mut Buffer) -> Result<(), Fault> {
         let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
         let object = storage.open(&item.path).map_err(unreadable)?;
         let size = object.len().map_err(unreadable)?;
@@ -108,10 +118,13 @@ impl Totals {
                 self.take_image(&info, size, item.label);
                 Ok(())
             }
-            kind if kind.is_shard() => shard::walk(storage, &item.path, kind, &mut |sample| {
-                let taken = sample.and_then(|sample| self.take_sample(&sample, &item.path));
-                self.bad.extend(taken.err());
-            }),
+            kind if kind.is_shard() => {
+                self.n_shards += 1;
+                shard::walk(storage, &item.path, kind, keys, &mut |sample| {
+                    let taken = sample.and_then(|sample| self.take_sample(&sample, &item.path));
+                    self.bad.extend(taken.err());
+                })
+            }
             Kind::Empty => Err(Fault::of_file(&item.path, "empty file")),
             Kind::Text => Err(Fault::of_file(&item.path, "not an image: it is text")),
             _ => Err(Fault::of_file(&item.path, not_recognised(buffer.as_slice()))),
@@ -156,6 +169,7 @@ impl Totals {
         sum(&mut self.colours, other.colours);
         other.labels.into_iter().for_each(|(label, count)| *self.labels.entry(label).or_default() += count);
         self.n_files += other.n_files;
+        self.n_shards += other.n_shards;
         self.bytes += other.bytes;
         self.sizes.extend(other.sizes);
         self.dimensions.extend(other.dimensions);
@@ -194,6 +208,7 @@ impl Totals {
             n_bad,
             bad: self.bad,
             bssplit: bssplit(&self.sizes),
+            notes: Vec::new(),
         }
     }
 }
@@ -237,5 +252,8 @@ pub(crate) fn decodes(bytes: &[u8]) -> Result<(), String> {
 }
 
 pub(crate) fn not_recognised(bytes: &[u8]) -> String {
+    if let Kind::Packed(how) = Kind::of(bytes) {
+        return format!("not an image: found {how} data, which is not read");
+    }
     format!("not an image: begins with \"{}\"", bytes[..bytes.len().min(8)].escape_ascii())
 }

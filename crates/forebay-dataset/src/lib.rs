@@ -26,6 +26,7 @@
 mod control;
 mod error;
 mod exact;
+mod features;
 mod home;
 mod inspect;
 mod make;
@@ -47,7 +48,7 @@ pub use forebay_record::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use inspect::{InspectOptions, inspect};
 pub use make::{LIST, MARKER, Made, MakePlan, MakeSpec, Parameters, Picture, Profile, make};
 pub use manifest::{MANIFEST, Manifest, ShardEntry, packed_classes};
-pub use pack::{PackOptions, PackPlan, Packed, Packing, Unpacked, pack, unpack};
+pub use pack::{PackOptions, PackPlan, Packed, Packing, UnpackOptions, Unpacked, pack, unpack};
 pub use records::{
     MadeRecords, RECORDS_MARKER, foresee_records, made_otherwise, make_records, parquet_columns, records_room,
 };

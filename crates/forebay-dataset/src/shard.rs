@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use forebay_format::example::ImageExample;
+use forebay_format::example::{Keys, filename};
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
 use forebay_format::{Error as FormatError, Kind, Scanner, Span, tar, tensor};
 use forebay_record::Fault;
@@ -64,28 +64,42 @@ pub(crate) fn walk(
     storage: &dyn Storage,
     path: &Path,
     kind: Kind,
+    keys: &Keys,
     visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
 ) -> Result<(), Fault> {
     let bytes = Bytes::of(storage, path).map_err(|error| Fault::of_file(path, why_unreadable(&error)))?;
-    walk_bytes(&bytes, path, kind, visit)
+    walk_bytes(&bytes, path, kind, keys, visit)
 }
 
 fn walk_bytes(
     bytes: &[u8],
     path: &Path,
     kind: Kind,
+    keys: &Keys,
     visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
 ) -> Result<(), Fault> {
     match kind {
         Kind::TfRecord(Compression::None) => {
-            walk_spans(FrameScanner::new(bytes.len() as u64), bytes, path, read_record, visit);
+            let mut scanner = FrameScanner::new(bytes.len() as u64);
+            walk_spans(&mut scanner, bytes, path, |bytes, offset| read_record(bytes, offset, keys), visit);
         }
-        Kind::TfRecord(packed) => {
+        Kind::Tar(Compression::None) => {
+            let mut scanner = tar::SampleScanner::new(bytes.len() as u64);
+            walk_spans(&mut scanner, bytes, path, read_member, visit);
+            for entry in scanner.left_out() {
+                let reason = format!("{} is {}, which is not read", entry.path, entry.what);
+                visit(Err(Fault::of_record(path, entry.offset, reason)));
+            }
+        }
+        Kind::TfRecord(packed) | Kind::Tar(packed) => {
             let expanded = tfrecord::decompress(bytes, packed, tfrecord::EXPANDED_LIMIT);
             let expanded = expanded.map_err(|error| Fault::of_file(path, chain(&error)))?;
-            walk_bytes(&expanded, path, Kind::TfRecord(Compression::None), visit)?;
+            let plain = match kind {
+                Kind::Tar(_) => Kind::Tar(Compression::None),
+                _ => Kind::TfRecord(Compression::None),
+            };
+            walk_bytes(&expanded, path, plain, keys, visit)?;
         }
-        Kind::Tar => walk_spans(tar::SampleScanner::new(bytes.len() as u64), bytes, path, read_member, visit),
         Kind::Tensor => walk_tensor(bytes, path, visit)?,
         other => return Err(Fault::of_file(path, format!("not a shard: {}", other.name()))),
     }
@@ -94,10 +108,10 @@ fn walk_bytes(
 
 /// Visits the samples at the places a scanner finds.
 fn walk_spans(
-    mut scanner: impl Scanner,
+    scanner: &mut dyn Scanner,
     bytes: &[u8],
     path: &Path,
-    read: for<'a> fn(&'a [u8], u64) -> Result<Sample<'a>, FormatError>,
+    read: impl for<'a> Fn(&'a [u8], u64) -> Result<Sample<'a>, FormatError>,
     visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
 ) {
     while let Some(want) = scanner.want() {
@@ -117,11 +131,11 @@ fn walk_spans(
     }
 }
 
-fn read_record(bytes: &[u8], offset: u64) -> Result<Sample<'_>, FormatError> {
-    let record = tfrecord::parse_frame(bytes, offset)?;
-    let example = ImageExample::parse(record.payload)?;
-    let name = example.filename.map(str::to_owned);
-    Ok(Sample { offset, label: example.label, name, content: Content::Encoded(example.encoded) })
+fn read_record<'a>(bytes: &'a [u8], offset: u64, keys: &Keys) -> Result<Sample<'a>, FormatError> {
+    let payload = tfrecord::parse_frame(bytes, offset)?.payload;
+    let record = keys.read(payload)?;
+    let name = filename(payload).map(str::to_owned);
+    Ok(Sample { offset, label: record.label, name, content: Content::Encoded(record.image) })
 }
 
 fn read_member(bytes: &[u8], offset: u64) -> Result<Sample<'_>, FormatError> {

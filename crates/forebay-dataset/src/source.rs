@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_format::{Kind, is_passed_over, list};
+use forebay_format::{Error as FormatError, Kind, is_passed_over, list, split};
 use forebay_record::Form;
 use forebay_storage::{Buffer, Error as StorageError, Operation, Storage};
 
@@ -29,6 +29,8 @@ pub(crate) struct Source {
     pub(crate) items: Vec<Item>,
     /// Names of the classes by label, where folders name them.
     pub(crate) classes: Vec<String>,
+    /// What a reader should know of the folders.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Source {
@@ -45,18 +47,25 @@ impl Source {
 
     fn of_file(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let mut buffer = Buffer::default();
-        if read_head(storage, path, &mut buffer)? == Kind::Text {
-            storage.open(path)?.read_all(&mut buffer)?;
-            return Self::of_list(path, buffer.as_slice());
+        let refused = |source| Error::Format { path: path.to_owned(), source };
+        match read_head(storage, path, &mut buffer)? {
+            Kind::Text => {
+                storage.open(path)?.read_all(&mut buffer)?;
+                return Self::of_list(path, buffer.as_slice());
+            }
+            Kind::Utf16 => return Err(refused(FormatError::Utf16)),
+            Kind::Packed(how) => return Err(refused(FormatError::Archive { how })),
+            _ => {}
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let items = vec![Item { path: path.to_owned(), name, label: None }];
-        Ok(Self { form: Form::File, items, classes: Vec::new() })
+        Ok(Self { form: Form::File, items, classes: Vec::new(), notes: Vec::new() })
     }
 
     fn of_folder(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let entries = storage.list(path)?.into_iter().map(|entry| entry.path);
         let files: Vec<PathBuf> = entries.filter(|file| !is_passed_over(below(file, path))).collect();
+        let notes = split_note(&files, path).into_iter().collect();
         let mut labels: BTreeMap<PathBuf, i64> = files.iter().map(|file| (folder_of(file), 0)).collect();
         (0..).zip(labels.values_mut()).for_each(|(number, label)| *label = number);
         let item = |file: PathBuf| {
@@ -66,7 +75,7 @@ impl Source {
         let items = files.into_iter().map(item).collect();
         let class = |folder: &PathBuf| Some(slashed(below(folder, path))).filter(|name| !name.is_empty());
         let classes = labels.keys().map(|folder| class(folder).unwrap_or_else(|| ".".to_owned())).collect();
-        Ok(Self { form: Form::Folder, items, classes })
+        Ok(Self { form: Form::Folder, items, classes, notes })
     }
 
     fn of_list(path: &Path, bytes: &[u8]) -> Result<Self> {
@@ -81,8 +90,15 @@ impl Source {
             label: entry.label,
         };
         let items = list::parse(text).map(item).collect();
-        Ok(Self { form: Form::List, items, classes: Vec::new() })
+        Ok(Self { form: Form::List, items, classes: Vec::new(), notes: Vec::new() })
     }
+}
+
+/// What to say where the folders below are splits. Files without a data file's name do not count.
+fn split_note(files: &[PathBuf], folder: &Path) -> Option<String> {
+    let data = || files.iter().filter_map(|file| Kind::by_name(file).map(|kind| (file, kind)));
+    let names = split::names(data().map(|(file, _)| below(file, folder)));
+    split::note(&names, !data().any(|(_, kind)| kind.is_shard()))
 }
 
 /// Reads a file's first bytes and says what it is.

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use forebay_format::Kind;
+use forebay_format::example::{KeyNames, Keys};
 use forebay_format::image::{ImageDecoder, ImageSpec};
 use forebay_record::{Fault, Verification};
 use forebay_storage::{Buffer, Local, Storage};
@@ -19,23 +20,25 @@ use crate::manifest::Manifest;
 use crate::reason::{chain, why_unreadable};
 use crate::shard::{self, Content};
 use crate::source::{Item, Source, read_head};
-use crate::{Control, Result};
+use crate::{Control, Result, features};
 
-/// Checks everything at `path` that can be checked.
+/// Checks everything at `path` that can be checked; `given` names the features of TFRecord records that hold image and
+/// label, where they are known.
 ///
 /// # Errors
 /// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
-pub fn verify(path: &Path, control: &Control<'_>) -> Result<Verification> {
+pub fn verify(path: &Path, given: &KeyNames, control: &Control<'_>) -> Result<Verification> {
     let storage = Local::default();
     let manifest = Manifest::beside(&storage, path);
     let listed = manifest.as_ref().and_then(|read| read.as_ref().ok());
     let source = Source::open(&storage, path)?;
+    let keys = features::decide(&storage, path, &source, given)?;
     let found =
         Mutex::new(Verification { path: path.to_owned(), manifest: manifest.is_some(), ..Verification::default() });
     let work = |desk: &mut Desk, number: u64| {
         let item = &source.items[number as usize];
         let mut seen = Seen::default();
-        if let Err(fault) = seen.check(&storage, item, desk) {
+        if let Err(fault) = seen.check(&storage, item, &keys, desk) {
             seen.bad.push(fault);
         }
         seen.bad.extend(listed.and_then(|manifest| manifest.disagreement(&storage, path, &item.path)));
@@ -50,6 +53,8 @@ pub fn verify(path: &Path, control: &Control<'_>) -> Result<Verification> {
         Some(Err(fault)) => found.bad.push(fault.clone()),
         None => {}
     }
+    found.notes = source.notes;
+    found.notes.extend(keys.note().map(str::to_owned));
     found.bad.sort_unstable();
     found.bad.dedup();
     found.n_bad = found.bad.len() as u64;
@@ -83,12 +88,12 @@ impl Seen {
         found.bad.extend(self.bad);
     }
 
-    fn check(&mut self, storage: &dyn Storage, item: &Item, desk: &mut Desk) -> Result<(), Fault> {
+    fn check(&mut self, storage: &dyn Storage, item: &Item, keys: &Keys, desk: &mut Desk) -> Result<(), Fault> {
         let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
         let kind = read_head(storage, &item.path, &mut desk.buffer).map_err(unreadable)?;
         if kind.is_shard() {
             self.bytes += storage.size(&item.path).map_err(unreadable)?;
-            return shard::walk(storage, &item.path, kind, &mut |sample| match sample
+            return shard::walk(storage, &item.path, kind, keys, &mut |sample| match sample
                 .and_then(|sample| check_sample(&sample, &item.path, &mut desk.decoder))
             {
                 Ok(()) => self.n_good += 1,

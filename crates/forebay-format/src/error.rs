@@ -50,6 +50,29 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// A record has no feature that fits.
+    #[error("{what}; features found: {found}")]
+    NoFeature {
+        /// What is missing, or of the wrong type.
+        what: String,
+        /// The features that are there, with their types.
+        found: String,
+    },
+    /// Several features of a record could be its image.
+    #[error("several features hold images: {}", candidates.join(", "))]
+    SeveralImages {
+        /// Their names.
+        candidates: Vec<String>,
+    },
+    /// An archive or a compressed file of a kind that is not read.
+    #[error("expected images, a shard or a list, found {how} data")]
+    Archive {
+        /// What made it, such as "zip".
+        how: &'static str,
+    },
+    /// Text that is not in the encoding of a list.
+    #[error("expected a list in UTF-8, found UTF-16")]
+    Utf16,
     /// The bytes may well be valid, but this library does not read them.
     #[error("not supported: {what}")]
     Unsupported {

@@ -18,14 +18,18 @@ pub enum Kind {
     Image(ImageKind),
     /// TFRecord frames, the whole shard compressed or not. A compressed one is taken for TFRecord until it is expanded.
     TfRecord(Compression),
-    /// A tar archive.
-    Tar,
+    /// A tar archive, compressed as a whole or not.
+    Tar(Compression),
     /// Images that are already decoded.
     Tensor,
     /// No bytes at all.
     Empty,
     /// UTF-8 text, as far as it was looked at.
     Text,
+    /// UTF-16 text with a byte-order mark.
+    Utf16,
+    /// An archive or a compressed file that is not read, by what made it.
+    Packed(&'static str),
     /// Anything else.
     Unknown,
 }
@@ -47,18 +51,37 @@ impl Kind {
         if head.starts_with(tensor::MAGIC) {
             return Self::Tensor;
         }
-        if head.get(257..262) == Some(b"ustar") {
-            return Self::Tar;
+        if is_tar_header(head) {
+            return Self::Tar(Compression::None);
         }
         if is_frame_header(head) {
             return Self::TfRecord(Compression::None);
         }
+        if let Some(how) = packed_by(head) {
+            return Self::Packed(how);
+        }
         match Compression::sniff(head) {
+            Compression::None if is_utf16(head) => Self::Utf16,
             Compression::None if is_text(head) => Self::Text,
             Compression::None => Self::Unknown,
             // Text may begin with the two bytes of a zlib stream, such as "x^".
             Compression::Zlib if is_text(head) => Self::Text,
-            packed => Self::TfRecord(packed),
+            packed => Self::of_compressed(head, packed),
+        }
+    }
+
+    /// What a compressed file holds, as far as its first bytes can be expanded.
+    fn of_compressed(head: &[u8], packed: Compression) -> Self {
+        let start = tfrecord::expand_start(head, packed, Self::HEAD_LEN);
+        if is_tar_header(&start) {
+            return Self::Tar(packed);
+        }
+        match packed {
+            // Anything may be compressed by gzip, and a damaged start has lost what it was.
+            Compression::Gzip if start.len() >= tfrecord::HEADER_LEN && !is_frame_header(&start) => {
+                Self::Packed("gzip")
+            }
+            _ => Self::TfRecord(packed),
         }
     }
 
@@ -70,7 +93,9 @@ impl Kind {
         match extension(path).as_str() {
             "jpg" | "jpeg" | "jpe" => Some(Self::Image(ImageKind::Jpeg)),
             "png" => Some(Self::Image(ImageKind::Png)),
-            "tar" => Some(Self::Tar),
+            "tar" => Some(Self::Tar(Compression::None)),
+            "tgz" => Some(Self::Tar(Compression::Gzip)),
+            "gz" if name.ends_with(".tar.gz") => Some(Self::Tar(Compression::Gzip)),
             "fbt" => Some(Self::Tensor),
             ending if name.contains(".tfrec") => Some(Self::TfRecord(match ending {
                 "gz" => Compression::Gzip,
@@ -83,7 +108,7 @@ impl Kind {
 
     /// Whether it holds samples of several files.
     pub fn is_shard(self) -> bool {
-        matches!(self, Self::TfRecord(_) | Self::Tar | Self::Tensor)
+        matches!(self, Self::TfRecord(_) | Self::Tar(_) | Self::Tensor)
     }
 
     /// The name used in records.
@@ -94,14 +119,29 @@ impl Kind {
             Self::TfRecord(Compression::None) => "tfrecord",
             Self::TfRecord(Compression::Gzip) => "tfrecord_gzip",
             Self::TfRecord(Compression::Zlib) => "tfrecord_zlib",
-            Self::Tar => "tar",
+            Self::Tar(Compression::None) => "tar",
+            Self::Tar(Compression::Gzip) => "tar_gzip",
+            Self::Tar(Compression::Zlib) => "tar_zlib",
             Self::Tensor => "tensor",
             Self::Empty => "empty",
             Self::Text => "text",
+            Self::Utf16 => "utf16",
+            Self::Packed(how) => how,
             Self::Unknown => "unknown",
         }
     }
 }
+
+/// First bytes of archives and compressed files that are not read.
+const PACKED: [(&[u8], &str); 7] = [
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"Rar!\x1a\x07", "RAR"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+];
 
 /// Whether a file of a dataset's folder is none of its data, by its path from that folder.
 ///
@@ -115,6 +155,28 @@ pub fn is_passed_over(relative: &Path) -> bool {
 
 fn extension(path: &Path) -> String {
     path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn packed_by(head: &[u8]) -> Option<&'static str> {
+    // Four letters could begin a text; the block behind them begins with the digits of pi.
+    if head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY") {
+        return Some("bzip2");
+    }
+    PACKED.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, how)| *how)
+}
+
+fn is_tar_header(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
+}
+
+/// A byte-order mark, and zeros where text of our own letters has them.
+fn is_utf16(head: &[u8]) -> bool {
+    let zeros_from = match head {
+        [0xff, 0xfe, ..] => 3,
+        [0xfe, 0xff, ..] => 2,
+        _ => return false,
+    };
+    head.iter().skip(zeros_from).step_by(2).any(|byte| *byte == 0)
 }
 
 /// Whether the first twelve bytes are a length and its checksum: not likely by chance.
@@ -149,7 +211,7 @@ mod tests {
         assert_eq!(Kind::of(b"\x89PNG\r\n\x1a\n"), Kind::Image(ImageKind::Png));
         let mut archive = Vec::new();
         crate::tar::append_file(&mut archive, "a.txt", b"x").unwrap();
-        assert_eq!(Kind::of(&archive[..Kind::HEAD_LEN]), Kind::Tar);
+        assert_eq!(Kind::of(&archive[..Kind::HEAD_LEN]), Kind::Tar(Compression::None));
         assert_eq!(Kind::of(b"FBTENSR1\x01\0\0\0"), Kind::Tensor);
     }
 
@@ -160,6 +222,40 @@ mod tests {
         assert_eq!(Kind::of(b"x^2.jpg 3\n"), Kind::Text, "and not a zlib stream");
         assert_eq!(Kind::of(&"ä".repeat(300).as_bytes()[..511]), Kind::Text);
         assert_eq!(Kind::of(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), Kind::Unknown);
+    }
+
+    #[test]
+    fn a_compressed_file_is_judged_by_what_it_expands_to() {
+        let mut archive = Vec::new();
+        let noise: Vec<u8> = (0..100_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        crate::tar::append_file(&mut archive, "./a.jpg", &noise).unwrap();
+        crate::tar::finish(&mut archive);
+        let gzip = |bytes: &[u8]| tfrecord::compress(bytes, Compression::Gzip).unwrap();
+        assert_eq!(Kind::of(&gzip(&archive)), Kind::Tar(Compression::Gzip));
+        let mut named = gzip(&archive);
+        // A header with the file's name, as gzip itself writes it.
+        named[3] |= 8;
+        named.splice(10..10, [b"n".repeat(200), vec![0]].concat());
+        assert_eq!(Kind::of(&named), Kind::Tar(Compression::Gzip));
+        assert_eq!(Kind::of(&gzip(&noise)), Kind::Packed("gzip"));
+        assert_eq!(Kind::of(&gzip(b"")), Kind::TfRecord(Compression::Gzip), "a shard without records");
+    }
+
+    #[test]
+    fn archives_that_are_not_read_are_named_and_utf_16_is_told_from_noise() {
+        for (head, how) in [
+            (&b"\x28\xb5\x2f\xfd\x04"[..], "zstd"),
+            (b"\xfd7zXZ\0\0", "xz"),
+            (b"BZh91AY&SY", "bzip2"),
+            (b"PK\x03\x04\x14\0", "zip"),
+            (b"7z\xbc\xaf\x27\x1c\0", "7-Zip"),
+        ] {
+            assert_eq!(Kind::of(head), Kind::Packed(how));
+        }
+        assert_eq!(Kind::of(b"BZh9 is no archive.jpg 3\n"), Kind::Text);
+        assert_eq!(Kind::of(b"\xff\xfea\0.\0j\0p\0g\0"), Kind::Utf16);
+        assert_eq!(Kind::of(b"\xfe\xff\0a\0."), Kind::Utf16);
+        assert_eq!(Kind::of(&[0xff, 0xfe, 0xff, 0xfe]), Kind::Unknown);
     }
 
     #[test]
@@ -179,7 +275,9 @@ mod tests {
         assert_eq!(by_name("train-00000-of-00012.tfrec"), Some(Kind::TfRecord(Compression::None)));
         assert_eq!(by_name("train.tfrecord.gz"), Some(Kind::TfRecord(Compression::Gzip)));
         assert_eq!(by_name("train.tfrecord.zlib"), Some(Kind::TfRecord(Compression::Zlib)));
-        assert_eq!((by_name("a.tar"), by_name("a.fbt")), (Some(Kind::Tar), Some(Kind::Tensor)));
+        assert_eq!((by_name("a.tar"), by_name("a.fbt")), (Some(Kind::Tar(Compression::None)), Some(Kind::Tensor)));
+        let packed = Some(Kind::Tar(Compression::Gzip));
+        assert_eq!((by_name("a.tar.gz"), by_name("A.TGZ"), by_name("a.gz")), (packed, packed, None));
         assert_eq!((by_name("validation"), by_name("x.gif"), by_name("..")), (None, None, None));
     }
 

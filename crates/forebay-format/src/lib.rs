@@ -8,7 +8,7 @@
 //! hold is walked by a [`Scanner`], which asks its caller for small pieces.
 //!
 //! Limits: images of more than [`image::MAX_PIXELS`] pixels are refused; compressed TFRecord shards are expanded in
-//! memory up to a limit the caller names; sparse tar entries are refused.
+//! memory up to a limit the caller names; links and sparse files in tar archives are left out.
 //!
 //! ```
 //! use forebay_format::{example::ImageExample, image::ImageKind, tfrecord};
@@ -37,6 +37,7 @@ pub mod npy;
 pub mod npz;
 pub mod parquet;
 mod scan;
+pub mod split;
 pub mod tar;
 pub mod tensor;
 pub mod tfrecord;

@@ -1,7 +1,8 @@
 //! Lists of files: a text with one `path label` line a sample.
 //!
 //! A label is a whole number behind the last space or tab; a line without one is all path, and a path may hold spaces.
-//! Empty lines and lines that begin with `#` say nothing. Relative paths start where the list lies, which only its
+//! Empty lines and lines that begin with `#` say nothing; lines may end as on Windows, and a byte-order mark is no part of
+//! the first path. Relative paths start where the list lies, which only its
 //! reader knows.
 //!
 //! ```
@@ -25,7 +26,11 @@ pub struct Entry<'a> {
 
 /// The files a list names, in its order. Any text is a list, if only of paths that do not exist.
 pub fn parse(text: &str) -> impl Iterator<Item = Entry<'_>> {
-    text.lines().filter_map(parse_line)
+    lines(text).filter_map(parse_line)
+}
+
+fn lines(text: &str) -> std::str::Lines<'_> {
+    text.strip_prefix('\u{feff}').unwrap_or(text).lines()
 }
 
 fn parse_line(line: &str) -> Option<Entry<'_>> {
@@ -56,7 +61,7 @@ pub struct Misread<'a> {
 ///
 /// A path may hold spaces, so it takes a name with an ending before the last word, and none in it: `cat.jpg tabby`.
 pub fn misread(text: &str) -> impl Iterator<Item = Misread<'_>> {
-    text.lines().enumerate().filter_map(|(i, line)| misread_line(i + 1, line))
+    lines(text).enumerate().filter_map(|(i, line)| misread_line(i + 1, line))
 }
 
 fn misread_line(line: usize, text: &str) -> Option<Misread<'_>> {
@@ -110,6 +115,16 @@ mod tests {
         assert_eq!(found, [(3, "cat"), (4, "-1"), (5, "99999999999"), (6, "1.5")]);
         let wanted = "the last word of line 3, \"cat\", is not a class number: those are whole and count from 0";
         assert_eq!(misread(text).next().unwrap().to_string(), wanted);
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_path() {
+        let text = "\u{feff}a.jpg 0\r\nb.jpg 1\r\nc.jpg cat\r\n";
+        let found: Vec<_> = parse(text).map(|entry| (entry.path, entry.label)).collect();
+        assert_eq!(found, [("a.jpg", Some(0)), ("b.jpg", Some(1)), ("c.jpg cat", None)]);
+        let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word)).collect();
+        assert_eq!(found, [(3, "cat")]);
+        assert_eq!(parse("\u{feff}# a comment\r\n").count(), 0);
     }
 
     #[test]

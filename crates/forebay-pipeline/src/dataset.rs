@@ -123,7 +123,7 @@ impl Dataset {
 
     /// Whether samples can be read in any order at the price of one read each: not so in compressed shards.
     pub fn packing_is_seekable(&self) -> bool {
-        !matches!(self.source.index.packing, Packing::CompressedTfRecord(_))
+        !matches!(self.source.index.packing, Packing::CompressedTfRecord(_) | Packing::CompressedTar(_))
     }
 
     /// How many samples there are; `None` when they never end.
@@ -406,6 +406,9 @@ impl Batched {
         }
         if self.mapped.map.sample_bytes() == 0 {
             return Err(Error::Plan { stage: "map", reason: "a sample takes at least one byte".to_owned() });
+        }
+        if self.mapped.map.wants_images() && !dataset.source.image_candidates.is_empty() {
+            return Err(dataset.source.several_images());
         }
         if !dataset.packing_is_seekable() && dataset.shuffled_whole {
             let reason = "a compressed shard can only be read as a whole, so a full shuffle would expand it for every \

@@ -27,6 +27,12 @@ pub trait Map: Send + Sync {
     /// A worker for one thread.
     fn worker(&self) -> Box<dyn MapWorker>;
 
+    /// Whether it can do nothing with a record that has no image. Such records then fail with what they have instead;
+    /// otherwise they are passed on whole.
+    fn wants_images(&self) -> bool {
+        false
+    }
+
     /// What it does, as text by which finished samples in a file are recognised again; `None` when there is none, and
     /// finished samples are then not kept in files.
     fn description(&self) -> Option<String>;
@@ -57,6 +63,10 @@ impl Map for DecodeImage {
 
     fn worker(&self) -> Box<dyn MapWorker> {
         Box::new(ImageDecoder::new(self.0))
+    }
+
+    fn wants_images(&self) -> bool {
+        true
     }
 
     fn description(&self) -> Option<String> {

@@ -48,6 +48,7 @@ pub fn inspection(found: &Inspection) -> String {
         out.push('\n');
     }
     out.push_str(&bad(&found.bad, found.n_bad, SHOWN_BAD));
+    out.push_str(&notes(&found.notes));
     out
 }
 
@@ -123,7 +124,12 @@ pub fn verification(found: &Verification) -> String {
         count(found.n_files, "file"),
         found.bytes
     );
+    out.push_str(&notes(&found.notes));
     out
+}
+
+fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("note: {}\n", printable(note))).collect()
 }
 
 fn bad(faults: &[Fault], n_bad: u64, most: usize) -> String {

@@ -13,6 +13,7 @@ use forebay_units::group_digits;
 use indicatif::ProgressBar;
 
 use crate::ceilings::{Ceilings, Name};
+use crate::data::InputArgs;
 use crate::output::{JsonTarget, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Ground;
@@ -24,6 +25,9 @@ use crate::{progress, stop, tier};
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
     data: PathBuf,
+
+    #[command(flatten)]
+    input: InputArgs,
 
     /// Threads that make samples; a list is swept, `auto` finds the knee
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8", value_parser = parse_threads, value_name = "N,…|auto")]
@@ -109,7 +113,8 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: Args) -> Result<Outcome> {
+pub(crate) fn run(mut args: Args) -> Result<Outcome> {
+    args.data = args.input.path(&args.data)?;
     let ground = tier::ground(&args.data)?;
     let ceilings = Ceilings::load(args.ceiling.as_ref())?;
     if args.dry_run {
@@ -185,6 +190,7 @@ impl Args {
         let image_is_given = self.size.is_some();
         Ok(Plan {
             data: self.data,
+            keys: self.input.keys(),
             threads: self.threads,
             readers: self.readers as usize,
             batch: self.batch as usize,

@@ -90,7 +90,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                 .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),
         ),
         _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
-        _ => error.downcast_ref::<forebay_storage::tier::Error>()?.hint(),
+        _ => about_data(error).or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint()),
     }
 }
 
@@ -98,6 +98,27 @@ fn hint(error: &anyhow::Error) -> Option<String> {
 fn misread_label(list: &Path) -> Option<String> {
     let text = std::fs::read_to_string(list).ok()?;
     forebay_format::list::misread(&text).next().map(|misread| misread.to_string())
+}
+
+/// What to do about data that is not read as it is.
+fn about_data(error: &anyhow::Error) -> Option<String> {
+    use forebay_format::Error::{Archive, SeveralImages, Utf16};
+    let unpacker = |how| match how {
+        "zip" => "unzip",
+        "gzip" => "gunzip",
+        "bzip2" => "bunzip2",
+        "xz" => "xz -d",
+        "zstd" => "zstd -d",
+        "lz4" => "lz4 -d",
+        "RAR" => "unrar x",
+        _ => "7z x",
+    };
+    error.chain().find_map(|cause| match cause.downcast_ref::<forebay_format::Error>()? {
+        SeveralImages { candidates } => Some(format!("--image-key NAME, one of {}", candidates.join(", "))),
+        Archive { how } => Some(format!("unpack it first, for example with `{}`", unpacker(*how))),
+        Utf16 => Some("iconv -f UTF-16 -t UTF-8 LIST > NEW".to_owned()),
+        _ => None,
+    })
 }
 
 /// Whether what stopped the run is the end of a file or its content.
@@ -123,6 +144,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Writes a remark to stderr, at one go: ranks of one run share it, and a line of one must not be torn by another's.
 pub(crate) fn remark(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Writes what a user should know of the data to stderr.
+pub(crate) fn note(notes: &[String]) {
+    notes.iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
 /// Where JSON goes: a file, or "-" for stdout, which then holds nothing else.

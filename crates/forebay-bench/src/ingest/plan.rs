@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use forebay_format::example::KeyNames;
 use forebay_format::image::ImageSpec;
 use forebay_storage::{Mode, Profile};
 
@@ -37,6 +38,8 @@ pub enum Io {
 pub struct Plan {
     /// A folder of images, a list, or shards.
     pub data: PathBuf,
+    /// The features of TFRecord records that hold image and label, where they are known.
+    pub keys: KeyNames,
     /// The thread counts to sweep.
     pub threads: Vec<ThreadCount>,
     /// Threads that only read; 0 lets every thread do both.

@@ -85,7 +85,7 @@ pub struct Preview {
 /// # Errors
 /// When the data cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
-    let source = Source::discover(Arc::new(Local::default()), &plan.data)?;
+    let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     Ok(Preview {
         dataset: supply::note_of(&plan.data, &source),
         images_a_repeat: plan.images_a_repeat(source.n_samples() as u64),
@@ -104,10 +104,10 @@ pub fn run(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Record<IngestCell>, Error> {
-    let source = Source::discover(Arc::new(Local::default()), &plan.data)?;
+    let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     let mut record = Record::new(command_line, environment);
     record.dataset = supply::note_of(&plan.data, &source);
-    record.notes.extend(supply::damage_notes(&source));
+    record.notes.extend(supply::notes_of(&source));
     let trial = Trial::new(plan, source, &mut record.notes)?;
     let n_rounds = plan.warmups + plan.repeats;
     let images = trial.images_a_repeat().saturating_mul((n_rounds * plan.threads.len()) as u64);

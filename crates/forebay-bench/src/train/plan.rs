@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_format::example::KeyNames;
 use forebay_storage::Profile;
 use forebay_train::{Emulation, Optimizer, Precision};
 
@@ -97,6 +98,8 @@ pub struct Checkpointing {
 pub struct Plan {
     /// Where batches come from.
     pub input: Input,
+    /// The features of TFRecord records that hold image and label, where they are known.
+    pub keys: KeyNames,
     /// What takes them.
     pub accelerator: Accelerator,
     /// Samples a step.

@@ -22,6 +22,8 @@ const TUNING_EPOCHS: u64 = 100;
 pub(super) struct Stock {
     pub(super) source: Source,
     path: PathBuf,
+    /// Whether the labels are those that a manifest beside the data names.
+    has_usual_label: bool,
     /// Samples that are not learnt from.
     n_held_out: u64,
     pub(super) storage_description: String,
@@ -34,7 +36,7 @@ impl Stock {
     /// Finds the data of a plan; `None` for batches in memory.
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
         let Input::Data(path) = &plan.input else { return Ok(None) };
-        let source = Source::discover(Arc::new(Local::default()), path)?;
+        let source = Source::discover_with(Arc::new(Local::default()), path, &plan.keys)?;
         let n_samples = source.n_samples() as u64;
         let n_held_out = match plan.validate {
             Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),
@@ -43,6 +45,7 @@ impl Stock {
         let stock = Self {
             source,
             path: path.clone(),
+            has_usual_label: plan.keys.has_usual_label(),
             n_held_out,
             storage_description: String::new(),
             spec: spec_of(image),
@@ -72,7 +75,8 @@ impl Stock {
     pub(super) fn classes(&self) -> Result<usize, Error> {
         let path = || self.path.clone();
         // The labels of records lie within them, but whoever packed them knows how many classes there are.
-        let packed = || forebay_dataset::packed_classes(&Local::default(), &self.path).map(|names| names.len());
+        let names = || forebay_dataset::packed_classes(&Local::default(), &self.path);
+        let packed = || names().filter(|_| self.has_usual_label).map(|names| names.len());
         match (self.source.n_classes().or_else(packed), self.source.packing()) {
             (Some(classes), _) if classes > MOST_CLASSES => Err(Error::TooManyClasses { path: path(), classes }),
             (Some(n), _) => Ok(n),

@@ -22,6 +22,7 @@ pub(super) fn data(dir: &Path) -> PathBuf {
 pub(super) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
     Plan {
         input: Input::Data(path),
+        keys: forebay_format::example::KeyNames::default(),
         accelerator: Accelerator::Emulated(step.parse().unwrap()),
         batch: 8,
         length: Length::Epochs(1),

@@ -19,7 +19,7 @@ use forebay_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use plan::{PackOptions, PackPlan, Packing};
-pub use unpack::{Unpacked, unpack};
+pub use unpack::{UnpackOptions, Unpacked, unpack};
 
 use crate::home::{Home, commit_json};
 use crate::manifest::{MANIFEST, Manifest, ShardEntry};

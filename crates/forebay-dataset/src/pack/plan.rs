@@ -112,6 +112,7 @@ pub struct PackPlan {
     inputs: Vec<Input>,
     shards: Vec<Vec<u32>>,
     classes: Vec<String>,
+    notes: Vec<String>,
     fingerprint: u64,
 }
 
@@ -130,7 +131,8 @@ impl PackPlan {
         mark_odd(&mut inputs);
         let shards = assign(&inputs, &options);
         let name = options.name.clone().unwrap_or_else(|| name_of(input));
-        Ok(Self { options, input: input.to_owned(), name, inputs, shards, classes: source.classes, fingerprint })
+        let (input, classes, notes) = (input.to_owned(), source.classes, source.notes);
+        Ok(Self { options, input, name, inputs, shards, classes, notes, fingerprint })
     }
 
     /// Refuses to write below the folder that is being packed: its shards would become part of it.
@@ -147,6 +149,11 @@ impl PackPlan {
     /// The options it was made with.
     pub fn options(&self) -> &PackOptions {
         &self.options
+    }
+
+    /// What a user should know of the input: splits packed together.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Files to be packed.

@@ -11,9 +11,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use forebay_format::example::{KeyNames, Keys};
 use forebay_format::{Kind, image, list};
 use forebay_record::Fault;
-use forebay_storage::{Buffer, Local};
+use forebay_storage::{Buffer, Local, Storage};
 use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,8 +23,8 @@ use crate::home::{self, Home};
 use crate::make::LIST;
 use crate::rng::mix;
 use crate::shard::{self, Content, Sample};
-use crate::source::{Source, read_head};
-use crate::{Control, Error, Result, write};
+use crate::source::{Item, Source, read_head};
+use crate::{Control, Error, Result, features, write};
 
 const MARKER: &str = ".forebay-unpack.json";
 
@@ -38,38 +39,54 @@ pub struct Unpacked {
     pub bytes: Bytes,
     /// Records that could not be turned into files, and why.
     pub skipped: Vec<Fault>,
+    /// What a user should know: splits unpacked together, labels that cannot be told.
+    pub notes: Vec<String>,
+}
+
+/// Options of [`unpack`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnpackOptions {
+    /// Stop at the first bad record instead of leaving it out.
+    pub stop_at_bad: bool,
+    /// The features of TFRecord records that hold image and label, where they are known.
+    pub keys: KeyNames,
 }
 
 /// Writes the files that the shards at `input` were made from into `out`.
 ///
 /// # Errors
 /// When `input` holds no TFRecord or tar shards, when `out` holds anything else or cannot be written to, when a record
-/// is bad and `stop_at_bad` is set, or when the caller stops it. What is finished stays.
-pub fn unpack(input: &Path, out: &Path, stop_at_bad: bool, control: &Control<'_>) -> Result<Unpacked> {
-    let shards = shards_of(input)?;
-    let home = Home::claim(out, MARKER, &identity(&shards))?;
-    let run = Run { out, resumed: home.resumed, stop_at_bad, control, found: Mutex::default() };
+/// is bad and the options say to stop there, or when the caller stops it. What is finished stays.
+pub fn unpack(input: &Path, out: &Path, options: &UnpackOptions, control: &Control<'_>) -> Result<Unpacked> {
+    let storage = Local::default();
+    let source = Source::open(&storage, input)?;
+    let keys = features::decide(&storage, input, &source, &options.keys)?;
+    let shards = shards_of(&storage, source.items)?;
+    let home = Home::claim(out, MARKER, &identity(&shards, &options.keys))?;
+    let stop_at_bad = options.stop_at_bad;
+    let run = Run { out, resumed: home.resumed, stop_at_bad, keys, control, found: Mutex::default() };
     control.for_each("unpack", shards.len() as u64, || (), |(), number| run.shard(&shards[number as usize]))?;
-    let found = run.found.into_inner().expect("storing does not panic");
+    let found = std::mem::take(&mut *run.found.lock().expect("storing does not panic"));
     write_list(out, &found.files)?;
     let mut done = found.done;
     done.skipped.sort_unstable();
+    done.notes = source.notes;
+    done.notes.extend(run.keys.note().map(str::to_owned));
     Ok(done)
 }
 
-/// The shards of a path, with their kinds; anything else there is refused.
-fn shards_of(input: &Path) -> Result<Vec<(PathBuf, Kind)>> {
-    let storage = Local::default();
-    let kind = |path: PathBuf| match read_head(&storage, &path, &mut Buffer::default())? {
+/// The shards among files, with their kinds; anything else there is refused.
+fn shards_of(storage: &dyn Storage, items: Vec<Item>) -> Result<Vec<(PathBuf, Kind)>> {
+    let kind = |path: PathBuf| match read_head(storage, &path, &mut Buffer::default())? {
         Kind::Tensor => Err(Error::Lossy { path, found: "decoded and resized images" }),
         kind if kind.is_shard() => Ok((path, kind)),
         Kind::Image(_) => Err(Error::Lossy { path, found: "image files that were never packed" }),
         _ => Err(Error::Lossy { path, found: "files that are not shards" }),
     };
-    Source::open(&storage, input)?.items.into_iter().map(|item| kind(item.path)).collect()
+    items.into_iter().map(|item| kind(item.path)).collect()
 }
 
-fn identity(shards: &[(PathBuf, Kind)]) -> Map<String, Value> {
+fn identity(shards: &[(PathBuf, Kind)], keys: &KeyNames) -> Map<String, Value> {
     let mut print = 0u64;
     for (path, _) in shards {
         let (size, time) = fs::metadata(path).map_or((0, 0), |of| (of.len(), of.mtime_nsec() ^ (of.mtime() << 30)));
@@ -78,7 +95,9 @@ fn identity(shards: &[(PathBuf, Kind)]) -> Map<String, Value> {
         words.for_each(|word| print = mix(print ^ word).wrapping_add(1));
     }
     let fields = [("n_shards", Value::from(shards.len())), ("inputs", format!("{print:016x}").into())];
-    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    let named = [("image_key", &keys.image), ("label_key", &keys.label)];
+    let named = named.into_iter().filter_map(|(key, name)| Some((key, Value::from(name.as_deref()?))));
+    fields.into_iter().chain(named).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// One run over all shards.
@@ -86,6 +105,7 @@ struct Run<'a> {
     out: &'a Path,
     resumed: bool,
     stop_at_bad: bool,
+    keys: Keys,
     control: &'a Control<'a>,
     found: Mutex<Found>,
 }
@@ -101,7 +121,7 @@ impl Run<'_> {
     fn shard(&self, (path, kind): &(PathBuf, Kind)) -> Result<u64> {
         let (mut bytes, mut number) = (0, 0);
         let mut outcome = Ok(());
-        let walked = shard::walk(&Local::default(), path, *kind, &mut |sample| {
+        let walked = shard::walk(&Local::default(), path, *kind, &self.keys, &mut |sample| {
             if outcome.is_ok() {
                 outcome = self.take(path, number, sample).map(|size| bytes += size);
             }
@@ -175,15 +195,23 @@ fn name_of(sample: &Sample<'_>, shard: &Path, number: u64, bytes: &[u8]) -> Resu
         let stem = shard.file_name().unwrap_or_default().to_string_lossy().replace('.', "-");
         return Ok(format!("{folder}/{stem}-{number:06}.{}", kind.extension()));
     };
-    let inner = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    let visible = !name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
-    if !inner || !visible {
-        return Err(format!("its file name \"{name}\" leads out of the folder or is hidden"));
+    // `tar cf x.tar .` writes `./a.jpg`; steps that lead nowhere are no part of the name.
+    let mut parts = Vec::new();
+    for part in Path::new(name).components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(part) => parts.push(part.to_string_lossy()),
+            _ => return Err(format!("its file name \"{name}\" leads out of the folder")),
+        }
     }
+    if parts.is_empty() || parts.iter().any(|part| part.starts_with('.')) {
+        return Err(format!("its file name \"{name}\" is hidden, or none at all"));
+    }
+    let name = parts.join("/");
     if name == LIST || name.contains(['\0', '\n']) {
         return Err(format!("its file name {name:?} cannot stand in {LIST}"));
     }
-    Ok(name.clone())
+    Ok(name)
 }
 
 fn write_list(out: &Path, files: &HashMap<String, (Option<i64>, u32)>) -> Result<()> {

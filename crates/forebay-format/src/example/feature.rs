@@ -85,6 +85,20 @@ impl<'a> FeatureView<'a> {
         Ok(first)
     }
 
+    /// The integer, if it holds one and no more.
+    ///
+    /// # Errors
+    /// When the list is not valid protobuf.
+    pub fn one_int(&self) -> Result<Option<i64>, Error> {
+        let (mut first, mut n) = (None, 0);
+        self.each(FeatureKind::Ints, |value| {
+            if let Item::Int(int) = value {
+                (first, n) = (Some(int), n + 1);
+            }
+        })?;
+        Ok(first.filter(|_| n == 1))
+    }
+
     /// Unpacks all values.
     ///
     /// # Errors

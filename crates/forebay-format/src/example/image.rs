@@ -70,6 +70,11 @@ impl<'a> ImageExample<'a> {
     }
 }
 
+/// The name of the file that a record was made from, in `image/filename`; `None` where there is none, or none in UTF-8.
+pub fn filename(payload: &[u8]) -> Option<&str> {
+    first_bytes(payload, FILENAME).ok()?.and_then(|name| std::str::from_utf8(name).ok())
+}
+
 fn first_bytes<'a>(payload: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Error> {
     find(payload, name)?.as_ref().map_or(Ok(None), FeatureView::first_bytes)
 }

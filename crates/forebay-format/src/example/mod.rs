@@ -7,12 +7,13 @@
 //! ```
 //!
 //! The schema is small and frozen, so the wire format is read and written here directly. [`find`] looks one feature up
-//! without allocating, [`Example`] unpacks them all, [`ExampleWriter`] builds one, and [`ImageExample`] is the
-//! convention for images that forebay and much of TensorFlow's ecosystem share.
+//! without allocating, [`Example`] unpacks them all, [`ExampleWriter`] builds one, [`ImageExample`] is the convention
+//! for images that forebay writes, and [`Keys`] finds image and label in records of other conventions.
 
 mod around;
 mod feature;
 mod image;
+mod keys;
 mod wire;
 mod writer;
 
@@ -23,7 +24,8 @@ use crate::Error;
 
 pub use around::Around;
 pub use feature::{Feature, FeatureKind, FeatureView};
-pub use image::ImageExample;
+pub use image::{ImageExample, filename};
+pub use keys::{ImageRecord, KeyNames, Keys};
 pub use writer::ExampleWriter;
 
 /// All features of a message, by name.
@@ -96,6 +98,16 @@ fn each_entry<'a>(
     Ok(())
 }
 
+/// The names of the sequences of a `tf.SequenceExample`, which has its features where an `Example` has them and
+/// sequences in a second field; empty for anything else.
+fn sequence_names(payload: &[u8]) -> Vec<String> {
+    let second = |(number, value)| if number == 2 { message(value, 0).ok() } else { None };
+    let entries = Slice::whole(payload).fields().flatten().filter_map(second).flat_map(Slice::fields).flatten();
+    let entry = |(number, value)| if number == 1 { message(value, 0).ok() } else { None };
+    let names = entries.filter_map(entry).filter_map(|entry| name_and_body(entry).ok());
+    names.map(|(name, _)| String::from_utf8_lossy(name.bytes).into_owned()).collect()
+}
+
 /// A map entry; a missing key or value is an empty one.
 fn name_and_body(entry: Slice<'_>) -> Result<(Slice<'_>, Slice<'_>), Error> {
     let empty = Slice { bytes: &[], offset: entry.offset };
@@ -110,5 +122,7 @@ fn name_and_body(entry: Slice<'_>) -> Result<(Slice<'_>, Slice<'_>), Error> {
     Ok((name, body))
 }
 
+#[cfg(test)]
+mod keys_tests;
 #[cfg(test)]
 mod tests;

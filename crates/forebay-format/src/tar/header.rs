@@ -21,7 +21,15 @@ pub(super) enum Kind {
     LongName,
     /// Something about the next entry that is of no use here: GNU's long link target, pax records for the whole archive.
     Note,
-    /// A directory, a device, a link.
+    /// A link, hard or symbolic: another entry has its contents.
+    Link(&'static str),
+    /// GNU: a file with holes. `more` says that a block with more of its map follows.
+    Sparse {
+        more: bool,
+    },
+    /// More of a sparse file's map.
+    SparseMap,
+    /// A directory or a device.
     Other,
 }
 
@@ -41,7 +49,9 @@ pub(super) fn parse(block: &[u8; BLOCK], offset: u64) -> Result<Header, Error> {
         b'x' => Kind::Pax,
         b'L' => Kind::LongName,
         b'K' | b'g' => Kind::Note,
-        b'S' => return Err(Error::unsupported(format!("sparse tar entry at offset {offset}"))),
+        b'1' => Kind::Link("a hard link"),
+        b'2' => Kind::Link("a symbolic link"),
+        b'S' => Kind::Sparse { more: block[482] != 0 },
         _ => Kind::Other,
     };
     // Links and directories may state a size, but no data follow them.

@@ -4,8 +4,9 @@
 //! sample: `train/0001.jpg` and `train/0001.cls` are the parts `jpg` and `cls` of the sample `train/0001`.
 //!
 //! Read are the ustar header with its prefix, pax records for path and size, GNU's long names and base-256 numbers; header
-//! checksums are verified. Directories, links and devices are passed over. Written are ustar headers, with a pax record
-//! where a path does not fit. Python's `tarfile` reads what is written here, and the reverse.
+//! checksums are verified. Directories and devices are passed over; links and sparse files are left out and named. Written
+//! are ustar headers, with a pax record where a path does not fit. Python's `tarfile` reads what is written here, and the
+//! reverse.
 //!
 //! An archive ends with two blocks of zeros. If there is not even one, the archive was cut off, and that is an error.
 
@@ -21,6 +22,7 @@ pub use entries::{Entries, Entry};
 pub use path::key_and_extension;
 pub use samples::{Part, Sample, Samples, parse_sample};
 pub use scanner::SampleScanner;
+pub use walk::LeftOut;
 pub use writer::{append_file, finish};
 
 /// Everything in an archive begins at a multiple of this.

@@ -2,7 +2,7 @@
 
 use super::key_and_extension;
 use super::path::is_shard_wide;
-use super::walk::{Step, Walk};
+use super::walk::{LeftOut, Step, Walk};
 use crate::{Error, Scanner, Span, Want};
 
 /// Finds the samples of a tar shard. A span reaches from a sample's first header to the end of its last part's padding, as
@@ -12,12 +12,18 @@ pub struct SampleScanner {
     walk: Walk,
     /// The sample whose parts are being met.
     open: Option<(String, Span)>,
+    left_out: Vec<LeftOut>,
 }
 
 impl SampleScanner {
     /// Starts at the beginning of a shard of `total_len` bytes.
     pub fn new(total_len: u64) -> Self {
-        Self { walk: Walk::new(0, total_len, true), open: None }
+        Self { walk: Walk::new(0, total_len, true), open: None, left_out: Vec::new() }
+    }
+
+    /// Links and sparse files met so far, whose contents are not read.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
     }
 
     /// Adds a file to the open sample, or closes that one and opens the next.
@@ -44,6 +50,10 @@ impl Scanner for SampleScanner {
     fn feed(&mut self, bytes: &[u8]) -> Result<Option<Span>, Error> {
         match self.walk.feed(bytes)? {
             Step::More => Ok(None),
+            Step::LeftOut(entry) => {
+                self.left_out.push(entry);
+                Ok(None)
+            }
             Step::File(file) => Ok(self.meet(&file.path, file.header_offset, file.end)),
             Step::End => Ok(self.open.take().map(|(_, span)| span)),
         }

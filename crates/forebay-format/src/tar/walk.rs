@@ -4,6 +4,8 @@ use super::header::{self, Kind};
 use super::{BLOCK, MAX_EXTENSION_LEN};
 use crate::{Error, Want};
 
+const SPARSE: &str = "a sparse file";
+
 /// A regular file's place in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
@@ -15,9 +17,21 @@ pub(super) struct File {
     pub(super) end: u64,
 }
 
+/// An entry that could have been a sample's part, but whose contents cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its path in the archive.
+    pub path: String,
+    /// Where its headers begin.
+    pub offset: u64,
+    /// What it is: "a hard link", "a symbolic link", "a sparse file".
+    pub what: &'static str,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     File(File),
+    LeftOut(LeftOut),
     /// Go on asking and feeding.
     More,
     End,
@@ -35,6 +49,8 @@ pub(super) struct Walk {
     extension: Extension,
     /// Set while the data of an extension are awaited: its kind and size.
     awaited: Option<(Kind, u64)>,
+    /// Set while the map of a sparse file is awaited: its path, and the bytes that follow the map.
+    sparse: Option<(String, u64)>,
     done: bool,
 }
 
@@ -43,6 +59,9 @@ pub(super) struct Walk {
 struct Extension {
     path: Option<String>,
     size: Option<u64>,
+    is_sparse: bool,
+    /// A sparse file's own path, which its header does not have.
+    sparse_path: Option<String>,
 }
 
 impl Walk {
@@ -55,6 +74,7 @@ impl Walk {
             entry_at: at,
             extension: Extension::default(),
             awaited: None,
+            sparse: None,
             done: false,
         }
     }
@@ -75,7 +95,7 @@ impl Walk {
             Some((kind, size)) => self.feed_extension(kind, size, bytes),
             None => self.feed_header(bytes),
         };
-        self.done = !matches!(step, Ok(Step::File(_) | Step::More));
+        self.done = !matches!(step, Ok(Step::File(_) | Step::LeftOut(_) | Step::More));
         step
     }
 
@@ -88,13 +108,19 @@ impl Walk {
         }
         let header = header::parse(block, self.at)?;
         match header.kind {
-            Kind::File => return self.file(block, header.size).map(Step::File),
+            Kind::File => return self.file(block, header.size),
+            Kind::Link(what) => {
+                let path = self.take_path(block)?;
+                self.end_of_data(0)?;
+                return Ok(self.leave_out(path, what, self.at + BLOCK as u64));
+            }
+            Kind::Sparse { more } => return self.sparse_file(block, header.size, more),
             Kind::Pax | Kind::LongName => {
                 self.end_of_data(header.size)?;
                 self.await_extension(header.kind, header.size)?;
             }
             Kind::Note => self.at = self.end_of_data(header.size)?,
-            Kind::Other => {
+            Kind::Other | Kind::SparseMap => {
                 self.extension = Extension::default();
                 self.at = self.end_of_data(header.size)?;
                 self.entry_at = self.at;
@@ -103,15 +129,64 @@ impl Walk {
         Ok(Step::More)
     }
 
-    fn file(&mut self, block: &[u8; BLOCK], size: u64) -> Result<File, Error> {
+    /// The path of the entry whose header is at hand. What was said of it before is then used up.
+    fn take_path(&mut self, block: &[u8; BLOCK]) -> Result<String, Error> {
         let extension = std::mem::take(&mut self.extension);
-        let size = extension.size.unwrap_or(size);
-        let path = extension.path.map_or_else(|| header::path(block, self.at), Ok)?;
+        extension.sparse_path.or(extension.path).map_or_else(|| header::path(block, self.at), Ok)
+    }
+
+    fn file(&mut self, block: &[u8; BLOCK], size: u64) -> Result<Step, Error> {
+        let size = self.extension.size.unwrap_or(size);
+        let is_sparse = self.extension.is_sparse;
+        let path = self.take_path(block)?;
         let end = self.end_of_data(size)?;
-        let file = File { path, header_offset: self.entry_at, data_offset: self.at + BLOCK as u64, size, end };
+        if is_sparse {
+            return Ok(self.leave_out(path, SPARSE, end));
+        }
+        let (header_offset, data_offset) = (self.entry_at, self.at + BLOCK as u64);
         self.at = end;
         self.entry_at = end;
-        Ok(file)
+        // Some writers mark a directory by its name alone.
+        Ok(if path.ends_with('/') {
+            Step::More
+        } else {
+            Step::File(File { path, header_offset, data_offset, size, end })
+        })
+    }
+
+    fn leave_out(&mut self, path: String, what: &'static str, end: u64) -> Step {
+        let offset = self.entry_at;
+        self.at = end;
+        self.entry_at = end;
+        Step::LeftOut(LeftOut { path, offset, what })
+    }
+
+    /// A sparse file in GNU's own form: the map of its holes begins in the header and may go on in blocks of its own,
+    /// which its size does not count.
+    fn sparse_file(&mut self, block: &[u8; BLOCK], size: u64, more: bool) -> Result<Step, Error> {
+        let path = self.take_path(block)?;
+        let end = self.end_of_data(size)?;
+        if !more {
+            return Ok(self.leave_out(path, SPARSE, end));
+        }
+        self.sparse = Some((path, size));
+        self.awaited = Some((Kind::SparseMap, BLOCK as u64));
+        self.at += BLOCK as u64;
+        Ok(Step::More)
+    }
+
+    fn feed_sparse_map(&mut self, bytes: &[u8]) -> Result<Step, Error> {
+        let Some(block) = bytes.first_chunk::<BLOCK>() else {
+            return Err(Error::truncated("map of a sparse tar entry", self.at, BLOCK as u64, bytes.len() as u64));
+        };
+        if block[504] != 0 {
+            self.awaited = Some((Kind::SparseMap, BLOCK as u64));
+            self.at += BLOCK as u64;
+            return Ok(Step::More);
+        }
+        let (path, size) = self.sparse.take().unwrap_or_default();
+        let end = self.end_of_data(size)?;
+        Ok(self.leave_out(path, SPARSE, end))
     }
 
     fn await_extension(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
@@ -128,6 +203,9 @@ impl Walk {
     }
 
     fn feed_extension(&mut self, kind: Kind, size: u64, bytes: &[u8]) -> Result<Step, Error> {
+        if kind == Kind::SparseMap {
+            return self.feed_sparse_map(bytes);
+        }
         let Some(data) = bytes.get(..size as usize) else {
             return Err(Error::truncated("extended tar header", self.at, size, bytes.len() as u64));
         };
@@ -160,9 +238,11 @@ impl Extension {
             match record {
                 (b"path", value) => self.path = Some(header::utf8(value, offset)?.to_owned()),
                 (b"size", value) => self.size = Some(parse_size(value, offset)?),
-                (key, _) if key.starts_with(b"GNU.sparse") => {
-                    return Err(Error::unsupported(format!("sparse tar entry at offset {offset}")));
+                (b"GNU.sparse.name", value) => {
+                    self.is_sparse = true;
+                    self.sparse_path = Some(header::utf8(value, offset)?.to_owned());
                 }
+                (key, _) if key.starts_with(b"GNU.sparse.") => self.is_sparse = true,
                 _ => {}
             }
             data = rest;

@@ -93,6 +93,18 @@ pub fn decompress(bytes: &[u8], compression: Compression, limit: u64) -> Result<
     Ok(unpacked)
 }
 
+/// The first bytes of what a shard expands to, at most `most` of them, from its own first bytes alone. Damage ends them.
+pub fn expand_start(head: &[u8], compression: Compression, most: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    // What was expanded before the input ended, or an error, is in `out` all the same.
+    let _ = match compression {
+        Compression::None => head.take(most as u64).read_to_end(&mut out),
+        Compression::Gzip => MultiGzDecoder::new(head).take(most as u64).read_to_end(&mut out),
+        Compression::Zlib => ZlibDecoder::new(head).take(most as u64).read_to_end(&mut out),
+    };
+    out
+}
+
 /// Reads one byte past the limit at most, so that reaching it can be told from exceeding it.
 fn read_bounded(reader: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
@@ -137,6 +149,17 @@ mod tests {
             let packed = compress(&plain, kind).unwrap();
             assert_eq!(decompress(&packed, kind, 100_000).unwrap(), plain);
             assert!(matches!(decompress(&packed, kind, 99_999), Err(Error::TooLarge { limit: 99_999, .. })));
+        }
+    }
+
+    #[test]
+    fn the_start_is_expanded_from_the_first_bytes_alone() {
+        let plain = shard();
+        for kind in KINDS {
+            let packed = compress(&plain, kind).unwrap();
+            let start = expand_start(&packed[..packed.len().min(200)], kind, 12);
+            assert_eq!(start, plain[..12], "{kind:?}");
+            assert_eq!(expand_start(&packed[..1], kind, 12).len(), usize::from(kind == Compression::None));
         }
     }
 

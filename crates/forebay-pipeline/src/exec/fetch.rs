@@ -163,7 +163,9 @@ impl Fetcher {
         }
         let bytes = match self.source.index.packing {
             Packing::Files => self.fetch_files(parcel, watch),
-            Packing::CompressedTfRecord(compression) => self.fetch_expanded(parcel, compression, watch),
+            Packing::CompressedTfRecord(compression) | Packing::CompressedTar(compression) => {
+                self.fetch_expanded(parcel, compression, watch)
+            }
             Packing::Tensor if self.mapped => self.fetch_mapped(parcel, watch),
             _ => self.fetch_run(parcel, watch),
         };

@@ -88,7 +88,7 @@ impl Shared {
         watch: &mut Stopwatch,
     ) -> Result<i64, SampleError> {
         watch.enter(Activity::Decoding);
-        let content = self.source.index.unpack(index, stored?)?;
+        let content = self.source.index.unpack(index, stored?, self.map.wants_images())?;
         let sample = Sample { index, label: content.label, bytes: content.bytes };
         let outcome = catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch)));
         self.dispatch.bytes_read.fetch_add(worker.take_moved(), Ordering::Relaxed);

@@ -7,21 +7,27 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_format::{Kind, is_passed_over};
+use forebay_format::example::KeyNames;
+use forebay_format::{Error as FormatError, Kind, is_passed_over, split};
 use forebay_storage::{Buffer, Storage};
 
-use super::{Source, below, folder};
+use super::{Source, below, folder, shards};
 use crate::error::Error;
 
-pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
+pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames) -> Result<Source, Error> {
     let mut found = Found::default();
+    let mut is_folder = false;
     // Only a file has a size; a folder is listed.
     if storage.size(path).is_ok() {
         match kind_of_file(storage.as_ref(), path)? {
-            Kind::Text | Kind::Unknown | Kind::Empty => return Source::list(storage, path),
+            Kind::Text | Kind::Unknown | Kind::Empty if given.is_empty() => return Source::list(storage, path),
+            Kind::Text | Kind::Unknown | Kind::Empty => return Err(no_features(path, "a list")),
+            Kind::Utf16 => return Err(refused(path, FormatError::Utf16)),
+            Kind::Packed(how) => return Err(refused(path, FormatError::Archive { how })),
             kind => found.add(kind, path.to_owned()),
         }
     } else {
+        is_folder = true;
         for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
             let kind = match Kind::by_name(&entry.path) {
                 Some(kind) => kind,
@@ -31,7 +37,22 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Source,
             found.add(kind, entry.path);
         }
     }
-    found.into_source(storage, path)
+    let mut source = found.into_source(storage, path, given)?;
+    if is_folder {
+        let names = split::names(source.files().iter().map(|file| below(file, path)));
+        source.notes.extend(split::note(&names, source.packing() == "files"));
+    }
+    Ok(source)
+}
+
+fn refused(path: &Path, error: FormatError) -> Error {
+    Error::Source { what: path.display().to_string(), source: Some(Box::new(error)) }
+}
+
+/// Names of features were given for data that have none.
+fn no_features(path: &Path, found: &str) -> Error {
+    let what = format!("{}: only TFRecord records have named features, found {found}", path.display());
+    Error::Source { what, source: None }
 }
 
 /// What a file's first bytes say. One without any is what its name says: a shard without a record, an image cut to
@@ -54,6 +75,8 @@ struct Found {
     tfrecord: Vec<PathBuf>,
     tar: Vec<PathBuf>,
     tensor: Vec<PathBuf>,
+    /// The first archive that is not read.
+    packed: Option<(PathBuf, &'static str)>,
 }
 
 impl Found {
@@ -61,23 +84,28 @@ impl Found {
         match kind {
             Kind::Image(_) => self.images.push(path),
             Kind::TfRecord(_) => self.tfrecord.push(path),
-            Kind::Tar => self.tar.push(path),
+            Kind::Tar(_) => self.tar.push(path),
             Kind::Tensor => self.tensor.push(path),
             // Not data that we know.
-            Kind::Empty | Kind::Text | Kind::Unknown => {}
+            Kind::Empty | Kind::Text | Kind::Utf16 | Kind::Unknown => {}
+            Kind::Packed(how) => self.packed = self.packed.take().or(Some((path, how))),
         }
     }
 
-    fn into_source(self, storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
-        let Self { images, tfrecord, tar, tensor } = self;
+    fn into_source(self, storage: Arc<dyn Storage>, path: &Path, given: &KeyNames) -> Result<Source, Error> {
+        let Self { images, tfrecord, tar, tensor, packed } = self;
         let all =
             [(&images, "images"), (&tfrecord, "TFRecord shards"), (&tar, "tar shards"), (&tensor, "tensor shards")];
         let kinds: Vec<String> =
             all.iter().filter(|(n, _)| !n.is_empty()).map(|(n, of)| format!("{} {of}", n.len())).collect();
         match kinds.as_slice() {
-            [] => Err(Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) }),
+            [] => Err(match packed {
+                Some((path, how)) => refused(&path, FormatError::Archive { how }),
+                None => Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) },
+            }),
+            [_] if !tfrecord.is_empty() => shards::tfrecord(storage, &tfrecord, given),
+            [other] if !given.is_empty() => Err(no_features(path, other)),
             [_] if !images.is_empty() => folder::of_files(storage, images, path),
-            [_] if !tfrecord.is_empty() => Source::tfrecord(storage, &tfrecord),
             [_] if !tar.is_empty() => Source::tar(storage, &tar),
             [_] => Source::tensor(storage, &tensor),
             several => {
@@ -100,7 +128,7 @@ mod tests {
     fn discover_in(files: &[(&str, &[u8])], path: &str) -> Result<Source, Error> {
         let memory = Memory::default();
         files.iter().for_each(|(path, bytes)| memory.insert(*path, bytes.to_vec()));
-        discover(Arc::new(memory), Path::new(path))
+        discover(Arc::new(memory), Path::new(path), &KeyNames::default())
     }
 
     fn refusal(files: &[(&str, &[u8])], path: &str) -> String {

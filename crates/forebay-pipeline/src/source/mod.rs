@@ -5,6 +5,7 @@
 
 mod discover;
 mod folder;
+mod keys;
 mod list;
 mod memory;
 mod shards;
@@ -15,6 +16,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use forebay_format::example::{KeyNames, Keys};
 use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_storage::{Null, Storage};
@@ -49,6 +51,8 @@ pub(crate) enum Packing {
     CompressedTfRecord(Compression),
     /// Groups of tar entries.
     Tar,
+    /// The same in a compressed file, which can only be read as a whole.
+    CompressedTar(Compression),
     /// Pixels of one size.
     Tensor,
     /// However their map finds them: it opens and reads for itself.
@@ -63,6 +67,8 @@ pub(crate) struct Index {
     pub(crate) packing: Packing,
     /// The first sample and the tables of each tensor shard; empty for everything else.
     pub(crate) tables: Vec<(u32, tensor::Tables)>,
+    /// Which features of TFRecord records hold image and label.
+    pub(crate) keys: Keys,
     /// What is known of samples that have no place here.
     pub(crate) streamed: Option<streamed::Streamed>,
     /// Made when it is first asked for: it walks over everything.
@@ -71,7 +77,8 @@ pub(crate) struct Index {
 
 impl Index {
     fn new(packing: Packing, files: Vec<PathBuf>, places: Vec<Place>) -> Self {
-        Self { files, places, packing, tables: Vec::new(), streamed: None, fingerprint: OnceLock::new() }
+        let (tables, keys) = (Vec::new(), Keys::default());
+        Self { files, places, packing, tables, keys, streamed: None, fingerprint: OnceLock::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -101,6 +108,12 @@ impl Index {
             hash.bytes(&place.len.to_le_bytes());
             hash.bytes(&place.label.to_le_bytes());
             hash.bytes(&place.file.to_le_bytes());
+        }
+        // The usual names leave the number as it was before there were others.
+        if let Some(image) = self.keys.image().filter(|name| *name != "image/encoded") {
+            hash.bytes(image.as_bytes());
+            hash.bytes(&[0]);
+            hash.bytes(self.keys.label().unwrap_or_default().as_bytes());
         }
         if let Some(streamed) = &self.streamed {
             hash.bytes(&streamed.n_slots.to_le_bytes());
@@ -183,6 +196,9 @@ pub struct Source {
     pub(crate) index: Arc<Index>,
     classes: Arc<Vec<String>>,
     damaged: Arc<Vec<Damaged>>,
+    /// Features of a record that could each be its image, where it cannot be told which.
+    pub(crate) image_candidates: Arc<Vec<String>>,
+    notes: Vec<String>,
     pixels: Option<PixelShape>,
 }
 
@@ -204,7 +220,16 @@ impl Source {
     /// # Errors
     /// When nothing is there, or nothing that is recognised, or several kinds at once.
     pub fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Self, Error> {
-        discover::discover(storage, path)
+        Self::discover_with(storage, path, &KeyNames::default())
+    }
+
+    /// The same, with the names of the features that hold the image and the label of a TFRecord record.
+    ///
+    /// # Errors
+    /// As [`discover`](Self::discover); also when names are given and the data are no TFRecord shards, or their first
+    /// records have no feature of that name and type.
+    pub fn discover_with(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames) -> Result<Self, Error> {
+        discover::discover(storage, path, given)
     }
 
     /// Image files below a folder; the folder an image lies in is its class, classes are numbered in sorted order.
@@ -228,10 +253,10 @@ impl Source {
     /// # Errors
     /// When a shard cannot be opened.
     pub fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
-        shards::tfrecord(storage, shards)
+        shards::tfrecord(storage, shards, &KeyNames::default())
     }
 
-    /// Tar shards in WebDataset's convention.
+    /// Tar shards in WebDataset's convention, plain or compressed as a whole.
     ///
     /// # Errors
     /// When a shard cannot be opened.
@@ -270,8 +295,23 @@ impl Source {
         streamed::index(n_slots, samples_per_slot, name_of)
     }
 
+    /// Why no image of a record can be decoded.
+    pub(crate) fn several_images(&self) -> Error {
+        let candidates = self.image_candidates.to_vec();
+        let what = self.index.files.first().map(|file| file.display().to_string()).unwrap_or_default();
+        Error::Source { what, source: Some(Box::new(forebay_format::Error::SeveralImages { candidates })) }
+    }
+
     fn new(storage: Arc<dyn Storage>, index: Index) -> Self {
-        Self { storage, index: Arc::new(index), classes: Arc::default(), damaged: Arc::default(), pixels: None }
+        Self {
+            storage,
+            index: Arc::new(index),
+            classes: Arc::default(),
+            damaged: Arc::default(),
+            image_candidates: Arc::default(),
+            notes: Vec::new(),
+            pixels: None,
+        }
     }
 
     /// A number that differs when the samples' paths below `root`, places, labels or order differ: the same wherever the
@@ -314,6 +354,12 @@ impl Source {
         &self.damaged
     }
 
+    /// What a reader of results should know of the data: splits read together, labels that cannot be told, entries left
+    /// out.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// The shape of the samples, when they are decoded already.
     pub fn pixels(&self) -> Option<PixelShape> {
         self.pixels
@@ -327,6 +373,7 @@ impl Source {
             Packing::CompressedTfRecord(Compression::Gzip) => "tfrecord (gzip)",
             Packing::CompressedTfRecord(_) => "tfrecord (zlib)",
             Packing::Tar => "tar",
+            Packing::CompressedTar(_) => "tar (gzip)",
             Packing::Tensor => "tensor",
             Packing::Streamed => "streamed",
         }

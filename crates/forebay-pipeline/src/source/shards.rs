@@ -1,51 +1,108 @@
 //! Indexing shards: the places of their samples, by reading headers alone.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use forebay_format::example::KeyNames;
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
-use forebay_format::{Scanner, tar, tensor};
+use forebay_format::{Error as FormatError, Scanner, tar, tensor};
 use forebay_storage::{Buffer, Object, Storage};
 
-use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source};
+use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source, keys};
 use crate::error::Error;
 
-pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
-    let mut compressions = Vec::new();
-    for path in shards {
-        compressions.push(compression_of(storage.open(path)?.as_ref())?);
-    }
-    let compression = compressions.first().copied().unwrap_or(Compression::None);
-    if let Some(odd) = compressions.iter().position(|c| *c != compression) {
-        let what = format!("{} and {} are not compressed alike", shards[0].display(), shards[odd].display());
-        return Err(Error::Source { what, source: None });
-    }
+pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &KeyNames) -> Result<Source, Error> {
+    let compression = compression_of_all(storage.as_ref(), shards)?;
     let packing = match compression {
         Compression::None => Packing::TfRecord,
         other => Packing::CompressedTfRecord(other),
     };
-    build(storage, shards, packing, |object, add| match compression {
-        Compression::None => scan(&mut FrameScanner::new(object.len()?), object, add),
-        other => scan_compressed(other, object, add),
-    })
+    // A compressed shard is expanded once, here, so its first records are looked at while they are there.
+    let decided = RefCell::new(None);
+    let (mut index, damaged) = build(storage.as_ref(), shards, packing, |object, add| {
+        if compression == Compression::None {
+            return scan(&mut FrameScanner::new(object.len()?), object, add);
+        }
+        let bytes = match expand(compression, object)? {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(Some(error)),
+        };
+        if !bytes.is_empty() {
+            decided.borrow_mut().get_or_insert_with(|| keys::of_bytes(&bytes, given));
+        }
+        Ok(scan_bytes(&mut FrameScanner::new(bytes.len() as u64), &bytes, add))
+    })?;
+    let decided = decided.into_inner().unwrap_or_else(|| keys::of_index(storage.as_ref(), &index, given));
+    let mut image_candidates = Vec::new();
+    match decided {
+        Ok(found) => index.keys = found,
+        // Whoever takes records as they are needs no image; whoever does is refused before the first sample.
+        Err(FormatError::SeveralImages { candidates }) if given.is_empty() => image_candidates = candidates,
+        Err(error) => {
+            return Err(Error::Source { what: shards[0].display().to_string(), source: Some(Box::new(error)) });
+        }
+    }
+    let notes = index.keys.note().map(str::to_owned).into_iter().collect();
+    let mut source = Source::new(storage, index);
+    source.damaged = Arc::new(damaged);
+    source.image_candidates = Arc::new(image_candidates);
+    source.notes = notes;
+    Ok(source)
 }
 
 pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
-    build(storage, shards, Packing::Tar, |object, add| scan(&mut tar::SampleScanner::new(object.len()?), object, add))
+    let compression = match compression_of_all(storage.as_ref(), shards)? {
+        // A tar archive begins with a name, which may look like a zlib stream.
+        Compression::Zlib => Compression::None,
+        other => other,
+    };
+    let packing = if compression == Compression::None { Packing::Tar } else { Packing::CompressedTar(compression) };
+    let left_out = RefCell::new(Vec::new());
+    let (index, damaged) = build(storage.as_ref(), shards, packing, |object, add| {
+        let (mut scanner, found);
+        if compression == Compression::None {
+            scanner = tar::SampleScanner::new(object.len()?);
+            found = scan(&mut scanner, object, add)?;
+        } else {
+            let bytes = match expand(compression, object)? {
+                Ok(bytes) => bytes,
+                Err(error) => return Ok(Some(error)),
+            };
+            scanner = tar::SampleScanner::new(bytes.len() as u64);
+            found = scan_bytes(&mut scanner, &bytes, add);
+        }
+        left_out.borrow_mut().extend(scanner.left_out().iter().cloned());
+        Ok(found)
+    })?;
+    let mut source = Source::new(storage, index);
+    source.damaged = Arc::new(damaged);
+    source.notes = note_of(&left_out.into_inner()).into_iter().collect();
+    Ok(source)
+}
+
+/// What to say of entries whose contents are not read.
+fn note_of(left_out: &[tar::LeftOut]) -> Option<String> {
+    let first = left_out.first()?;
+    let more = match left_out.len() - 1 {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    Some(format!("links and sparse files in tar archives are left out: {} ({}){more}", first.path, first.what))
 }
 
 /// Takes the place of each sample in turn.
 type Add<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// What indexing one shard came to: fine, or damaged from some place on.
-type Scan = Result<Option<forebay_format::Error>, Error>;
+type Scan = Result<Option<FormatError>, Error>;
 
 fn build(
-    storage: Arc<dyn Storage>,
+    storage: &dyn Storage,
     shards: &[PathBuf],
     packing: Packing,
     scan: impl Fn(&dyn Object, &mut Add<'_>) -> Scan,
-) -> Result<Source, Error> {
+) -> Result<(Index, Vec<Damaged>), Error> {
     let mut index = Index::new(packing, shards.to_vec(), Vec::new());
     let mut damaged = Vec::new();
     for (file, path) in shards.iter().enumerate() {
@@ -62,9 +119,7 @@ fn build(
     if index.places.is_empty() {
         return Err(nothing_in(shards, damaged));
     }
-    let mut source = Source::new(storage, index);
-    source.damaged = Arc::new(damaged);
-    Ok(source)
+    Ok((index, damaged))
 }
 
 /// Why there is not a single sample.
@@ -82,6 +137,22 @@ fn names(shards: &[PathBuf]) -> String {
         [] => "an empty list of shards".to_owned(),
         [one] => one.display().to_string(),
         [first, rest @ ..] => format!("{} and {} more shards", first.display(), rest.len()),
+    }
+}
+
+/// How all of them are compressed; they must agree.
+fn compression_of_all(storage: &dyn Storage, shards: &[PathBuf]) -> Result<Compression, Error> {
+    let mut compressions = Vec::new();
+    for path in shards {
+        compressions.push(compression_of(storage.open(path)?.as_ref())?);
+    }
+    let compression = compressions.first().copied().unwrap_or(Compression::None);
+    match compressions.iter().position(|c| *c != compression) {
+        None => Ok(compression),
+        Some(odd) => {
+            let what = format!("{} and {} are not compressed alike", shards[0].display(), shards[odd].display());
+            Err(Error::Source { what, source: None })
+        }
     }
 }
 
@@ -104,23 +175,23 @@ fn scan(scanner: &mut dyn Scanner, object: &dyn Object, add: &mut Add<'_>) -> Sc
     Ok(None)
 }
 
-fn scan_compressed(compression: Compression, object: &dyn Object, add: &mut Add<'_>) -> Scan {
+/// All of a compressed shard, or what is wrong with it.
+fn expand(compression: Compression, object: &dyn Object) -> Result<Result<Vec<u8>, FormatError>, Error> {
     let mut buffer = Buffer::default();
     object.read_all(&mut buffer)?;
-    let bytes = match tfrecord::decompress(buffer.as_slice(), compression, tfrecord::EXPANDED_LIMIT) {
-        Ok(bytes) => bytes,
-        Err(error) => return Ok(Some(error)),
-    };
-    let mut scanner = FrameScanner::new(bytes.len() as u64);
+    Ok(tfrecord::decompress(buffer.as_slice(), compression, tfrecord::EXPANDED_LIMIT))
+}
+
+fn scan_bytes(scanner: &mut dyn Scanner, bytes: &[u8], add: &mut Add<'_>) -> Option<FormatError> {
     while let Some(want) = scanner.want() {
         let piece = bytes.get(want.offset as usize..).map_or(&[][..], |rest| &rest[..want.len.min(rest.len())]);
         match scanner.feed(piece) {
             Ok(Some(span)) => add(span.offset, span.len),
             Ok(None) => {}
-            Err(error) => return Ok(Some(error)),
+            Err(error) => return Some(error),
         }
     }
-    Ok(None)
+    None
 }
 
 pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {
@@ -160,7 +231,7 @@ pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<So
 }
 
 /// A shard's header and tables, or what is wrong with them.
-type Tensor = Result<(tensor::Header, tensor::Tables), forebay_format::Error>;
+type Tensor = Result<(tensor::Header, tensor::Tables), FormatError>;
 
 fn tensor_tables(object: &dyn Object) -> Result<Tensor, Error> {
     let len = object.len()?;

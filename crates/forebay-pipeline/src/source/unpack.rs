@@ -1,6 +1,5 @@
 //! From a sample's stored bytes to its content and label.
 
-use forebay_format::example::ImageExample;
 use forebay_format::{tar, tfrecord};
 
 use super::{Index, NO_LABEL, Packing};
@@ -13,8 +12,14 @@ pub(crate) struct Content<'a> {
 }
 
 impl Index {
-    /// Checks the container's checksums and finds the content of a sample in its stored bytes.
-    pub(crate) fn unpack<'a>(&self, sample: u32, stored: &'a [u8]) -> Result<Content<'a>, SampleError> {
+    /// Checks the container's checksums and finds the content of a sample in its stored bytes. A record without an image
+    /// is an error where images are wanted.
+    pub(crate) fn unpack<'a>(
+        &self,
+        sample: u32,
+        stored: &'a [u8],
+        wants_image: bool,
+    ) -> Result<Content<'a>, SampleError> {
         let Some(place) = self.places.get(sample as usize) else {
             return Ok(Content { bytes: stored, label: NO_LABEL });
         };
@@ -22,13 +27,14 @@ impl Index {
             Packing::Files | Packing::Streamed => Ok(Content { bytes: stored, label: place.label }),
             Packing::TfRecord | Packing::CompressedTfRecord(_) => {
                 let payload = tfrecord::parse_frame(stored, place.offset)?.payload;
-                // A record that is no image example is passed on whole: it is the user's own format.
-                Ok(match ImageExample::parse(payload) {
-                    Ok(image) => Content { bytes: image.encoded, label: image.label.unwrap_or(NO_LABEL) },
-                    Err(_) => Content { bytes: payload, label: NO_LABEL },
-                })
+                match self.keys.read(payload) {
+                    Ok(record) => Ok(Content { bytes: record.image, label: record.label.unwrap_or(NO_LABEL) }),
+                    Err(error) if wants_image => Err(error.into()),
+                    // A record without an image is passed on whole: it is the user's own format.
+                    Err(_) => Ok(Content { bytes: payload, label: NO_LABEL }),
+                }
             }
-            Packing::Tar => {
+            Packing::Tar | Packing::CompressedTar(_) => {
                 let sample = tar::parse_sample(stored, place.offset)?;
                 // A sample without an image by its name is passed on by its first part: it is the user's own format.
                 let first = sample.parts.first().map_or(&[][..], |part| part.data);

@@ -11,7 +11,8 @@ use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
 use forebay_storage::{Local, Storage};
 use forebay_units::count;
 
-use crate::output::{Outcome, print};
+use super::InputArgs;
+use crate::output::{Outcome, note, print};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::{progress, stop};
 
@@ -20,6 +21,9 @@ use crate::{progress, stop};
 pub(crate) struct Args {
     /// A folder, a list, an image, or TFRecord or tar shards
     path: PathBuf,
+
+    #[command(flatten)]
+    input: InputArgs,
 
     /// The array's file, in NumPy's format; images in the source's order
     #[arg(long, value_name = "FILE.npy")]
@@ -34,10 +38,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
-    let source = Source::discover(Arc::new(Local::default()), &args.path)?;
+    let path = args.input.path(&args.path)?;
+    let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
     if source.pixels().is_some() {
-        bail!("{} holds decoded images already", args.path.display());
+        bail!("{} holds decoded images already", path.display());
     }
+    note(source.notes());
     let n = source.n_samples();
     let spec = args.pixels.spec(args.size);
     // Written aside and renamed, so that no half array is left where an image fails.

@@ -1,6 +1,7 @@
 //! `forebay data`: make, inspect, pack, verify, decode.
 
 mod decode;
+mod input;
 mod inspect;
 mod make;
 mod pack;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use crate::output::{JsonTarget, Outcome, give, to_json};
 use crate::{progress, stop};
+pub(crate) use input::InputArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -58,6 +60,9 @@ pub(crate) struct LookArgs {
     path: PathBuf,
 
     #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
     work: WorkArgs,
 
     /// Write the findings to a file, or to stdout with "-"
@@ -83,7 +88,8 @@ impl LookArgs {
     ) -> Result<T> {
         let json = self.json.as_deref().map(JsonTarget::from);
         json.as_ref().map_or(Ok(()), JsonTarget::check)?;
-        let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&self.path, control));
+        let path = self.input.path(&self.path)?;
+        let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
         let json = json.as_ref().map(|target| Ok::<_, anyhow::Error>((target, to_json(&observed)?))).transpose()?;

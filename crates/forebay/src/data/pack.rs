@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, pack, unpack};
+use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, UnpackOptions, pack, unpack};
 use forebay_format::tfrecord::Compression;
 use forebay_units::{Bytes, count, group_digits};
 
+use super::InputArgs;
 use super::{WorkArgs, with_progress};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, note, print, remark};
 use crate::pixels::parse_size;
 
 /// The flags of `forebay data pack`.
@@ -17,6 +18,9 @@ use crate::pixels::parse_size;
 pub(crate) struct Args {
     /// Image files (a folder or a list); with `--to files`, TFRecord or tar shards
     input: PathBuf,
+
+    #[command(flatten)]
+    select: InputArgs,
 
     /// Where to put the shards; a second run goes on where the first one stopped
     out: PathBuf,
@@ -71,7 +75,7 @@ enum CompressionArg {
     Zlib,
 }
 
-pub(crate) fn run(args: Args) -> Result<Outcome> {
+pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     if args.compression.is_some() && args.to != Target::Tfrecord {
         bail!("--compression belongs to --to tfrecord");
     }
@@ -86,6 +90,12 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if let Some((flag, _)) = of_shards.iter().find(|(_, given)| *given && args.to == Target::Files) {
         bail!("{flag} belongs to making shards, not to --to files");
     }
+    let of_records =
+        [("--image-key", args.select.image_key.is_some()), ("--label-key", args.select.label_key.is_some())];
+    if let Some((flag, _)) = of_records.iter().find(|(_, given)| *given && args.to != Target::Files) {
+        bail!("{flag} belongs to --to files");
+    }
+    args.input = args.select.path(&args.input)?;
     match packing(&args) {
         Some(packing) => run_pack(&args, packing),
         None => run_unpack(&args),
@@ -116,6 +126,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         ..usual
     };
     let plan = PackPlan::new(&args.input, options)?;
+    note(plan.notes());
     let out = args.out.display();
     if args.dry_run {
         let files = count(plan.n_files(), "file");
@@ -134,7 +145,9 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
         bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
     }
-    let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, args.strict, control))?;
+    let options = UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys() };
+    let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, &options, control))?;
+    note(&done.notes);
     let files = count(done.n_files, "file");
     print(&format!("{}: {files}, {}{}\n", args.out.display(), done.bytes, kept(done.n_kept)))?;
     Ok(judge(&done.skipped))

@@ -14,6 +14,7 @@ use forebay_storage::Profile;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 
 use super::saving::Saving;
+use crate::data::InputArgs;
 use crate::tier::Ground;
 use crate::values::{parse_io, parse_threads};
 
@@ -30,8 +31,16 @@ pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
     pub(super) data: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+
     /// Train on one batch made once, in memory, instead of data: the upper bound
-    #[arg(long, conflicts_with_all = ["epochs", "threads", "prefetch", "tier", "cold", "io", "validate", "baseline"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "epochs", "threads", "prefetch", "tier", "cold", "io", "validate", "baseline", "split", "image_key", "label_key"
+        ]
+    )]
     synthetic: bool,
 
     /// The network
@@ -157,6 +166,7 @@ impl Args {
         let (prefetch, baseline) =
             if self.synthetic { (0, 0) } else { (self.prefetch, self.baseline.unwrap_or(BASELINE)) };
         Ok(Plan {
+            keys: self.input.keys(),
             input: self.data.map_or(Input::Synthetic, Input::Data),
             accelerator,
             batch: self.batch as usize,

@@ -23,7 +23,8 @@ use crate::tier::Ground;
 use crate::{stop, tier};
 use display::Display;
 
-pub(crate) fn run(args: Args) -> Result<Outcome> {
+pub(crate) fn run(mut args: Args) -> Result<Outcome> {
+    args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;
     let ground = args.data.as_deref().map_or(Ok(Ground::default()), tier::ground)?;
     if args.dry_run {
         return preview(&args.into_plan(&ground)?);

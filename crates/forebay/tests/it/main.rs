@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
 
+mod archives;
 mod bad_files;
 mod bad_shards;
 mod checkpoint;
@@ -27,6 +28,7 @@ mod ingest_rounds;
 mod ingest_tier;
 mod inspect;
 mod interrupt;
+mod lists;
 mod make;
 mod pack;
 mod probe;
@@ -38,12 +40,14 @@ mod record;
 mod report;
 mod report_dlio;
 mod report_page;
+mod splits;
 mod study;
 mod study_checkpoint;
 mod study_file;
 mod study_resume;
 mod study_train;
 mod study_workload;
+mod tfds;
 mod threads;
 mod tier;
 mod tier_ingest;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_record::{Environment, Level};
 
@@ -118,6 +119,7 @@ impl IngestSettings {
         let (width, height) = self.size.unwrap_or((224, 224));
         Plan {
             data,
+            keys: KeyNames::default(),
             threads: vec![self.threads],
             readers: self.readers as usize,
             batch: self.batch as usize,

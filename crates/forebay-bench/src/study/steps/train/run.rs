@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use forebay_format::example::KeyNames;
 use forebay_record::Environment;
 
 use super::device::{Gpu, accelerator};
@@ -56,6 +57,7 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
     let checkpoint = on.saves.and_then(|places| saving::plan(&settings.saving, places, &accelerator));
     let plan = Plan {
         input: data.map_or(Input::Synthetic, Input::Data),
+        keys: KeyNames::default(),
         accelerator,
         batch: settings.batch as usize,
         length: settings.length(),

@@ -1,0 +1,106 @@
+//! Which features of a dataset's records hold image and label, decided by the first records of its first shard.
+
+use std::path::Path;
+
+use forebay_format::Kind;
+use forebay_format::example::{KeyNames, Keys};
+use forebay_format::tfrecord::{Compression, Records, expand_start};
+use forebay_storage::{Buffer, Storage};
+
+use crate::shard::Bytes;
+use crate::source::{Source, read_head};
+use crate::{Error, Result};
+
+/// Files whose names say nothing are opened, but not more than this many.
+const OPENED: usize = 16;
+/// As much of a compressed shard is expanded to look at its first records.
+const EXPANDED: usize = 32 << 20;
+
+/// Decides by the first TFRecord shard of a source.
+///
+/// # Errors
+/// When names are given and there is no such shard, or its first records have no such features; when it cannot be told
+/// which of several features is the image.
+pub(crate) fn decide(storage: &dyn Storage, path: &Path, source: &Source, given: &KeyNames) -> Result<Keys> {
+    let Some((shard, compression)) = first_shard(storage, source) else {
+        return if given.is_empty() { Ok(Keys::default()) } else { Err(Error::NoFeatures { path: path.to_owned() }) };
+    };
+    let bytes = Bytes::of(storage, shard)?;
+    let decided = match compression {
+        Compression::None => of_records(&bytes, given),
+        packed => of_records(&expand_start(&bytes, packed, EXPANDED), given),
+    };
+    decided.map_err(|source| Error::Format { path: shard.to_owned(), source })
+}
+
+fn of_records(bytes: &[u8], given: &KeyNames) -> Result<Keys, forebay_format::Error> {
+    Keys::decide_first(Records::new(bytes).map_while(Result::ok).map(|record| record.payload), given)
+}
+
+fn first_shard<'a>(storage: &dyn Storage, source: &'a Source) -> Option<(&'a Path, Compression)> {
+    let mut unnamed = 0;
+    let may_be_one = |path: &&Path| match Kind::by_name(path) {
+        Some(kind) => matches!(kind, Kind::TfRecord(_)),
+        None => {
+            unnamed += 1;
+            unnamed <= OPENED
+        }
+    };
+    let kind_of = |path: &Path| read_head(storage, path, &mut Buffer::default()).ok();
+    let mut paths = source.items.iter().map(|item| item.path.as_path()).filter(may_be_one);
+    paths.find_map(|path| match kind_of(path)? {
+        Kind::TfRecord(compression) => Some((path, compression)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_format::example::ExampleWriter;
+    use forebay_format::tfrecord;
+    use forebay_storage::Memory;
+
+    const JPEG: &[u8] = b"\xff\xd8\xff\xe0";
+
+    fn shard(names: &[&str]) -> Vec<u8> {
+        let example = names.iter().fold(ExampleWriter::new(), |example, name| example.bytes(name, &[JPEG]));
+        let mut shard = Vec::new();
+        tfrecord::append(&mut shard, &example.ints("label", &[1]).finish());
+        shard
+    }
+
+    fn decided(files: &[(&str, Vec<u8>)], given: &KeyNames) -> Result<Keys> {
+        let storage = Memory::default();
+        files.iter().for_each(|(path, bytes)| storage.insert(*path, bytes.clone()));
+        let source = Source::open(&storage, Path::new("d"))?;
+        decide(&storage, Path::new("d"), &source, given)
+    }
+
+    #[test]
+    fn the_first_shard_decides_whatever_its_name_and_compression() {
+        let gzip = |bytes: Vec<u8>| tfrecord::compress(&bytes, Compression::Gzip).unwrap();
+        for name in ["d/x.tfrecord", "d/train-00000-of-00002"] {
+            for bytes in [shard(&["image"]), gzip(shard(&["image"]))] {
+                let keys = decided(&[("d/a.jpg", JPEG.to_vec()), (name, bytes)], &KeyNames::default()).unwrap();
+                assert_eq!((keys.image(), keys.label()), (Some("image"), Some("label")), "{name}");
+            }
+        }
+        assert_eq!(decided(&[("d/a.jpg", JPEG.to_vec())], &KeyNames::default()).unwrap(), Keys::default());
+    }
+
+    #[test]
+    fn names_for_data_without_features_and_several_images_are_refused() {
+        let given = KeyNames { image: Some("right".to_owned()), label: None };
+        let error = decided(&[("d/a.jpg", JPEG.to_vec())], &given).unwrap_err().to_string();
+        assert_eq!(error, "d: only TFRecord records have named features, and none are there");
+        let two = [("d/x.tfrecord", shard(&["left", "right"]))];
+        let error = decided(&two, &KeyNames::default()).unwrap_err();
+        let Error::Format { path, source } = error else { panic!("{error}") };
+        assert_eq!(
+            (path.to_str(), source.to_string().as_str()),
+            (Some("d/x.tfrecord"), "several features hold images: left, right")
+        );
+        assert_eq!(decided(&two, &given).unwrap().image(), Some("right"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Which part of a dataset is read, and which features of its records: the flags that all readers of data share.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use forebay_format::example::KeyNames;
+
+/// Folders named in a message.
+const NAMED: usize = 12;
+
+/// The flags that select what is read of a dataset.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct InputArgs {
+    /// Read one split: the folder of this name in the dataset, such as train or val
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+
+    /// TFRecord feature that holds the image [default: found by content]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) image_key: Option<String>,
+
+    /// TFRecord feature that holds the label, one int64 [default: found by name and type]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) label_key: Option<String>,
+}
+
+impl InputArgs {
+    /// The features asked for by name.
+    pub(crate) fn keys(&self) -> KeyNames {
+        KeyNames { image: self.image_key.clone(), label: self.label_key.clone() }
+    }
+
+    /// The path to read: the data, or the folder of the split in it. The case of letters does not matter.
+    pub(crate) fn path(&self, data: &Path) -> Result<PathBuf> {
+        let Some(name) = &self.split else { return Ok(data.to_owned()) };
+        if data.is_file() {
+            bail!("--split {name}: {} is a file, not a folder with splits", data.display());
+        }
+        let folders = folders_in(data)?;
+        let found = folders.iter().find(|folder| *folder == name);
+        match found.or_else(|| folders.iter().find(|folder| folder.eq_ignore_ascii_case(name))) {
+            Some(folder) => Ok(data.join(folder)),
+            None => bail!("--split {name}: no such folder in {}; found {}", data.display(), listed(&folders)),
+        }
+    }
+}
+
+/// The names of the folders right below one, without hidden ones, in order.
+fn folders_in(data: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(data).with_context(|| format!("listing {}", data.display()))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn listed(folders: &[String]) -> String {
+    let more = folders.len().saturating_sub(NAMED);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match &folders[..folders.len().min(NAMED)] {
+        [] => "no folders".to_owned(),
+        names => format!("{}{tail}", names.join(", ")),
+    }
+}
