@@ -90,8 +90,12 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                 .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),
         ),
         _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
-        _ => error.downcast_ref::<forebay_storage::tier::Error>()?.hint(),
+        _ => of_dataset(error).or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint()),
     }
+}
+
+fn of_dataset(error: &anyhow::Error) -> Option<String> {
+    error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned)
 }
 
 /// What a list has in place of its first label, where that is what is wrong.

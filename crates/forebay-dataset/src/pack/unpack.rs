@@ -18,7 +18,7 @@ use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::home::{self, Home};
+use crate::home::{self, Home, INPUTS};
 use crate::make::LIST;
 use crate::rng::mix;
 use crate::shard::{self, Content, Sample};
@@ -77,7 +77,7 @@ fn identity(shards: &[(PathBuf, Kind)]) -> Map<String, Value> {
         let words = name.iter().map(|&byte| u64::from(byte)).chain([size, time as u64]);
         words.for_each(|word| print = mix(print ^ word).wrapping_add(1));
     }
-    let fields = [("n_shards", Value::from(shards.len())), ("inputs", format!("{print:016x}").into())];
+    let fields = [("n_shards", Value::from(shards.len())), (INPUTS, format!("{print:016x}").into())];
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
