@@ -244,7 +244,7 @@ fn a_record_of_an_older_version_has_a_page() {
 fn a_probe_has_rates_percentiles_and_distributions_by_mode() {
     let page = page_of(&[plain::named("probe", &plain::probe())]);
     let headline = "At its best this storage reads in sequence at 941 MB/s, reads at random at 432 MB/s and opens and reads \
-                    2,801 small files a second.";
+                    2,802 small files a second.";
     assert!(page.contains(headline));
     assert_eq!(marks(&page, "rates-sequential-read").len(), 9);
     let marks = marks(&page, "percentiles-random-read");
