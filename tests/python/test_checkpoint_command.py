@@ -50,6 +50,28 @@ def test_tensorflows_checkpoint_becomes_a_file_that_safetensors_reads(
         assert_same({name: opened.get_tensor(name) for name in opened.keys()}, arrays)
 
 
+def test_a_model_and_its_optimizer_saved_by_keras_become_safetensors_and_come_back(forebay: Forebay, tmp_path: Path) -> None:
+    model = tf.keras.Sequential([tf.keras.layers.Input((3,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(2, dtype="bfloat16")])
+    optimizer = tf.keras.optimizers.Adam(0.01)
+    optimizer.build(model.trainable_variables)
+    extra = tf.Variable(2**40, dtype=tf.int64)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.cast(model(tf.ones((5, 3))), tf.float32) ** 2)
+    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    prefix = tf.train.Checkpoint(model=model, optimizer=optimizer, extra=extra).save(str(tmp_path / "ckpt"))
+    reader = tf.train.load_checkpoint(prefix)
+    names = [name for name in reader.get_variable_to_shape_map() if name != "_CHECKPOINTABLE_OBJECT_GRAPH"]
+    wanted = {name: np.asarray(reader.get_tensor(name)) for name in names}
+    assert len(wanted) > 10 and wanted["save_counter/.ATTRIBUTES/VARIABLE_VALUE"] == 1
+    out = tmp_path / "ours.safetensors"
+    done = forebay("checkpoint", "convert", prefix, out, "--to", "safetensors")
+    assert done.stderr.startswith("forebay: left out the object graph of tf.train.Checkpoint") and done.stderr.count("\n") == 1
+    assert_same(safetensors.numpy.load_file(out), wanted)
+    forebay("checkpoint", "convert", out, tmp_path / "back", "--to", "tensorflow")
+    back = tf.train.load_checkpoint(str(tmp_path / "back"))
+    assert_same({name: np.asarray(back.get_tensor(name)) for name in names}, wanted)
+
+
 def test_a_type_that_safetensors_has_not_is_named(forebay: Forebay, tmp_path: Path) -> None:
     tf.raw_ops.SaveV2(
         prefix=str(tmp_path / "theirs"), tensor_names=["z"], shape_and_slices=[""],

@@ -41,6 +41,15 @@ pub enum Error {
         /// What was asked for.
         ours: String,
     },
+    /// The folder was made by this command from the same number of inputs, but not from these.
+    #[error(
+        "{}: the folder was made from other input files: since then a name, size, modification time or label has changed",
+        path.display()
+    )]
+    OtherInputs {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process is writing there.
     #[error("{}: another process is writing to this folder", path.display())]
     Busy {
@@ -105,4 +114,16 @@ pub enum Error {
     /// The caller asked to stop. What was finished stays.
     #[error("stopped before the end")]
     Cancelled,
+}
+
+impl Error {
+    /// What the user may do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Different { .. } | Self::OtherInputs { .. } => {
+                Some("give an empty or new folder, or remove this one to make it again")
+            }
+            _ => None,
+        }
+    }
 }

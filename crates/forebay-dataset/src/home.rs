@@ -86,6 +86,10 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     if held { Err(Error::Foreign { path: path.to_owned() }) } else { Ok(()) }
 }
 
+/// The key of a marker whose value is a checksum over the inputs' names, sizes, times and labels: it says that they differ,
+/// not in what.
+pub(crate) const INPUTS: &str = "inputs";
+
 /// Whether the marker says what we would write.
 fn agree(path: &Path, bytes: &[u8], identity: &Map<String, Value>) -> Result<()> {
     let theirs: Map<String, Value> = serde_json::from_slice(bytes).unwrap_or_default();
@@ -99,6 +103,10 @@ fn agree(path: &Path, bytes: &[u8], identity: &Map<String, Value>) -> Result<()>
         ours.keys().chain(theirs.keys()).filter(|key| ours.get(*key) != theirs.get(*key)).collect();
     keys.sort_unstable();
     keys.dedup();
+    if keys.iter().all(|key| *key == INPUTS) {
+        return Err(Error::OtherInputs { path: path.to_owned() });
+    }
+    keys.retain(|key| *key != INPUTS);
     Err(Error::Different { path: path.to_owned(), theirs: listing(&keys, &theirs), ours: listing(&keys, &ours) })
 }
 
@@ -128,6 +136,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(Home::claim(dir.path(), ".m.json", &identity(1)).unwrap());
         let error = Home::claim(dir.path(), ".m.json", &identity(2)).err().unwrap();
+        assert!(error.to_string().ends_with("the folder was made with seed 1, not seed 2"), "{error}");
+    }
+
+    #[test]
+    fn inputs_that_differ_are_told_in_words_not_by_their_checksums() {
+        let of = |seed: u64, inputs: &str| {
+            let mut map = identity(seed);
+            map.insert(INPUTS.to_owned(), inputs.into());
+            map
+        };
+        let dir = tempfile::tempdir().unwrap();
+        drop(Home::claim(dir.path(), ".m.json", &of(1, "a445")).unwrap());
+        let error = Home::claim(dir.path(), ".m.json", &of(1, "bb4a")).err().unwrap();
+        assert!(matches!(error, Error::OtherInputs { .. }), "{error}");
+        assert!(!error.to_string().contains("a445"), "{error}");
+        let error = Home::claim(dir.path(), ".m.json", &of(2, "bb4a")).err().unwrap();
         assert!(error.to_string().ends_with("the folder was made with seed 1, not seed 2"), "{error}");
     }
 

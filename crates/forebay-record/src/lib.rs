@@ -17,6 +17,7 @@
 //! ```
 
 mod any;
+mod check;
 mod checkpoint;
 mod csv;
 mod dataset;
@@ -63,13 +64,13 @@ pub enum Error {
     #[error("this record has other fields than this version reads; it may come from another version")]
     Fields(#[source] serde_json::Error),
     /// It is a record of a version we do not know.
-    #[error("this record has the schema \"{found}\"; this version reads \"{SCHEMA}\"")]
+    #[error("this record has the schema {found:?}; this version reads \"{SCHEMA}\"")]
     Schema {
         /// The schema it names.
         found: String,
     },
     /// It is a record of another command.
-    #[error("this is a record of \"{found}\", not of \"{expected}\"")]
+    #[error("this is a record of {found:?}, not of \"{expected}\"")]
     Command {
         /// The command it is of.
         found: String,
@@ -85,6 +86,24 @@ pub enum Error {
         offset: usize,
         /// What is wrong with it.
         reason: String,
+    },
+    /// A summary is not what the raw values beside it give.
+    #[error(
+        "cell {}: summary disagrees with its raw values: {} {written}, {from} {derived}",
+        cell.escape_debug(),
+        field.escape_debug()
+    )]
+    Disagrees {
+        /// The cell: its id, or its number.
+        cell: String,
+        /// The summary's name in the record.
+        field: String,
+        /// What the record says.
+        written: String,
+        /// What its raw values give.
+        derived: String,
+        /// Which those are, with their verb: "repeats give".
+        from: &'static str,
     },
     /// A text is not the CSV of a series.
     #[error("line {line} of the CSV: {what}")]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_record::{AnyRecord, DatasetNote, Scale};
+use forebay_record::{AnyRecord, DatasetNote, Scale, StudyCell};
 use forebay_units::{count, group_digits};
 
 use crate::data::{Data, Value};
@@ -34,14 +34,25 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         };
         facts.push(("scale", scale.to_owned()));
         facts.push(("seed", head.spec.seed.to_string()));
-        let done = run.study.cells.len() as u64;
         let state = if run.study.is_complete() { "complete" } else { "incomplete" };
-        facts.push(("cells", format!("{} of {} done: {state}", group_digits(done), group_digits(head.n_cells))));
+        facts.push(("cells", format!("{}: {state}", progress(run))));
         let took: f64 = run.study.cells.iter().map(|cell| cell.elapsed_s).filter(|s| s.is_finite()).sum();
         facts.push(("time of all cells", seconds(took)));
     }
     facts.retain(|(_, fact)| !fact.is_empty());
     facts
+}
+
+/// How far a study came: "29 of 36 done, 1 failed, 2 left out". What was left out is not done, what failed is.
+pub(crate) fn progress(run: &Run<'_>) -> String {
+    let n = |is: fn(&StudyCell) -> bool| run.study.cells.iter().filter(|cell| is(cell)).count() as u64;
+    let (failed, left_out) = (n(|cell| cell.error.is_some()), n(|cell| cell.left_out.is_some()));
+    let done = run.study.cells.len() as u64 - left_out;
+    let mut said = format!("{} of {} done", group_digits(done), group_digits(run.head().n_cells));
+    for (n, word) in [(failed, "failed"), (left_out, "left out")].into_iter().filter(|(n, _)| *n > 0) {
+        said.push_str(&format!(", {} {word}", group_digits(n)));
+    }
+    said
 }
 
 /// Where a run's data was made: a path of its own, or one that goes where the run's folder goes.

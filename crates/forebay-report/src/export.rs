@@ -182,6 +182,7 @@ struct Line<'a> {
 
 /// Every cell in long form, as a table for a spreadsheet or a data frame: a line a cell and quantity, repeats in the last columns. The
 /// column `unit` says what values and repeats are in: shares, utilisation among them, in percent. The spread is a share of the value.
+/// Text that a spreadsheet would take for a formula has an apostrophe before it.
 pub fn csv(named: &[NamedRun]) -> String {
     let runs = runs(named);
     let lines: Vec<Line<'_>> = runs.iter().flat_map(lines).collect();
@@ -302,11 +303,31 @@ fn push(out: &mut String, fields: &[String]) {
         if i > 0 {
             out.push(',');
         }
+        // A spreadsheet would compute it.
+        let field = if is_formula(field) { format!("'{field}") } else { field.clone() };
         if field.contains([',', '"', '\n', '\r']) {
             let _ = write!(out, "\"{}\"", field.replace('"', "\"\""));
         } else {
-            out.push_str(field);
+            out.push_str(&field);
         }
     }
     out.push('\n');
+}
+
+/// Whether a spreadsheet takes a text for a formula. A number, also one below zero, is one.
+fn is_formula(field: &str) -> bool {
+    field.starts_with(['=', '+', '-', '@', '\t', '\r']) && field.parse::<f64>().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers() {
+        let mut out = String::new();
+        let fields = ["=1+2", "@SUM(A1)", "-2.5", "+3e4", "-rf", "a=b", "=\"x\",y", "a\nb"];
+        push(&mut out, &fields.map(str::to_owned));
+        assert_eq!(out, "'=1+2,'@SUM(A1),-2.5,+3e4,'-rf,a=b,\"'=\"\"x\"\",y\",\"a\nb\"\n");
+    }
 }

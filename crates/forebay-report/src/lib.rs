@@ -2,7 +2,7 @@
 //!
 //! A report is made from records alone, on any machine, also from an older version's; it runs nothing and opens nothing.
 //! [`html`] and [`json`] write the same report, so the page and the file cannot differ in a number. An unknown quantity
-//! is shown as "–".
+//! is shown as "–". On a terminal, control characters in a record's text are shown as escapes ([`visible`]).
 //!
 //! ```
 //! use forebay_record::AnyRecord;
@@ -48,6 +48,7 @@ mod svg;
 mod table;
 mod train;
 mod verdict;
+mod visible;
 mod workload;
 
 pub use checkpoint::checkpoint;
@@ -60,4 +61,5 @@ pub use run::NamedRun;
 pub use study::{headline, study, summary, text};
 pub use table::{Align, Table};
 pub use train::train;
+pub use visible::{visible, visible_lines};
 pub use workload::workload;

@@ -6,6 +6,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::visible::is_order;
+
 /// Attributes of an element: names and values.
 pub(crate) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
@@ -93,8 +95,9 @@ impl Write for Escaped<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // A page may not hold these at all.
-                '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' => self.0.push('\u{fffd}'),
+                '\n' | '\r' | '\t' => self.0.push(c),
+                // A page may not hold control characters at all, and marks of direction would turn its own words too.
+                c if is_order(c) => self.0.push('\u{fffd}'),
                 _ => self.0.push(c),
             }
         }
@@ -109,10 +112,10 @@ mod tests {
     #[test]
     fn text_and_attributes_cannot_become_markup() {
         let mut page = Markup::default();
-        page.element("p", &[("title", &"a\"b'c")], "<script>1 & 2\u{1}</script>");
+        page.element("p", &[("title", &"a\"b'c")], "<script>1 & 2\u{1}\u{9b}\u{202e}</script>");
         assert_eq!(
             page.into_string(),
-            "<p title=\"a&quot;b&#39;c\">&lt;script&gt;1 &amp; 2\u{fffd}&lt;/script&gt;</p>"
+            "<p title=\"a&quot;b&#39;c\">&lt;script&gt;1 &amp; 2\u{fffd}\u{fffd}\u{fffd}&lt;/script&gt;</p>"
         );
     }
 }

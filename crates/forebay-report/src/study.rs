@@ -11,6 +11,7 @@ use crate::published::{self, Published};
 use crate::report::runs;
 use crate::run::{NamedRun, Run};
 use crate::verdict::verdict;
+use crate::visible::for_terminal;
 
 /// Cells that a terminal still shows.
 const MAX_CELLS: usize = 200;
@@ -18,11 +19,12 @@ const MAX_CELLS: usize = 200;
 /// A study's verdict, its cells, and ours beside the published values.
 pub fn study(run: &StudyRun) -> String {
     let named = NamedRun { name: run.head.spec.name.clone(), record: AnyRecord::Study(Box::new(run.clone())) };
-    of_run(&Run::of(&named))
+    of_run(&Run::of(&for_terminal(&named)))
 }
 
 /// Every run as text, and what they come to beside each other.
 pub fn text(named: &[NamedRun]) -> String {
+    let named = &named.iter().map(for_terminal).collect::<Vec<_>>();
     let parts: Vec<String> = named.iter().map(of_record).collect();
     let mut out = parts.join("\n");
     if named.len() > 1 {
@@ -48,7 +50,8 @@ fn of_record(named: &NamedRun) -> String {
 
 /// What one run, or several beside the first, come to in a line each.
 pub fn headline(named: &[NamedRun]) -> String {
-    let runs = runs(named);
+    let named = named.iter().map(for_terminal).collect::<Vec<_>>();
+    let runs = runs(&named);
     match runs.as_slice() {
         [one] => verdict(one, &published::published(one)).headline,
         several => {
@@ -61,7 +64,8 @@ pub fn headline(named: &[NamedRun]) -> String {
 
 /// What a run comes to: the verdict, and what limits what.
 pub fn summary(named: &NamedRun) -> String {
-    let run = Run::of(named);
+    let named = for_terminal(named);
+    let run = Run::of(&named);
     summary_of(&run, &published::published(&run))
 }
 

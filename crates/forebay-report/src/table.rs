@@ -1,5 +1,7 @@
 //! Aligned columns.
 
+use crate::visible::visible;
+
 /// On which side of its column a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -23,13 +25,13 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row; it has as many cells as there are columns.
+    /// Adds a row; it has as many cells as there are columns, each shown on one line.
     ///
     /// # Panics
     /// When it has not.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "a row has a cell a column");
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| visible(cell).into_owned()).collect());
     }
 
     /// The table as lines, without a column whose cells are all "–".

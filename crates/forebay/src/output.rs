@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use forebay_report::visible_lines;
 use serde::Serialize;
 
 /// How a command that could run ended.
@@ -67,6 +68,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(forebay_checkpoint::Error::Locked { .. }) = error.downcast_ref() {
         return Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned());
     }
+    if let Some(forebay_record::Error::Disagrees { .. }) = error.downcast_ref() {
+        return Some("the record was changed after the run; use the original, or measure again".to_owned());
+    }
     match error.downcast_ref() {
         Some(Train::Checkpoint(forebay_checkpoint::Error::Locked { .. })) => {
             Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned())
@@ -90,8 +94,14 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                 .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),
         ),
         _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
-        _ => about_data(error).or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint()),
+        _ => about_data(error)
+            .or_else(|| of_dataset(error))
+            .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint()),
     }
+}
+
+fn of_dataset(error: &anyhow::Error) -> Option<String> {
+    error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned)
 }
 
 /// What a list has in place of its first label, where that is what is wrong.
@@ -131,8 +141,13 @@ fn is_stopped(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled))
 }
 
-/// Writes text to stdout.
+/// Writes text to stdout. Control characters of records and file names are shown, not obeyed.
 pub(crate) fn print(text: &str) -> Result<()> {
+    print_data(&visible_lines(text))
+}
+
+/// Writes data to stdout, as it is.
+pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader, such as `head`, has seen enough. What the run found still decides the exit status.
@@ -141,9 +156,9 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a remark to stderr, at one go: ranks of one run share it, and a line of one must not be torn by another's.
+/// Writes a remark to stderr as [`print`] does, at one go: ranks of one run share it, and a line of one must not be torn by another's.
 pub(crate) fn remark(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", visible_lines(text)).as_bytes());
 }
 
 /// Writes what a user should know of the data to stderr.
@@ -186,7 +201,7 @@ impl JsonTarget {
     /// Writes it with a line end.
     pub(crate) fn write(&self, json: &str) -> Result<()> {
         if self.is_stdout() {
-            return print(&format!("{json}\n"));
+            return print_data(&format!("{json}\n"));
         }
         replace(&self.0, format!("{json}\n").as_bytes())
     }

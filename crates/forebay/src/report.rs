@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 
-    /// Write every cell as a CSV table, a line a cell and quantity, to a file, or to stdout with "-"
+    /// Write every cell as a CSV table, one line per cell and quantity, to a file, or to stdout with "-"; text that a
+    /// spreadsheet would take for a formula gets a leading apostrophe
     #[arg(long, value_name = "FILE|-")]
     csv: Option<PathBuf>,
 
@@ -147,6 +148,7 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
         bail!("{}: not a record: give a run's folder, its record.jsonl, or a file written with --json", cannot())
     };
     let mut record = AnyRecord::from_text(&text).with_context(cannot)?;
+    record.check().with_context(cannot)?;
     if let AnyRecord::Study(study) = &mut record {
         // One that was cut short may have none.
         match samples::read(file.parent().unwrap_or(Path::new(""))) {

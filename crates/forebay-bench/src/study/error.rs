@@ -84,6 +84,8 @@ pub enum Error {
         needed: forebay_units::Bytes,
         /// What is free.
         available: forebay_units::Bytes,
+        /// At which scale.
+        scale: forebay_record::Scale,
     },
     /// A dataset could not be made.
     #[error("cannot make the dataset \"{name}\"")]
@@ -133,7 +135,11 @@ impl Error {
                 forebay_units::count(*line as u64 - 1, "line")
             )),
             Self::Different { .. } => Some("give another --out, or the study and flags of the first run".to_owned()),
-            Self::Space { .. } => Some("give a --data elsewhere, or --scale quick".to_owned()),
+            Self::Space { scale, .. } => {
+                let less = if *scale == forebay_record::Scale::Full { ", or run with --scale quick" } else { "" };
+                Some(format!("make room there, or put the data elsewhere with --data DIR{less}"))
+            }
+            Self::Data { source, .. } => source.hint().map(str::to_owned),
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 Some("make room, and go on with --resume".to_owned())
             }

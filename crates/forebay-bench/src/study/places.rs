@@ -118,6 +118,11 @@ impl<'a> Places<'a> {
         Self { plan, data }
     }
 
+    /// How much of the study is run.
+    pub(super) fn scale(&self) -> forebay_record::Scale {
+        self.plan.scale
+    }
+
     /// Where a tier's bytes lie: its own folder, or that of all data.
     pub fn folder_of(&self, tier: Option<&str>) -> PathBuf {
         match tier.and_then(|name| self.plan.tier(name)).map(|tier| &tier.served) {

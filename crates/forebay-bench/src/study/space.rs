@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use forebay_record::Scale;
 use forebay_units::Bytes;
 
 use super::error::{Error, Result};
@@ -28,6 +29,8 @@ pub struct Space {
     pub to_save: Bytes,
     /// What is free; `None` when that cannot be told.
     pub available: Option<Bytes>,
+    /// At which scale so much is needed.
+    pub scale: Scale,
 }
 
 impl Space {
@@ -44,7 +47,7 @@ impl Space {
     pub fn check(&self) -> Result<()> {
         match self.available {
             Some(available) if available < self.needed() => {
-                Err(Error::Space { path: self.path.clone(), needed: self.needed(), available })
+                Err(Error::Space { path: self.path.clone(), needed: self.needed(), available, scale: self.scale })
             }
             _ => Ok(()),
         }
@@ -59,7 +62,8 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
         let device = there.metadata().map_or(0, |metadata| metadata.dev());
         let new = || {
             let none = Bytes(0);
-            Space { path: path.to_owned(), to_make: none, to_probe: none, to_save: none, available: free(&there) }
+            let (path, scale, available) = (path.to_owned(), places.scale(), free(&there));
+            Space { path, to_make: none, to_probe: none, to_save: none, available, scale }
         };
         add(by_device.entry(device).or_insert_with(new));
     };
@@ -134,11 +138,15 @@ mod tests {
             to_probe: Bytes(4_000),
             to_save: Bytes(3_999),
             available,
+            scale: Scale::Quick,
         };
         assert!(space(Some(Bytes(7_000))).check().is_ok());
         assert!(space(None).check().is_ok(), "what is not known does not stop a run");
         let error = space(Some(Bytes(6_999))).check().unwrap_err();
         assert_eq!(error.to_string(), "out: 7.0 KB are needed and 7.0 KB are free");
+        assert_eq!(error.hint().unwrap(), "make room there, or put the data elsewhere with --data DIR");
+        let full = Space { scale: Scale::Full, ..space(Some(Bytes(0))) }.check().unwrap_err();
+        assert!(full.hint().unwrap().ends_with(", or run with --scale quick"), "{full}");
     }
 
     #[test]

@@ -58,6 +58,17 @@ pub struct Strings {
     pub values: Vec<Vec<u8>>,
 }
 
+/// The name under which `tf.train.Checkpoint` describes its Python objects. Without it the variables are all there.
+const OBJECT_GRAPH: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+impl Strings {
+    /// Whether this is TensorFlow's description of the Python objects that the variables belonged to, which every
+    /// checkpoint of `tf.train.Checkpoint` has, and which is no state.
+    pub fn is_object_graph(&self) -> bool {
+        self.name == OBJECT_GRAPH && self.shape.is_empty()
+    }
+}
+
 /// What a checkpoint holds and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Catalog {

@@ -34,6 +34,36 @@ def save(stem: str, arrays: dict[str, np.ndarray], slices: list[str] | None = No
     )
 
 
+KERAS = {
+    "model/bias/.ATTRIBUTES/VARIABLE_VALUE": np.array([1.5, -2.25], ml_dtypes.bfloat16),
+    "model/count/.ATTRIBUTES/VARIABLE_VALUE": np.array(-7, np.int64),
+    "model/kernel/.ATTRIBUTES/VARIABLE_VALUE": np.arange(6, dtype=np.float32).reshape(2, 3) / 4,
+    "model/mask/.ATTRIBUTES/VARIABLE_VALUE": np.array([True, False]),
+    "optimizer/_iterations/.ATTRIBUTES/VARIABLE_VALUE": np.array(3, np.int64),
+    "optimizer/_learning_rate/.ATTRIBUTES/VARIABLE_VALUE": np.array(0.5, np.float32),
+    "optimizer/_variables/2/.ATTRIBUTES/VARIABLE_VALUE": np.full((2, 3), 0.125, np.float32),
+    "optimizer/_variables/3/.ATTRIBUTES/VARIABLE_VALUE": np.full((2, 3), 0.25, np.float32),
+    "save_counter/.ATTRIBUTES/VARIABLE_VALUE": np.array(1, np.int64),
+}
+
+
+def keras() -> None:
+    """A model and Adam with its slots, as a training script of TensorFlow 2 saves them."""
+    value = {name.split("/.ATTRIBUTES")[0]: array for name, array in KERAS.items()}
+    model = tf.Module()
+    for name in ["bias", "count", "kernel", "mask"]:
+        setattr(model, name, tf.Variable(value[f"model/{name}"]))
+    adam = tf.keras.optimizers.Adam(0.5)
+    adam.build([model.kernel])
+    adam.iterations.assign(3)
+    for at in [2, 3]:
+        adam.variables[at].assign(value[f"optimizer/_variables/{at}"])
+    path = pathlib.Path(tf.train.Checkpoint(model=model, optimizer=adam).save(str(HERE / "ckpt")))
+    for file in HERE.glob(f"{path.name}.*"):
+        file.rename(HERE / file.name.replace(path.name, "keras"))
+    (HERE / "checkpoint").unlink()
+
+
 def main() -> None:
     for old in HERE.iterdir():
         if old.suffix != ".py":
@@ -67,6 +97,9 @@ def main() -> None:
     model.write(str(HERE / "objects"))
     suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
     expect("objects.index", {f"step{suffix}": np.array(7), f"w{suffix}": np.array([1.5, 2.5], np.float32)})
+
+    keras()
+    expect("keras.index", KERAS)
 
     save("sliced", {"low": array("uint8", (4,)), "high": array("uint8", (4,))}, ["8 0,4", "8 4,4"], ["w", "w"])
     (HERE / "expected.tsv").write_text("".join(expected))

@@ -12,6 +12,7 @@ use forebay_units::Bytes;
 use serde_json::{Map, Value};
 
 use super::Note;
+use crate::home::INPUTS;
 use crate::manifest::{Manifest, SCHEMA};
 use crate::rng::{Rng, mix};
 use crate::source::{Item, Source, read_head};
@@ -194,7 +195,7 @@ impl PackPlan {
         put("shuffle", (*shuffle).into());
         put("name", self.name.as_str().into());
         put("n_files", self.n_files().into());
-        put("inputs", format!("{:016x}", self.fingerprint).into());
+        put(INPUTS, format!("{:016x}", self.fingerprint).into());
         if let Packing::Tensor { width, height } = packing {
             put("size", format!("{width}x{height}").into());
         }

@@ -19,7 +19,7 @@ use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::home::{self, Home};
+use crate::home::{self, Home, INPUTS};
 use crate::make::LIST;
 use crate::rng::mix;
 use crate::shard::{self, Content, Sample};
@@ -94,7 +94,7 @@ fn identity(shards: &[(PathBuf, Kind)], keys: &KeyNames) -> Map<String, Value> {
         let words = name.iter().map(|&byte| u64::from(byte)).chain([size, time as u64]);
         words.for_each(|word| print = mix(print ^ word).wrapping_add(1));
     }
-    let fields = [("n_shards", Value::from(shards.len())), ("inputs", format!("{print:016x}").into())];
+    let fields = [("n_shards", Value::from(shards.len())), (INPUTS, format!("{print:016x}").into())];
     let named = [("image_key", &keys.image), ("label_key", &keys.label)];
     let named = named.into_iter().filter_map(|(key, name)| Some((key, Value::from(name.as_deref()?))));
     fields.into_iter().chain(named).map(|(key, value)| (key.to_owned(), value)).collect()

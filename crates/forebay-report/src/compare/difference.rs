@@ -52,29 +52,32 @@ fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("kernel", known(&environment.kernel)),
         ("file system", known(&environment.data_file_system)),
         ("forebay", environment.version.clone()),
-        ("root", if environment.root { "yes" } else { "no" }.to_owned()),
-        ("tiers", or_none(tiers.collect::<Vec<_>>().join("; "))),
+        ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
+        ("tiers", or_else("none", tiers.collect::<Vec<_>>().join("; "))),
         ("cache", cache(run)),
-        ("repeats", repeats(run)),
-        ("cells", run.study.cells.len().to_string()),
+        ("repeats per cell", repeats(run)),
+        ("number of cells", run.study.cells.len().to_string()),
     ]
 }
 
+/// The state of all cells, or how many are in which: a count alone would say no more than how many cells there are.
 fn cache(run: &Run<'_>) -> String {
-    let mut counts = [0u64; 3];
-    for state in run.caches() {
-        counts[match state {
-            CacheState::Cold => 0,
-            CacheState::Warm => 1,
-            CacheState::Mixed => 2,
-        }] += 1;
+    let states: Vec<CacheState> = run.caches().collect();
+    let counts = [CacheState::Cold, CacheState::Warm, CacheState::Mixed]
+        .map(|wanted| (states.iter().filter(|state| **state == wanted).count(), crate::cells::cache(wanted)));
+    let found: Vec<_> = counts.into_iter().filter(|(n, _)| *n > 0).collect();
+    match found.as_slice() {
+        [] => "nothing was read".to_owned(),
+        [(_, word)] => (*word).to_owned(),
+        several => {
+            let said: Vec<String> = several.iter().map(|(n, word)| format!("{n} {word}")).collect();
+            format!("{} of {} cells", said.join(", "), states.len())
+        }
     }
-    let words = counts.iter().zip(["cold", "warm", "mixed"]).filter(|(n, _)| **n > 0);
-    or_none(words.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", "))
 }
 
-fn or_none(text: String) -> String {
-    if text.is_empty() { "–".to_owned() } else { text }
+fn or_else(none: &str, text: String) -> String {
+    if text.is_empty() { none.to_owned() } else { text }
 }
 
 fn repeats(run: &Run<'_>) -> String {

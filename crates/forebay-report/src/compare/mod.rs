@@ -109,9 +109,11 @@ pub(crate) struct Comparison<'a> {
     /// What else differs: what, there, here.
     pub(crate) differences: Vec<(String, String, String)>,
     pub(crate) pairs: Vec<Pair>,
-    /// Cells of one run only.
+    /// Cells of one run only; values, where a cell holds several measurements.
     pub(crate) only_base: usize,
     pub(crate) only_other: usize,
+    /// Whether a cell holds several measurements, as one that probes does.
+    has_several: bool,
 }
 
 /// Every run against the first.
@@ -154,7 +156,8 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     for pair in pairs.iter_mut().filter(|pair| pair.levels.contains_key("mode")) {
         pair.levels.retain(|factor, _| !["burst_storage", "burst_tier"].contains(&factor.as_str()));
     }
-    Comparison { base: &base.short, name: &other.short, differences, pairs, only_base, only_other }
+    let has_several = [base, other].iter().any(|run| run.study.cells.iter().any(|cell| cell.probe.len() > 1));
+    Comparison { base: &base.short, name: &other.short, differences, pairs, only_base, only_other, has_several }
 }
 
 fn order(a: &Levels, b: &Levels) -> std::cmp::Ordering {
@@ -222,7 +225,7 @@ fn judge(pairs: &mut [Pair]) {
 impl Comparison<'_> {
     /// Whether some cells are there with more than one quantity.
     fn has_several_of_a_cell(&self) -> bool {
-        self.pairs.iter().any(|pair| beside(pair.metric).is_some())
+        self.has_several || self.pairs.iter().any(|pair| beside(pair.metric).is_some())
     }
 
     /// How many pairs have a word.
@@ -301,11 +304,13 @@ impl Comparison<'_> {
         if self.only_base + self.only_other == 0 {
             return String::new();
         }
+        // A value that is matched by itself is counted by itself.
+        let noun = if self.has_several { "value" } else { "cell" };
         format!(
             "{} only in {}, {} only in {}.",
-            count(self.only_base as u64, "cell"),
+            count(self.only_base as u64, noun),
             self.base,
-            count(self.only_other as u64, "cell"),
+            count(self.only_other as u64, noun),
             self.name
         )
     }

@@ -117,36 +117,54 @@ impl<'a> Run<'a> {
         if levels.is_empty() { "first levels".to_owned() } else { level::all(&levels) }
     }
 
-    /// Where the bytes of every cell that read some came from.
+    /// Where the bytes of every cell that moved some came from. A probe's cell may hold several measurements: where they
+    /// differ, the cell is mixed.
     pub(crate) fn caches(&self) -> impl Iterator<Item = CacheState> {
-        let ingests = self.ingests().map(|(_, cell)| cell.cache);
-        ingests
-            .chain(self.probes().map(|(_, cell)| cell.cache))
-            .chain(self.trains().filter_map(|(_, cell)| cell.totals.cache))
-            .chain(self.workloads().filter_map(|(_, cell)| cell.cache))
+        self.measured().filter_map(|cell| {
+            let mut states = caches_of(cell).into_iter();
+            let first = states.next()?;
+            Some(if states.all(|state| state == first) { first } else { CacheState::Mixed })
+        })
     }
 
-    /// How often every cell was measured.
+    /// How often every cell was measured; of a cell with several measurements, the least.
     pub(crate) fn repeats(&self) -> impl Iterator<Item = usize> {
-        let ingests = self.ingests().map(|(_, cell)| cell.samples.len());
-        let probes = self.probes().map(|(_, cell)| cell.samples.len());
-        let trains = self.trains().map(|(_, cell)| cell.samples.len());
-        let others = self
-            .checkpoints()
-            .map(|(_, cell)| cell.samples.len())
-            .chain(self.workloads().map(|(_, cell)| cell.runs.len().max(1)));
-        ingests.chain(probes).chain(trains).chain(others)
+        self.measured().filter_map(|cell| repeats_of(cell).into_iter().min())
     }
 
-    /// How far the repeats of every cell that has several lie apart.
+    /// How far the repeats of every cell that has several lie apart; of a cell with several measurements, the most.
     pub(crate) fn spreads(&self) -> impl Iterator<Item = f64> {
-        let ingests = self.ingests().filter_map(|(_, cell)| cell.spread);
-        let probes = self.probes().filter_map(|(_, cell)| cell.spread);
-        let trains = self.trains().filter_map(|(_, cell)| cell.spread);
-        let others = self.checkpoints().filter_map(|(_, cell)| cell.spread);
-        let workloads = self.workloads().filter_map(|(_, cell)| spread_of_workload(cell));
-        ingests.chain(probes).chain(trains).chain(others).chain(workloads)
+        self.measured().filter_map(|cell| spreads_of(cell).into_iter().max_by(f64::total_cmp))
     }
+
+    fn measured(&self) -> impl Iterator<Item = &StudyCell> {
+        self.study.cells.iter().filter(|cell| cell.error.is_none())
+    }
+}
+
+fn caches_of(cell: &StudyCell) -> Vec<CacheState> {
+    let ingest = cell.ingest.as_ref().map(|of| of.cache);
+    let train = cell.train.as_ref().and_then(|of| of.totals.cache);
+    let workload = cell.workload.as_ref().and_then(|of| of.cache);
+    cell.probe.iter().map(|of| of.cache).chain([ingest, train, workload].into_iter().flatten()).collect()
+}
+
+fn repeats_of(cell: &StudyCell) -> Vec<usize> {
+    let ingest = cell.ingest.as_ref().map(|of| of.samples.len());
+    let train = cell.train.as_ref().map(|of| of.samples.len());
+    let checkpoint = cell.checkpoint.as_ref().map(|of| of.samples.len());
+    let workload = cell.workload.as_ref().map(|of| of.runs.len().max(1));
+    let others = [ingest, train, checkpoint, workload].into_iter().flatten();
+    cell.probe.iter().map(|of| of.samples.len()).chain(others).collect()
+}
+
+fn spreads_of(cell: &StudyCell) -> Vec<f64> {
+    let ingest = cell.ingest.as_ref().and_then(|of| of.spread);
+    let train = cell.train.as_ref().and_then(|of| of.spread);
+    let checkpoint = cell.checkpoint.as_ref().and_then(|of| of.spread);
+    let workload = cell.workload.as_deref().and_then(spread_of_workload);
+    let others = [ingest, train, checkpoint, workload].into_iter().flatten();
+    cell.probe.iter().filter_map(|of| of.spread).chain(others).collect()
 }
 
 /// How far the times of a workload's runs lie apart; `None` of a single one.

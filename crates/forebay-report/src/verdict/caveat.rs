@@ -4,6 +4,7 @@ use forebay_record::{CacheState, ExperimentSpec, Scale, Scaled, StudySpec, TierK
 use forebay_units::{count, group_digits};
 
 use super::alike;
+use crate::environment::progress;
 use crate::level;
 use crate::limit::Place;
 use crate::number::{listed, percent};
@@ -42,14 +43,8 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
 }
 
 fn incomplete(run: &Run<'_>) -> Option<String> {
-    let (done, planned) = (run.study.cells.len() as u64, run.head().n_cells);
-    (done < planned).then(|| {
-        format!(
-            "The study is not complete: {} of {} are done. Go on with --resume.",
-            group_digits(done),
-            count(planned, "cell")
-        )
-    })
+    let is_complete = run.study.is_complete();
+    (!is_complete).then(|| format!("The study is not complete (cells: {}). Continue with --resume.", progress(run)))
 }
 
 fn failed(run: &Run<'_>) -> Option<String> {
@@ -119,7 +114,8 @@ fn cache(run: &Run<'_>) -> Option<String> {
         .filter(|(n, _)| *n > 0)
         .map(|(n, said)| format!("{n} {said}"))
         .collect();
-    Some(format!("Not all of the {all} cells are proven cold: {}.{but}", listed(&parts)))
+    let cells = if all == run.study.cells.len() { "cells" } else { "cells that moved data" };
+    Some(format!("Not all of the {all} {cells} are proven cold: {}.{but}", listed(&parts)))
 }
 
 fn emulated(run: &Run<'_>) -> Option<String> {

@@ -117,7 +117,7 @@ fn what_else_differs_comes_first_and_does_not_part_the_cells() {
             ("storage", "local, buffered", "local, direct"),
             ("data set", "photos: 1,024 samples in 1,024 files (files)", "photos: 99 samples in 1,024 files (files)"),
             ("kernel", "6.18.0", "7.0"),
-            ("cache", "4 cold", "4 warm"),
+            ("cache", "cold", "warm"),
         ]
     );
     assert_eq!(found["cells"].as_array().unwrap().len(), 4);
@@ -180,4 +180,46 @@ fn the_table_has_a_line_a_cell_and_quantity_with_its_repeats() {
     assert!(table.contains(",\"a, \"\"b\"\"\nc\","), "quoted as RFC 4180 asks");
     let n_rows = table.lines().count() - 1;
     assert_eq!(n_rows, 1 + 8 * 2 + 31 * 6 + 1, "head, probes, ingest, the failed cell with a line break in it");
+}
+
+#[test]
+fn a_cache_state_is_named_and_counted_only_where_cells_differ_in_it() {
+    let mut before = plain::ingest(USUAL);
+    let mut after = before.clone();
+    after["cells"].as_array_mut().unwrap().truncate(2);
+    let said = |a: &Value, b: &Value| text(&[plain::named("before.json", a), plain::named("after.json", b)]);
+    assert!(
+        said(&before, &after).contains("after beside before\n  number of cells: 2, not 4\n"),
+        "{}",
+        said(&before, &after)
+    );
+    for cell in before["cells"].as_array_mut().unwrap() {
+        cell["cache"] = json!("warm");
+    }
+    assert!(said(&before, &after).contains("  cache: cold, not warm\n"), "{}", said(&before, &after));
+    before["cells"][0]["cache"] = json!("mixed");
+    assert!(
+        said(&before, &after).contains("  cache: cold, not 3 warm, 1 mixed of 4 cells\n"),
+        "{}",
+        said(&before, &after)
+    );
+}
+
+#[test]
+fn a_cell_of_several_measurements_is_one_cell_and_has_several_values() {
+    let mut lines = chien::lines(USUAL);
+    let second = lines[1]["probe"][0].clone();
+    lines[1]["probe"].as_array_mut().unwrap().push(second);
+    lines[1]["probe"][1]["cache"] = json!("warm");
+    lines[1]["probe"][1]["depth"] = json!(8);
+    let n_cells = lines.len() - 1;
+    let run = |name: &str| plain::named_text(name, &chien::jsonl(&lines));
+    let found: Value = serde_json::from_str(&json(&[run("a")])).unwrap();
+    let caveats = found["runs"][0]["verdict"]["caveats"].to_string();
+    let wanted = format!("Not all of the {n_cells} cells are proven cold: 1 came in part from memory");
+    assert!(caveats.contains(&wanted), "{caveats}");
+    let found: Value = serde_json::from_str(&json(&[run("a"), run("b")])).unwrap();
+    let summary = found["comparisons"][0]["summary"].as_str().unwrap();
+    let n_values = found["comparisons"][0]["cells"].as_array().unwrap().len();
+    assert!(n_values > n_cells && summary.starts_with(&format!("{n_values} values in common")), "{summary}");
 }

@@ -83,8 +83,8 @@ fn totals(of: Settings<'_>, steps: &[Value]) -> Value {
     json!({
         "n_steps": of.n_steps, "images": images, "failed": 0, "bytes": if reads { bytes } else { 0 }, "wall_s": wall,
         "wait_s": wait, "copy_s": copy, "compute_s": compute, "checkpoint_s": 0.0, "validate_s": 0.0, "other_s": other,
-        "first_wait_s": first, "cpu_s": r(wall * 1.2), "au_epoch": r(compute / wall),
-        "au_steady": r(compute / (wall - first)), "au_dlio": r(compute / (wall - first) + 0.001),
+        "first_wait_s": first, "cpu_s": r(wall * 1.2), "au_epoch": compute / wall,
+        "au_steady": compute / (wall - first), "au_dlio": r(compute / (wall - first) + 0.001),
         "overlap": if reads { json!(if wait < made { r(1.0 - wait / made) } else { 0.0 }) } else { Value::Null },
         "stall_by_cause": if reads { stalls } else { json!({}) }, "worker_time": if reads { workers } else { json!({}) },
         "stall_time": {}, "loss": steps.last().unwrap()["loss"],
@@ -127,7 +127,7 @@ pub(crate) fn train_cell(of: Settings<'_>, n_repeats: u64) -> Value {
     let lever = match (of.make_s, wait / wall) {
         (None, _) | (_, ..0.05) => json!({"name": "none", "advice": "", "saves_s": 0.0, "wall_s": wall}),
         (_, _) if of.prefetch == 0 => json!({
-            "name": "prefetch", "advice": "make a batch ahead: --prefetch 1", "saves_s": r(wait * 0.9), "wall_s": r(wall - wait * 0.9),
+            "name": "prefetch", "advice": "make a batch ahead: --prefetch 1", "saves_s": r(wait * 0.9), "wall_s": wall - r(wait * 0.9),
         }),
         _ => json!({
             "name": "storage", "advice": "put the data on faster storage", "saves_s": r(wait), "wall_s": r(wall - wait),
@@ -141,12 +141,12 @@ pub(crate) fn train_cell(of: Settings<'_>, n_repeats: u64) -> Value {
         "synthetic": of.make_s.is_none(), "optimizer": of.model.map(|_| "adam"), "batch": of.batch,
         "steps_per_epoch": of.n_steps, "threads": if of.make_s.is_some() { of.threads } else { 0 }, "prefetch": of.prefetch,
         "storage": "local, buffered", "tier": of.tier, "tier_kind": of.tier.map(|_| "shaped"),
-        "images_per_s": r(images / wall), "spread": if n_repeats > 1 { json!(r((high - low) / 2.0 / wall)) } else { Value::Null },
+        "images_per_s": images / wall, "spread": if n_repeats > 1 { json!((high - low) / 2.0 / wall) } else { Value::Null },
         "baseline": if baseline { json!({"n_steps": 10, "step_s": of.compute_s}) } else { Value::Null },
-        "io_cost_s": if baseline { json!(r(wall - of.compute_s * of.n_steps as f64)) } else { Value::Null },
+        "io_cost_s": if baseline { json!(wall - of.compute_s * of.n_steps as f64) } else { Value::Null },
         "lever": lever, "steps": runs[middle], "samples": samples,
         "feed": of.make_s.map(|make| json!({
-            "takes_images_per_s": r(of.batch as f64 / of.compute_s), "gives_images_per_s": r(of.batch as f64 / make),
+            "takes_images_per_s": of.batch as f64 / of.compute_s, "gives_images_per_s": r(of.batch as f64 / make),
             "threads_needed": (make * of.threads as f64 / of.compute_s).ceil() as u64,
         })),
         "reads": of.make_s.map(|_| reads(of, &runs[middle])),

@@ -74,11 +74,11 @@ fn a_study_that_was_cut_short_says_so_everywhere() {
     let run = plain::named_text("short", &chien::jsonl(&lines));
     let page = page_of(&[run]);
     for said in [
-        "The study is not complete: 29 of 36 cells are done. Go on with --resume.",
+        "The study is not complete (cells: 29 of 36 done, 1 failed). Continue with --resume.",
         "1 cell failed (ingest/read_only=true/threads=8/tier=ssd): no space left on device.",
         "3 samples could not be read or decoded and were left out.",
-        "are proven cold: 1 came from memory.",
-        "29 of 36 done: incomplete",
+        "Not all of the 28 cells that moved data are proven cold: 1 came from memory.",
+        "29 of 36 done, 1 failed: incomplete",
         "data-failed=\"yes\"",
         "The run kept no per-second series.",
     ] {
@@ -244,7 +244,7 @@ fn a_record_of_an_older_version_has_a_page() {
 fn a_probe_has_rates_percentiles_and_distributions_by_mode() {
     let page = page_of(&[plain::named("probe", &plain::probe())]);
     let headline = "At its best this storage reads in sequence at 941 MB/s, reads at random at 432 MB/s and opens and reads \
-                    2,801 small files a second.";
+                    2,802 small files a second.";
     assert!(page.contains(headline));
     assert_eq!(marks(&page, "rates-sequential-read").len(), 9);
     let marks = marks(&page, "percentiles-random-read");

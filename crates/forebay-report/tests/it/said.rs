@@ -65,7 +65,7 @@ fn runs_of_different_kinds_have_no_figure_and_no_method() {
     assert!(!page.contains("0 comparisons") && !page.contains("id=\"compare-1\""));
     assert!(page.contains(">Figure 4<"), "the first figure after it has its own number");
     let said = text(&runs);
-    assert!(said.contains("  tiers: –, not hdd: "), "{said}");
+    assert!(said.contains("  tiers: none, not hdd: "), "{said}");
 }
 
 #[test]

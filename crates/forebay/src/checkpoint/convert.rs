@@ -30,7 +30,8 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Leave out tensors of strings, which cannot be written; without it, nothing is written where there are any
+    /// Leave out string tensors, which cannot be written; without it, a checkpoint that has any is refused. The object
+    /// graph of `tf.train.Checkpoint` is always left out, with a note: it holds no values
     #[arg(long)]
     drop_strings: bool,
 
@@ -58,8 +59,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     files::check_apart(args.json.json.as_deref(), &dir, &stem, from)?;
     let json = args.json.target()?;
     let converted = match copy(args, from, &Folder(dir), &stem, to) {
-        // It ran, and the source does not verify.
-        Err(error) if is_unverified(&error) => {
+        // It ran, and the source is damaged, as `verify` would say.
+        Err(error) if is_damaged(&error) => {
             complain(&error);
             return Ok(Outcome::Missed);
         }
@@ -80,25 +81,28 @@ fn copy(
     to: &'static dyn Format,
 ) -> Result<Option<Converted>> {
     let catalog = from.open(stem, source).with_context(|| format!("cannot read {}", args.input.display()))?;
-    if !catalog.strings.is_empty() && !args.drop_strings {
-        let (input, strings) = (args.input.display(), strings(&catalog));
+    if let Some(strings) = strings(&catalog).filter(|_| !args.drop_strings) {
+        let input = args.input.display();
         remark(&format!("forebay: {input}: {strings} cannot be written; --drop-strings leaves out what cannot"));
         return Ok(None);
     }
     write(&catalog, source, &args.out, to, args.force, &|| Ok(())).map(Some)
 }
 
-/// Whether values are not those that were written.
-fn is_unverified(error: &anyhow::Error) -> bool {
+/// Whether the source is not what was written: cut off, changed, or not the format that its name says.
+fn is_damaged(error: &anyhow::Error) -> bool {
+    use format::Error::{Checksum, Invalid, Truncated};
     error.chain().any(|cause| {
-        cause.is::<files::Unverified>() || matches!(cause.downcast_ref(), Some(format::Error::Checksum { .. }))
+        cause.is::<files::Unverified>()
+            || matches!(cause.downcast_ref(), Some(Checksum { .. } | Invalid { .. } | Truncated { .. }))
     })
 }
 
-/// The tensors of strings of a checkpoint, in words.
-fn strings(catalog: &Catalog) -> String {
-    let names: Vec<String> = catalog.strings.iter().map(|strings| format!("{:?}", strings.name)).collect();
-    format!("{} of strings ({})", count(names.len() as u64, "tensor"), names.join(", "))
+/// The string tensors of a checkpoint but for its object graph, in words; `None` when there are none.
+fn strings(catalog: &Catalog) -> Option<String> {
+    let all = catalog.strings.iter().filter(|strings| !strings.is_object_graph());
+    let names: Vec<String> = all.map(|strings| format!("{:?}", strings.name)).collect();
+    (!names.is_empty()).then(|| format!("{} of strings ({})", count(names.len() as u64, "tensor"), names.join(", ")))
 }
 
 /// Writes a checkpoint's tensors and notes under a name, with a bar, if they are good in the end.
@@ -120,8 +124,13 @@ pub(super) fn write(
     bar.finish_and_clear();
     let written = written?;
     let mut remarks = written.remarks;
-    if !catalog.strings.is_empty() {
-        remarks.push(format!("left out {}, which cannot be written", strings(catalog)));
+    remarks.extend(strings(catalog).map(|strings| format!("left out {strings}, which cannot be written")));
+    if catalog.strings.iter().any(format::Strings::is_object_graph) {
+        remarks.push(
+            "left out the object graph of tf.train.Checkpoint, which describes Python objects: all variables are there, \
+             under their names in the checkpoint"
+                .to_owned(),
+        );
     }
     let files = written.files.iter().map(|path| path.display().to_string()).collect();
     Ok(Converted { format: to.name(), n_tensors: catalog.tensors.len(), bytes, files, remarks })

@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use forebay_checkpoint::{Damage, Manifest, Name, Tier, format, left_over, look};
+use forebay_report::visible;
 use forebay_units::{Bytes, count};
 use serde::Serialize;
 
 use super::holder::holder;
-use super::table::{columns, plain};
+use super::table::columns;
 use super::{FolderArgs, JsonArgs, give_both};
 use crate::output::Outcome;
 
@@ -90,7 +91,7 @@ impl Listing {
         let mut text = String::new();
         if self.checkpoints.is_empty() {
             let places: Vec<&str> = self.folders.iter().map(|folder| folder.path.as_str()).collect();
-            text.push_str(&format!("{}: no checkpoints\n", plain(&places.join(", "))));
+            text.push_str(&format!("{}: no checkpoints\n", visible(&places.join(", "))));
         } else {
             let head = ["step", "bytes", "format", "metric", "where", "state"].map(str::to_owned).to_vec();
             let rows: Vec<Vec<String>> =
@@ -98,14 +99,14 @@ impl Listing {
             text.push_str(&columns(&rows));
         }
         for folder in &self.folders {
-            let path = plain(&folder.path);
+            let path = visible(&folder.path);
             if !folder.left_over.is_empty() {
                 let n = count(folder.left_over.len() as u64, "unfinished folder");
-                let names = plain(&folder.left_over.join(", "));
+                let names = visible(&folder.left_over.join(", ")).into_owned();
                 text.push_str(&format!("{path}: {n}, cleared by the next save or drain: {names}\n"));
             }
             if let Some(holder) = &folder.held_by {
-                text.push_str(&format!("{path}: in use by {}\n", plain(holder)));
+                text.push_str(&format!("{path}: in use by {}\n", visible(holder)));
             }
         }
         text
@@ -154,7 +155,7 @@ impl Checkpoint {
             places.join(", "),
             if damaged.is_empty() { "whole".to_owned() } else { damaged.join("; ") },
         ];
-        row.iter().map(|cell| plain(cell)).collect()
+        row.iter().map(|cell| visible(cell).into_owned()).collect()
     }
 }
 

@@ -42,6 +42,10 @@ pub(crate) enum Command {
     /// Write the newest good checkpoint, or that of a step, to a file
     Restore(restore::Args),
     /// Turn a safetensors file into a TensorFlow checkpoint, or the other way round, whoever wrote it
+    ///
+    /// Exit status: 1 when the source is damaged (cut off, a failed checksum, not the format its name says) or has string
+    /// tensors and --drop-strings is missing; 2 when there is no source, it has what neither format supports, or the
+    /// target cannot be written.
     Convert(convert::Args),
 }
 

@@ -1,10 +1,4 @@
-//! Columns of text, and names that may hold anything.
-
-/// A name without what would move the cursor or end the line: control characters are written as escapes.
-pub(super) fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
-}
+//! Columns of text.
 
 /// Rows as aligned columns, two spaces apart; the last one is not padded.
 pub(super) fn columns(rows: &[Vec<String>]) -> String {
@@ -21,11 +15,6 @@ pub(super) fn columns(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
-        assert_eq!(plain("a\x1b[2Jb\nc\u{9b}ä ö"), "a\\u{1b}[2Jb\\nc\\u{9b}ä ö");
-    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use forebay_checkpoint::{Error, Name, Tier, list, look, verify_until};
+use forebay_report::visible;
 use forebay_units::Bytes;
 use serde::Serialize;
 
-use super::table::plain;
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
 use crate::output::{Outcome, remark};
 use crate::{progress, stop};
@@ -97,10 +97,10 @@ impl Verified {
     fn text(&self, step: Option<u64>) -> String {
         let mut text = String::new();
         for copy in &self.copies {
-            let path = plain(&format!("{}/{}", copy.folder, copy.name));
+            let path = visible(&format!("{}/{}", copy.folder, copy.name)).into_owned();
             text.push_str(&match &copy.damage {
                 None => format!("good     {path}\n"),
-                Some(damage) => format!("DAMAGED  {path}: {}\n", plain(damage)),
+                Some(damage) => format!("DAMAGED  {path}: {}\n", visible(damage)),
             });
         }
         if self.copies.is_empty() && !self.is_interrupted {

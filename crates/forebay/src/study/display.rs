@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use forebay_bench::study::{At, Beat, Event};
 use forebay_record::{Step, StudyCell};
+use forebay_report::visible;
 use forebay_units::{count, format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -36,7 +37,7 @@ impl Display {
     pub(super) fn show(&mut self, event: Event<'_>) {
         match event {
             Event::Started { cell, at } => {
-                self.cell.clone_from(&cell.id);
+                self.cell = visible(&cell.id).into_owned();
                 self.begin(String::new());
                 self.show_bar(at);
             }
@@ -96,9 +97,9 @@ impl Drop for Display {
 /// A finished cell in a line: "[ 3/36] ingest/tier=hdd: 115 images/s, 14.2 MB/s; 4.21 s; about 2 min 5 s left".
 fn line(cell: &StudyCell, at: At) -> String {
     let width = at.n_cells.to_string().len();
-    let (done, all, id) = (at.n_done, at.n_cells, &cell.id);
+    let (done, all, id) = (at.n_done, at.n_cells, visible(&cell.id));
     let took = format_seconds(cell.elapsed_s);
-    format!("[{done:>width$}/{all}] {id}: {}; {took}; {}", said(cell), left(at))
+    format!("[{done:>width$}/{all}] {id}: {}; {took}; {}", visible(&said(cell)), left(at))
 }
 
 fn said(cell: &StudyCell) -> String {

@@ -9,7 +9,7 @@ use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, Scaled, Study
 use forebay_units::{Bytes, count};
 
 use super::{explained, found, look_down};
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, print, print_data};
 
 /// The flags of `forebay study show`.
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ fn made(plan: &Plan) -> String {
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let Found { spec, text } = found(&args.study)?;
     if args.toml {
-        print(&text)?;
+        print_data(&text)?;
         return Ok(Outcome::Met);
     }
     let plans = [Scale::Quick, Scale::Full]

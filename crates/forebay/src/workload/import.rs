@@ -4,7 +4,7 @@ use anyhow::Result;
 use forebay_workload::import::to_toml;
 
 use super::source::Source;
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, print_data};
 
 /// The flags of `forebay workload import`.
 #[derive(Debug, clap::Args)]
@@ -16,6 +16,6 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let checked = args.source.read()?;
-    print(&format!("{}\n", to_toml(&checked).trim_end()))?;
+    print_data(&format!("{}\n", to_toml(&checked).trim_end()))?;
     Ok(Outcome::Met)
 }

@@ -99,7 +99,7 @@ fn what_cannot_be_read_or_named_is_refused() {
         "forebay: x: the name of a safetensors file ends in .safetensors\n"
     );
     dir.edit(&format!("{input}/model.safetensors"), |bytes| bytes.truncate(50_000));
-    let said = refused(&format!("{input} x --to tensorflow"));
+    let said = dir.missed(&format!("checkpoint convert {input} x --to tensorflow")).stderr;
     assert!(said.starts_with(&format!("forebay: cannot read {input}: model.safetensors: ")), "{said}");
     let left: Vec<_> = fs::read_dir(dir.path(".")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 4, "a, b, the empty one and the text: {left:?}");

@@ -157,9 +157,44 @@ fn every_command_says_what_is_wrong_with_a_folder() {
 
 /// TensorFlow's own checkpoint with tensors of strings.
 fn with_strings(dir: &Dir) {
+    with_golden(dir, "strings");
+}
+
+/// A checkpoint that TensorFlow wrote.
+fn with_golden(dir: &Dir, stem: &str) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forebay-checkpoint/tests/golden");
-    for file in ["strings.index", "strings.data-00000-of-00001"] {
-        fs::copy(golden.join(file), dir.path(file)).unwrap();
+    for file in [format!("{stem}.index"), format!("{stem}.data-00000-of-00001")] {
+        fs::copy(golden.join(&file), dir.path(&file)).unwrap();
+    }
+}
+
+#[test]
+fn the_object_graph_of_a_checkpoint_of_keras_is_left_out_with_a_note() {
+    let dir = Dir::new();
+    with_golden(&dir, "keras");
+    let ran = dir.run("checkpoint convert keras out.safetensors --to safetensors");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout, "out.safetensors: 9 tensors, 106 B as safetensors\n");
+    assert_eq!(
+        ran.stderr,
+        "forebay: left out the object graph of tf.train.Checkpoint, which describes Python objects: all variables are there, \
+         under their names in the checkpoint\n"
+    );
+    let bytes = dir.read("out.safetensors");
+    let n = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + n]).unwrap();
+    for (name, dtype, shape, values) in [
+        ("model/bias", "BF16", "[2]", &[0xc0, 0x3f, 0x10, 0xc0][..]),
+        ("model/count", "I64", "[]", &(-7_i64).to_le_bytes()),
+        ("model/mask", "BOOL", "[2]", &[1, 0]),
+        ("optimizer/_iterations", "I64", "[]", &3_i64.to_le_bytes()),
+        ("optimizer/_variables/2", "F32", "[2,3]", &0.125_f32.to_le_bytes().repeat(6)),
+        ("save_counter", "I64", "[]", &1_i64.to_le_bytes()),
+    ] {
+        let entry = &header[format!("{name}/.ATTRIBUTES/VARIABLE_VALUE")];
+        assert_eq!((entry["dtype"].as_str(), entry["shape"].to_string()), (Some(dtype), shape.to_owned()), "{name}");
+        let at = |i: usize| 8 + n + entry["data_offsets"][i].as_u64().unwrap() as usize;
+        assert_eq!(&bytes[at(0)..at(1)], values, "{name}");
     }
 }
 

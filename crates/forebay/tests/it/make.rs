@@ -125,7 +125,9 @@ fn a_folder_with_other_parameters_is_refused_and_left_alone() {
     let dir = Dir::with_set();
     let before = dir.tree("set");
     let said = dir.refused("data make caltech101 set --count 30 --median-size 4KB --seed 4");
-    assert_eq!(said, "forebay: set: the folder was made with count 24, seed 0, not count 30, seed 4\n");
+    let wanted = "forebay: set: the folder was made with count 24, seed 0, not count 30, seed 4\n\
+                  hint: give an empty or new folder, or remove this one to make it again\n";
+    assert_eq!(said, wanted);
     assert_eq!(dir.tree("set"), before);
 }
 

@@ -130,7 +130,16 @@ fn a_folder_of_other_shards_or_other_data_is_refused_and_left_alone() {
     dir.met("data pack set out --to tar");
     let before = dir.tree("out");
     let said = dir.refused("data pack set out --to tfrecord");
-    assert_eq!(said, "forebay: out: the folder was made with format \"tar\", not format \"tfrecord\"\n");
+    let hint = "hint: give an empty or new folder, or remove this one to make it again\n";
+    let wanted = "forebay: out: the folder was made with format \"tar\", not format \"tfrecord\"\n";
+    assert_eq!(said, format!("{wanted}{hint}"));
+    assert_eq!(dir.tree("out"), before);
+    let image = dir.path("set").join(dir.images("set").into_keys().next().unwrap());
+    std::fs::File::open(&image).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let said = dir.refused("data pack set out --to tar");
+    let wanted = "forebay: out: the folder was made from other input files: since then a name, size, modification time or label \
+                  has changed\n";
+    assert_eq!(said, format!("{wanted}{hint}"));
     assert_eq!(dir.tree("out"), before);
     dir.write("mine/thesis.tex", "\\begin{document}");
     let said = dir.refused("data pack set mine --to tar");

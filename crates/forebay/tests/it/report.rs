@@ -84,3 +84,55 @@ fn a_record_of_the_required_fields_alone_is_shown() {
     dir.write("least.json", r#"{"schema": "forebay-record/1", "command": "ingest", "cells": []}"#);
     assert_eq!(dir.met("report least.json"), "nothing was measured\n");
 }
+
+#[test]
+fn a_summary_that_its_repeats_do_not_give_is_refused_in_every_form() {
+    let dir = Dir::with_set();
+    dir.met("ingest set --threads 1 --repeats 3 --warmups 0 --json run.json");
+    let mut record = dir.json("run.json");
+    record["cells"][0]["images_per_s"] = 99_999.0.into();
+    dir.write("run.json", record.to_string());
+    let said = dir.refused("report run.json");
+    let wanted = "forebay: cannot show run.json: cell 1 of 1: summary disagrees with its raw values: images_per_s 99999, repeats give ";
+    assert!(said.starts_with(wanted), "{said}");
+    assert!(
+        said.ends_with("\nhint: the record was changed after the run; use the original, or measure again\n"),
+        "{said}"
+    );
+    for form in ["--json -", "--csv -", "--html page.html"] {
+        assert_eq!(dir.refused(&format!("report run.json {form}")), said);
+    }
+    assert!(!dir.path("page.html").exists());
+}
+
+#[test]
+fn control_characters_of_a_record_are_shown_and_not_obeyed() {
+    let dir = Dir::with_set();
+    dir.met("ingest set --threads 1 --repeats 2 --warmups 0 --json run.json");
+    let mut record = dir.json("run.json");
+    let evil = "x\u{1b}]0;owned\u{7}\r\u{9b}31m\u{202e}\nnote: forged\t";
+    record["notes"] = vec![evil].into();
+    record["dataset"]["path"] = evil.into();
+    record["cells"][0]["storage"] = evil.into();
+    record["cells"][0]["failures"] = serde_json::json!([{"name": evil, "reason": evil}]);
+    record["cells"][0]["failed_samples"] = 1.into();
+    record["cells"][0]["samples"][0]["failed"] = 1.into();
+    record["environment"]["cpu"] = evil.into();
+    dir.write("run.json", record.to_string());
+    let mut other = record.clone();
+    other["environment"]["kernel"] = evil.into();
+    dir.write("other.json", other.to_string());
+    for line in ["report run.json", "report run.json other.json", "report run.json --html page.html"] {
+        let said = dir.met(line);
+        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{line}: {said:?}");
+        assert!(!said.contains('\u{202e}') && !said.contains("\nnote: forged"), "{line}: {said:?}");
+    }
+    let shown = "note: x\\x1b]0;owned\\x07\\r\\u{9b}31m\\u{202e}\\nnote: forged\\t\n";
+    assert!(dir.met("report run.json").contains(shown), "{}", dir.met("report run.json"));
+    let page = String::from_utf8(dir.read("page.html")).unwrap();
+    assert!(!page.contains(['\u{1b}', '\u{9b}', '\u{202e}']));
+    let data: serde_json::Value = serde_json::from_str(&dir.met("report run.json --json -")).unwrap();
+    assert_eq!(data["runs"][0]["notes"][0], evil, "data is given as it is");
+    let said = dir.refused("report gone\u{1b}[31m");
+    assert_eq!(said, "forebay: cannot show gone\\x1b[31m: No such file or directory (os error 2)\n");
+}

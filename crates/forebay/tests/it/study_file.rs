@@ -89,7 +89,11 @@ fn more_data_than_there_is_room_for_is_refused_before_anything_is_made() {
         return;
     }
     let said = dir.refused("study run tiny.toml --out out");
-    assert!(said.contains(" are needed and ") && said.contains(" are free\nhint: give a --data elsewhere"), "{said}");
+    assert!(
+        said.contains(" are needed and ")
+            && said.ends_with(" are free\nhint: make room there, or put the data elsewhere with --data DIR\n"),
+        "{said}"
+    );
     assert!(!dir.path("out").exists());
 }
 

@@ -1,0 +1,45 @@
+//! The summaries of a probe cell.
+
+use forebay_units::{Summary, median};
+
+use super::{Checked, same, same_cache, same_known, same_spread};
+use crate::{ProbeCell, ProbeRepeat};
+
+const FROM: &str = "repeats give";
+
+pub(super) fn check(cell: &ProbeCell) -> Checked {
+    let rates: Vec<f64> = cell.samples.iter().map(ProbeRepeat::mb_per_s).collect();
+    let Some(rate) = Summary::of(&rates) else { return Ok(()) };
+    same("mb_per_s", cell.mb_per_s, rate.median, FROM)?;
+    let requests: Vec<f64> = cell.samples.iter().map(ProbeRepeat::iops).collect();
+    same_known("iops", Some(cell.iops), median(&requests), FROM)?;
+    same_spread(cell.spread, &rates)?;
+    same_cache(cell.cache, cell.samples.iter().map(|repeat| repeat.cache))?;
+    if cell.latency_us.is_known() { latencies(cell) } else { Ok(()) }
+}
+
+/// A percentile is the end of the range in which it lies, or the longest of all; that one is known exactly and lies in the
+/// last range.
+fn latencies(cell: &ProbeCell) -> Checked {
+    const FROM: &str = "the histogram gives";
+    let total: u64 = cell.histogram.iter().map(|bucket| bucket.n).sum();
+    let Some(last) = cell.histogram.last().filter(|_| total > 0) else { return Ok(()) };
+    let of = &cell.latency_us;
+    let before = cell.histogram.iter().rev().nth(1).map_or(0.0, |bucket| bucket.upto_us);
+    if !(of.max >= before && of.max <= last.upto_us) {
+        return same("latency_us.max", of.max, last.upto_us, FROM);
+    }
+    for (name, written, share) in
+        [("p50", of.p50, 0.5), ("p90", of.p90, 0.9), ("p99", of.p99, 0.99), ("p999", of.p999, 0.999)]
+    {
+        let wanted = (share * total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let holds = cell.histogram.iter().find(|bucket| {
+            seen += bucket.n;
+            seen >= wanted
+        });
+        let derived = holds.map_or(of.max, |bucket| bucket.upto_us.min(of.max));
+        same(&format!("latency_us.{name}"), written, derived, FROM)?;
+    }
+    Ok(())
+}
