@@ -37,6 +37,7 @@ mod process;
 mod record;
 mod report;
 mod report_dlio;
+mod report_dlio_ours;
 mod report_page;
 mod study;
 mod study_checkpoint;
