@@ -18,6 +18,7 @@
 
 mod any;
 mod checkpoint;
+mod checkpoint_place;
 mod csv;
 mod dataset;
 mod environment;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub use any::AnyRecord;
 pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints};
+pub use checkpoint_place::CheckpointPlace;
 pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;
