@@ -41,7 +41,7 @@ fn kibibytes(text: &str) -> Option<u64> {
 }
 
 /// Type and device, and mount point, of the longest mount point above the path, from `/proc/self/mounts`.
-fn file_system_of(path: &Path) -> Option<(String, String)> {
+pub(crate) fn file_system_of(path: &Path) -> Option<(String, String)> {
     let path = path.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut best: Option<(usize, (String, String))> = None;

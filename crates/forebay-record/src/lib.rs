@@ -19,6 +19,7 @@
 mod any;
 mod check;
 mod checkpoint;
+mod checkpoint_place;
 mod csv;
 mod dataset;
 mod environment;
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use any::AnyRecord;
 pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints};
+pub use checkpoint_place::CheckpointPlace;
 pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheEvidence, CacheState, Cell, Failure, Lever, Reads, TierKind};
+use crate::{CacheEvidence, CacheState, Cell, CheckpointPlace, Failure, Lever, Reads, TierKind};
 
 /// Quantiles of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -270,6 +270,9 @@ pub struct WorkloadCell {
     /// Checkpoints.
     #[serde(default)]
     pub saves: Vec<WorkloadSave>,
+    /// Where they went; `None` where none are saved, or nobody says.
+    #[serde(default)]
+    pub checkpoint_place: Option<CheckpointPlace>,
     /// What was read when, in the first process.
     #[serde(default)]
     pub reads: Option<Reads>,

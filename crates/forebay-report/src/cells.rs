@@ -1,7 +1,8 @@
 //! Every cell in a line: its value, how sure it is, where its bytes came from, and what it cost.
 
 use forebay_record::{
-    CacheEvidence, CacheState, CheckpointCell, IngestCell, Inspection, ProbeCell, StudyCell, TrainCell, WorkloadCell,
+    CacheEvidence, CacheState, CheckpointCell, CheckpointPlace, IngestCell, Inspection, ProbeCell, StudyCell,
+    TrainCell, WorkloadCell,
 };
 use forebay_units::Summary;
 
@@ -54,6 +55,7 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         ("memory_bytes", "memory beyond the state", Right),
         ("checkpoints", "checkpoints", Right),
         ("checkpoint_s", "for checkpoints", Right),
+        ("checkpoint_place", "checkpoints in", Left),
         ("drain_after_s", "drained after the end", Right),
         ("not_saved", "not saved", Right),
         ("resumed_from", "resumed from step", Right),
@@ -190,6 +192,7 @@ fn of_workload(cell: &StudyCell, workload: &WorkloadCell) -> Vec<(&'static str, 
     let totals = &workload.totals;
     let value = |name: &str, show: fn(f64) -> String| Value::maybe(run::metric(cell, name).map(|of| of.value), show);
     let n_saves = workload.saves.iter().filter(|save| !save.is_restore).count() as u64;
+    let place = workload.checkpoint_place.as_ref().filter(|_| !workload.saves.is_empty());
     vec![
         ("wall_s", value("wall_s", seconds)),
         ("samples_per_s", value("samples_per_s", quantity)),
@@ -210,6 +213,7 @@ fn of_workload(cell: &StudyCell, workload: &WorkloadCell) -> Vec<(&'static str, 
         ("dlio_mib_per_s", value("dlio_mib_per_s", quantity)),
         ("checkpoints", if n_saves > 0 { Value::count(n_saves) } else { Value::Unknown }),
         ("checkpoint_s", if n_saves > 0 { Value::number(totals.checkpoint_s, seconds) } else { Value::Unknown }),
+        ("checkpoint_place", Value::text(place.map(CheckpointPlace::describe).unwrap_or_default())),
         ("lever", Value::text(workload.lever.name.clone())),
         ("failed_samples", failed(workload.failures.len() as u64)),
     ]

@@ -41,8 +41,11 @@ fn account(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
         let _ = write!(out, "\n{}\n{}", rates(cell).join("\n"), steps(totals));
         out.extend(stall(totals).map(|table| format!("\n{}", table.render())));
         out.push('\n');
+    } else if totals.au_dlio.is_some() {
+        // Of a run whose times of steps are lost, what was printed is left.
+        out.extend(limits(cell).into_iter().chain(printed(cell)).map(|line| line + "\n"));
     }
-    let said = saves(cell).into_iter().chain(evaluated(totals)).chain(resources(totals));
+    let said = saves(cell).into_iter().chain(saved_in(cell)).chain(evaluated(totals)).chain(resources(totals));
     out.extend(said.map(|line| line + "\n"));
     if totals.steps > 0 && cell.made_by.is_none() {
         let _ = writeln!(out, "{}", lever(&cell.lever));
@@ -98,7 +101,8 @@ fn setting(cell: &WorkloadCell) -> String {
 fn machine(record: &Record<WorkloadCell>) -> Option<String> {
     let environment = &record.environment;
     let cpu = environment.cpu.as_ref().map(|cpu| format!("{} of {cpu}", count(environment.n_cores, "core")));
-    let words: Vec<String> = cpu.into_iter().chain(environment.data_file_system.clone()).collect();
+    let system = environment.data_file_system.as_ref().map(|system| format!("data on {system}"));
+    let words: Vec<String> = cpu.into_iter().chain(system).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
 
@@ -175,18 +179,10 @@ fn rates(cell: &WorkloadCell) -> Vec<String> {
     let is_more = totals.mb_per_s_device.is_some_and(|device| device > totals.mb_per_s_moved);
     let from = if is_more { "given by block devices, with what was read ahead" } else { "of that from a block device" };
     let mut said = vec![format!(
-        "{} samples/s; {moved} MB/s moved (10^6 bytes), {device} MB/s {from}",
+        "{} samples/s; {moved} MB/s of data moved (10^6 bytes), {device} MB/s {from}",
         quantity(totals.samples_per_s)
     )];
-    if let Some(samples) = totals.dlio_samples_per_s {
-        let (by, mib) = (cell.made_by.is_some(), totals.dlio_mib_per_s.map_or("–".to_owned(), quantity));
-        let verb = if by { "DLIO printed" } else { "DLIO would print" };
-        let why = match samples {
-            ..=0.0 => "; it counts two steps fewer than there are, and of one or two an epoch that is no rate",
-            _ => "",
-        };
-        said.push(format!("{verb} {} samples/s and {mib} MiB/s, of the configured length{why}", quantity(samples)));
-    }
+    said.extend(printed(cell));
     if let Some(demand) = cell.demand_bytes_per_s {
         let all = demand * totals.accelerators as f64;
         let each = format!("An accelerator that never waits asks for {}/s", bytes(demand as u64));
@@ -199,6 +195,19 @@ fn rates(cell: &WorkloadCell) -> Vec<String> {
     let since = totals.first_step_s.map(|at| format!("; the first step began {} after the start", brief_seconds(at)));
     said.push(format!("First batch of an epoch: {first} (mean){}", since.unwrap_or_default()));
     said
+}
+
+/// The rates that DLIO prints.
+fn printed(cell: &WorkloadCell) -> Option<String> {
+    let totals = &cell.totals;
+    let samples = totals.dlio_samples_per_s?;
+    let mib = totals.dlio_mib_per_s.map_or("–".to_owned(), quantity);
+    let verb = if cell.made_by.is_some() { "DLIO printed" } else { "DLIO would print" };
+    let why = match samples {
+        ..=0.0 => "; it counts two steps fewer than there are, and of one or two an epoch that is no rate",
+        _ => "",
+    };
+    Some(format!("{verb} {} samples/s and {mib} MiB/s, of the configured length{why}", quantity(samples)))
 }
 
 fn steps(totals: &WorkloadTotals) -> String {
@@ -257,6 +266,17 @@ fn saves(cell: &WorkloadCell) -> Vec<String> {
         Some(format!("{n}{size}: {typical} each (median of the slowest rank), {all} in all{rate}{rank_0}{how}"))
     };
     [one(of(false), "checkpoint"), one(of(true), "restore")].into_iter().flatten().collect()
+}
+
+/// Where checkpoints went: their times and rates are of that place.
+pub(crate) fn saved_in(cell: &WorkloadCell) -> Option<String> {
+    let place = cell.checkpoint_place.as_ref().filter(|_| !cell.saves.is_empty())?;
+    let with = match place.is_with_data {
+        Some(true) => "; the file system of the data",
+        Some(false) => "; not the file system of the data",
+        None => "",
+    };
+    Some(format!("Checkpoints in {}{with}", place.describe()))
 }
 
 fn durability(saves: &[&WorkloadSave]) -> &'static str {

@@ -9,7 +9,6 @@ use crate::{Checked, Checkpoint, Time, Transformer, Workload};
 
 /// The TOML text, which [`read`](crate::read()) reads back as the same workload under the same name.
 pub fn to_toml(checked: &Checked) -> String {
-    let workload = &checked.workload;
     let mut sheet = Sheet::default();
     for note in &checked.notes {
         sheet.lines.push(format!("# {}: {}", note.key, note.text));
@@ -17,18 +16,29 @@ pub fn to_toml(checked: &Checked) -> String {
     if !checked.notes.is_empty() {
         sheet.lines.push(String::new());
     }
-    sheet.put("framework", &workload.framework, &Workload::default().framework);
-    model(&mut sheet, &workload.model);
-    workflow(&mut sheet, &workload.workflow);
-    sheet.section("[storage]").put("storage_root", &workload.storage_root, &String::new());
-    dataset(&mut sheet, &workload.dataset);
-    reader(&mut sheet, &workload.reader);
-    train(&mut sheet, &workload.train);
-    evaluation(&mut sheet, &workload.evaluation);
-    checkpoint(&mut sheet, &workload.checkpoint);
-    sheet.section("[output]").maybe("folder", workload.output_folder.as_ref());
-    limits(&mut sheet, &workload.limits);
+    fill(&mut sheet, &checked.workload);
     sheet.text()
+}
+
+/// The same with every key that has a value, also where it is the default.
+pub(crate) fn with_defaults(workload: &Workload) -> String {
+    let mut sheet = Sheet { writes_defaults: true, ..Sheet::default() };
+    fill(&mut sheet, workload);
+    sheet.text()
+}
+
+fn fill(sheet: &mut Sheet, workload: &Workload) {
+    sheet.put("framework", &workload.framework, &Workload::default().framework);
+    model(sheet, &workload.model);
+    workflow(sheet, &workload.workflow);
+    sheet.section("[storage]").put("storage_root", &workload.storage_root, &String::new());
+    dataset(sheet, &workload.dataset);
+    reader(sheet, &workload.reader);
+    train(sheet, &workload.train);
+    evaluation(sheet, &workload.evaluation);
+    checkpoint(sheet, &workload.checkpoint);
+    sheet.section("[output]").maybe("folder", workload.output_folder.as_ref());
+    limits(sheet, &workload.limits);
 }
 
 fn model(sheet: &mut Sheet, model: &Model) {
@@ -185,6 +195,7 @@ fn limits(sheet: &mut Sheet, limits: &Limits) {
 struct Sheet {
     lines: Vec<String>,
     header: Option<&'static str>,
+    writes_defaults: bool,
 }
 
 impl Sheet {
@@ -207,9 +218,9 @@ impl Sheet {
         self.lines.push(format!("{key} = {value}"));
     }
 
-    /// A key whose value differs from the default.
+    /// A key whose value differs from the default, or any where those are written too.
     fn put<T: PartialEq + Serialize>(&mut self, key: &str, value: &T, default: &T) {
-        if value != default {
+        if self.writes_defaults || value != default {
             self.maybe(key, Some(value));
         }
     }
@@ -224,14 +235,14 @@ impl Sheet {
 
     /// A number, written without a point where it is whole.
     fn number(&mut self, key: &str, value: f64, default: f64) {
-        if value != default {
+        if self.writes_defaults || value != default {
             self.write(key, &plain(value));
         }
     }
 
     fn time(&mut self, key: &str, time: &Time) {
         match *time {
-            _ if time.is_zero() => {}
+            _ if time.is_zero() && !self.writes_defaults => {}
             Time::Normal { mean, stdev: 0.0 } => self.write(key, &plain(mean)),
             _ => self.maybe(key, Some(time)),
         }

@@ -59,6 +59,12 @@ impl Excluded {
         sum(&whole_s[..start]) + sum(&whole_s[end..])
     }
 
+    /// Seconds of the steps of a block that are not left out.
+    pub fn counted(&self, compute_s: &[f64]) -> f64 {
+        let (start, end) = self.bounds(compute_s.len());
+        sum(compute_s.get(start..end).unwrap_or_default())
+    }
+
     /// The first step that counts and the first that does not again.
     fn bounds(&self, steps: usize) -> (usize, usize) {
         let end = self.steps_per_epoch as i64 - self.end as i64;
@@ -68,8 +74,7 @@ impl Excluded {
 
 /// DLIO's arithmetic since 2.0.0, of what each step computed and took in all.
 pub fn dlio_of(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64, excluded: Excluded) -> Dlio {
-    let (start, end) = excluded.bounds(compute_s.len());
-    let computed = sum(compute_s.get(start..end).unwrap_or_default());
+    let computed = excluded.counted(compute_s);
     let total_s = wall_s - excluded.seconds(whole_s);
     let au = if computed == 0.0 { 0.0 } else { 100.0 * (computed / total_s) };
     Dlio { au, samples_per_s: (compute_s.len() as f64 - 2.0) / total_s * batch as f64 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
+use forebay_bench::checkpoint::Place;
 use forebay_bench::ingest::Cache;
 use forebay_bench::workload::ranks::Solo;
 use forebay_bench::workload::{Plan, run};
@@ -24,7 +25,8 @@ fn main() -> Result<()> {
     let plan = Plan {
         workload: checked.workload,
         data: folder.path().join("data"),
-        checkpoints: folder.path().join("checkpoints"),
+        checkpoints: Place::new(folder.path().join("checkpoints")),
+        keeps_checkpoints: true,
         accelerators: 2,
         threshold: None,
         access_log: None,

@@ -5,6 +5,7 @@ use forebay_units::count;
 use forebay_workload::Part;
 
 use super::lever::lever;
+use super::place::checkpoint_place;
 use super::plan::Plan;
 use super::prepare;
 use super::read::Seeds;
@@ -92,6 +93,7 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
         processes: told.iter().map(|told| told.process.clone()).collect(),
         epochs_of,
         saves: run.saves(),
+        checkpoint_place: checkpoint_place(plan),
         reads: told.first().and_then(|told| told.reads.clone()),
         failures: Vec::new(),
         worker_time: run.worker_time(),

@@ -32,8 +32,10 @@ pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
         (false, false) => Ok(()),
     };
     together(ranks, data)?;
+    let out = plan.out.as_deref().filter(|_| ranks.rank() == 0);
+    together(ranks, out.map_or(Ok(()), can_write))?;
     if workflow.checkpoint {
-        together(ranks, can_write(&plan.checkpoints))?;
+        together(ranks, can_write(&plan.checkpoints.dir))?;
         saving::check_room(plan, ranks, totals.checkpoints)?;
     }
     Ok(())

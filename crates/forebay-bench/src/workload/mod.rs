@@ -12,6 +12,7 @@ mod feed;
 mod foresee;
 mod host;
 mod lever;
+mod place;
 mod plan;
 mod prepare;
 pub mod ranks;
@@ -33,5 +34,6 @@ mod warnings;
 
 pub use cell::INTERRUPTED;
 pub use foresee::foresee;
+pub use place::checkpoint_place;
 pub use plan::Plan;
 pub use run::{Error, Event, run};

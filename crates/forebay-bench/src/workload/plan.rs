@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use forebay_storage::Profile;
 use forebay_workload::Workload;
 
+use crate::checkpoint::Place;
 use crate::ingest::Cache;
 
 /// One run of a workload.
@@ -14,9 +15,11 @@ pub struct Plan {
     pub workload: Workload,
     /// The folder that holds `train` and `valid`.
     pub data: PathBuf,
-    /// Where checkpoints go, one folder a rank (`rank-0000`), in which the two newest stay, or those that are read back; the
-    /// workload's own folder below `data`'s parent where nobody says.
-    pub checkpoints: PathBuf,
+    /// Where checkpoints go, one folder a rank (`rank-0000`), in which the two newest stay, or those that are read back.
+    pub checkpoints: Place,
+    /// Whether checkpoints stay. Those that do not go to a scratch folder that the first rank makes in the folder above and that
+    /// is gone at the end.
+    pub keeps_checkpoints: bool,
     /// Accelerators of this process.
     pub accelerators: u64,
     /// The use of accelerators that must be reached over whole epochs, of 1; without it, what the workload states. DLIO's figure is
@@ -29,7 +32,7 @@ pub struct Plan {
     pub verify: bool,
     /// What is done to the page cache before the run.
     pub cache: Cache,
-    /// A device that is emulated in process for the data; checkpoints go to their folder as it is.
+    /// A device that is emulated in process for the data; checkpoints have one of their own, or none.
     pub tier: Option<Profile>,
     /// Where DLIO's result files go; `None`: nowhere.
     pub out: Option<PathBuf>,

@@ -221,6 +221,7 @@ fn beside(part: Part, path: &Path, data: &Path) -> [PathBuf; 3] {
 mod tests {
     use super::super::ranks::{Failed, Solo, Verdict};
     use super::*;
+    use crate::checkpoint::Place;
 
     /// The second of two ranks, whose first said this.
     struct Second(String);
@@ -255,7 +256,8 @@ mod tests {
         Plan {
             workload: Workload::default(),
             data: "data".into(),
-            checkpoints: "checkpoints".into(),
+            checkpoints: Place::new("checkpoints"),
+            keeps_checkpoints: true,
             accelerators: 2,
             threshold: None,
             access_log: None,

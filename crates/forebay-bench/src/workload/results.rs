@@ -1,12 +1,12 @@
 //! DLIO's own result files, so that what reads them goes on working: `summary.json` by the first process, `<rank>_output.json` and
-//! `<rank>_per_epoch_stats.json` for every accelerator, which are DLIO's ranks.
+//! `<rank>_per_epoch_stats.json` for every accelerator, which are DLIO's ranks, and the workload in `.hydra`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use forebay_record::{Record, WorkloadCell, WorkloadSave};
-use forebay_workload::{Workload, metric};
+use forebay_workload::{Workload, dlio, metric};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -65,10 +65,23 @@ pub(super) fn write(
         let stats = stats(&time, told, *accelerator);
         write_json(&out.join(format!("{accelerator}_per_epoch_stats.json")), &stats)?;
     }
-    match all {
-        Some((record, all)) => write_json(&out.join("summary.json"), &summary(known, &time, record, all)),
-        None => Ok(()),
+    let Some((record, all)) = all else { return Ok(()) };
+    write_hydra(&out.join(".hydra"), known, record)?;
+    write_json(&out.join("summary.json"), &summary(known, &time, record, all))
+}
+
+/// What Hydra keeps of a run of DLIO: tools take the batch and the epochs from there.
+fn write_hydra(dir: &Path, known: &Known<'_>, record: &Record<WorkloadCell>) -> Result<(), Error> {
+    let workload = &known.plan.workload;
+    let is_override = |word: &&String| word.trim_start_matches('+').starts_with("workload.") && word.contains('=');
+    let overrides: Vec<String> = record.command_line.iter().filter(is_override).cloned().collect();
+    std::fs::create_dir_all(dir).map_err(|source| Error::Io { what: "making", path: dir.to_owned(), source })?;
+    let overrides = dlio::overrides_yaml(&workload.name, &overrides);
+    for (name, text) in [("config.yaml", dlio::config_yaml(workload)), ("overrides.yaml", overrides)] {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|source| Error::Io { what: "writing", path, source })?;
     }
+    Ok(())
 }
 
 fn write_json(path: &Path, value: &Value) -> Result<(), Error> {

@@ -15,6 +15,7 @@ use super::cell::{self, Known};
 use super::crew::{Course, Ran, drive};
 use super::feed::{Feed, Supply};
 use super::host::{Host, Watch};
+use super::place::Folder;
 use super::plan::Plan;
 use super::prepare::{self, together};
 use super::ranks::{Failed, Ranks};
@@ -79,6 +80,14 @@ pub enum Error {
         n: u64,
         /// What is wanted.
         wanted: u64,
+    },
+    /// No scratch folder for checkpoints can be made.
+    #[error("cannot make a scratch folder for checkpoints in {}", path.display())]
+    Scratch {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: crate::probe::Error,
     },
     /// A thread cannot be started.
     #[error("cannot start a thread")]
@@ -160,12 +169,16 @@ pub fn run(
     if workflow.checkpoint {
         saving::check_room(plan, ranks, totals.checkpoints)?;
     }
+    let saves_in = workflow.checkpoint.then(|| Folder::open(plan, ranks)).transpose()?;
     let neighbours = prepare::on_host(ranks)?;
-    let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, observe))?;
+    let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observe))?;
     // Only now does no rank read headers and indices any more.
     part.before = together(ranks, part.caches(neighbours))?;
     let mut told = part.run(&totals, &environment, stop)?;
     told.notes.extend(made.as_ref().map(prepare::made_note));
+    // All ranks are past their last save and restore.
+    part.saver = None;
+    drop(saves_in);
     if workflow.train && !plan.workload.dataset.keep_files {
         let removed = prepare::remove_made(plan, ranks, made.as_ref());
         told.notes.extend(together(ranks, removed)?.filter(|_| ranks.rank() == 0));
@@ -243,6 +256,7 @@ impl<'a> Part<'a> {
         ranks: &'a dyn Ranks,
         totals: &forebay_workload::Plan,
         seeds: Seeds,
+        saves_in: Option<&Folder>,
         observe: &'a (dyn Fn(Event) + Sync),
     ) -> Result<Self, Error> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -261,7 +275,8 @@ impl<'a> Part<'a> {
         observe(Event::Preparing { what: "looking at the data".to_owned() });
         let stock = workflow.train.then(|| Stock::open(plan, deal, log.as_ref())).transpose()?;
         let range = deal.first..deal.first + deal.n;
-        let saver = workflow.checkpoint.then(|| Saver::open(&plan.workload, &plan.checkpoints, range, deal.of));
+        let saver =
+            saves_in.map(|folder| Saver::open(&plan.workload, (&folder.dir, plan.checkpoints.fs()), range, deal.of));
         let saver = saver.transpose()?;
         let before = None;
         Ok(Self { plan, ranks, observe, clock, origin_ns, age_s, started_at, deal, stock, saver, before, log })

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_checkpoint::format::Layout;
-use forebay_checkpoint::{Checkpoint, Keep, LocalFs, Name, Options, Store, Tier};
+use forebay_checkpoint::{Checkpoint, Fs, Keep, Name, Options, Store, Tier};
 use forebay_units::Bytes;
 use forebay_workload::{Workload, model};
 
+use super::place::there;
 use super::plan::Plan;
 use super::prepare::{everybody, together};
 use super::ranks::Ranks;
@@ -29,6 +30,8 @@ const CHUNK: usize = 1 << 20;
 /// What the accelerators of this process save, and where.
 pub(super) struct Saver {
     dir: PathBuf,
+    /// How files are reached: one device for all accelerators, where one is emulated.
+    fs: Arc<dyn Fs>,
     /// The first accelerator of this process, and all that there are.
     first: u64,
     of: u64,
@@ -58,7 +61,7 @@ impl Saver {
     /// Opens the stores of accelerators `first..first + n` of `of`.
     pub(super) fn open(
         workload: &Workload,
-        dir: &Path,
+        (dir, fs): (&Path, Arc<dyn Fs>),
         accelerators: std::ops::Range<u64>,
         of: u64,
     ) -> Result<Self, Error> {
@@ -66,6 +69,7 @@ impl Saver {
         let keep = kept(workload);
         let mut saver = Self {
             dir: dir.to_owned(),
+            fs,
             first: accelerators.start,
             of,
             shards: Vec::new(),
@@ -93,7 +97,7 @@ impl Saver {
     }
 
     fn tier_of(&self, rank: u64) -> Tier {
-        Tier::new(Arc::new(LocalFs), self.dir.join(format!("rank-{rank:04}")))
+        Tier::new(Arc::clone(&self.fs), self.dir.join(format!("rank-{rank:04}")))
     }
 
     /// Saves the share of an accelerator: bytes of its values; `None` when it was told to stop, and nothing is left of it.
@@ -178,14 +182,14 @@ pub(super) fn check_room(plan: &Plan, ranks: &dyn Ranks, n_saves: u64) -> Result
     let bytes = together(ranks, shares.sum::<Result<u64, Error>>())?;
     // One more than is kept: the newest is there before the oldest goes.
     let mine = bytes.saturating_mul(n_saves.min(kept(&plan.workload) as u64 + 1));
-    let there = plan.checkpoints.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let there = there(&plan.checkpoints.dir);
     let device = std::fs::metadata(there).map_or(0, |found| found.dev());
     let place = format!("{} {device}", ranks.host());
     let all = everybody(ranks, &format!("{mine} {place}"))?;
     let here = all.iter().filter_map(|said| said.split_once(' ')).filter(|(_, of)| *of == place);
     let needed = here.fold(0_u64, |sum, (bytes, _)| sum.saturating_add(bytes.parse().unwrap_or(0)));
     let free = FileSystem::of(there).ok().and_then(|system| system.free_bytes);
-    together(ranks, free.map_or(Ok(()), |free| enough(&plan.checkpoints, needed, free)))
+    together(ranks, free.map_or(Ok(()), |free| enough(&plan.checkpoints.dir, needed, free)))
 }
 
 fn enough(dir: &Path, needed: u64, free: u64) -> Result<(), Error> {

@@ -6,10 +6,12 @@ use forebay_record::{CacheState, WorkloadTotals};
 use forebay_units::{Bytes, count};
 use forebay_workload::{Part, Workload};
 
+use super::place::checkpoint_place;
 use super::plan::Plan;
 use super::times::{Epoch, Evaluated};
 use super::told::Told;
 use super::totals::is_amplified;
+use crate::environment::file_system_of;
 use crate::ingest::Cache;
 
 /// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
@@ -44,7 +46,29 @@ pub(super) fn warnings(
          saves end in memory"
             .to_owned()
     });
-    training.into_iter().flatten().chain(pinned(workload, told)).chain(saving).collect()
+    training.into_iter().flatten().chain(pinned(workload, told)).chain(elsewhere(plan)).chain(saving).collect()
+}
+
+/// Checkpoints that go to another device than the one that the data is read from.
+fn elsewhere(plan: &Plan) -> Option<String> {
+    let place = checkpoint_place(plan)?;
+    let of_data = plan.tier.as_ref().filter(|_| plan.workload.workflow.train).map(|profile| profile.name.as_str());
+    let device = place.device().unwrap_or_else(|| "an unknown file system".to_owned());
+    if place.is_with_data == Some(false) {
+        let system = file_system_of(&plan.data).map_or("another one".to_owned(), |(system, _)| system);
+        return Some(format!(
+            "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of checkpoints \
+             are of the former, those of reads of the latter",
+            place.path,
+            plan.data.display()
+        ));
+    }
+    of_data.filter(|tier| place.tier.as_deref() != Some(tier)).map(|tier| {
+        format!(
+            "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
+            place.path
+        )
+    })
 }
 
 fn no_steps(totals: &WorkloadTotals) -> Option<String> {
@@ -184,6 +208,7 @@ mod tests {
 
     use super::super::totals::state_of;
     use super::*;
+    use crate::checkpoint::Place;
 
     fn plan() -> Plan {
         let mut workload = Workload::default();
@@ -191,7 +216,8 @@ mod tests {
         Plan {
             workload,
             data: "data".into(),
-            checkpoints: "checkpoints".into(),
+            checkpoints: Place::new("checkpoints"),
+            keeps_checkpoints: true,
             accelerators: 1,
             threshold: None,
             access_log: None,
@@ -296,6 +322,31 @@ mod tests {
         assert_eq!(texts[1], "ranks 0, 1 are all pinned to core 2 of node7: they take turns");
         let all = Told { n_online: 2, ..told(0, &[0, 1], 1_000_000) };
         assert_eq!(of(&plan, 50, &[all], CacheState::Cold), Vec::<String>::new(), "a small machine is not pinned");
+    }
+
+    #[test]
+    fn checkpoints_on_another_device_than_the_data_are_warned_of() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut plan = Plan { data: dir.path().to_owned(), ..plan() };
+        plan.workload.workflow.checkpoint = true;
+        plan.workload.checkpoint.fsync = true;
+        plan.checkpoints = Place::new(dir.path().join("saves"));
+        let of = |plan: &Plan| of(plan, 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Cold);
+        assert_eq!(of(&plan), Vec::<String>::new(), "the same device");
+        plan.tier = "hdd".parse().ok();
+        let texts = of(&plan);
+        assert!(texts.len() == 1 && texts[0].starts_with("the emulated hdd holds for the data alone"), "{texts:?}");
+        plan.checkpoints.shaped.clone_from(&plan.tier);
+        assert_eq!(of(&plan), Vec::<String>::new(), "each is emulated");
+        (plan.tier, plan.checkpoints) = (None, Place::new("/proc/saves"));
+        let texts = of(&plan);
+        assert!(
+            texts.len() == 1 && texts[0].starts_with("checkpoints and data are on different file systems"),
+            "{texts:?}"
+        );
+        assert!(texts[0].contains("/proc/saves is on proc on proc"), "{texts:?}");
+        plan.workload.dataset.format = forebay_workload::Format::Synthetic;
+        assert_eq!(of(&plan), Vec::<String>::new(), "nothing is read");
     }
 
     #[test]

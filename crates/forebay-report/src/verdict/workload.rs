@@ -106,6 +106,7 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     }
     if let [(_, cell)] = cells.as_slice() {
         findings.extend(processes::of_first_step(cell));
+        findings.extend(crate::workload::saved_in(cell).map(|said| format!("{said}.")));
         findings.extend((!cell.lever.advice.is_empty()).then(|| cell.lever.advice.clone()));
         findings.extend(judged(cell));
     } else {

@@ -1,6 +1,6 @@
 //! The account of a made-up run.
 
-use forebay_record::{AnyRecord, Environment, Record, WorkloadCell, WorkloadSave};
+use forebay_record::{AnyRecord, CheckpointPlace, Environment, Record, WorkloadCell, WorkloadSave};
 
 use super::workload;
 use crate::NamedRun;
@@ -66,7 +66,7 @@ as DLIO            –  what DLIO takes: without the first step of every epoch; 
 AU over whole epochs: 32.3 %, at least 90 % asked for: MISSED (the exit status goes by it)
 AU as DLIO: –, at least 90 % asked for: not known (for comparison)
 
-14.0 samples/s; 2,052 MB/s moved (10^6 bytes), 2,040 MB/s of that from a block device
+14.0 samples/s; 2,052 MB/s of data moved (10^6 bytes), 2,040 MB/s of that from a block device
 DLIO would print 24.5 samples/s and 3,425 MiB/s, of the configured length
 An accelerator that never waits asks for 3.18 GB/s, 2 of them for 6.36 GB/s
 First batch of an epoch: 4.25 s (mean); the first step began 4.30 s after the start
@@ -112,6 +112,21 @@ Memory";
 }
 
 #[test]
+fn the_place_of_checkpoints_stands_beside_their_rates() {
+    let mut cell = cell();
+    cell.saves = vec![save(0.5, true)];
+    let (path, file_system) = ("out/checkpoints".to_owned(), Some("tmpfs on tmpfs".to_owned()));
+    cell.checkpoint_place =
+        Some(CheckpointPlace { path, file_system, is_with_data: Some(false), ..Default::default() });
+    let text = workload(&record(cell.clone()));
+    let wanted =
+        "; durable when they ended\nCheckpoints in out/checkpoints (tmpfs on tmpfs); not the file system of the data\n";
+    assert!(text.contains(wanted), "{text}");
+    cell.saves.clear();
+    assert!(!workload(&record(cell)).contains("Checkpoints in"), "where none were saved there is none to name");
+}
+
+#[test]
 fn one_of_each_is_told_in_the_singular() {
     let mut cell = cell();
     (cell.n_files, cell.epochs, cell.steps_per_epoch, cell.read_threads) = (1, 1, 1, 1);
@@ -136,7 +151,7 @@ fn what_dlio_measured_has_no_bytes_moved_and_no_lever() {
     assert!(text.contains("; cold; measured by DLIO\n"), "{text}");
     assert!(
         text.contains(
-            "14.0 samples/s; – MB/s moved (10^6 bytes), – MB/s of that from a block device\nDLIO printed 24.5 "
+            "14.0 samples/s; – MB/s of data moved (10^6 bytes), – MB/s of that from a block device\nDLIO printed 24.5 "
         ),
         "{text}"
     );

@@ -53,7 +53,21 @@ pub struct Checked {
 /// # Errors
 /// Everything that is wrong with it, not only the first.
 pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec<Problem>> {
-    let mut tree = tree::parse(text).map_err(|problem| vec![problem])?;
+    let (workload, findings) = found(name, text, overrides).map_err(|problem| vec![problem])?;
+    if findings.problems.is_empty() { Ok(Checked { workload, notes: findings.notes }) } else { Err(findings.problems) }
+}
+
+/// Reads a workload that another program has already run: what is wrong with it comes beside it, and keys that are refused have
+/// their defaults.
+///
+/// # Errors
+/// When the text is neither YAML nor TOML.
+pub(crate) fn read_foreign(name: &str, text: &str) -> Result<(Workload, Vec<Problem>), Problem> {
+    found(name, text, &[]).map(|(workload, findings)| (workload, findings.problems))
+}
+
+fn found(name: &str, text: &str, overrides: &[String]) -> Result<(Workload, Findings), Problem> {
+    let mut tree = tree::parse(text)?;
     let mut findings = Findings::default();
     spelling::modernise(&mut tree, &mut findings);
     overrides::apply(&mut tree, overrides, &mut findings.problems);
@@ -71,7 +85,7 @@ pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec
         let (format, compression) = (Format::Synthetic, Compression::None);
         workload.dataset = Dataset { format, compression, hdf5, parquet, ..workload.dataset };
     }
-    if findings.problems.is_empty() { Ok(Checked { workload, notes: findings.notes }) } else { Err(findings.problems) }
+    Ok((workload, findings))
 }
 
 fn workload(name: &str, tree: Tree, findings: &mut Findings) -> Workload {

@@ -67,11 +67,16 @@ impl Tree {
         if rest.is_empty() { Some(entries.remove(at).1) } else { entries[at].1.remove(rest) }
     }
 
+    /// The value at a path of keys.
+    pub(super) fn get(&self, path: &[&str]) -> Option<&Self> {
+        let Some((first, rest)) = path.split_first() else { return Some(self) };
+        let Self::Table(entries) = self else { return None };
+        entries.iter().find(|(key, _)| key == first)?.1.get(rest)
+    }
+
     /// Whether there is a value at a path of keys.
     pub(super) fn has(&self, path: &[&str]) -> bool {
-        let Some((first, rest)) = path.split_first() else { return true };
-        let Self::Table(entries) = self else { return false };
-        entries.iter().any(|(key, value)| key == first && value.has(rest))
+        self.get(path).is_some()
     }
 
     /// The texts in it that would be filled in from elsewhere, with their keys.

@@ -1,6 +1,5 @@
 //! JSON as Python writes it: with `NaN` and `Infinity`, which are no JSON.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Reads a text of one of DLIO's files; a figure that is no number is nothing.
@@ -9,17 +8,6 @@ use serde::de::DeserializeOwned;
 /// When it is not JSON but for that, or not what was expected.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(&without_nan(text))
-}
-
-/// A file's text, indented as DLIO's are. Figures that are no numbers are `null`.
-///
-/// # Errors
-/// None that a caller of this crate's types could cause.
-pub fn to_json<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
-    let mut text = Vec::new();
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, formatter))?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The text with `null` for `NaN`, `Infinity` and `-Infinity` outside of strings.
@@ -73,11 +61,5 @@ mod tests {
         assert_eq!(value, wanted);
         assert!(parse::<Value>("{\"a\": NaN").is_err());
         assert!(parse::<Value>("\"never ends").is_err());
-    }
-
-    #[test]
-    fn what_is_written_is_json_whatever_the_numbers() {
-        let text = to_json(&vec![Some(1.0), Some(f64::NAN), None]).unwrap();
-        assert_eq!(text, "[\n    1.0,\n    null,\n    null\n]");
     }
 }

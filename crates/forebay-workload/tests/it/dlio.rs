@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_workload::dlio::{Output, OutputEpoch, PerEpochStats, Run, Summary, Version, parse, read_run, to_json};
+use forebay_workload::dlio::{Run, Version, read_run};
 use forebay_workload::metric::{Excluded, dlio_of, mean_and_stdev};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -60,9 +60,17 @@ fn the_utilisation_of_each_block_is_the_printed_one() {
 }
 
 #[test]
-fn the_figures_of_the_run_are_the_printed_ones_on_one_rank_and_on_two() {
-    for name in ["dlio-1", "dlio-2"] {
+fn the_figures_of_runs_are_the_printed_ones() {
+    for (name, batch) in [("dlio-1", 2), ("dlio-2", 2), ("dlio-3", 4), ("dlio-4", 5), ("dlio-5", 7)] {
         let run = run(name);
+        assert_eq!((run.batch, run.odd.as_slice()), (Some(batch), &[][..]), "{name}");
+        let mut without = texts(name);
+        without.remove(".hydra/config.yaml");
+        assert_eq!(
+            read_run(&without).unwrap().batch,
+            Some(batch),
+            "{name}: inferred, also where not all files are read"
+        );
         let dlio = run.dlio().unwrap();
         let show = |(mean, stdev): (f64, f64)| format!("{mean:.4} ({stdev:.4})");
         let au = show(mean_and_stdev(&dlio.au).unwrap());
@@ -72,8 +80,7 @@ fn the_figures_of_the_run_are_the_printed_ones_on_one_rank_and_on_two() {
         let record = run.workload.as_ref().unwrap().dataset.record_length_bytes;
         let mib = show(dlio.mib_per_s(record).unwrap());
         assert_eq!([mib], printed(name, "Training I/O Throughput (MB/second):")[..], "{name}");
-        let theirs = run.summary.metric.train.as_ref().unwrap();
-        for (ours, theirs) in dlio.au.iter().zip(&theirs.au) {
+        for (ours, theirs) in dlio.au.iter().zip(&run.summary.train.au) {
             assert!((ours - theirs.unwrap()).abs() < 1e-12 * ours, "{name}: {ours} is not {theirs:?}");
         }
     }
@@ -91,13 +98,17 @@ fn the_whole_epoch_is_less_used_than_what_dlio_counts_of_it() {
 }
 
 #[test]
-fn without_the_workload_the_times_of_day_serve() {
+fn without_the_workload_the_batch_is_inferred_from_rates_and_times_of_day() {
     let mut texts = texts("dlio-1");
     texts.remove(".hydra/config.yaml");
     let run = read_run(&texts).unwrap();
-    assert_eq!(run.workload, None);
+    assert_eq!((&run.workload, run.batch, run.version), (&None, Some(2), Version::V2_0));
+    assert_eq!(
+        run.odd,
+        ["batch size 2, inferred from rates, files and steps: no workload is kept in .hydra/config.yaml"]
+    );
     let block = &run.ranks[0].epochs[0].blocks[0];
-    assert!((block.wall_s.unwrap() - 0.299_426).abs() < 1e-6);
+    assert!((block.wall_s.unwrap() - 0.299_426).abs() < 1e-3);
     let theirs = block.au.unwrap();
     let excluded = Excluded { start: 1, end: 0, steps_per_epoch: 8 };
     let ours = block.dlio(run.version, 2, excluded).unwrap().au;
@@ -105,41 +116,104 @@ fn without_the_workload_the_times_of_day_serve() {
 }
 
 #[test]
-fn files_are_written_as_they_were_read() {
-    let texts = texts("dlio-2");
-    let same = |name: &str, written: String| {
-        let before: Value = parse(&texts[name]).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), before, "{name}");
-    };
-    same("summary.json", to_json(&parse::<Summary>(&texts["summary.json"]).unwrap()).unwrap());
-    same("1_output.json", to_json(&parse::<Output>(&texts["1_output.json"]).unwrap()).unwrap());
-    same("per_epoch_stats.json", to_json(&parse::<PerEpochStats>(&texts["per_epoch_stats.json"]).unwrap()).unwrap());
-    let output: Output = parse(&texts["1_output.json"]).unwrap();
-    let mut again = Output { hostname: output.hostname.clone(), rest: output.rest.clone() };
-    for (epoch, times) in output.epochs().unwrap() {
-        again.put(epoch, &times).unwrap();
-    }
-    assert_eq!(again, output);
-}
-
-#[test]
 fn figures_that_are_no_numbers_are_nothing() {
     let mut texts = texts("dlio-1");
     let summary = texts["summary.json"].replace("93.32110150804019", "NaN");
     texts.insert("summary.json".to_owned(), summary);
-    let train = read_run(&texts).unwrap().summary.metric.train.unwrap();
-    assert_eq!((train.au_mean, train.au_stdev), (None, Some(1.254_470_412_911_025_8)));
+    let run = read_run(&texts).unwrap();
+    assert_eq!((run.summary.train.au_mean, run.summary.train.au[0].is_some()), (None, true));
+    assert_eq!(run.odd, Vec::<String>::new(), "that is how Python writes what it does not know");
 }
 
 #[test]
-fn a_folder_that_lacks_something_says_what() {
-    let mut without_ranks = texts("dlio-1");
-    without_ranks.remove("0_output.json");
-    assert_eq!(read_run(&without_ranks).unwrap_err().to_string(), "there is no 0_output.json");
-    assert_eq!(read_run(&BTreeMap::new()).unwrap_err().to_string(), "there is no summary.json");
-    let mut torn = texts("dlio-1");
-    torn.insert("0_output.json".to_owned(), "{\"1\": ".to_owned());
-    assert_eq!(read_run(&torn).unwrap_err().to_string(), "cannot read 0_output.json");
+fn a_folder_of_which_nothing_can_be_said_is_refused_with_the_reasons() {
+    let nothing = "no summary, no training steps and no checkpoints can be read";
+    assert_eq!(read_run(&BTreeMap::new()).unwrap_err().to_string(), nothing);
+    let torn = BTreeMap::from([("0_output.json".to_owned(), "{\"1\": ".to_owned())]);
+    let said = read_run(&torn).unwrap_err().to_string();
+    assert_eq!(said, format!("{nothing}\n  0_output.json is not read: EOF while parsing a value at line 1 column 6"));
+}
+
+/// What is said of a fixture of which some files are changed: `None` takes one away.
+fn odd(name: &str, changes: &[(&str, Option<&str>)]) -> Run {
+    let mut texts = texts(name);
+    for (file, text) in changes {
+        texts.remove(*file);
+        texts.extend(text.map(|text| ((*file).to_owned(), text.to_owned())));
+    }
+    read_run(&texts).unwrap_or_else(|error| panic!("{changes:?}: {error}"))
+}
+
+#[test]
+fn what_is_missing_is_noted_and_the_rest_is_read() {
+    let run = odd("dlio-1", &[("summary.json", None)]);
+    assert_eq!(run.odd, ["no summary.json: DLIO's figures are computed from its steps"]);
+    assert_eq!(format!("{:.4}", mean_and_stdev(&run.dlio().unwrap().au).unwrap().0), "93.3211", "as it was printed");
+
+    let run = odd("dlio-2", &[("0_output.json", None)]);
+    assert_eq!((run.ranks.len(), run.ranks[0].rank, run.ranks[0].epochs[0].saves.len()), (1, 1, 1));
+    assert_eq!(run.odd, ["the files of 1 of 2 ranks are missing"]);
+    let run = odd("dlio-2", &[("1_output.json", Some("{torn"))]);
+    assert_eq!(run.ranks.len(), 1);
+    assert_eq!(
+        run.odd,
+        ["1_output.json is not read: key must be a string at line 1 column 2", "the files of 1 of 2 ranks are missing"]
+    );
+
+    let run = odd("dlio-1", &[("per_epoch_stats.json", None)]);
+    assert!(run.odd[0].starts_with("2 of 2 epochs have no start and end in per_epoch_stats.json"), "{:?}", run.odd);
+    // Without the checkpoints, whose times are lost.
+    let whole: Vec<String> = run.au_epochs().iter().map(|au| format!("{:.1}", au.unwrap())).collect();
+    assert_eq!((whole.as_slice(), run.version), (&["78.8", "93.5"].map(str::to_owned)[..], Version::V2_0));
+
+    let run = odd("dlio-1", &[("0_output.json", None), ("per_epoch_stats.json", None)]);
+    assert_eq!(run.odd, ["no <rank>_output.json with steps: only what the summary says of them is known"]);
+    assert_eq!(run.summary.train.au_mean, Some(93.321_101_508_040_19));
+}
+
+#[test]
+fn keys_of_a_workload_that_are_not_understood_do_not_hide_the_others() {
+    let config = "workload: {reader: {batch_size: 2, transport: rdma}, dataset: {format: zarr}, extras: {a: 1}}";
+    let run = odd("dlio-1", &[(".hydra/config.yaml", Some(config))]);
+    assert_eq!(
+        (run.batch, run.refused.as_slice()),
+        (Some(2), &["dataset.format", "reader.transport", "extras"].map(str::to_owned)[..])
+    );
+    assert_eq!((run.is_known("reader.batch_size"), run.is_known("dataset.format")), (true, false));
+    let run = odd("dlio-1", &[(".hydra/config.yaml", Some("workload: {reader: {batch_size: many}}"))]);
+    assert_eq!((run.batch, run.is_known("reader.batch_size")), (Some(2), false), "{:?}", run.odd);
+    let run = odd("dlio-1", &[(".hydra/config.yaml", Some("a: [unclosed"))]);
+    assert_eq!((run.workload.is_none(), run.batch), (true, Some(2)));
+    assert!(run.odd[0].starts_with(".hydra/config.yaml is not read: "), "{:?}", run.odd);
+}
+
+#[test]
+fn odd_numbers_cost_their_step_and_nothing_else() {
+    let text = texts("dlio-1")["0_output.json"].clone();
+    let mut file: Value = serde_json::from_str(&text).unwrap();
+    file["1"]["proc"]["block1"][2] = json!("soon");
+    file["1"]["au"]["block2"] = json!({});
+    file["host_memory_GB"] = json!(null);
+    let run = odd("dlio-1", &[("0_output.json", Some(&file.to_string()))]);
+    let blocks = &run.ranks[0].epochs[0].blocks;
+    assert_eq!(blocks[0].compute_s.len(), 3, "of 4");
+    assert_eq!((blocks[1].compute_s.len(), blocks[1].au), (4, None));
+    assert_eq!(
+        run.odd,
+        [
+            "0_output.json: 1: proc: block1: 1 of 4 values are not numbers",
+            "0_output.json: 1: au: block2: expected a number, found {}"
+        ]
+    );
+}
+
+#[test]
+fn a_checkpoint_without_an_end_is_as_long_as_its_duration() {
+    let stats = r#"{"1": {"ckpt1": {"start": "2026-11-16 05:42:11.5+00:00", "duration": 0.008066},
+        "ckpt2": {"start": "2026-11-16T05:42:13Z", "end": "2026-11-16T05:42:14Z", "duration": "1.00"}}}"#;
+    let run = odd("dlio-1", &[("per_epoch_stats.json", Some(stats))]);
+    let saves: Vec<f64> = run.ranks[0].epochs[0].saves.iter().map(|save| save.span.seconds()).collect();
+    assert!((saves[0] - 0.008_066).abs() < 1e-6 && (saves[1] - 1.0).abs() < 1e-6, "{saves:?}");
 }
 
 /// What a later version writes of one epoch of two blocks, of which the second follows a checkpoint.
@@ -147,24 +221,22 @@ fn of_a_later_version() -> BTreeMap<String, String> {
     let excluded = Excluded { start: 1, end: 1, steps_per_epoch: 7 };
     let (compute, whole) = ([vec![0.5; 4], vec![0.5; 3]], [vec![2.5, 0.6, 0.7, 0.6], vec![0.9, 0.6, 0.6]]);
     let walls = [4.625, 2.25];
-    let mut epoch = OutputEpoch::default();
+    let mut output = json!({"hostname": "node"});
     for (i, name) in ["block1", "block2"].into_iter().enumerate() {
         let dlio = dlio_of(&compute[i], &whole[i], walls[i], 3, excluded);
-        epoch.au.insert(name.to_owned(), Some(dlio.au));
-        epoch.throughput.insert(name.to_owned(), Some(dlio.samples_per_s));
-        epoch.compute.insert(name.to_owned(), compute[i].clone());
-        epoch.proc.insert(name.to_owned(), whole[i].clone());
+        output["1"]["au"][name] = json!(dlio.au);
+        output["1"]["throughput"][name] = json!(dlio.samples_per_s);
+        output["1"]["compute"][name] = json!(compute[i]);
+        output["1"]["proc"][name] = json!(whole[i]);
     }
-    let mut output = Output { hostname: Some("node".to_owned()), ..Output::default() };
-    output.put(1, &epoch).unwrap();
     let stats = r#"{"1": {"start": "2026-01-31T23:59:55.000000", "end": "2026-02-01T00:00:03.000100", "duration": "8.00",
         "block1": {"start": "2026-01-31T23:59:55.000010", "end": "2026-01-31T23:59:59.625100", "duration": "4.63"},
-        "save_ckpt1": {"start": "2026-01-31T23:59:59.7", "end": "2026-02-01T00:00:00.7", "throughput": NaN},
+        "save_ckpt1": {"start": "2026-01-31T23:59:59.7", "end": "2026-02-01T00:00:00.7", "duration": 1.0, "throughput": NaN},
         "block2": {"start": "2026-02-01T00:00:00.7501", "end": "2026-02-01T00:00:03.000050", "duration": "2.25"}}}"#;
     let config = "reader: {batch_size: 3}\noutput: {metric: {exclude_end_steps: 1}}\n";
     let files = [
         ("summary.json", "{\"metric\": {}}".to_owned()),
-        ("0_output.json", to_json(&output).unwrap()),
+        ("0_output.json", output.to_string()),
         ("0_per_epoch_stats.json", stats.to_owned()),
         (".hydra/config.yaml", config.to_owned()),
         ("dlio.log", "not read".to_owned()),

@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use forebay_record::{AnyRecord, Environment, Record};
 use forebay_report::NamedRun;
-use forebay_workload::dlio::{ReadError, Run, read_run};
+use forebay_workload::dlio::{Run, read_run};
 
 /// The file in which DLIO keeps the workload it ran.
 const CONFIG: &str = ".hydra/config.yaml";
+/// The file in which it keeps what the workload was called by.
+const OVERRIDES: &str = ".hydra/overrides.yaml";
 
 /// How deep a folder of results may lie: `hydra_log/<name>/<time>`.
 const DEPTH: usize = 4;
@@ -28,14 +30,14 @@ const BARRIERS: &str =
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     let folder = find(dir)?;
     let name = folder.display().to_string();
-    let (run, mut notes) = run_of(&folder).with_context(|| format!("cannot show {name}"))?;
-    let cell = cell::of(&run).with_context(|| format!("cannot show {name}"))?;
-    notes.push(BARRIERS.to_owned());
+    let (files, unread) = texts(&folder)?;
+    let run = read_run(&files).with_context(|| format!("cannot show {name}"))?;
+    let cell = cell::of(&run);
     let mut record = Record::new(Vec::new(), environment(&run));
     record.dataset.n_files = cell.n_files;
     record.dataset.n_samples = cell.n_files * cell.samples_per_file;
+    record.notes = unread.into_iter().chain(run.odd.iter().cloned()).chain([BARRIERS.to_owned()]).collect();
     record.cells.push(cell);
-    record.notes = notes;
     Ok(NamedRun { name, record: AnyRecord::Workload(record) })
 }
 
@@ -47,7 +49,8 @@ fn find(dir: &Path) -> Result<PathBuf> {
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => bail!(
-            "{}: this is no output of DLIO: there is neither a summary.json nor a 0_output.json, here or in a hydra_log below",
+            "{}: not an output folder of DLIO: no summary.json, <rank>_output.json or per_epoch_stats.json, here or in a \
+             hydra_log below",
             dir.display()
         ),
         several => {
@@ -58,12 +61,12 @@ fn find(dir: &Path) -> Result<PathBuf> {
 }
 
 fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    if ["summary.json", "0_output.json"].iter().any(|name| dir.join(name).is_file()) {
+    let paths = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    if paths.iter().any(|path| is_result(path) && path.is_file()) {
         found.push(dir.to_owned());
         return Ok(());
     }
-    for entry in std::fs::read_dir(dir)? {
-        let path = entry?.path();
+    for path in paths {
         if depth > 0 && path.is_dir() {
             look(&path, depth - 1, found)?;
         }
@@ -71,48 +74,38 @@ fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<(
     Ok(())
 }
 
-/// The run, and what to know of it. Without the workload it ran, or with one that is not understood, fewer settings are known.
-fn run_of(folder: &Path) -> Result<(Run, Vec<String>)> {
-    let mut files = texts(folder)?;
-    let mut notes = Vec::new();
-    if !files.contains_key(CONFIG) {
-        notes.push(format!(
-            "there is no {CONFIG}: the batch is reckoned from files and steps, other settings are not known"
-        ));
-    }
-    match read_run(&files) {
-        Err(ReadError::Config { problem, .. }) => {
-            files.remove(CONFIG);
-            notes.push(format!("its {CONFIG} is not understood ({problem}): settings are not known"));
-            Ok((read_run(&files)?, notes))
-        }
-        read => Ok((read?, notes)),
-    }
+/// Whether a file is one of those that DLIO writes its results to.
+fn is_result(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_of_rank = |ending: &str| name.strip_suffix(ending).is_some_and(|rank| rank.parse::<u64>().is_ok());
+    matches!(name, "summary.json" | "per_epoch_stats.json")
+        || is_of_rank("_output.json")
+        || is_of_rank("_per_epoch_stats.json")
 }
 
-/// The texts of the files that DLIO writes, by their names in the folder.
-fn texts(folder: &Path) -> Result<BTreeMap<String, String>> {
-    let mut names = vec![CONFIG.to_owned()];
-    for entry in std::fs::read_dir(folder)? {
-        names.extend(entry?.file_name().into_string().ok().filter(|name| name.ends_with(".json")));
+/// The texts of the files that DLIO writes, by their names in the folder, and a note on each that cannot be read.
+fn texts(folder: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
+    let mut names = vec![CONFIG.to_owned(), OVERRIDES.to_owned()];
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        names.extend(entry?.file_name().into_string().ok().filter(|name| is_result(Path::new(name))));
     }
-    let mut files = BTreeMap::new();
+    let (mut files, mut notes) = (BTreeMap::new(), Vec::new());
     for name in names {
-        let path = folder.join(&name);
-        match std::fs::read_to_string(&path) {
+        match std::fs::read_to_string(folder.join(&name)) {
+            Ok(text) => drop(files.insert(name, text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            read => drop(files.insert(name, read.with_context(|| format!("cannot read {}", path.display()))?)),
+            Err(error) => notes.push(format!("{name} is not read: {error}")),
         }
     }
-    Ok(files)
+    Ok((files, notes))
 }
 
 fn environment(run: &Run) -> Environment {
     let summary = &run.summary;
     Environment {
         started_at: summary.start.clone().unwrap_or_default(),
-        n_cores: summary.host_cpu_count.first().copied().unwrap_or(0),
-        memory_bytes: summary.host_memory_gib.first().map(|gib| (gib * f64::from(1 << 30)) as u64),
+        n_cores: summary.host_cpu_count.unwrap_or(0),
+        memory_bytes: summary.host_memory_gib.map(|gib| (gib * f64::from(1 << 30)) as u64),
         ..Environment::default()
     }
 }

@@ -1,6 +1,7 @@
 //! `forebay workload`: DLIO's workloads, listed, checked, planned, made, run.
 
 mod check;
+mod checkpoints;
 mod display;
 mod import;
 mod list;

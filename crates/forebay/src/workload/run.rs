@@ -11,12 +11,13 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use forebay_bench::ingest::Cache;
 use forebay_bench::workload::ranks::Ranks;
-use forebay_bench::workload::{Event, INTERRUPTED, Plan};
+use forebay_bench::workload::{Event, INTERRUPTED, Plan, checkpoint_place};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
 use forebay_workload::{Checked, Format, Part, Workload};
 
+use super::checkpoints::{self, Asked};
 use super::display::Display;
 use super::source::{Source, quoted, refused};
 use super::together::{join, said_once, shared};
@@ -67,7 +68,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
-    /// Where checkpoints go; by default the workload's checkpoint_folder, beside the data
+    /// Folder for checkpoints [default: the workload's checkpoint_folder inside --out; without --out a scratch folder in --data, removed
+    /// at the end]
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
@@ -101,9 +103,15 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
         foresee(args, &plan, ranks)?;
         return Ok(Outcome::Met);
     }
+    if ranks.rank() == 0 {
+        checkpoints::announce(&plan);
+    }
     let record = observed(&plan, ranks).map_err(|error| {
-        // A folder that was made for results that there are none of; one that has something in it stays.
-        let _ = plan.out.as_deref().filter(|_| is_new && ranks.rank() == 0).map(std::fs::remove_dir);
+        if let Some(out) = plan.out.as_deref().filter(|_| ranks.rank() == 0) {
+            checkpoints::remove_with(&plan, out);
+            // A folder that was made for results that there are none of; one that has something in it stays.
+            let _ = is_new.then(|| std::fs::remove_dir(out));
+        }
         explained(args, &plan, error)
     })?;
     let Some(mut record) = record else { return Ok(Outcome::Met) };
@@ -137,11 +145,14 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         check_data(args, workload, &data)?;
     }
     let ground = tier::ground(&data)?;
-    let notes = ground.notes_beside(args.tier.as_ref());
+    let mut notes = ground.notes_beside(args.tier.as_ref());
     let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
     if args.access_log && out.is_none() {
         bail!("--access-log: give --out DIR, where it is written to");
     }
+    let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
+    let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
+    notes.extend(saves.notes);
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
         out::begin(out, out_named_by(args))?;
     }
@@ -149,7 +160,8 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         JsonTarget::from(json).check()?;
     }
     let plan = Plan {
-        checkpoints: args.checkpoint_dir.clone().unwrap_or_else(|| beside(args, workload, &data)),
+        checkpoints: saves.place,
+        keeps_checkpoints: saves.stays,
         data,
         accelerators: args.accelerators,
         threshold: args.threshold,
@@ -166,15 +178,6 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
 /// Where a workload's data lies by itself: below its storage's root.
 pub(super) fn data_folder(workload: &Workload) -> PathBuf {
     Path::new(&workload.storage_root).join(&workload.dataset.data_folder).components().collect()
-}
-
-/// The workload's folder of checkpoints: on the device of the data where that was named, else where DLIO would put it.
-fn beside(args: &Args, workload: &Workload, data: &Path) -> PathBuf {
-    let base = match (&args.data, data.parent()) {
-        (Some(_), Some(parent)) => parent,
-        _ => Path::new(&workload.storage_root),
-    };
-    base.join(&workload.checkpoint.folder).components().collect()
 }
 
 /// Refuses a run whose data is not there, with the command that makes it.
@@ -256,9 +259,11 @@ fn give_all(args: &Args, plan: &Plan, record: &Record<WorkloadCell>) -> Result<(
 
 /// Where things would go, for a run that is only shown.
 fn places(plan: &Plan) -> String {
-    let mut out = format!("{:<10}  {}\n", "data in", plan.data.display());
-    if plan.workload.workflow.checkpoint {
-        out.push_str(&format!("{:<10}  {}\n", "saves to", plan.checkpoints.display()));
+    let system = forebay_bench::describe_environment(&plan.data, "").data_file_system;
+    let system = system.map(|system| format!(" ({system})")).unwrap_or_default();
+    let mut out = format!("{:<10}  {}{system}\n", "data in", plan.data.display());
+    if let Some(place) = checkpoint_place(plan) {
+        out.push_str(&format!("{:<10}  {}\n", "saves to", place.describe()));
     }
     if let Some(to) = &plan.out {
         out.push_str(&format!("{:<10}  {}\n", "results in", to.display()));

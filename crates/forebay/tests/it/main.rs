@@ -39,6 +39,7 @@ mod process;
 mod record;
 mod report;
 mod report_dlio;
+mod report_dlio_ours;
 mod report_page;
 mod splits;
 mod study;

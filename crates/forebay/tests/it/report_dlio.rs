@@ -66,8 +66,12 @@ fn results_are_found_below_a_hydra_log_also_without_the_workload() {
     fs::remove_dir_all(dir.path("run/hydra_log/unet3d/2026-11-16-05-41-59/.hydra")).unwrap();
     let text = dir.met("report --from-dlio run");
     assert!(text.starts_with("DLIO; 16 files of a sample; measured by DLIO\n"), "{text}");
+    assert!(text.contains("; 2 epochs of 8 steps of 2\n"), "{text}");
     assert_eq!(row(&text, "whole epochs")[..4], ["whole", "epochs", "78.5", "%"]);
-    assert!(text.contains("\nnote: there is no .hydra/config.yaml: "), "{text}");
+    assert!(
+        text.contains("\nnote: batch size 2, inferred from rates, files and steps: no workload is kept "),
+        "{text}"
+    );
     let many = with_results("dlio-1", "run/a");
     many.write("run/b/summary.json", dir.read("run/hydra_log/unet3d/2026-11-16-05-41-59/summary.json"));
     let said = many.refused("report --from-dlio run");
@@ -90,21 +94,31 @@ fn a_page_and_a_table_are_made_of_them_too() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn what_is_missing_is_noted_and_only_what_says_nothing_is_refused() {
     let dir = with_results("dlio-1", "out");
     dir.write("empty/readme", b"x");
     let said = dir.refused("report --from-dlio empty");
-    assert!(
-        said.contains("empty: this is no output of DLIO: there is neither a summary.json nor a 0_output.json"),
-        "{said}"
-    );
+    assert!(said.starts_with("forebay: empty: not an output folder of DLIO: no summary.json, "), "{said}");
     fs::rename(dir.path("out/per_epoch_stats.json"), dir.path("kept")).unwrap();
-    assert!(dir.refused("report --from-dlio out").contains("per_epoch_stats.json"));
+    let text = dir.met("report --from-dlio out");
+    assert_eq!(row(&text, "as DLIO")[2], "93.3", "{text}");
+    assert!(text.contains("\nnote: 2 of 2 epochs have no start and end in per_epoch_stats.json: "), "{text}");
     fs::rename(dir.path("kept"), dir.path("out/per_epoch_stats.json")).unwrap();
-    fs::remove_file(dir.path("out/0_output.json")).unwrap();
-    assert_eq!(dir.refused("report --from-dlio out"), "forebay: cannot show out: there is no 0_output.json\n");
+    fs::rename(dir.path("out/summary.json"), dir.path("kept")).unwrap();
+    let text = dir.met("report --from-dlio out");
+    assert_eq!(row(&text, "as DLIO")[2], "93.3", "{text}");
+    assert!(!text.contains("DLIO printed"), "it did not come that far: {text}");
+    assert!(text.contains("\nnote: no summary.json: "), "{text}");
+    fs::rename(dir.path("kept"), dir.path("out/summary.json")).unwrap();
     dir.write("out/0_output.json", b"{torn");
-    assert!(dir.refused("report --from-dlio out").starts_with("forebay: cannot show out: cannot read 0_output.json: "));
+    let text = dir.met("report --from-dlio out");
+    assert!(text.contains("\nAU as DLIO: 93.3 %, at least 90 % asked for: met"), "{text}");
+    assert!(text.contains("\nnote: 0_output.json is not read: "), "{text}");
+    dir.write("out/summary.json", b"{}");
+    fs::remove_file(dir.path("out/per_epoch_stats.json")).unwrap();
+    let said = dir.refused("report --from-dlio out");
+    assert!(said.starts_with("forebay: cannot show out: no summary, no training steps and no checkpoints"), "{said}");
+    assert!(said.contains("\n  0_output.json is not read: "), "{said}");
 }
 
 #[test]
@@ -125,7 +139,9 @@ fn of_checkpoints() -> Dir {
     let metric = r#"{"metric": {"checkpoint_size_GB": 1.0}, "num_accelerators": 2}"#;
     dir.write("out/summary.json", metric);
     let span = |name: &str, seconds: &str| {
-        format!(r#""{name}": {{"start": "2026-01-31T10:00:00.000000", "end": "2026-01-31T10:00:0{seconds}"}}"#)
+        format!(
+            r#""{name}": {{"start": "2026-01-31T10:00:00.000000", "end": "2026-01-31T10:00:0{seconds}", "duration": {seconds}}}"#
+        )
     };
     let first = [span("save_ckpt1", "2.0"), span("save_ckpt2", "3.0"), span("load_ckpt1", "1.0")];
     let second = [span("save_ckpt2", "5.0"), span("load_ckpt1", "1.5")];

@@ -120,6 +120,12 @@ fn data_that_is_not_there_is_answered_with_the_command_that_makes_it() {
     assert!(said.contains("set/train"), "{said}");
 }
 
+/// The file system of the data, as a dry run names it.
+fn file_system(text: &str) -> &str {
+    let line = text.lines().find(|line| line.starts_with("data in ")).unwrap_or_else(|| panic!("{text}"));
+    line.split_once(" (").unwrap().1.trim_end_matches(')')
+}
+
 #[test]
 fn a_dry_run_says_what_would_be_done_and_where() {
     let dir = with_tiny();
@@ -130,9 +136,14 @@ fn a_dry_run_says_what_would_be_done_and_where() {
     let text = dir.met("workload run saves.yaml --data a/set --accelerators 2 --out results --dry-run");
     assert!(text.starts_with("workload    saves\ndata        8 npz files of 1 sample, 32.8 KB; "), "{text}");
     assert!(text.contains("\ntrain       2 epochs of 2 steps for each of 2 accelerators, "), "{text}");
-    assert!(text.ends_with("data in     a/set\nsaves to    a/checkpoints\nresults in  results\n"), "{text}");
+    let system = file_system(&text);
+    let ending = |saves: &str| format!("data in     a/set ({system})\nsaves to    {saves}\nresults in  results\n");
+    assert!(text.ends_with(&ending(&format!("results/checkpoints ({system})"))), "{text}");
     let text = dir.met("workload run saves.yaml --checkpoint-dir saves --dry-run");
-    assert!(text.ends_with("data in     data/tiny\nsaves to    saves\n"), "{text}");
+    assert!(text.ends_with(&format!("data in     data/tiny ({system})\nsaves to    saves ({system})\n")), "{text}");
+    let text = dir.met("workload run saves.yaml --dry-run");
+    let scratch = format!("saves to    a scratch folder in data/tiny ({system}, removed at the end)\n");
+    assert!(text.ends_with(&scratch), "{text}");
     assert!(!dir.path("results").exists());
 }
 
@@ -157,6 +168,7 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     std::fs::create_dir(dir.path("full")).unwrap();
     dir.write("full/file", "");
     assert!(refused("--out full").contains("the folder is not empty"));
+    assert_eq!(refused("--out full/file/out"), "forebay: writing to full/file: not a directory\n");
     dir.edit("set/train/img_0_of_8.npz", |bytes| bytes.truncate(10));
     assert!(refused("").contains("img_0_of_8.npz"));
     std::fs::remove_dir_all(dir.path("set/train")).unwrap();
@@ -167,15 +179,83 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     );
 }
 
+/// Saves 64 KiB after each of two epochs.
+const SAVES: &str = "++workload.workflow.checkpoint=True ++workload.model.model_size_bytes=65536";
+
+/// What the first rank saved is below a folder.
+fn is_saved_in(dir: &Dir, folder: &str) -> bool {
+    dir.path(folder).join("rank-0000").is_dir()
+}
+
 #[test]
 fn checkpoints_go_to_the_folder_that_was_named() {
     let dir = with_data();
-    let flags = "--checkpoint-dir saves ++workload.workflow.checkpoint=True ++workload.model.model_size_bytes=65536";
-    let cell = cell_of(&dir, flags);
+    let cell = cell_of(&dir, &format!("--checkpoint-dir saves {SAVES}"));
     let saves = cell["saves"].as_array().unwrap();
     assert_eq!(saves.len(), 2, "after each epoch: {cell}");
     assert!(saves.iter().all(|save| save["bytes"] == 65_536), "{cell}");
-    assert!(dir.path("saves").is_dir() && !dir.path("checkpoints").exists());
+    assert!(is_saved_in(&dir, "saves") && !dir.path("checkpoints").exists());
+    let place = &cell["checkpoint_place"];
+    assert_eq!(
+        (&place["path"], &place["is_with_data"], &place["is_removed"]),
+        (&"saves".into(), &true.into(), &false.into())
+    );
+    assert!(place["file_system"].as_str().unwrap().contains(" on "), "{place}");
+    cell_of(&dir, &format!("{SAVES} ++workload.checkpoint.checkpoint_folder=other"));
+    assert!(is_saved_in(&dir, "other"));
+}
+
+#[test]
+fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
+    let dir = with_data();
+    let before = dir.names(".");
+    let ran = dir.run(&format!("{RUN} --out results {SAVES}"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(is_saved_in(&dir, "results/checkpoints"));
+    assert!(ran.stderr.starts_with("forebay: checkpoints go to results/checkpoints ("), "{}", ran.stderr);
+    assert!(ran.stdout.contains("\nCheckpoints in results/checkpoints ("), "{}", ran.stdout);
+    assert!(ran.stdout.contains("); the file system of the data\n"), "{}", ran.stdout);
+    let page = String::from_utf8(dir.read("results/report.html")).unwrap();
+    assert!(page.contains("Checkpoints in results/checkpoints ("), "{page}");
+    let new: Vec<String> = dir.names(".").into_iter().filter(|name| !before.contains(name)).collect();
+    assert_eq!(new, ["results"]);
+    // A workload's own relative folder lies there too, an absolute one where it says.
+    cell_of(
+        &dir,
+        &format!("--out more {SAVES} ++workload.checkpoint={{checkpoint_folder: ckpt/tiny}}").replace(": ", ":"),
+    );
+    assert!(is_saved_in(&dir, "more/ckpt/tiny"));
+}
+
+#[test]
+fn a_run_without_a_folder_for_checkpoints_leaves_none_behind() {
+    let dir = with_data();
+    let before = dir.tree(".");
+    let ran = dir.run(&format!("{RUN} {SAVES}"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.starts_with("forebay: checkpoints go to a scratch folder in set ("), "{}", ran.stderr);
+    assert!(
+        ran.stderr.ends_with(", removed at the end); keep them with --out DIR or --checkpoint-dir DIR\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("\n2 checkpoints of 65.5 KB: "), "{}", ran.stdout);
+    assert_eq!(dir.tree("."), before);
+    // Nor does one that fails.
+    dir.edit("set/train/img_3_of_8.npz", |bytes| bytes.truncate(100));
+    let before = dir.tree(".");
+    for flags in ["", " --out results"] {
+        assert_eq!(dir.run(&format!("{RUN} {SAVES}{flags}")).code, Some(2));
+        assert_eq!(dir.tree("."), before, "{flags}");
+    }
+    let only = "++workload.workflow.train=False ++workload.checkpoint.num_checkpoints_write";
+    let said = dir.refused(&format!("workload run tiny.yaml {SAVES} {only}=1"));
+    assert!(
+        said.contains("no data folder data/tiny") && said.contains("\nhint: name a folder with --checkpoint-dir"),
+        "{said}"
+    );
+    let said = dir.refused(&format!("{RUN} {SAVES} {only}=0 ++workload.checkpoint.num_checkpoints_read=1"));
+    assert!(said.ends_with("\nhint: name their folder with --checkpoint-dir DIR\n"), "{said}");
 }
 
 #[test]

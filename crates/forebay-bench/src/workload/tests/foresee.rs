@@ -53,7 +53,7 @@ fn checkpoints_without_room_or_a_folder_are_found() {
     plan.workload.model.size_bytes = 1 << 60;
     assert!(said(&plan).contains("checkpoints need "), "{}", said(&plan));
     std::fs::write(dir.path().join("file"), "").unwrap();
-    plan.checkpoints = dir.path().join("file/saves");
+    plan.checkpoints.dir = dir.path().join("file/saves");
     assert_eq!(said(&plan), format!("writing to {}", dir.path().join("file").display()));
 }
 

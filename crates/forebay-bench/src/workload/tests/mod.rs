@@ -15,6 +15,7 @@ use forebay_workload::{Format, Time, Workload};
 
 use super::ranks::Solo;
 use super::*;
+use crate::checkpoint::Place;
 use crate::ingest::Cache;
 
 /// Eight samples a step and accelerator, of a kilobyte, that nothing has to be read for.
@@ -33,7 +34,8 @@ fn plan(workload: Workload, dir: &Path, accelerators: u64) -> Plan {
     Plan {
         workload,
         data: dir.join("data"),
-        checkpoints: dir.join("checkpoints"),
+        checkpoints: Place::new(dir.join("checkpoints")),
+        keeps_checkpoints: true,
         accelerators,
         threshold: None,
         access_log: None,

@@ -151,12 +151,17 @@ fn dlio_finds_its_own_files() {
         assert!(stats["1"]["block1"]["start"].as_str().unwrap() <= stats["1"]["eval"]["start"].as_str().unwrap());
         assert!(stats["2"]["duration"].as_str().unwrap().parse::<f64>().is_ok());
     }
-    let files = std::fs::read_dir(dir.path().join("out")).unwrap().map(|entry| {
-        let entry = entry.unwrap();
-        (entry.file_name().into_string().unwrap(), std::fs::read_to_string(entry.path()).unwrap())
+    let names = ["", ".hydra/"].into_iter().flat_map(|below| {
+        let entries = std::fs::read_dir(dir.path().join("out").join(below)).unwrap().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.path().is_file());
+        files.map(move |entry| format!("{below}{}", entry.file_name().into_string().unwrap()))
     });
+    let text = |name: &String| std::fs::read_to_string(dir.path().join("out").join(name)).unwrap();
+    let files = names.map(|name| (name.clone(), text(&name)));
     let read = forebay_workload::dlio::read_run(&files.collect()).unwrap();
-    assert_eq!(read.ranks.len(), 2);
+    assert_eq!((read.ranks.len(), read.batch, read.name.as_deref()), (2, Some(8), Some("small")));
+    assert_eq!(read.odd, Vec::<String>::new());
+    assert_eq!(read.workload.unwrap().train, plan.workload.train);
     let blocks: Vec<f64> =
         read.ranks.iter().flat_map(|rank| &rank.epochs).filter_map(|epoch| epoch.blocks[0].au).collect();
     assert_eq!(

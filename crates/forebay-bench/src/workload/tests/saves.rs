@@ -136,11 +136,44 @@ fn checkpoints_that_are_not_there_or_have_no_room_are_said() {
     assert!(error.contains("checkpoints need") && error.contains("are free"), "{error}");
 }
 
+#[test]
+fn checkpoints_that_do_not_stay_go_with_the_run_and_those_of_a_killed_one_with_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let left = dir.path().join(".forebay-checkpoints-1-0/rank-0000");
+    std::fs::create_dir_all(left).unwrap();
+    let mut plan = plan(saving(64, 2), dir.path(), 2);
+    (plan.checkpoints.dir, plan.keeps_checkpoints) = (dir.path().to_owned(), false);
+    let cell = cell_of(&plan);
+    assert_eq!(cell.saves.len(), 2);
+    let place = cell.checkpoint_place.unwrap();
+    assert_eq!((place.path, place.is_removed), (dir.path().display().to_string(), true));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
+    // Nor where the run fails.
+    plan.workload.dataset.format = forebay_workload::Format::Npz;
+    run_it(&plan).unwrap_err();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_device_that_is_emulated_for_checkpoints_holds_them_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut workload = saving(64, 1);
+    workload.model.size_bytes = 20_000_000;
+    let mut plan = plan(workload, dir.path(), 1);
+    plan.checkpoints.shaped = "hdd".parse().ok();
+    let cell = cell_of(&plan);
+    let place = cell.checkpoint_place.unwrap();
+    assert_eq!((place.tier.as_deref(), place.tier_kind), (Some("hdd"), Some(forebay_record::TierKind::Shaped)));
+    let rate = cell.saves[0].bytes as f64 / cell.saves[0].seconds;
+    let most = plan.checkpoints.shaped.unwrap().write_bytes_per_s as f64;
+    assert!(rate <= most, "{rate} of {most}");
+}
+
 /// Runs two saves, and stops the run as soon as the first has begun to write.
 fn stopped_in_the_first_save(workload: &Workload, dir: &Path) -> Record<WorkloadCell> {
     let plan = plan(workload.clone(), dir, 1);
     let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
-    let folder = plan.checkpoints.join("rank-0000");
+    let folder = plan.checkpoints.dir.join("rank-0000");
     let is_saving = || {
         let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
         names.into_iter().any(|name| name.to_string_lossy().starts_with(".staging-"))

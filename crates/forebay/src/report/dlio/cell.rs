@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
 use forebay_record::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 use forebay_units::{count, quantile};
 use forebay_workload::dlio::{RankRun, Run};
@@ -14,56 +13,69 @@ use super::epoch::epoch;
 const FEW_STEPS: u64 = 50;
 
 /// The cell.
-pub(super) fn of(run: &Run) -> Result<WorkloadCell> {
+pub(super) fn of(run: &Run) -> WorkloadCell {
     let mut epochs_of: Vec<WorkloadEpoch> = run.ranks.iter().flat_map(of_rank).collect();
-    if epochs_of.len() < run.ranks.iter().flat_map(RankRun::trained).count() {
-        bail!("per_epoch_stats.json (or 0_per_epoch_stats.json) is missing or lacks epochs: it has their times");
-    }
     let steps_per_epoch = epochs_of.iter().map(|epoch| epoch.n_steps).max().unwrap_or(0);
-    let saves = saves(run);
-    if steps_per_epoch == 0 && saves.is_empty() {
-        bail!("it has neither a step of training nor a checkpoint: there is nothing to reckon with");
-    }
     let began_s = epochs_of.iter().map(|epoch| epoch.start_s).fold(f64::INFINITY, f64::min);
     epochs_of.iter_mut().for_each(|epoch| epoch.start_s -= began_s);
-    let n_files = run.summary.num_files_train.unwrap_or(0);
-    let samples_per_file = run.summary.num_samples_per_file.unwrap_or(1);
     let mut cell = WorkloadCell {
-        workload: "DLIO".to_owned(),
-        n_files,
-        samples_per_file,
-        batch: (n_files * samples_per_file / run.ranks.len() as u64).checked_div(steps_per_epoch).unwrap_or(0),
+        workload: name(run),
+        n_files: run.summary.num_files_train.unwrap_or(0),
+        samples_per_file: run.summary.num_samples_per_file.unwrap_or(1),
+        batch: run.batch.unwrap_or(0),
         epochs: epochs_of.iter().map(|epoch| epoch.epoch).max().unwrap_or(0),
         steps_per_epoch,
         made_by: Some("DLIO".to_owned()),
         ..WorkloadCell::default()
     };
     if let Some(workload) = &run.workload {
-        settings(&mut cell, workload);
+        settings(&mut cell, run, workload);
     }
     cell.totals = totals(run, &epochs_of, cell.batch);
     let limit = run.workload.as_ref().map(|workload| workload.limits).unwrap_or_default().au * 100.0;
     let values = [("au_epoch", cell.totals.au_epoch), ("au_dlio", cell.totals.au_dlio)];
-    if steps_per_epoch > 0 {
-        cell.judged = values.map(|(what, value)| judged(what, value, limit)).into();
-    }
+    let values = values.into_iter().filter(|(_, value)| steps_per_epoch > 0 || value.is_some());
+    cell.judged = values.map(|(what, value)| judged(what, value, limit)).collect();
     cell.totals.warnings = warnings(run, steps_per_epoch);
     cell.processes = processes(run);
-    cell.saves = saves;
+    cell.saves = saves(run);
     cell.epochs_of = epochs_of;
-    Ok(cell)
+    cell
+}
+
+/// The workload's name: the model's, or what it was called by.
+fn name(run: &Run) -> String {
+    let model = run.workload.as_ref().map(|workload| workload.model.name.clone()).filter(|name| name != "default");
+    model.or_else(|| run.name.clone()).unwrap_or_else(|| "DLIO".to_owned())
 }
 
 fn of_rank(rank: &RankRun) -> Vec<WorkloadEpoch> {
-    rank.epochs.iter().filter_map(|run| epoch(rank.rank, run)).collect()
+    let mut epochs: Vec<WorkloadEpoch> = rank.trained().filter_map(|run| epoch(rank.rank, run)).collect();
+    // Without times of day epochs are taken to follow one another.
+    if rank.trained().any(|run| run.span.is_none()) {
+        let mut at_s = 0.0;
+        for epoch in &mut epochs {
+            epoch.start_s = at_s;
+            at_s += epoch.wall_s + epoch.eval_s.unwrap_or(0.0);
+        }
+    }
+    epochs
 }
 
-fn settings(cell: &mut WorkloadCell, workload: &Workload) {
+/// What the workload says of the setting; a key that is not understood is left out.
+fn settings(cell: &mut WorkloadCell, run: &Run, workload: &Workload) {
     let (dataset, reader) = (&workload.dataset, &workload.reader);
-    cell.workload.clone_from(&workload.model.name);
-    cell.format = dataset.format.name().to_owned();
-    cell.record_length_bytes = dataset.record_length_bytes;
-    (cell.batch, cell.read_threads, cell.prefetch) = (reader.batch_size, reader.read_threads, reader.prefetch_size);
+    if run.is_known("dataset.format") {
+        cell.format = dataset.format.name().to_owned();
+    }
+    if run.is_known("dataset.record_length_bytes") {
+        cell.record_length_bytes = dataset.record_length_bytes;
+    }
+    // Without a summary the workload tells.
+    if run.summary.num_files_train.is_none() && run.is_known("dataset.num_files_train") {
+        (cell.n_files, cell.samples_per_file) = (dataset.n_files_train, dataset.n_samples_per_file);
+    }
+    (cell.read_threads, cell.prefetch) = (reader.read_threads, reader.prefetch_size);
     cell.computation_s = workload.train.computation_time.mean();
 }
 
@@ -81,12 +93,8 @@ fn warnings(run: &Run, steps: u64) -> Vec<String> {
             count(steps, "step")
         ));
     }
-    if run.summary.potential_caching.iter().any(|is| *is != 0) {
+    if run.summary.may_be_cached {
         warnings.push("the data fits in the memory of a host: it may have been read from there".to_owned());
-    }
-    let n_found = run.ranks.len() as u64;
-    if let Some(n) = run.summary.num_accelerators.filter(|n| *n > n_found) {
-        warnings.push(format!("the files of {} of {n} ranks are missing", n - n_found));
     }
     warnings
 }
@@ -96,7 +104,7 @@ fn processes(run: &Run) -> Vec<WorkloadRank> {
     let one = |rank: &RankRun| WorkloadRank {
         rank: rank.rank,
         host: host(rank),
-        n_cores: run.summary.host_cpu_count.first().copied().unwrap_or(0),
+        n_cores: run.summary.host_cpu_count.unwrap_or(0),
         accelerators: 1,
         ..WorkloadRank::default()
     };
@@ -106,7 +114,7 @@ fn processes(run: &Run) -> Vec<WorkloadRank> {
 /// Every checkpoint, saves before restores in each epoch: the slowest rank's time. The shares of ranks belong together by
 /// their numbers, as not every rank need have one.
 fn saves(run: &Run) -> Vec<WorkloadSave> {
-    let bytes = run.summary.metric.checkpoint_size_gib.map_or(0, |gib| (gib * f64::from(1 << 30)) as u64);
+    let bytes = run.summary.checkpoint_size_gib.map_or(0, |gib| (gib * f64::from(1 << 30)) as u64);
     let mut shares: BTreeMap<(u64, bool, u64), Vec<(u64, f64)>> = BTreeMap::new();
     for (rank, epoch) in run.ranks.iter().flat_map(|rank| rank.epochs.iter().map(move |epoch| (rank.rank, epoch))) {
         for save in &epoch.saves {
@@ -130,20 +138,24 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
     let sum_of = |rank: &RankRun, of: &dyn Fn(&WorkloadEpoch) -> f64| {
         epochs.iter().filter(|epoch| epoch.accelerator == rank.rank).map(of).sum::<f64>()
     };
-    let accelerators = run.ranks.len() as u64;
+    // Where files are missing, the figures are those of the ranks that are there.
+    let accelerators = Some(run.trained().count().max(run.ranks.len()) as u64).filter(|n| *n > 0);
+    let accelerators = accelerators.or(run.summary.num_accelerators).unwrap_or(1);
     let wall_s = run.ranks.iter().map(|rank| sum_of(rank, &|epoch| epoch.wall_s)).fold(0.0, f64::max);
-    let printed = run.summary.metric.train.clone().unwrap_or_default();
+    let printed = &run.summary.train;
     let by_epoch: Vec<f64> = epochs.iter().filter_map(|epoch| epoch.au_dlio).collect();
-    let mean = (!by_epoch.is_empty()).then(|| by_epoch.iter().sum::<f64>() / by_epoch.len() as f64);
+    let mean = |values: &[f64]| metric::mean_and_stdev(values).map(|(mean, _)| mean);
+    // What DLIO would have printed, had it come that far.
+    let again = run.dlio();
     // As runs of ours are reckoned.
     let au = |time: &dyn Fn(&WorkloadEpoch) -> f64| {
-        metric::au_mean(run.ranks.iter().map(|rank| (sum_of(rank, &|epoch| epoch.compute_s), sum_of(rank, time))))
+        metric::au_mean(run.trained().map(|rank| (sum_of(rank, &|epoch| epoch.compute_s), sum_of(rank, time))))
     };
     let (eval_s, eval_compute_s) = (sum(|epoch| epoch.eval_s.unwrap_or(0.0)), sum(|epoch| epoch.eval_compute_s));
     WorkloadTotals {
         au_epoch: au(&|epoch| epoch.wall_s),
         au_steady: au(&|epoch| epoch.wall_s - epoch.first_batch_s),
-        au_dlio: printed.au_mean.or(mean),
+        au_dlio: printed.au_mean.or_else(|| mean(&again.as_ref()?.au)).or_else(|| mean(&by_epoch)),
         samples_per_s: if wall_s > 0.0 { (steps * batch) as f64 / wall_s } else { 0.0 },
         first_batch_s: sum(|epoch| epoch.first_batch_s) / epochs.len().max(1) as f64,
         steps,

@@ -3,9 +3,8 @@
 use forebay_record::WorkloadEpoch;
 use forebay_workload::dlio::{BlockRun, EpochRun};
 
-/// What an epoch comes to; `None` where its clock was not written, or where it has no step.
+/// What an epoch comes to; `None` where not even its steps tell how long it took.
 pub(super) fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
-    let span = run.span.filter(|_| run.steps() > 0)?;
     let load: Vec<f64> = run.blocks.iter().flat_map(BlockRun::loads_s).collect();
     let compute: Vec<f64> = run.blocks.iter().flat_map(|block| block.compute_s.clone()).collect();
     let eval = run.eval.as_ref();
@@ -17,7 +16,7 @@ pub(super) fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
     Some(WorkloadEpoch {
         accelerator: rank,
         epoch: run.epoch,
-        start_s: span.start_s,
+        start_s: run.span.map_or(0.0, |span| span.start_s),
         wall_s,
         first_batch_s: run.first_batch_s(),
         n_steps: compute.len() as u64,

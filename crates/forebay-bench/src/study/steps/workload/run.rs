@@ -9,6 +9,7 @@ use std::thread;
 use forebay_record::{Environment, Record, WorkloadCell, WorkloadTotals};
 
 use super::WorkloadSettings;
+use crate::checkpoint::Place;
 use crate::ingest::Cache;
 use crate::study::steps::{Beat, Failed, Measured, Stage};
 use crate::workload::ranks::Solo;
@@ -107,7 +108,9 @@ pub(super) fn plan(settings: &WorkloadSettings, data: PathBuf, saves: &Path, on:
     Ok(Plan {
         workload: settings.read()?,
         data,
-        checkpoints: saves.to_owned(),
+        checkpoints: Place::new(saves),
+        // The cell itself removes them.
+        keeps_checkpoints: true,
         accelerators: settings.all_accelerators(),
         threshold: settings.threshold,
         access_log: None,

@@ -1,40 +1,12 @@
-//! A folder of DLIO's results as the times of its steps.
+//! A run of DLIO as the times of its steps, and what its formulas make of them.
 //!
 //! How long a block took on the clock is what its utilisation was divided by, and is not in the files. But its samples a
 //! second were divided by the same clock and are there with all their digits, so that it can be had back exactly. Which of
-//! DLIO's two formulas they follow is found by trying: the one whose clock agrees with the written times of day.
+//! DLIO's two formulas they follow is found by trying: the one whose clock agrees with that of the utilisation.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{Output, OutputEpoch, PerEpochStats, SpanStats, Summary, parse};
-use crate::check::Problem;
+use super::Summary;
+use crate::Workload;
 use crate::metric::{self, Dlio, DlioRun, Excluded};
-use crate::{Checked, Workload};
-
-/// Why a folder cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// A file is not what DLIO writes.
-    #[error("cannot read {file}")]
-    Json {
-        /// Which.
-        file: String,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// A file is missing.
-    #[error("there is no {0}")]
-    Missing(&'static str),
-    /// The workload it ran cannot be read.
-    #[error("cannot read {file}: {problem}")]
-    Config {
-        /// Which file.
-        file: String,
-        /// The first thing that is wrong.
-        problem: Problem,
-    },
-}
 
 /// Whose formula of samples a second it is; see [`metric`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,14 +21,22 @@ pub enum Version {
 /// A run of DLIO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its summary.
+    /// Its summary; empty where there is none.
     pub summary: Summary,
+    /// What its workload was called by, from `.hydra/overrides.yaml`.
+    pub name: Option<String>,
     /// The workload it ran, from `.hydra/config.yaml`; `None` where that is not kept.
     pub workload: Option<Workload>,
+    /// Keys of that workload that are not understood: they have their defaults there.
+    pub refused: Vec<String>,
+    /// Samples per step and rank: the workload's, or inferred where that is not known.
+    pub batch: Option<u64>,
     /// Which formula it follows.
     pub version: Version,
     /// Its ranks, by number.
     pub ranks: Vec<RankRun>,
+    /// What is odd about its files, in words.
+    pub odd: Vec<String>,
 }
 
 /// What one rank wrote.
@@ -133,149 +113,45 @@ pub struct BlockRun {
     pub wall_s: Option<f64>,
 }
 
-/// Reads a run from the texts of its files, by their names in the folder: `summary.json`, `0_output.json`,
-/// `0_per_epoch_stats.json` or `per_epoch_stats.json`, `.hydra/config.yaml`. Others are passed over.
-///
-/// # Errors
-/// When there is no summary or no rank, or a file is not what DLIO writes.
-pub fn read_run(files: &BTreeMap<String, String>) -> Result<Run, ReadError> {
-    let summary = files.get("summary.json").ok_or(ReadError::Missing("summary.json"))?;
-    let summary = parse(summary).map_err(json("summary.json"))?;
-    let workload = workload(files)?;
-    let mut ranks = Vec::new();
-    for (rank, text) in files.iter().filter_map(|(name, text)| Some((rank_of(name, "_output.json")?, text))) {
-        let output: Output = parse(text).map_err(json(&format!("{rank}_output.json")))?;
-        let stats = stats_of(files, rank)?;
-        let epochs = output.epochs().map_err(json(&format!("{rank}_output.json")))?;
-        // A run that only saves has no steps, and its epochs are in the other file alone.
-        let numbers: BTreeSet<u64> = epochs.keys().chain(stats.keys()).copied().collect();
-        let none = OutputEpoch::default();
-        let epoch = |number: &u64| epoch_of(*number, epochs.get(number).unwrap_or(&none), &stats);
-        let epochs = numbers.iter().map(epoch).collect();
-        ranks.push(RankRun { rank, hostname: output.hostname, epochs });
-    }
-    if ranks.is_empty() {
-        return Err(ReadError::Missing("0_output.json"));
-    }
-    ranks.sort_by_key(|rank| rank.rank);
-    let mut run = Run { summary, workload, version: Version::default(), ranks };
-    run.find_walls();
-    Ok(run)
-}
-
-fn json(file: &str) -> impl Fn(serde_json::Error) -> ReadError {
-    let file = file.to_owned();
-    move |source| ReadError::Json { file: file.clone(), source }
-}
-
-fn rank_of(name: &str, ending: &str) -> Option<u64> {
-    name.strip_suffix(ending)?.parse().ok()
-}
-
-fn workload(files: &BTreeMap<String, String>) -> Result<Option<Workload>, ReadError> {
-    let file = ".hydra/config.yaml";
-    let Some(text) = files.get(file) else { return Ok(None) };
-    match crate::read("dlio", text, &[]) {
-        Ok(Checked { mut workload, .. }) => {
-            workload.name.clone_from(&workload.model.name);
-            Ok(Some(workload))
-        }
-        Err(problems) => match problems.into_iter().next() {
-            Some(problem) => Err(ReadError::Config { file: file.to_owned(), problem }),
-            None => Ok(None),
-        },
-    }
-}
-
-/// The times of day of a rank: its own file, or the one that the first rank wrote for all.
-fn stats_of(files: &BTreeMap<String, String>, rank: u64) -> Result<PerEpochStats, ReadError> {
-    let own = format!("{rank}_per_epoch_stats.json");
-    for name in [own.as_str(), "per_epoch_stats.json", "0_per_epoch_stats.json"] {
-        if let Some(text) = files.get(name) {
-            return parse(text).map_err(json(name));
-        }
-    }
-    Ok(PerEpochStats::new())
-}
-
-fn epoch_of(epoch: u64, times: &OutputEpoch, stats: &PerEpochStats) -> EpochRun {
-    let stats = stats.get(&epoch);
-    let span_of = |name: &str| stats.and_then(|stats| stats.spans.get(name)).and_then(span);
-    let block = |name: &str| BlockRun {
-        name: name.to_owned(),
-        load_s: times.load.get(name).cloned().unwrap_or_default(),
-        compute_s: times.compute.get(name).cloned().unwrap_or_default(),
-        whole_s: times.proc.get(name).cloned().unwrap_or_default(),
-        au: times.au.get(name).copied().flatten(),
-        samples_per_s: times.throughput.get(name).copied().flatten(),
-        span: span_of(name),
-        wall_s: None,
-    };
-    // Blocks are sorted by number: "block10" comes behind "block9".
-    let mut numbers: Vec<u64> = times.proc.keys().filter_map(|key| key.strip_prefix("block")?.parse().ok()).collect();
-    numbers.sort_unstable();
-    let mut saves: Vec<SaveRun> = stats.into_iter().flat_map(|stats| &stats.spans).filter_map(save).collect();
-    saves.sort_by(|a, b| a.span.start_s.total_cmp(&b.span.start_s));
-    let own = stats.map(|stats| SpanStats { start: stats.start.clone(), end: stats.end.clone(), ..Default::default() });
-    EpochRun {
-        epoch,
-        span: own.as_ref().and_then(span),
-        blocks: numbers.iter().map(|number| block(&format!("block{number}"))).collect(),
-        eval: times.proc.contains_key("eval").then(|| block("eval")),
-        saves,
-    }
-}
-
-/// A span that is a checkpoint: `save_ckpt1`, `load_ckpt1`, or `ckpt1` of older versions.
-fn save((name, stats): (&String, &SpanStats)) -> Option<SaveRun> {
-    let (is_restore, of) = match name.strip_prefix("load_") {
-        Some(of) => (true, of),
-        None => (false, name.strip_prefix("save_").unwrap_or(name)),
-    };
-    let number = of.strip_prefix("ckpt")?.parse().ok()?;
-    Some(SaveRun { number, is_restore, span: span(stats)? })
-}
-
-fn span(stats: &SpanStats) -> Option<Span> {
-    let at = |text: &Option<String>| text.as_deref().and_then(seconds_of);
-    Some(Span { start_s: at(&stats.start)?, end_s: at(&stats.end)? })
-}
-
-/// Seconds since 1970 of a time of day without a zone.
-fn seconds_of(text: &str) -> Option<f64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let whole = forebay_units::parse_utc(&format!("{}Z", whole.replace(' ', "T")))?;
-    Some(whole.as_secs_f64() + format!("0.{fraction}").parse::<f64>().ok()?)
-}
-
 impl Run {
     /// What DLIO's formulas make of the times again: what it printed.
     pub fn dlio(&self) -> Option<DlioRun> {
-        let batch = self.workload.as_ref().map_or(1, |workload| workload.reader.batch_size);
+        let batch = self.batch.unwrap_or(1);
         let excluded = |epoch: &EpochRun| self.excluded(epoch.steps());
         let of = |epoch: &EpochRun| epoch.dlio(self.version, batch, excluded(epoch));
-        let ranks: Option<Vec<Vec<Dlio>>> = self.ranks.iter().map(|rank| rank.trained().map(of).collect()).collect();
+        let ranks: Option<Vec<Vec<Dlio>>> = self.trained().map(|rank| rank.trained().map(of).collect()).collect();
         DlioRun::of(&ranks?)
     }
 
     /// Computing over the whole of training, nothing left out: by epoch the mean over ranks, in percent.
     pub fn au_epochs(&self) -> Vec<Option<f64>> {
-        let epochs = self.ranks.iter().map(|rank| rank.trained().count()).max().unwrap_or(0);
+        let epochs = self.trained().map(|rank| rank.trained().count()).max().unwrap_or(0);
         let of = |i: usize| {
-            let each: Option<Vec<f64>> = self.ranks.iter().map(|rank| rank.trained().nth(i)?.au_epoch()).collect();
+            let each: Option<Vec<f64>> = self.trained().map(|rank| rank.trained().nth(i)?.au_epoch()).collect();
             each.filter(|each| !each.is_empty()).map(|each| each.iter().sum::<f64>() / each.len() as f64)
         };
         (0..epochs).map(of).collect()
     }
 
-    fn excluded(&self, steps_per_epoch: u64) -> Excluded {
+    /// The ranks that have steps.
+    pub fn trained(&self) -> impl Iterator<Item = &RankRun> {
+        self.ranks.iter().filter(|rank| rank.trained().next().is_some())
+    }
+
+    /// Whether the workload says what stands under a key.
+    pub fn is_known(&self, key: &str) -> bool {
+        self.workload.is_some() && !self.refused.iter().any(|refused| refused == key)
+    }
+
+    pub(super) fn excluded(&self, steps_per_epoch: u64) -> Excluded {
         let limits = self.workload.as_ref().map(|workload| workload.limits).unwrap_or_default();
         Excluded { start: limits.exclude_start_steps, end: limits.exclude_end_steps, steps_per_epoch }
     }
 
     /// Finds out which formula the figures follow, and by it how long each block was.
-    fn find_walls(&mut self) {
-        let batches = self.workload.as_ref().map(|w| (w.reader.batch_size, w.reader.batch_size_eval));
+    pub(super) fn find_walls(&mut self) {
+        let eval = self.workload.as_ref().filter(|_| self.is_known("reader.batch_size_eval"));
+        let batches = Batches { train: self.batch, eval: eval.map(|workload| workload.reader.batch_size_eval) };
         self.version = [Version::Later, Version::V2_0]
             .into_iter()
             .min_by(|a, b| self.disagreement(*a, batches).total_cmp(&self.disagreement(*b, batches)))
@@ -284,24 +160,32 @@ impl Run {
         for epoch in self.ranks.iter_mut().flat_map(|rank| &mut rank.epochs) {
             let excluded = Excluded { steps_per_epoch: epoch.steps(), ..excluded };
             for block in epoch.blocks.iter_mut().chain(epoch.eval.iter_mut()) {
-                block.wall_s = block.wall_by_rate(version, batches, excluded).or(block.span.map(|span| span.seconds()));
+                let by_rate = block.wall_by_rate(version, batches, excluded);
+                block.wall_s = by_rate.or_else(|| block.wall_otherwise(excluded));
             }
         }
     }
 
     /// How far the clocks that a version's formula gives are from the times of day, in seconds.
-    fn disagreement(&self, version: Version, batches: Option<(u64, u64)>) -> f64 {
+    fn disagreement(&self, version: Version, batches: Batches) -> f64 {
         let epochs = self.ranks.iter().take(1).flat_map(|rank| &rank.epochs);
         let apart = |epoch: &EpochRun| {
             let excluded = self.excluded(epoch.steps());
             let of = |block: &BlockRun| {
                 let by_rate = block.wall_by_rate(version, batches, excluded)?;
-                Some((by_rate - block.span?.seconds()).abs())
+                Some((by_rate - block.wall_otherwise(excluded)?).abs())
             };
             epoch.blocks.iter().filter_map(of).sum::<f64>()
         };
         epochs.map(apart).sum()
     }
+}
+
+/// Samples per step, as far as they are known.
+#[derive(Debug, Clone, Copy)]
+struct Batches {
+    train: Option<u64>,
+    eval: Option<u64>,
 }
 
 impl RankRun {
@@ -324,7 +208,10 @@ impl EpochRun {
 
     /// All of its time, checkpoints among it; an evaluation inside of it is none of its training.
     pub fn wall_s(&self) -> Option<f64> {
-        let Some(span) = self.span else { return self.blocks.iter().map(|block| block.wall_s).sum() };
+        let Some(span) = self.span else {
+            let of = |block: &BlockRun| block.wall_s.or_else(|| block.steps_s());
+            return self.blocks.iter().map(of).sum();
+        };
         let is_inside = |eval: &Span| eval.start_s >= span.start_s && eval.end_s <= span.end_s;
         let eval = self.eval.as_ref().and_then(|eval| eval.span).filter(is_inside);
         Some(span.seconds() - eval.map_or(0.0, |span| span.seconds()))
@@ -369,16 +256,41 @@ impl BlockRun {
     }
 
     /// The time on the clock that its samples a second were divided by.
-    fn wall_by_rate(&self, version: Version, batches: Option<(u64, u64)>, excluded: Excluded) -> Option<f64> {
-        let (train, eval) = batches?;
+    fn wall_by_rate(&self, version: Version, batches: Batches, excluded: Excluded) -> Option<f64> {
         let rate = self.samples_per_s.filter(|rate| *rate > 0.0)?;
         let steps = self.compute_s.len() as f64;
         if self.name == "eval" {
-            return Some(steps * eval as f64 / rate);
+            return Some(steps * batches.eval? as f64 / rate);
         }
+        let train = batches.train? as f64;
         if version == Version::V2_0 {
-            return Some(steps * train as f64 / rate);
+            return Some(steps * train / rate);
         }
-        Some((steps - 2.0) * train as f64 / rate + excluded.seconds(&self.whole_s))
+        Some((steps - 2.0) * train / rate + excluded.seconds(&self.whole_s))
+    }
+
+    /// The time on the clock that its utilisation was divided by, or that between its times of day.
+    fn wall_otherwise(&self, excluded: Excluded) -> Option<f64> {
+        let by_au = || {
+            let au = self.au.filter(|au| *au > 0.0)?;
+            let counted_s = excluded.counted(&self.compute_s);
+            (counted_s > 0.0).then(|| 100.0 * counted_s / au + excluded.seconds(&self.whole_s))
+        };
+        by_au().or(self.span.map(|span| span.seconds()))
+    }
+
+    /// The batch that its samples per second and its time come to, not rounded.
+    pub(super) fn batch_by_rate(&self, version: Version, excluded: Excluded) -> Option<f64> {
+        let (rate, wall_s) = (self.samples_per_s.filter(|rate| *rate > 0.0)?, self.wall_otherwise(excluded)?);
+        let steps = self.compute_s.len() as f64;
+        match version {
+            Version::V2_0 => Some(rate * wall_s / steps),
+            Version::Later => Some(rate * (wall_s - excluded.seconds(&self.whole_s)) / (steps - 2.0)),
+        }
+    }
+
+    /// The time of its steps alone, where every step has one.
+    fn steps_s(&self) -> Option<f64> {
+        (!self.whole_s.is_empty() && self.whole_s.len() == self.compute_s.len()).then(|| self.whole_s.iter().sum())
     }
 }

@@ -1,0 +1,136 @@
+//! Where the checkpoints of a run go.
+//!
+//! A folder on the command line is taken as it stands, and so is an absolute one of the workload. A relative one of the workload,
+//! which DLIO's files all have, lies in the folder of results. Without such a folder checkpoints go to a scratch folder among the
+//! data, so that a run leaves nothing behind that nobody asked for.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use forebay_bench::checkpoint::Place;
+use forebay_bench::workload::{Plan, checkpoint_place};
+use forebay_workload::Workload;
+
+use crate::output::remark;
+use crate::tier;
+
+/// What of the command line and the workload says where they go.
+pub(super) struct Asked<'a> {
+    /// `--checkpoint-dir`.
+    pub(super) dir: Option<&'a Path>,
+    /// DLIO's overrides.
+    pub(super) overrides: &'a [String],
+    pub(super) workload: &'a Workload,
+    pub(super) data: &'a Path,
+    /// The folder of results.
+    pub(super) out: Option<&'a Path>,
+}
+
+/// Where they go, whether they stay, and what the record must say of the tier they lie on.
+pub(super) struct Chosen {
+    pub(super) place: Place,
+    pub(super) stays: bool,
+    pub(super) notes: Vec<String>,
+}
+
+impl Asked<'_> {
+    pub(super) fn choose(&self) -> Result<Chosen> {
+        let named = self.named();
+        let stays = named.is_some();
+        let dir = named.unwrap_or_else(|| self.data.to_owned());
+        if !self.workload.workflow.checkpoint {
+            return Ok(Chosen { place: Place::new(dir), stays: true, notes: Vec::new() });
+        }
+        if !stays {
+            self.check_scratch()?;
+        }
+        let ground = tier::ground(&dir)?;
+        let notes = ground.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
+        Ok(Chosen { place: Place { dir, shaped: ground.shaped, kernel: ground.kernel }, stays, notes })
+    }
+
+    /// The folder that the user or the workload names, or the one in the results.
+    fn named(&self) -> Option<PathBuf> {
+        let folder = Path::new(&self.workload.checkpoint.folder);
+        let plain = |path: PathBuf| path.components().collect::<PathBuf>();
+        match (self.dir, self.out) {
+            (Some(dir), _) => Some(dir.to_owned()),
+            (None, _) if folder.is_absolute() || self.is_overridden() => Some(plain(folder.to_owned())),
+            (None, Some(out)) => Some(plain(out.join(folder))),
+            (None, None) => None,
+        }
+    }
+
+    fn is_overridden(&self) -> bool {
+        let key = "workload.checkpoint.checkpoint_folder=";
+        self.overrides.iter().any(|words| words.trim_start_matches('+').starts_with(key))
+    }
+
+    /// Refuses a scratch folder where there is no data to put it among, or where it could not hold what is to be read.
+    fn check_scratch(&self) -> Result<()> {
+        let Workload { workflow, checkpoint, .. } = self.workload;
+        if !workflow.train && checkpoint.n_read > checkpoint.n_write {
+            bail!(
+                "this workload reads checkpoints that another run saved\nhint: name their folder with --checkpoint-dir DIR"
+            );
+        }
+        if !self.data.is_dir() && !workflow.generate_data {
+            bail!(
+                "this workload saves checkpoints, and there is no data folder {} to put them in for the time of the run\n\
+                 hint: name a folder with --checkpoint-dir DIR, or keep them with the results of --out DIR",
+                self.data.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Says where checkpoints go, before the run.
+pub(super) fn announce(plan: &Plan) {
+    let Some(place) = checkpoint_place(plan) else { return };
+    let hint = if place.is_removed { "; keep them with --out DIR or --checkpoint-dir DIR" } else { "" };
+    remark(&format!("forebay: checkpoints go to {}{hint}", place.describe()));
+}
+
+/// Removes the checkpoints of a run that failed, where they lie among results that there are none of.
+pub(super) fn remove_with(plan: &Plan, out: &Path) {
+    let dir = &plan.checkpoints.dir;
+    if plan.workload.workflow.checkpoint && dir.starts_with(out) && dir != out {
+        // Folders between the two go too: none of them was there before.
+        let below = dir.strip_prefix(out).ok().and_then(|rest| rest.components().next());
+        let _ = below.map(|first| std::fs::remove_dir_all(out.join(first)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The folder for a workload's own one, and whether it stays.
+    fn chosen(folder: &str, dir: Option<&str>, overrides: &[&str], out: Option<&str>) -> (PathBuf, bool) {
+        let mut workload = Workload::default();
+        workload.checkpoint.folder = folder.to_owned();
+        let overrides: Vec<String> = overrides.iter().map(|word| (*word).to_owned()).collect();
+        let asked = Asked {
+            dir: dir.map(Path::new),
+            overrides: &overrides,
+            workload: &workload,
+            data: Path::new("set"),
+            out: out.map(Path::new),
+        };
+        let chosen = asked.choose().unwrap();
+        (chosen.place.dir, asked.named().is_some())
+    }
+
+    #[test]
+    fn a_relative_folder_of_the_workload_lies_in_the_results_and_what_the_user_names_where_it_says() {
+        let default = "./checkpoints/";
+        assert_eq!(chosen(default, None, &[], Some("out")), ("out/checkpoints".into(), true));
+        assert_eq!(chosen("checkpoints/unet3d", None, &[], Some("out")), ("out/checkpoints/unet3d".into(), true));
+        assert_eq!(chosen("/mnt/saves", None, &[], Some("out")), ("/mnt/saves".into(), true));
+        assert_eq!(chosen("/mnt/saves", Some("here"), &[], Some("out")), ("here".into(), true));
+        let overridden = ["++workload.checkpoint.checkpoint_folder=saves"];
+        assert_eq!(chosen("saves", None, &overridden, Some("out")), ("saves".into(), true));
+        assert_eq!(chosen(default, None, &[], None), ("set".into(), false), "for the time of the run");
+    }
+}
