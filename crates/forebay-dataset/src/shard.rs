@@ -3,7 +3,9 @@
 //! A damaged sample does not end the walk where the next one can still be found: a TFRecord payload or a tar entry with
 //! wrong content costs itself, a damaged length or header costs the rest of the shard.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use forebay_format::example::ImageExample;
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
@@ -18,7 +20,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) offset: u64,
     pub(crate) label: Option<i64>,
     /// The file it was made from, where that is kept.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<PathBuf>,
     pub(crate) content: Content<'a>,
 }
 
@@ -120,7 +122,7 @@ fn walk_spans(
 fn read_record(bytes: &[u8], offset: u64) -> Result<Sample<'_>, FormatError> {
     let record = tfrecord::parse_frame(bytes, offset)?;
     let example = ImageExample::parse(record.payload)?;
-    let name = example.filename.map(str::to_owned);
+    let name = example.filename.map(as_path);
     Ok(Sample { offset, label: example.label, name, content: Content::Encoded(example.encoded) })
 }
 
@@ -141,12 +143,17 @@ fn parts(sample: &tar::Sample<'_>) -> String {
 }
 
 /// The name of a member's file: as kept beside it, else its path in the archive, with the case of the letters kept.
-fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<String> {
+fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<PathBuf> {
     if let Some(kept) = sample.part(super::pack::NAME_PART) {
-        return std::str::from_utf8(kept).ok().map(str::to_owned);
+        return Some(as_path(kept));
     }
     let image = sample.image()?.as_ptr();
-    tar::Entries::fragment(bytes, offset).flatten().find(|entry| entry.data.as_ptr() == image).map(|entry| entry.path)
+    let entry = tar::Entries::fragment(bytes, offset).flatten().find(|entry| entry.data.as_ptr() == image);
+    entry.map(|entry| as_path(&entry.path))
+}
+
+fn as_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 fn walk_tensor(bytes: &[u8], path: &Path, visit: &mut dyn FnMut(Result<Sample<'_>, Fault>)) -> Result<(), Fault> {

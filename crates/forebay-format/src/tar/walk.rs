@@ -7,7 +7,7 @@ use crate::{Error, Want};
 /// A regular file's place in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
-    pub(super) path: String,
+    pub(super) path: Vec<u8>,
     pub(super) header_offset: u64,
     pub(super) data_offset: u64,
     pub(super) size: u64,
@@ -41,7 +41,7 @@ pub(super) struct Walk {
 /// What entries before a file's own header say about it.
 #[derive(Debug, Clone, Default)]
 struct Extension {
-    path: Option<String>,
+    path: Option<Vec<u8>>,
     size: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ impl Walk {
     fn file(&mut self, block: &[u8; BLOCK], size: u64) -> Result<File, Error> {
         let extension = std::mem::take(&mut self.extension);
         let size = extension.size.unwrap_or(size);
-        let path = extension.path.map_or_else(|| header::path(block, self.at), Ok)?;
+        let path = extension.path.unwrap_or_else(|| header::path(block));
         let end = self.end_of_data(size)?;
         let file = File { path, header_offset: self.entry_at, data_offset: self.at + BLOCK as u64, size, end };
         self.at = end;
@@ -132,7 +132,7 @@ impl Walk {
             return Err(Error::truncated("extended tar header", self.at, size, bytes.len() as u64));
         };
         match kind {
-            Kind::LongName => self.extension.path = Some(header::utf8(header::until_nul(data), self.at)?.to_owned()),
+            Kind::LongName => self.extension.path = Some(header::until_nul(data).to_owned()),
             _ => self.extension.read_pax(data, self.at)?,
         }
         self.at += size.next_multiple_of(BLOCK as u64);
@@ -158,7 +158,7 @@ impl Extension {
                 Error::invalid("pax record", offset, "length, key and value", data[..data.len().min(32)].escape_ascii())
             })?;
             match record {
-                (b"path", value) => self.path = Some(header::utf8(value, offset)?.to_owned()),
+                (b"path", value) => self.path = Some(value.to_owned()),
                 (b"size", value) => self.size = Some(parse_size(value, offset)?),
                 (key, _) if key.starts_with(b"GNU.sparse") => {
                     return Err(Error::unsupported(format!("sparse tar entry at offset {offset}")));

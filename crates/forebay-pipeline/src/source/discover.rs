@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use forebay_format::{Kind, is_passed_over};
 use forebay_storage::{Buffer, Storage};
+use forebay_units::PathText;
 
 use super::{Source, below, folder};
 use crate::error::Error;
@@ -75,13 +76,13 @@ impl Found {
         let kinds: Vec<String> =
             all.iter().filter(|(n, _)| !n.is_empty()).map(|(n, of)| format!("{} {of}", n.len())).collect();
         match kinds.as_slice() {
-            [] => Err(Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) }),
+            [] => Err(Error::Empty { what: format!("{}: it holds no images and no shards", path.escaped()) }),
             [_] if !images.is_empty() => folder::of_files(storage, images, path),
             [_] if !tfrecord.is_empty() => Source::tfrecord(storage, &tfrecord),
             [_] if !tar.is_empty() => Source::tar(storage, &tar),
             [_] => Source::tensor(storage, &tensor),
             several => {
-                let (path, found) = (path.display(), several.join(", "));
+                let (path, found) = (path.escaped(), several.join(", "));
                 let what = format!("{path} holds several kinds at once ({found}): name one of its folders");
                 Err(Error::Source { what, source: None })
             }

@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_storage::{Null, Storage};
+use forebay_units::PathText;
 
 use crate::error::Error;
 
@@ -130,7 +131,7 @@ impl Index {
             return (streamed.name_of)(sample);
         }
         let place = &self.places[sample as usize];
-        let path = self.files[place.file as usize].display();
+        let path = self.files[place.file as usize].escaped();
         match self.packing {
             Packing::Files => path.to_string(),
             _ => format!("{path} at offset {}", place.offset),

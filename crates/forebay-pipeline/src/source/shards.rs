@@ -6,6 +6,7 @@ use std::sync::Arc;
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
 use forebay_format::{Scanner, tar, tensor};
 use forebay_storage::{Buffer, Object, Storage};
+use forebay_units::PathText;
 
 use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source};
 use crate::error::Error;
@@ -17,7 +18,7 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<
     }
     let compression = compressions.first().copied().unwrap_or(Compression::None);
     if let Some(odd) = compressions.iter().position(|c| *c != compression) {
-        let what = format!("{} and {} are not compressed alike", shards[0].display(), shards[odd].display());
+        let what = format!("{} and {} are not compressed alike", shards[0].escaped(), shards[odd].escaped());
         return Err(Error::Source { what, source: None });
     }
     let packing = match compression {
@@ -71,7 +72,7 @@ fn build(
 fn nothing_in(shards: &[PathBuf], damaged: Vec<Damaged>) -> Error {
     match damaged.into_iter().next() {
         Some(Damaged { path, error, .. }) => {
-            Error::Source { what: format!("{} cannot be read", path.display()), source: Some(Box::new(error)) }
+            Error::Source { what: format!("{} cannot be read", path.escaped()), source: Some(Box::new(error)) }
         }
         None => Error::Empty { what: names(shards) },
     }
@@ -80,8 +81,8 @@ fn nothing_in(shards: &[PathBuf], damaged: Vec<Damaged>) -> Error {
 fn names(shards: &[PathBuf]) -> String {
     match shards {
         [] => "an empty list of shards".to_owned(),
-        [one] => one.display().to_string(),
-        [first, rest @ ..] => format!("{} and {} more shards", first.display(), rest.len()),
+        [one] => one.escaped().into_owned(),
+        [first, rest @ ..] => format!("{} and {} more shards", first.escaped(), rest.len()),
     }
 }
 
@@ -139,7 +140,7 @@ pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<So
         let tensor::Shape { height, width, channels } = header.shape();
         let shape = PixelShape { height, width, channels };
         if *pixels.get_or_insert(shape) != shape {
-            let what = format!("{} and {} hold pixels of different shapes", index.files[0].display(), path.display());
+            let what = format!("{} and {} hold pixels of different shapes", index.files[0].escaped(), path.escaped());
             return Err(Error::Source { what, source: None });
         }
         let (first, file) = (index.places.len() as u32, index.files.len() as u32);
