@@ -9,7 +9,7 @@ use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
 use forebay_storage::{Local, Storage};
-use forebay_units::count;
+use forebay_units::{PathText, count};
 
 use crate::output::{Outcome, print};
 use crate::pixels::{PixelArgs, parse_size};
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let source = Source::discover(Arc::new(Local::default()), &args.path)?;
     if source.pixels().is_some() {
-        bail!("{} holds decoded images already", args.path.display());
+        bail!("{} holds decoded images already", args.path.escaped());
     }
     let n = source.n_samples();
     let spec = args.pixels.spec(args.size);
@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
     file.commit()?;
     bar.finish_and_clear();
-    print(&format!("{}: {}\n", args.to.display(), count(n as u64, "image")))?;
+    print(&format!("{}: {}\n", args.to.escaped(), count(n as u64, "image")))?;
     Ok(Outcome::Met)
 }
 

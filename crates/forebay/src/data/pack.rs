@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, pack, unpack};
 use forebay_format::tfrecord::Compression;
-use forebay_units::{Bytes, count, group_digits};
+use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print, remark};
@@ -116,7 +116,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         ..usual
     };
     let plan = PackPlan::new(&args.input, options)?;
-    let out = args.out.display();
+    let out = args.out.escaped();
     if args.dry_run {
         let files = count(plan.n_files(), "file");
         let shards = count(plan.n_shards(), &format!("{} shard", packing.name()));
@@ -136,7 +136,7 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     }
     let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, args.strict, control))?;
     let files = count(done.n_files, "file");
-    print(&format!("{}: {files}, {}{}\n", args.out.display(), done.bytes, kept(done.n_kept)))?;
+    print(&format!("{}: {files}, {}{}\n", args.out.escaped(), done.bytes, kept(done.n_kept)))?;
     Ok(judge(&done.skipped))
 }
 

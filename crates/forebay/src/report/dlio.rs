@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use forebay_record::{AnyRecord, Environment, Record};
 use forebay_report::NamedRun;
+use forebay_units::PathText;
 use forebay_workload::dlio::{ReadError, Run, read_run};
 
 /// The file in which DLIO keeps the workload it ran.
@@ -27,7 +28,7 @@ const BARRIERS: &str =
 /// Reads the results in a folder, or in the one folder of results below it.
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     let folder = find(dir)?;
-    let name = folder.display().to_string();
+    let name = folder.escaped().into_owned();
     let (run, mut notes) = run_of(&folder).with_context(|| format!("cannot show {name}"))?;
     let cell = cell::of(&run).with_context(|| format!("cannot show {name}"))?;
     notes.push(BARRIERS.to_owned());
@@ -42,17 +43,17 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
 /// The folder that holds results.
 fn find(dir: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
-    look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.display()))?;
+    look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
     found.sort();
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => bail!(
             "{}: this is no output of DLIO: there is neither a summary.json nor a 0_output.json, here or in a hydra_log below",
-            dir.display()
+            dir.escaped()
         ),
         several => {
-            let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.display())).collect();
-            Err(anyhow!("{}: there are results of several runs; give one of them:{}", dir.display(), names.concat()))
+            let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.escaped())).collect();
+            Err(anyhow!("{}: there are results of several runs; give one of them:{}", dir.escaped(), names.concat()))
         }
     }
 }
@@ -101,7 +102,7 @@ fn texts(folder: &Path) -> Result<BTreeMap<String, String>> {
         let path = folder.join(&name);
         match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            read => drop(files.insert(name, read.with_context(|| format!("cannot read {}", path.display()))?)),
+            read => drop(files.insert(name, read.with_context(|| format!("cannot read {}", path.escaped()))?)),
         }
     }
     Ok(files)

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use forebay_report::{Align, Table};
 use forebay_storage::tier::{Condition, Kind, Registry, Status, Tier};
-use forebay_units::{Bytes, group_digits};
+use forebay_units::{Bytes, PathText, group_digits};
 use serde::Serialize;
 
 use super::measured::{self, Measured, Probe};
@@ -36,7 +36,9 @@ struct Row {
     name: String,
     state: String,
     kind: Option<Kind>,
+    #[serde(with = "forebay_units::serde_path::option")]
     data: Option<PathBuf>,
+    #[serde(with = "forebay_units::serde_path::option")]
     device: Option<PathBuf>,
     file_system: Option<String>,
     size_bytes: Option<u64>,
@@ -141,7 +143,7 @@ fn power_of_two_below(bytes: u64) -> String {
 
 /// A path as one word of a shell.
 fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
+    let path = path.escaped().into_owned();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
@@ -190,7 +192,7 @@ fn cells(row: &Row) -> Vec<String> {
         megabytes(row.write_bytes_per_s),
         or_dash(row.iops.map(group_digits)),
         or_dash(row.measured.as_ref().map(Measured::describe)),
-        or_dash(row.data.as_ref().map(|data| data.display().to_string())),
+        or_dash(row.data.as_ref().map(|data| data.escaped().into_owned())),
     ]
 }
 
