@@ -82,20 +82,22 @@ fn gnu_long_names_and_pax_sizes_are_read() {
 }
 
 #[test]
-fn a_path_that_is_not_utf_8_comes_back_from_a_pax_record_and_from_a_plain_header() {
+fn a_path_that_is_not_utf_8_comes_back_from_a_header_and_from_a_pax_record() {
     let mut bytes = Vec::new();
     append_file(&mut bytes, b"ph\xffotos/a\xfe.jpg", b"data").unwrap();
     append_file(&mut bytes, b"ph\xffotos/a\xfe.cls", b"seven").unwrap();
     finish(&mut bytes);
-    assert_eq!(&bytes[512..512 + 44], b"21 hdrcharset=BINARY\n23 path=ph\xffotos/a\xfe.jpg\n");
+    assert_eq!(&bytes[..15], b"ph\xffotos/a\xfe.jpg\0");
     let sample = Samples::new(&bytes).next().unwrap().unwrap();
     assert_eq!((sample.key.as_slice(), sample.image()), (&b"ph\xffotos/a\xfe"[..], Some(&b"data"[..])));
     assert!(sample.label().unwrap_err().to_string().contains(r"label of sample ph\xffotos/a\xfe"));
     assert_eq!(scan(&bytes).unwrap().len(), 1);
-    // As GNU tar writes it: the bytes in the header itself.
-    let mut plain = archive(&files(&["a?.jpg"]));
-    patch(&mut plain, 0, &[(1, b"\xfe")]);
-    assert_eq!(Entries::new(&plain).next().unwrap().unwrap().path, b"a\xfe.jpg");
+    let long = [b"\xff".repeat(200), b".jpg".to_vec()].concat();
+    let mut bytes = Vec::new();
+    append_file(&mut bytes, &long, b"data").unwrap();
+    assert_eq!(&bytes[512..512 + 30], b"21 hdrcharset=BINARY\n214 path=");
+    finish(&mut bytes);
+    assert_eq!(Entries::new(&bytes).next().unwrap().unwrap().path, long);
 }
 
 #[test]

@@ -10,8 +10,8 @@ const MAX_SIZE: u64 = (1 << 33) - 1;
 
 /// Appends a file: mode 0644, owner root, modified at the epoch.
 ///
-/// A path that does not fit a ustar header (too long, or not ASCII) is written as a pax record as well, marked as
-/// binary where it is not UTF-8.
+/// A path that does not fit a ustar header (too long, or of letters beyond ASCII) is written as a pax record as well. One
+/// that is not UTF-8 stands in the header as it is, where it fits, as GNU tar does it; its pax record is marked as binary.
 ///
 /// # Errors
 /// When the path is empty or contains a NUL, or the data have 8 GiB or more. Nothing has been appended then.
@@ -48,7 +48,7 @@ pub fn finish(out: &mut Vec<u8>) {
 
 /// The path as a ustar prefix of at most 155 bytes and a name of at most 100, parted at a slash.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    if !bytes.is_ascii() {
+    if !bytes.is_ascii() && std::str::from_utf8(bytes).is_ok() {
         return None;
     }
     if bytes.len() <= 100 {
