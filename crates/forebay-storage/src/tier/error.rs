@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_units::{Bytes, PathText};
+use forebay_units::{Bytes, PathText, shell_word};
 
 use super::{Condition, FileSystem, Kind, Moment};
 
@@ -283,7 +283,7 @@ impl Error {
                 "no process was found that holds it; `fuser -vm` on the folder may find one".to_owned()
             }
             Self::Busy { .. } => "end them or leave the folder, then try again; nothing was changed".to_owned(),
-            Self::MountInTheWay { point, .. } => format!("`umount {}` first", point.escaped()),
+            Self::MountInTheWay { point, .. } => format!("`umount {}` first", shell_word(point)),
             Self::StillHeld { .. } => "end the containers or services that see the mount, then try again".to_owned(),
             Self::NoController => format!("mount the blkio controller, or boot with cgroup v2; or {SHAPE_INSTEAD}"),
             Self::NoThrottling { .. } => format!("a kernel with CONFIG_BLK_DEV_THROTTLING has it; or {SHAPE_INSTEAD}"),

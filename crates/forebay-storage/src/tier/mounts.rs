@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_backslash_that_escapes_nothing_stays() {
-        assert_eq!(unescape(r"/a\134b\"), Path::new(r"/a\b\"));
-        assert_eq!(unescape(r"/a\9x"), Path::new(r"/a\9x"));
+        assert_eq!(unescape(br"/a\134b\"), Path::new(r"/a\b\"));
+        assert_eq!(unescape(br"/a\9x"), Path::new(r"/a\9x"));
     }
 
     #[test]

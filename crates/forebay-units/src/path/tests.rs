@@ -1,3 +1,5 @@
+//! The escape on known paths, on any bytes and on any text.
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
