@@ -87,7 +87,7 @@ fn what_has_a_checkpoints_name_and_is_none_is_foreign_and_names_cannot_move_the_
     fs::create_dir(dir.path("odd\u{1b}[2J")).unwrap();
     save(&dir, "odd\u{1b}[2J", "safetensors", &[20]);
     let listed = dir.met("checkpoint ls odd\u{1b}[2J");
-    assert!(!listed.contains('\u{1b}') && listed.contains("odd\\u{1b}[2J"), "{listed:?}");
+    assert!(!listed.contains('\u{1b}') && listed.contains("odd\\x1b[2J"), "{listed:?}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod ingest_tier;
 mod inspect;
 mod interrupt;
 mod make;
+mod odd_names;
 mod pack;
 mod probe;
 mod probe_ceiling;
