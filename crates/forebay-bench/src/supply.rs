@@ -10,6 +10,7 @@ use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
 use forebay_record::{DatasetNote, Failure, TriedThreads};
 use forebay_storage::{Local, Mode, Profile, Shaped, Storage, choose_mode};
+use forebay_units::PathText;
 
 use crate::ingest::Io;
 
@@ -81,7 +82,7 @@ pub(crate) fn tried(tuning: Option<&Tuning>) -> Vec<TriedThreads> {
 /// What lies at a path.
 pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
     DatasetNote {
-        path: path.display().to_string(),
+        path: path.escaped().into_owned(),
         packing: source.packing().to_owned(),
         n_samples: source.n_samples() as u64,
         n_files: source.files().len() as u64,
@@ -91,7 +92,7 @@ pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
 /// What a reader should know of the data: shards of which only a part can be used, splits read together.
 pub(crate) fn notes_of(source: &Source) -> impl Iterator<Item = String> {
     let damaged = source.damaged().iter().map(|damaged| {
-        let (path, n) = (damaged.path.display(), damaged.n_samples_before);
+        let (path, n) = (damaged.path.escaped(), damaged.n_samples_before);
         format!("{path} is damaged after {n} samples, which were used: {}", damaged.error)
     });
     damaged.chain(source.notes().iter().cloned())

@@ -15,7 +15,9 @@ pub(crate) fn peak_resident_bytes() -> Option<u64> {
 
 /// A line of this process's status, in bytes; `None` where the kernel does not tell.
 pub(crate) fn status_bytes(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    // The program's name stands in it, and may be any bytes.
+    let text = std::fs::read("/proc/self/status").ok()?;
+    let text = String::from_utf8_lossy(&text);
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
@@ -40,7 +42,8 @@ pub(crate) fn online_cores() -> u64 {
 
 /// Seconds since this process was started, to a hundredth; `None` where the kernel does not tell.
 pub(crate) fn age_s() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let text = std::fs::read("/proc/self/stat").ok()?;
+    let text = String::from_utf8_lossy(&text);
     // The name may hold anything, also brackets; the numbers begin behind its last one.
     let ticks: f64 = text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

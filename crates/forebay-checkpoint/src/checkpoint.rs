@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_units::PathText;
+
 use crate::format::{self, Catalog};
 use crate::fs::{File, PAGE};
 use crate::parallel::Pace;
@@ -58,7 +60,7 @@ impl Checkpoint {
                 }
             }
         }
-        let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
+        let places: Vec<String> = tiers.iter().map(|tier| tier.dir.escaped().into_owned()).collect();
         Err(Error::NothingGood { step, places: places.join(", "), passed_over })
     }
 
@@ -87,7 +89,7 @@ impl Checkpoint {
     pub fn catalog(&self) -> Result<Catalog, format::Error> {
         let Some((format, stem)) = self.manifest.format() else {
             let what = "none of its files is of a known format".to_owned();
-            return Err(format::Error::Unsupported { file: self.path.display().to_string(), what });
+            return Err(format::Error::Unsupported { file: self.path.escaped().into_owned(), what });
         };
         format.open(stem, self)
     }

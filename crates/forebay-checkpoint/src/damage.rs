@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use forebay_units::PathText;
+
 use crate::Name;
 
 /// Why a checkpoint does not verify.
@@ -120,8 +122,8 @@ pub struct PassedOver {
 impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "{}: {}", self.tier.join(name.to_string()).display(), self.damage),
-            None => write!(f, "{}: {}", self.tier.display(), self.damage),
+            Some(name) => write!(f, "{}: {}", self.tier.join(name.to_string()).escaped(), self.damage),
+            None => write!(f, "{}: {}", self.tier.escaped(), self.damage),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 use crate::{Damage, PassedOver};
 
@@ -61,7 +61,7 @@ impl fmt::Display for Operation {
 #[non_exhaustive]
 pub enum Error {
     /// There is nothing by that name.
-    #[error("{operation} {}: no such file or folder", path.display())]
+    #[error("{operation} {}: no such file or folder", path.escaped())]
     NotFound {
         /// What was being done.
         operation: Operation,
@@ -69,7 +69,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// No space is left.
-    #[error("{operation} {}: no space left on the device", path.display())]
+    #[error("{operation} {}: no space left on the device", path.escaped())]
     Full {
         /// What was being done.
         operation: Operation,
@@ -77,7 +77,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Anything else the system reported.
-    #[error("{operation} {}", path.display())]
+    #[error("{operation} {}", path.escaped())]
     Io {
         /// What was being done.
         operation: Operation,
@@ -88,7 +88,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Another process works on this folder.
-    #[error("{} is in use by {holder}", path.display())]
+    #[error("{} is in use by {holder}", path.escaped())]
     Locked {
         /// The tier's folder.
         path: PathBuf,
@@ -98,7 +98,7 @@ pub enum Error {
     /// The tier has no room for another checkpoint, and nothing on it may go.
     #[error(
         "no room for {} more in {}: {} are free, and no checkpoint there may be removed",
-        Bytes(*wanted), path.display(), Bytes(*free)
+        Bytes(*wanted), path.escaped(), Bytes(*free)
     )]
     NoRoom {
         /// The tier's folder.
@@ -109,7 +109,7 @@ pub enum Error {
         free: u64,
     },
     /// What lies there is not the checkpoint that was written.
-    #[error("{} is damaged: {damage}", path.display())]
+    #[error("{} is damaged: {damage}", path.escaped())]
     Damaged {
         /// The checkpoint's folder.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum Error {
         damage: Damage,
     },
     /// Two tiers hold different checkpoints of one name, or a farther one something that is not ours.
-    #[error("{} is not the checkpoint of that name on the nearer tier, and cannot give way to it", path.display())]
+    #[error("{} is not the checkpoint of that name on the nearer tier, and cannot give way to it", path.escaped())]
     Conflict {
         /// The farther tier's copy.
         path: PathBuf,

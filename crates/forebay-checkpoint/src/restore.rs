@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use forebay_units::PathText;
+
 use crate::parallel::{Pace, Progress};
 use crate::region::{Memory, Region};
 use crate::tier::Tier;
@@ -144,7 +146,7 @@ fn restore_of(
             }
         }
     }
-    let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
+    let places: Vec<String> = tiers.iter().map(|tier| tier.dir.escaped().into_owned()).collect();
     Err(Error::NothingGood { step: wanted.step, places: places.join(", "), passed_over })
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_record::Fault;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 /// The result of an operation on a dataset.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -26,13 +26,13 @@ pub enum Error {
         reason: &'static str,
     },
     /// The folder holds something that this command did not put there.
-    #[error("{}: the folder is not empty and was not made by this command", path.display())]
+    #[error("{}: the folder is not empty and was not made by this command", path.escaped())]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
     /// The folder was made by this command from something else.
-    #[error("{}: the folder was made with {theirs}, not {ours}", path.display())]
+    #[error("{}: the folder was made with {theirs}, not {ours}", path.escaped())]
     Different {
         /// The folder.
         path: PathBuf,
@@ -51,19 +51,19 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another process is writing there.
-    #[error("{}: another process is writing to this folder", path.display())]
+    #[error("{}: another process is writing to this folder", path.escaped())]
     Busy {
         /// The folder.
         path: PathBuf,
     },
     /// The first rank did not begin.
-    #[error("{}: the first rank has not marked this folder within a minute", path.display())]
+    #[error("{}: the first rank has not marked this folder within a minute", path.escaped())]
     Unclaimed {
         /// The folder.
         path: PathBuf,
     },
     /// What is to be made is more than what is free.
-    #[error("{}: {needed} are needed, {free} are free", path.display())]
+    #[error("{}: {needed} are needed, {free} are free", path.escaped())]
     NoRoom {
         /// The folder.
         path: PathBuf,
@@ -87,13 +87,13 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is nothing to work on.
-    #[error("{}: no images and no shards are there", path.display())]
+    #[error("{}: no images and no shards are there", path.escaped())]
     Empty {
         /// Where there is nothing.
         path: PathBuf,
     },
     /// Shards were given where image files are needed.
-    #[error("{}: packing starts from image files, not from a {found} shard", path.display())]
+    #[error("{}: packing starts from image files, not from a {found} shard", path.escaped())]
     NotFiles {
         /// The shard.
         path: PathBuf,
@@ -101,7 +101,7 @@ pub enum Error {
         found: &'static str,
     },
     /// The original files cannot be had back from what is there.
-    #[error("{}: {found} cannot be turned back into the files they were made from", path.display())]
+    #[error("{}: {found} cannot be turned back into the files they were made from", path.escaped())]
     Lossy {
         /// What was to be turned back.
         path: PathBuf,

@@ -4,6 +4,7 @@
 //! same content of the marker goes on where the former ended; a folder with another marker, or with anything but a
 //! marker, is left alone. While a run is filling it, the folder is locked.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -81,8 +82,8 @@ fn lock(path: &Path) -> Result<File> {
 fn refuse_foreign(path: &Path) -> Result<()> {
     let listed = fs::read_dir(path).map_err(|source| StorageError::from_io(Operation::List, path, source))?;
     // A marker that was being written when the run was killed is no one's data, nor is what every new ext4 has.
-    let is_ours = |name: &str| write::is_temporary(name) || name == "lost+found";
-    let held = listed.flatten().any(|entry| !is_ours(&entry.file_name().to_string_lossy()));
+    let is_ours = |name: &OsStr| write::is_temporary(name) || name == "lost+found";
+    let held = listed.flatten().any(|entry| !is_ours(&entry.file_name()));
     if held { Err(Error::Foreign { path: path.to_owned() }) } else { Ok(()) }
 }
 

@@ -1,7 +1,7 @@
 //! What a packed folder should hold: written last, checked by `verify`.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_record::Fault;
 use forebay_storage::{Buffer, Storage};
@@ -40,7 +40,8 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardEntry {
     /// Name of the file.
-    pub file: String,
+    #[serde(with = "forebay_units::serde_path")]
+    pub file: PathBuf,
     /// Samples in it.
     pub n_samples: u64,
     /// Its length.
@@ -80,7 +81,7 @@ impl Manifest {
     /// How the file at `path` in the folder `dir` differs from what the manifest says of it.
     pub(crate) fn disagreement(&self, storage: &dyn Storage, dir: &Path, path: &Path) -> Option<Fault> {
         let file = path.strip_prefix(dir).unwrap_or(path);
-        let Some(entry) = self.shards.iter().find(|entry| Path::new(&entry.file) == file) else {
+        let Some(entry) = self.shards.iter().find(|entry| entry.file == file) else {
             return Some(Fault::of_file(path, format!("not in {MANIFEST}")));
         };
         let bytes = match Bytes::of(storage, path) {

@@ -3,13 +3,16 @@
 //! A damaged sample does not end the walk where the next one can still be found: a TFRecord payload or a tar entry with
 //! wrong content costs itself, a damaged length or header costs the rest of the shard.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use forebay_format::example::{Keys, filename};
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
 use forebay_format::{Error as FormatError, Kind, Scanner, Span, tar, tensor};
 use forebay_record::Fault;
 use forebay_storage::{Buffer, Storage};
+use forebay_units::PathText;
 
 use crate::reason::{chain, why_unreadable};
 
@@ -18,7 +21,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) offset: u64,
     pub(crate) label: Option<i64>,
     /// The file it was made from, where that is kept.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<PathBuf>,
     pub(crate) content: Content<'a>,
 }
 
@@ -87,7 +90,7 @@ fn walk_bytes(
             let mut scanner = tar::SampleScanner::new(bytes.len() as u64);
             walk_spans(&mut scanner, bytes, path, read_member, visit);
             for entry in scanner.left_out() {
-                let reason = format!("{} is {}, which is not read", entry.path, entry.what);
+                let reason = format!("{} is {}, which is not read", as_path(&entry.path).escaped(), entry.what);
                 visit(Err(Fault::of_record(path, entry.offset, reason)));
             }
         }
@@ -134,7 +137,7 @@ fn walk_spans(
 fn read_record<'a>(bytes: &'a [u8], offset: u64, keys: &Keys) -> Result<Sample<'a>, FormatError> {
     let payload = tfrecord::parse_frame(bytes, offset)?.payload;
     let record = keys.read(payload)?;
-    let name = filename(payload).map(str::to_owned);
+    let name = filename(payload).map(as_path);
     Ok(Sample { offset, label: record.label, name, content: Content::Encoded(record.image) })
 }
 
@@ -155,12 +158,17 @@ fn parts(sample: &tar::Sample<'_>) -> String {
 }
 
 /// The name of a member's file: as kept beside it, else its path in the archive, with the case of the letters kept.
-fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<String> {
+fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<PathBuf> {
     if let Some(kept) = sample.part(super::pack::NAME_PART) {
-        return std::str::from_utf8(kept).ok().map(str::to_owned);
+        return Some(as_path(kept));
     }
     let image = sample.image()?.as_ptr();
-    tar::Entries::fragment(bytes, offset).flatten().find(|entry| entry.data.as_ptr() == image).map(|entry| entry.path)
+    let entry = tar::Entries::fragment(bytes, offset).flatten().find(|entry| entry.data.as_ptr() == image);
+    entry.map(|entry| as_path(&entry.path))
+}
+
+fn as_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 fn walk_tensor(bytes: &[u8], path: &Path, visit: &mut dyn FnMut(Result<Sample<'_>, Fault>)) -> Result<(), Fault> {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_format::{Error as FormatError, Kind, is_passed_over, list, split};
 use forebay_record::Form;
-use forebay_storage::{Buffer, Error as StorageError, Operation, Storage};
+use forebay_storage::{Buffer, Storage};
+use forebay_units::PathText;
 
 use crate::{Error, Result};
 
@@ -17,8 +18,8 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) path: PathBuf,
-    /// Path relative to the dataset's folder, with slashes; for a listed file outside of it, its path.
-    pub(crate) name: String,
+    /// Path relative to the dataset's folder; for a listed file outside of it, its path.
+    pub(crate) name: PathBuf,
     pub(crate) label: Option<i64>,
 }
 
@@ -51,13 +52,13 @@ impl Source {
         match read_head(storage, path, &mut buffer)? {
             Kind::Text => {
                 storage.open(path)?.read_all(&mut buffer)?;
-                return Self::of_list(path, buffer.as_slice());
+                return Ok(Self::of_list(path, buffer.as_slice()));
             }
             Kind::Utf16 => return Err(refused(FormatError::Utf16)),
             Kind::Packed(how) => return Err(refused(FormatError::Archive { how })),
             _ => {}
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path.file_name().unwrap_or_default().into();
         let items = vec![Item { path: path.to_owned(), name, label: None }];
         Ok(Self { form: Form::File, items, classes: Vec::new(), notes: Vec::new() })
     }
@@ -69,28 +70,24 @@ impl Source {
         let mut labels: BTreeMap<PathBuf, i64> = files.iter().map(|file| (folder_of(file), 0)).collect();
         (0..).zip(labels.values_mut()).for_each(|(number, label)| *label = number);
         let item = |file: PathBuf| {
-            let (label, name) = (labels.get(&folder_of(&file)).copied(), slashed(below(&file, path)));
+            let (label, name) = (labels.get(&folder_of(&file)).copied(), below(&file, path).to_owned());
             Item { path: file, name, label }
         };
         let items = files.into_iter().map(item).collect();
-        let class = |folder: &PathBuf| Some(slashed(below(folder, path))).filter(|name| !name.is_empty());
+        let class = |folder: &PathBuf| Some(below(folder, path).escaped().into_owned()).filter(|name| !name.is_empty());
         let classes = labels.keys().map(|folder| class(folder).unwrap_or_else(|| ".".to_owned())).collect();
         Ok(Self { form: Form::Folder, items, classes, notes })
     }
 
-    fn of_list(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-            StorageError::from_io(Operation::Read, path, source)
-        })?;
+    fn of_list(path: &Path, bytes: &[u8]) -> Self {
         let base = path.parent().unwrap_or(Path::new(""));
         let item = |entry: list::Entry<'_>| Item {
             path: base.join(entry.path),
             name: entry.path.to_owned(),
             label: entry.label,
         };
-        let items = list::parse(text).map(item).collect();
-        Ok(Self { form: Form::List, items, classes: Vec::new(), notes: Vec::new() })
+        let items = list::parse(bytes).map(item).collect();
+        Self { form: Form::List, items, classes: Vec::new(), notes: Vec::new() }
     }
 }
 
@@ -117,14 +114,12 @@ fn folder_of(path: &Path) -> PathBuf {
     path.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-fn slashed(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use forebay_storage::Memory;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     fn memory(files: &[(&str, &[u8])]) -> Memory {
         let storage = Memory::default();
@@ -141,7 +136,7 @@ mod tests {
             ("set/list.txt", b"x"),
         ]);
         let source = Source::open(&storage, Path::new("set")).unwrap();
-        let found: Vec<_> = source.items.iter().map(|item| (item.name.as_str(), item.label)).collect();
+        let found: Vec<_> = source.items.iter().map(|item| (item.name.to_str().unwrap(), item.label)).collect();
         assert_eq!(found, [("a/2.jpg", Some(0)), ("b/1.jpg", Some(1))]);
         assert_eq!(source.classes, ["a", "b"]);
     }
@@ -153,6 +148,21 @@ mod tests {
         let found: Vec<_> = source.items.iter().map(|item| (item.path.to_str().unwrap(), item.label)).collect();
         assert_eq!(found, [("d/a/1.jpg", Some(3)), ("d/with space.jpg", Some(4)), ("/abs/2.jpg", None)]);
         assert_eq!(source.form, Form::List);
+    }
+
+    #[test]
+    fn names_of_any_bytes_are_kept_in_folders_and_in_lists() {
+        let storage = Memory::default();
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        storage.insert(path(b"s\xff/k\xfe/a\xfd.jpg"), b"x".to_vec());
+        let folder = Source::open(&storage, &path(b"s\xff")).unwrap();
+        assert_eq!((&folder.items[0].name, &folder.classes[0][..]), (&path(b"k\xfe/a\xfd.jpg"), r"k\xfe"));
+        storage.insert("list", b"s\xff/k\xfe/a\xfd.jpg 7\n".to_vec());
+        let list = Source::open(&storage, Path::new("list")).unwrap();
+        assert_eq!(
+            list.items,
+            [Item { path: path(b"s\xff/k\xfe/a\xfd.jpg"), name: path(b"s\xff/k\xfe/a\xfd.jpg"), label: Some(7) }]
+        );
     }
 
     #[test]

@@ -4,21 +4,25 @@
 //! generated picture torn, which the next run of the same command sees and mends. What must survive a power cut
 //! (markers, shards, manifests) is written through [`forebay_storage::Storage`] instead.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use forebay_storage::{Error as StorageError, Operation};
 
 use crate::Result;
+use crate::rng::mix;
 
 /// How the hidden names end that a killed run may leave behind.
 const TEMPORARY: &str = ".tmp";
+/// Bytes of the longest name that Linux file systems take.
+const NAME_MAX: usize = 255;
 
 /// Writes a file and renames it into place; its folder must exist. Only one process may write in the folder.
 pub(crate) fn atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let hidden = path.with_file_name(format!(".{name}{TEMPORARY}"));
+    let hidden = hidden_beside(path);
     let written = File::create(&hidden).and_then(|mut file| file.write_all(bytes)).map_err(|e| (Operation::Write, e));
     let placed = written.and_then(|()| fs::rename(&hidden, path).map_err(|e| (Operation::Commit, e)));
     placed.map_err(|(operation, source)| {
@@ -28,15 +32,27 @@ pub(crate) fn atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
+/// The hidden name under which a file is written, always the same for the same file.
+pub(crate) fn hidden_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let hidden = |name: &[u8]| path.with_file_name(OsStr::from_bytes(&[b".", name, TEMPORARY.as_bytes()].concat()));
+    if name.len() + TEMPORARY.len() < NAME_MAX {
+        return hidden(name);
+    }
+    // The dot and the ending would make it longer than a name may be.
+    let number = name.iter().fold(0, |sum, &byte| mix(sum ^ u64::from(byte)).wrapping_add(1));
+    hidden(format!("{number:016x}").as_bytes())
+}
+
 /// Whether a name is one of those that a killed run leaves behind.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(TEMPORARY)
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".") && name.as_bytes().ends_with(TEMPORARY.as_bytes())
 }
 
 /// Removes what a killed run left half written in `folder`. The folder must be locked.
 pub(crate) fn sweep(folder: &Path) -> Result<()> {
     let Ok(listed) = fs::read_dir(folder) else { return Ok(()) };
-    for entry in listed.flatten().filter(|entry| is_temporary(&entry.file_name().to_string_lossy())) {
+    for entry in listed.flatten().filter(|entry| is_temporary(&entry.file_name())) {
         let path = entry.path();
         fs::remove_file(&path).map_err(|source| StorageError::from_io(Operation::Remove, &path, source))?;
     }
@@ -60,6 +76,20 @@ mod tests {
         atomic(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn names_of_any_bytes_and_of_any_length_are_written_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = [b"a\xfe.jpg".to_vec(), b"a\xff.jpg".to_vec(), vec![b'n'; 250], vec![b'n'; 255]];
+        let paths = names.map(|name| dir.path().join(OsStr::from_bytes(&name)));
+        let hidden: std::collections::BTreeSet<_> = paths.iter().map(|path| hidden_beside(path)).collect();
+        assert_eq!(hidden.len(), paths.len());
+        for path in &paths {
+            assert!(is_temporary(hidden_beside(path).file_name().unwrap()));
+            atomic(path, b"one").unwrap();
+            assert_eq!(fs::read(path).unwrap(), b"one");
+        }
     }
 
     #[test]

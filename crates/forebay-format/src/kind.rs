@@ -8,6 +8,7 @@
 use std::path::{Component, Path};
 
 use crate::image::{self, ImageKind};
+use crate::list;
 use crate::tensor;
 use crate::tfrecord::{self, Compression};
 
@@ -24,7 +25,7 @@ pub enum Kind {
     Tensor,
     /// No bytes at all.
     Empty,
-    /// UTF-8 text, as far as it was looked at.
+    /// UTF-8 text, as far as it was looked at, or lines of printable bytes.
     Text,
     /// UTF-16 text with a byte-order mark.
     Utf16,
@@ -62,7 +63,7 @@ impl Kind {
         }
         match Compression::sniff(head) {
             Compression::None if is_utf16(head) => Self::Utf16,
-            Compression::None if is_text(head) => Self::Text,
+            Compression::None if is_text(head) || list::is_lines_of_bytes(head) => Self::Text,
             Compression::None => Self::Unknown,
             // Text may begin with the two bytes of a zlib stream, such as "x^".
             Compression::Zlib if is_text(head) => Self::Text,
@@ -221,6 +222,8 @@ mod tests {
         assert_eq!(Kind::of("bild/größe.jpg 3\n".as_bytes()), Kind::Text);
         assert_eq!(Kind::of(b"x^2.jpg 3\n"), Kind::Text, "and not a zlib stream");
         assert_eq!(Kind::of(&"ä".repeat(300).as_bytes()[..511]), Kind::Text);
+        assert_eq!(Kind::of(b"ph\xffotos/a\xfe.jpg 3\n"), Kind::Text, "a path is bytes");
+        assert_eq!(Kind::of(&[0x81; 99]), Kind::Unknown);
         assert_eq!(Kind::of(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), Kind::Unknown);
     }
 

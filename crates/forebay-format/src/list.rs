@@ -2,57 +2,85 @@
 //!
 //! A label is a whole number behind the last space or tab; a line without one is all path, and a path may hold spaces.
 //! Empty lines and lines that begin with `#` say nothing; lines may end as on Windows, and a byte-order mark is no part of
-//! the first path. Relative paths start where the list lies, which only its
-//! reader knows.
+//! the first path. Relative paths start where the list lies, which only its reader knows. Paths are bytes, so a list need
+//! not be UTF-8.
 //!
 //! ```
+//! use std::path::Path;
 //! use forebay_format::list;
 //!
 //! let entries: Vec<_> = list::parse("# cats\nmy cats/1.jpg 0\n").collect();
-//! assert_eq!(entries, [list::Entry { path: "my cats/1.jpg", label: Some(0) }]);
+//! assert_eq!(entries, [list::Entry { path: Path::new("my cats/1.jpg"), label: Some(0) }]);
 //! ```
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// What Windows' editors write before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The path as it stands in the list.
-    pub path: &'a str,
+    pub path: &'a Path,
     /// The label, if there is one.
     pub label: Option<i64>,
 }
 
 /// The files a list names, in its order. Any text is a list, if only of paths that do not exist.
-pub fn parse(text: &str) -> impl Iterator<Item = Entry<'_>> {
-    lines(text).filter_map(parse_line)
+pub fn parse(text: &(impl AsRef<[u8]> + ?Sized)) -> impl Iterator<Item = Entry<'_>> {
+    lines(text.as_ref()).filter_map(parse_line)
 }
 
-fn lines(text: &str) -> std::str::Lines<'_> {
-    text.strip_prefix('\u{feff}').unwrap_or(text).lines()
+/// Whether bytes that are not UTF-8 can be a list all the same: no byte below a tab, which data has and text has not, and
+/// one in four that is printable ASCII, as in file names of another encoding with their slashes, endings and labels.
+pub fn is_lines_of_bytes(bytes: &[u8]) -> bool {
+    let n_printable = bytes.iter().filter(|&&byte| byte == b' ' || byte.is_ascii_graphic()).count();
+    !bytes.iter().any(|&byte| byte < b'\t') && n_printable >= bytes.len().div_ceil(4)
 }
 
-fn parse_line(line: &str) -> Option<Entry<'_>> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii)
+}
+
+fn parse_line(line: &[u8]) -> Option<Entry<'_>> {
+    if line.is_empty() || line.starts_with(b"#") {
         return None;
     }
-    if let Some((path, last)) = line.rsplit_once([' ', '\t'])
-        && let Ok(label) = last.parse()
+    if let Some((path, last)) = split_last_word(line)
+        && let Some(label) = number(last)
     {
-        return Some(Entry { path: path.trim_end(), label: Some(label) });
+        return Some(Entry { path: as_path(path), label: Some(label) });
     }
-    Some(Entry { path: line, label: None })
+    Some(Entry { path: as_path(line), label: None })
+}
+
+/// What stands before the last space or tab, and the word behind it.
+fn split_last_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = line.iter().rposition(|byte| b" \t".contains(byte))?;
+    Some((line[..at].trim_ascii_end(), &line[at + 1..]))
+}
+
+fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 /// A line whose last word stands where a label should, and is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misread<'a> {
     /// Which line, counted from 1.
     pub line: usize,
     /// The last word.
-    pub word: &'a str,
+    pub word: Cow<'a, str>,
     /// What the line is read as.
     pub entry: Entry<'a>,
 }
@@ -60,19 +88,19 @@ pub struct Misread<'a> {
 /// The lines of a list that name a file and then, in place of its class, a word or a number that is no class.
 ///
 /// A path may hold spaces, so it takes a name with an ending before the last word, and none in it: `cat.jpg tabby`.
-pub fn misread(text: &str) -> impl Iterator<Item = Misread<'_>> {
-    lines(text).enumerate().filter_map(|(i, line)| misread_line(i + 1, line))
+pub fn misread(text: &(impl AsRef<[u8]> + ?Sized)) -> impl Iterator<Item = Misread<'_>> {
+    lines(text.as_ref()).enumerate().filter_map(|(i, line)| misread_line(i + 1, line))
 }
 
-fn misread_line(line: usize, text: &str) -> Option<Misread<'_>> {
+fn misread_line(line: usize, text: &[u8]) -> Option<Misread<'_>> {
     let entry = parse_line(text)?;
-    let (path, word) = text.trim().rsplit_once([' ', '\t'])?;
-    let has_ending = |path: &str| Path::new(path).extension().is_some_and(|ending| (1..=5).contains(&ending.len()));
+    let (path, word) = split_last_word(text)?;
+    let has_ending = |path: &[u8]| as_path(path).extension().is_some_and(|ending| (1..=5).contains(&ending.len()));
     let is_misread = match entry.label {
         Some(label) => u32::try_from(label).is_err(),
-        None => has_ending(path.trim_end()) && (!has_ending(word) || word.parse::<f64>().is_ok()),
+        None => has_ending(path) && (!has_ending(word) || number::<f64>(word).is_some()),
     };
-    is_misread.then_some(Misread { line, word, entry })
+    is_misread.then(|| Misread { line, word: String::from_utf8_lossy(word), entry })
 }
 
 impl fmt::Display for Misread<'_> {
@@ -82,14 +110,12 @@ impl fmt::Display for Misread<'_> {
     }
 }
 
-impl fmt::Display for Entry<'_> {
-    /// The line without its end. It reads back as it was, unless the path begins with `#`, has white space at an end or
+impl Entry<'_> {
+    /// The line with its end. It reads back as it was, unless the path begins with `#`, has white space at an end or
     /// a line's end within, or has no label and ends as if it had one.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.label {
-            Some(label) => write!(f, "{} {label}", self.path),
-            None => f.write_str(self.path),
-        }
+    pub fn to_line(&self) -> Vec<u8> {
+        let label = self.label.map_or_else(String::new, |label| format!(" {label}"));
+        [self.path.as_os_str().as_bytes(), label.as_bytes(), b"\n"].concat()
     }
 }
 
@@ -99,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_path_may_hold_spaces_and_a_label_may_be_missing() {
-        let entry = |path, label| Some(Entry { path, label });
+        let entry = |path: &'static str, label| Some(Entry { path: Path::new(path), label });
+        let parse_line = |line: &'static str| parse(line).next();
         assert_eq!(parse_line("a/b.jpg 7"), entry("a/b.jpg", Some(7)));
         assert_eq!(parse_line("my photos/b 2.jpg\t12 "), entry("my photos/b 2.jpg", Some(12)));
         assert_eq!(parse_line("a/b.jpg   -1\r"), entry("a/b.jpg", Some(-1)));
@@ -111,8 +138,9 @@ mod tests {
     fn a_word_in_place_of_a_label_is_found_and_a_path_with_spaces_is_not_taken_for_one() {
         let text = "a.jpg 3\n# b.jpg cat\nb.jpg cat\nc.jpg\t-1\nd.jpg 99999999999\ne.jpg 1.5\n\
                     my photo 2.jpg\nmy photos/b\nA sentence. No\n";
-        let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word)).collect();
-        assert_eq!(found, [(3, "cat"), (4, "-1"), (5, "99999999999"), (6, "1.5")]);
+        let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word.into_owned())).collect();
+        let wanted = [(3, "cat"), (4, "-1"), (5, "99999999999"), (6, "1.5")];
+        assert_eq!(found, wanted.map(|(line, word)| (line, word.to_owned())));
         let wanted = "the last word of line 3, \"cat\", is not a class number: those are whole and count from 0";
         assert_eq!(misread(text).next().unwrap().to_string(), wanted);
     }
@@ -136,7 +164,23 @@ mod tests {
     #[test]
     fn a_number_too_large_for_a_label_is_part_of_the_path() {
         let line = "a.jpg 99999999999999999999";
-        assert_eq!(parse_line(line), Some(Entry { path: line, label: None }));
+        assert_eq!(parse(line).next(), Some(Entry { path: Path::new(line), label: None }));
+    }
+
+    #[test]
+    fn a_path_of_any_bytes_stands_in_a_list() {
+        let entry = Entry { path: as_path(b"ph\xffotos/a \xfe.jpg"), label: Some(4) };
+        assert_eq!(entry.to_line(), b"ph\xffotos/a \xfe.jpg 4\n");
+        assert_eq!(parse(&entry.to_line()).collect::<Vec<_>>(), [entry]);
+        assert_eq!(misread(b"a\xfe.jpg c\xffat\n").next().unwrap().word, "c\u{fffd}at");
+    }
+
+    #[test]
+    fn names_in_another_encoding_are_lines_and_noise_is_not() {
+        assert!(is_lines_of_bytes(b"\xcd\xbc\xc6\xac/\xc3\xa8.jpg 3\r\n"));
+        assert!(!is_lines_of_bytes(&[0x81; 99]));
+        assert!(!is_lines_of_bytes(b"\xff\xd8\x00 photo.jpg 1\n"));
+        assert!(is_lines_of_bytes(b"\xff \x1b[31m.jpg 1\n"));
     }
 
     proptest::proptest! {
@@ -146,14 +190,16 @@ mod tests {
         fn what_is_written_is_read_back(
             files in proptest::collection::vec(("[a-z./äß][a-z ./äß]{0,20}[a-z.]", proptest::option::of(proptest::num::i64::ANY)), 0..8),
         ) {
-            let lines: String = files.iter().map(|(path, label)| format!("{}\n", Entry { path, label: *label })).collect();
-            let read: Vec<_> = parse(&lines).map(|entry| (entry.path.to_owned(), entry.label)).collect();
+            let line = |(path, label): &(String, Option<i64>)| Entry { path: Path::new(path), label: *label }.to_line();
+            let lines: Vec<u8> = files.iter().flat_map(line).collect();
+            let read: Vec<_> = parse(&lines).map(|entry| (entry.path.to_str().unwrap().to_owned(), entry.label)).collect();
             proptest::prop_assert_eq!(read, files);
         }
 
         #[test]
-        fn any_text_is_read_without_a_panic(text in "\\PC*") {
-            parse(&text).for_each(|entry| assert!(!entry.path.is_empty()));
+        fn any_bytes_are_read_without_a_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
+            parse(&text).for_each(|entry| assert!(!entry.path.as_os_str().is_empty()));
+            misread(&text).for_each(drop);
         }
     }
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
+
 /// A file that stays open: each reading is a `pread` from the start into a buffer that is used again.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
@@ -45,9 +47,9 @@ impl ProcFile {
     /// Why it cannot be read, in words; `None` when it can.
     pub(crate) fn trouble(&mut self) -> Option<String> {
         if let Err(error) = &self.file {
-            return Some(format!("{}: {error}", self.path.display()));
+            return Some(format!("{}: {error}", self.path.escaped()));
         }
-        if self.read().is_none() { Some(format!("{} cannot be read", self.path.display())) } else { None }
+        if self.read().is_none() { Some(format!("{} cannot be read", self.path.escaped())) } else { None }
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use forebay_record::Series;
+use forebay_units::PathText;
 
 use crate::ledger::{Counters, Standing, Units};
 use crate::sampler::Sampler;
@@ -80,7 +81,7 @@ pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, E
     let signals = Signals::begin().map_err(Error::Wait)?;
     let start = Instant::now();
     let child = command.spawn().map_err(|source| {
-        let program = command.get_program().to_string_lossy().into_owned();
+        let program = command.get_program().escaped().into_owned();
         Error::Command { program, source }
     })?;
     let status = wait_for_command(child, &tree, &signals)?;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_units::{Bytes, Summary};
+use forebay_units::{Bytes, PathText, Summary};
 use serde::{Deserialize, Serialize};
 
 /// What a dataset consists of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inspection {
     /// What was inspected.
+    #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
     /// What it turned out to be.
     pub form: Form,
@@ -88,6 +89,7 @@ pub struct Bucket {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     /// What was verified.
+    #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
     /// Files looked at.
     pub n_files: u64,
@@ -117,6 +119,7 @@ impl Verification {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fault {
     /// The file.
+    #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
     /// Where in the file, when it is one of several samples.
     pub offset: Option<u64>,
@@ -139,8 +142,8 @@ impl Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.offset {
-            Some(offset) => write!(f, "{} at offset {offset}: {}", self.path.display(), self.reason),
-            None => write!(f, "{}: {}", self.path.display(), self.reason),
+            Some(offset) => write!(f, "{} at offset {offset}: {}", self.path.escaped(), self.reason),
+            None => write!(f, "{}: {}", self.path.escaped(), self.reason),
         }
     }
 }
@@ -148,6 +151,8 @@ impl std::fmt::Display for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn findings_survive_their_json() {
@@ -156,6 +161,17 @@ mod tests {
         let text = serde_json::to_string(&found).unwrap();
         assert_eq!(serde_json::from_str::<Verification>(&text).unwrap(), found);
         assert!(!found.is_sound());
+    }
+
+    #[test]
+    fn a_path_of_any_bytes_survives_its_json_and_is_printed_as_it_is_written() {
+        let path = PathBuf::from(OsStr::from_bytes(b"ph\xffotos/a\x1b\n.jpg"));
+        let fault = Fault::of_file(&path, "empty file");
+        assert_eq!(fault.to_string(), r"ph\xffotos/a\x1b\x0a.jpg: empty file");
+        let found = Verification { path, bad: vec![fault], ..Verification::default() };
+        let text = serde_json::to_string(&found).unwrap();
+        assert!(text.starts_with(r#"{"path":"ph\\xffotos/a\\x1b\\x0a.jpg""#), "{text}");
+        assert_eq!(serde_json::from_str::<Verification>(&text).unwrap(), found);
     }
 
     #[test]

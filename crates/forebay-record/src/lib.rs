@@ -126,7 +126,7 @@ pub trait Cell: Serialize + DeserializeOwned {
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DatasetNote {
-    /// Where it lies, as the user named it.
+    /// Where it lies, as the user named it; escaped, as [`forebay_units::unescape`] reads it.
     pub path: String,
     /// What the samples lie in: "files", "tfrecord", "tar", "tensor".
     pub packing: String,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use forebay_record::{Fault, Inspection, Verification};
-use forebay_units::{Bytes, Summary, count, group_digits};
+use forebay_units::{Bytes, PathText, Summary, count, group_digits};
 
 use crate::table::{Align, Table};
 
@@ -18,7 +18,7 @@ const BAR: u64 = 40;
 pub fn inspection(found: &Inspection) -> String {
     let mut out = format!(
         "{}: {} in {}, {}\n",
-        found.path.display(),
+        found.path.escaped(),
         count(found.n_samples, "sample"),
         count(found.n_files, "file"),
         found.total_bytes
@@ -118,7 +118,7 @@ pub fn verification(found: &Verification) -> String {
     let _ = writeln!(
         out,
         "{}: {} good, {} bad; {}, {} read{against}",
-        found.path.display(),
+        found.path.escaped(),
         count(found.n_good, "sample"),
         group_digits(found.n_bad),
         count(found.n_files, "file"),

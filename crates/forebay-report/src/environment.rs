@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_record::{AnyRecord, DatasetNote, Scale, StudyCell};
-use forebay_units::{count, group_digits};
+use forebay_units::{PathText, count, group_digits, shell_word, unescape};
 
 use crate::data::{Data, Value};
 use crate::number::{bytes, seconds};
@@ -98,7 +98,7 @@ fn of_study(run: &Run<'_>) -> Option<String> {
     let sets = run.spec().datasets.iter().map(|set| {
         let n = set.count.as_ref().map(|n| count(*n.at(run.head().scale), "image"));
         let from = set.make.clone().map(|profile| format!("made like {profile}, seed {}", set.seed));
-        let path = set.path.as_ref().map(|path| path.display().to_string());
+        let path = set.path.as_ref().map(|path| path.escaped().into_owned());
         let said: Vec<String> = [n, from, path].into_iter().flatten().collect();
         format!("{}: {}", set.name, said.join(", "))
     });
@@ -119,22 +119,19 @@ pub(crate) fn tiers(run: &Run<'_>) -> Data {
     data
 }
 
-/// The command line to run it again, quoted for a shell.
+/// The command line to run it again, quoted for a shell. Its words are escaped in the record; one of a former version that
+/// reads as no escape is taken as it is.
 pub(crate) fn command(run: &Run<'_>) -> String {
     let mut words = run.head().command_line.iter();
     // The program may have been started by any path; its name is what a reader types.
     let program = words.next().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
     let words = program.into_iter().chain(words.cloned());
-    words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+    words.map(|word| typed(&word)).collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// A recorded word as it is typed again.
+fn typed(word: &str) -> String {
+    shell_word(unescape(word).unwrap_or_else(|_| word.into()))
 }
 
 /// What a reader must know: the run's own notes, those of its cells, and interruptions.
@@ -174,11 +171,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
-        assert_eq!(quoted("--threads=1,2"), "--threads=1,2");
-        assert_eq!(quoted("my photos"), "'my photos'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+    fn a_recorded_word_is_written_as_a_shell_reads_it() {
+        let cases = [
+            ("--threads=1,2", "--threads=1,2"),
+            ("my photos", "'my photos'"),
+            (r"ph\xffotos", r"$'ph\xffotos'"),
+            (r"a\\b", r"'a\b'"),
+            (r"C:\old", r"'C:\old'"),
+        ];
+        cases.into_iter().for_each(|(word, shown)| assert_eq!(typed(word), shown));
     }
 
     #[test]

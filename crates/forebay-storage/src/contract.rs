@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use forebay_units::PathText;
+
 use crate::{Buffer, Error, Storage};
 
 /// What becomes of committed bytes.
@@ -54,7 +56,7 @@ fn written_objects_read_back(storage: &dyn Storage, dir: &Path) {
     let expected: Vec<_> = names.iter().cloned().zip([0, 5, 4_096, 300_001]).collect();
     assert_eq!(found, expected, "list names what was written, sorted, with sizes");
     for (path, size) in expected {
-        assert_eq!(read(storage, &path), content(size as usize), "{} reads back", path.display());
+        assert_eq!(read(storage, &path), content(size as usize), "{} reads back", path.escaped());
     }
     let paths: Vec<&Path> = names.iter().map(AsRef::as_ref).collect();
     let mut buffers: Vec<Buffer> = (0..paths.len()).map(|_| Buffer::default()).collect();

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
+
 /// The result of a storage operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -55,7 +57,7 @@ impl fmt::Display for Operation {
 #[non_exhaustive]
 pub enum Error {
     /// There is nothing by that name.
-    #[error("{operation} {}: no such file or folder", path.display())]
+    #[error("{operation} {}: no such file or folder", path.escaped())]
     NotFound {
         /// What was being done.
         operation: Operation,
@@ -63,7 +65,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The object ends before the wanted range does.
-    #[error("reading {}: wanted {wanted} bytes from offset {offset}, found {found}", path.display())]
+    #[error("reading {}: wanted {wanted} bytes from offset {offset}, found {found}", path.escaped())]
     Truncated {
         /// Which object.
         path: PathBuf,
@@ -75,7 +77,7 @@ pub enum Error {
         found: u64,
     },
     /// No space is left.
-    #[error("{operation} {}: no space left on the device", path.display())]
+    #[error("{operation} {}: no space left on the device", path.escaped())]
     Full {
         /// What was being done.
         operation: Operation,
@@ -83,7 +85,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The caller may not do that.
-    #[error("{operation} {}: permission denied", path.display())]
+    #[error("{operation} {}: permission denied", path.escaped())]
     Denied {
         /// What was being done.
         operation: Operation,
@@ -91,7 +93,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The backend or the file system under it cannot do that.
-    #[error("{operation} {}: {what}", path.display())]
+    #[error("{operation} {}: {what}", path.escaped())]
     Unsupported {
         /// What was being done.
         operation: Operation,
@@ -101,7 +103,7 @@ pub enum Error {
         what: String,
     },
     /// Anything else the system reported.
-    #[error("{operation} {}", path.display())]
+    #[error("{operation} {}", path.escaped())]
     Io {
         /// What was being done.
         operation: Operation,

@@ -1,4 +1,4 @@
-//! Bytes, rates, durations, clocks and statistics as types.
+//! Bytes, rates, durations, clocks and statistics as types; paths as text.
 //!
 //! What a number counts is part of its type or its name here, because the field's classic mistakes are a count of
 //! files divided by a count of samples, MB taken for MiB, and a mean where a median was promised.
@@ -21,6 +21,7 @@ mod date;
 mod duration;
 mod histogram;
 mod interval;
+mod path;
 mod stats;
 mod text;
 
@@ -30,5 +31,6 @@ pub use date::{format_utc, parse_utc};
 pub use duration::{format_seconds, parse_duration};
 pub use histogram::Histogram;
 pub use interval::{RatioInterval, holm, ratio_interval};
+pub use path::{PathText, escaped_words, serde_path, shell_word, unescape};
 pub use stats::{Summary, median, quantile};
 pub use text::{ParseError, count, group_digits};

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use forebay_bench::ceiling::{self, Ceiling, Load, Saved, Tier};
 use forebay_record::{Environment, IngestCell, ProbeCell, Record};
+use forebay_units::PathText;
 
 use crate::home;
 use crate::output::remark;
@@ -41,7 +42,7 @@ fn dir() -> Result<PathBuf> {
 /// Fails now rather than after a long probe if nothing can be kept.
 pub(crate) fn check() -> Result<()> {
     let dir = dir()?;
-    let cannot = || format!("cannot keep ceilings in {}", dir.display());
+    let cannot = || format!("cannot keep ceilings in {}", dir.escaped());
     fs::create_dir_all(&dir).with_context(cannot)?;
     let trial = dir.join(format!(".trial-{}", std::process::id()));
     fs::write(&trial, "").and_then(|()| fs::remove_file(&trial)).with_context(cannot)
@@ -51,7 +52,7 @@ pub(crate) fn check() -> Result<()> {
 pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
     let path = dir()?.join(format!("{name}.json"));
     let temporary = path.with_file_name(format!(".{name}-{}", std::process::id()));
-    let cannot = || format!("cannot write {}", path.display());
+    let cannot = || format!("cannot write {}", path.escaped());
     let former = path.exists().then(|| fs::read_to_string(&path).ok().and_then(|text| Record::from_json(&text).ok()));
     let written = fs::File::create(&temporary).and_then(|mut file| {
         file.write_all(record.to_json().as_bytes())?;
@@ -124,7 +125,7 @@ impl Ceilings {
 }
 
 fn load_all(dir: PathBuf) -> Result<Vec<Saved>> {
-    let cannot = || format!("cannot read {}", dir.display());
+    let cannot = || format!("cannot read {}", dir.escaped());
     let entries = match fs::read_dir(&dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.with_context(cannot)?,
@@ -136,10 +137,10 @@ fn load_all(dir: PathBuf) -> Result<Vec<Saved>> {
         if name.starts_with('.') {
             continue;
         }
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.escaped()))?;
         match Record::from_json(&text) {
             Ok(record) => saved.push(Saved { name: name.to_owned(), record }),
-            Err(error) => remark(&format!("forebay: the ceiling {} is left out: {error}", path.display())),
+            Err(error) => remark(&format!("forebay: the ceiling {} is left out: {error}", path.escaped())),
         }
     }
     saved.sort_by(|a, b| a.name.cmp(&b.name));

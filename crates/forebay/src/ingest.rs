@@ -9,7 +9,7 @@ use forebay_bench::ingest::{Cache, Event, Io, Plan, ThreadCount};
 use forebay_observe::{Options, Sampler};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
-use forebay_units::group_digits;
+use forebay_units::{escaped_words, group_digits};
 use indicatif::ProgressBar;
 
 use crate::ceilings::{Ceilings, Name};
@@ -128,7 +128,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
-    let command_line = std::env::args().collect();
+    let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
     let mut observe = |event: Event| match event {

@@ -106,7 +106,7 @@ fn of_dataset(error: &anyhow::Error) -> Option<String> {
 
 /// What a list has in place of its first label, where that is what is wrong.
 fn misread_label(list: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(list).ok()?;
+    let text = std::fs::read(list).ok()?;
     forebay_format::list::misread(&text).next().map(|misread| misread.to_string())
 }
 

@@ -11,7 +11,7 @@ use forebay_dataset::{Control, InspectOptions, Progress};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Engine, ProbeCell, TierKind};
 use forebay_storage::Profile;
-use forebay_units::{Bytes, format_seconds, group_digits};
+use forebay_units::{Bytes, PathText, escaped_words, format_seconds, group_digits};
 use indicatif::ProgressBar;
 
 use crate::ceilings::{self, Ceilings, Name};
@@ -120,7 +120,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
-    let command_line = std::env::args().collect();
+    let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
     let mut observe = |event: Event| match event {
@@ -163,7 +163,7 @@ fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
     let free = preview.free_bytes.map_or(String::new(), |free| format!(" of the {} that are free", Bytes(free)));
     let mut text = format!(
         "{}: {} cells of {} runs: {} written and at most {} read; {}{free} on the disk meanwhile, {} of memory\n",
-        plan.target.display(),
+        plan.target.escaped(),
         group_digits(preview.n_cells),
         plan.runs,
         Bytes(preview.bytes_written),
@@ -267,9 +267,9 @@ fn like(data: &Path) -> Result<(Mix, bool)> {
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control);
     bar.finish_and_clear();
     let found = found?;
-    let named = || format!("{}: --like needs a dataset with at least one sound sample", data.display());
+    let named = || format!("{}: --like needs a dataset with at least one sound sample", data.escaped());
     let mix = found.bssplit.as_ref().with_context(named)?.parse();
-    let mix = mix.map_err(|reason: String| anyhow::anyhow!("{}: {reason}", data.display()))?;
+    let mix = mix.map_err(|reason: String| anyhow::anyhow!("{}: {reason}", data.escaped()))?;
     Ok((mix, found.n_samples <= found.n_files))
 }
 

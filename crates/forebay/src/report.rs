@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use forebay_record::AnyRecord;
 use forebay_report::NamedRun;
+use forebay_units::PathText;
 
 use crate::output::{JsonTarget, Outcome, print, remark};
 use crate::study::samples;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let stdout_is_taken = [&json, &csv].into_iter().flatten().any(|target| target.is_stdout());
     match &args.html {
         _ if stdout_is_taken => {}
-        Some(page) => print(&format!("{}\n{}\n", page.display(), forebay_report::headline(&runs)))?,
+        Some(page) => print(&format!("{}\n{}\n", page.escaped(), forebay_report::headline(&runs)))?,
         None => print(&forebay_report::text(&runs))?,
     }
     if let Some(path) = args.html.as_deref().filter(|_| args.open) {
@@ -90,18 +91,18 @@ fn check_outputs(args: &Args) -> Result<()> {
         }
         let place = place(path);
         if let Some(run) = args.runs.iter().find(|run| belongs_to(&place, run)) {
-            bail!("{flag} {}: this is a file of the run {}, which a report only reads", path.display(), run.display());
+            bail!("{flag} {}: this is a file of the run {}, which a report only reads", path.escaped(), run.escaped());
         }
         let theirs = |dir: &&PathBuf| path.exists() && dir.canonicalize().is_ok_and(|dir| place.starts_with(dir));
         if let Some(dir) = args.from_dlio.iter().find(theirs) {
             bail!(
                 "{flag} {}: this is a file of DLIO's in {}, which a report only reads",
-                path.display(),
-                dir.display()
+                path.escaped(),
+                dir.escaped()
             );
         }
         if let Some((other, _)) = taken.iter().find(|(_, known)| *known == place) {
-            bail!("{other} and {flag} cannot both be written to {}", path.display());
+            bail!("{other} and {flag} cannot both be written to {}", path.escaped());
         }
         taken.push((flag, place));
     }
@@ -131,7 +132,7 @@ fn belongs_to(file: &Path, run: &Path) -> bool {
 
 /// A run's record: the file, or the one in the folder, with the series beside it.
 pub(crate) fn read(path: &Path) -> Result<NamedRun> {
-    let cannot = || format!("cannot show {}", path.display());
+    let cannot = || format!("cannot show {}", path.escaped());
     let is_folder = path.is_dir();
     // A study keeps lines, the run of a workload one record.
     let kept = || ["record.jsonl", "record.json"].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
@@ -159,7 +160,7 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
             }
         }
     }
-    Ok(NamedRun { name: path.display().to_string(), record })
+    Ok(NamedRun { name: path.escaped().into_owned(), record })
 }
 
 /// Shows the page with what the desktop opens pages with.
@@ -169,7 +170,7 @@ fn open(page: &Path) -> Result<()> {
         Command::new(opener).arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match started {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => bail!("xdg-open could not open {} ({status}); the page is there", page.display()),
-        Err(error) => Err(error).with_context(|| format!("cannot start xdg-open; the page is in {}", page.display())),
+        Ok(status) => bail!("xdg-open could not open {} ({status}); the page is there", page.escaped()),
+        Err(error) => Err(error).with_context(|| format!("cannot start xdg-open; the page is in {}", page.escaped())),
     }
 }

@@ -2,7 +2,7 @@
 
 use forebay_checkpoint::Mode;
 use forebay_record::{CheckpointCell, CheckpointSample, TierKind};
-use forebay_units::{Summary, format_seconds, median};
+use forebay_units::{PathText, Summary, format_seconds, median};
 
 use super::bare::Rates;
 use super::plan::mode_name;
@@ -89,7 +89,7 @@ pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
 fn described(own: &Place, given: &Place) -> (String, Option<(String, TierKind)>) {
     let shaped = given.shaped.as_ref().map(|profile| (profile.name.clone(), TierKind::Shaped));
     let kernel = given.kernel.as_ref().map(|profile| (profile.name.clone(), TierKind::Kernel));
-    (format!("{}: {}", given.dir.display(), own.fs().description()), shaped.or(kernel))
+    (format!("{}: {}", given.dir.escaped(), own.fs().description()), shaped.or(kernel))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_checkpoint::format;
 use forebay_record::{CheckpointCell, Environment, Record};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 use super::cell::{cell, scatter};
 use super::plan::mode_name;
@@ -33,7 +33,7 @@ pub enum Error {
     /// There is less room than the benchmark needs.
     #[error(
         "{}: the benchmark needs {needed} and {free} are free; give a smaller --size, or another folder",
-        path.display()
+        path.escaped()
     )]
     TooLittleSpace {
         /// Where.
@@ -58,7 +58,7 @@ pub enum Error {
         step: u64,
     },
     /// Anything else the system reported.
-    #[error("{what} {}", path.display())]
+    #[error("{what} {}", path.escaped())]
     Io {
         /// What was attempted.
         what: &'static str,
@@ -117,7 +117,7 @@ pub fn run(
     let values = Values::of(plan)?;
     site.check(values.bytes().len() as u64)?;
     let mut record = Record::new(command_line, environment);
-    record.dataset.path = plan.places.slow.dir.display().to_string();
+    record.dataset.path = plan.places.slow.dir.escaped().into_owned();
     record.notes.extend(site.notes.iter().cloned());
     record.cells = measure(plan, &site, &values, observe, cancel)?;
     record.notes.extend(record.cells.iter().flat_map(scatter));

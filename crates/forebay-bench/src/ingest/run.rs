@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_pipeline::{Source, Stats};
 use forebay_record::{CacheState, DatasetNote, Environment, IngestCell, IngestRepeat, Record};
 use forebay_storage::Local;
+use forebay_units::PathText;
 
 use super::cell::cell;
 use super::plan::{Cache, Plan, ThreadCount};
@@ -24,13 +25,13 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
     /// Only pre-decoded shards can be mapped.
-    #[error("{}: only tensor shards can be mapped into memory", path.display())]
+    #[error("{}: only tensor shards can be mapped into memory", path.escaped())]
     NotMappable {
         /// What was to be mapped.
         path: PathBuf,
     },
     /// Only encoded images can be decoded at a smaller scale.
-    #[error("{}: the images are decoded already, so that scaled decoding does nothing", path.display())]
+    #[error("{}: the images are decoded already, so that scaled decoding does nothing", path.escaped())]
     NotEncoded {
         /// What was to be decoded.
         path: PathBuf,

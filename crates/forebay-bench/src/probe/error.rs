@@ -3,26 +3,26 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 /// A probe that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is nothing to probe.
-    #[error("{}: no such folder; make it, or name one on the disk to be measured", path.display())]
+    #[error("{}: no such folder; make it, or name one on the disk to be measured", path.escaped())]
     NotThere {
         /// What was named.
         path: PathBuf,
     },
     /// It is there, and nothing can be made in it.
-    #[error("{}: nothing can be created there; name a folder on the disk to be measured", path.display())]
+    #[error("{}: nothing can be created there; name a folder on the disk to be measured", path.escaped())]
     NothingCanBeMade {
         /// What was named.
         path: PathBuf,
     },
     /// It is a pipe or a device.
-    #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.display())]
+    #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.escaped())]
     NotAFolder {
         /// What was named.
         path: PathBuf,
@@ -31,14 +31,14 @@ pub enum Error {
     #[error(
         "{}: the file system is mounted read-only; probe another folder, or name a large file on this one: its reads are \
          measured without writing",
-        path.display()
+        path.escaped()
     )]
     ReadOnly {
         /// What was named.
         path: PathBuf,
     },
     /// The user may not write there.
-    #[error("{}: permission denied; name a folder you may write to, or a large file you may read", path.display())]
+    #[error("{}: permission denied; name a folder you may write to, or a large file you may read", path.escaped())]
     Denied {
         /// What was named.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum Error {
     /// There is less room than the probe needs.
     #[error(
         "{}: the probe needs {needed} and {free} are free; give a smaller --size, or another folder",
-        path.display()
+        path.escaped()
     )]
     TooLittleSpace {
         /// Where.
@@ -60,7 +60,7 @@ pub enum Error {
     #[error(
         "{}: no space is left on the device: somebody else has filled it meanwhile; what the probe wrote is removed; \
          give a smaller --size, or another folder",
-        path.display()
+        path.escaped()
     )]
     Full {
         /// Where.
@@ -77,7 +77,7 @@ pub enum Error {
         available: Bytes,
     },
     /// Direct I/O does not work there.
-    #[error("{}: this file system does not support direct I/O ({reason}); use --engine sync", path.display())]
+    #[error("{}: this file system does not support direct I/O ({reason}); use --engine sync", path.escaped())]
     NoDirect {
         /// Where.
         path: PathBuf,
@@ -112,7 +112,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Anything else the system reported.
-    #[error("{what} {}", path.display())]
+    #[error("{what} {}", path.escaped())]
     Io {
         /// What was attempted.
         what: &'static str,

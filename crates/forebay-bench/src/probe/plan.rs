@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_pipeline::Source;
 use forebay_record::{Engine, ProbeMode};
 use forebay_storage::{Local, Profile};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 
 use super::error::Error;
 use super::mix::Mix;
@@ -78,7 +78,7 @@ impl Tree {
         let n_all = sizes.len() as u64;
         Random::new(seed, 0).shuffle(&mut sizes);
         let sizes = up_to(sizes.into_iter(), total);
-        let of = format!("{} of {} as in {}", sizes.len(), count(n_all, "file"), data.display());
+        let of = format!("{} of {} as in {}", sizes.len(), count(n_all, "file"), data.escaped());
         Self { sizes, of }.checked(total)
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use forebay_record::Engine;
 use forebay_storage::{Capabilities, Support};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 use super::error::{Context, Error};
 use super::plan::Plan;
@@ -61,11 +61,11 @@ pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Op
     match target {
         Target::Folder if system.read_only => return Err(Error::ReadOnly { path: path() }),
         Target::File(_) if plan.modes.files => {
-            return Err(Error::senseless(format!("{}: --files needs a folder to make files in", path().display())));
+            return Err(Error::senseless(format!("{}: --files needs a folder to make files in", path().escaped())));
         }
         Target::File(len) if plan.size > len => {
             let (path, len, size) = (path(), Bytes(len), Bytes(plan.size));
-            return Err(Error::senseless(format!("{}: it has {len}, less than --size {size}", path.display())));
+            return Err(Error::senseless(format!("{}: it has {len}, less than --size {size}", path.escaped())));
         }
         _ => {}
     }
@@ -82,7 +82,7 @@ pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Op
 
 /// What is said before the run because of where the target lies.
 pub(super) fn remarks(plan: &Plan, system: &FileSystem) -> Vec<String> {
-    let path = plan.target.display();
+    let path = plan.target.escaped();
     let of_network = system.network().map(|name| {
         format!(
             "{path} lies on {name}: emptying this machine's page cache does not empty the server's, so reads may come from \

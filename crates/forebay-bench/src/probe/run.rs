@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_record::{CacheState, Engine, Environment, ProbeCell, ProbeMode, Record};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 use super::cell::{Measured, cell};
 use super::error::Error;
@@ -50,7 +50,7 @@ pub fn run(
 ) -> Result<Record<ProbeCell>, Error> {
     let site = Site::open(plan)?;
     let mut record = Record::new(command_line, environment);
-    record.dataset.path = plan.target.display().to_string();
+    record.dataset.path = plan.target.escaped().into_owned();
     for text in &site.remarks {
         observe(Event::Remark { text: text.clone() });
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_record::Engine;
 use forebay_storage::cache;
+use forebay_units::PathText;
 
 use super::error::{Context, Error};
 use super::plan::{Plan, Tree};
@@ -52,7 +53,7 @@ impl Site {
             remarks.push(format!("removed what a killed probe had left behind: {}", left.join(", ")));
         }
         if target == Target::Folder && scratch::is_at_work(&plan.target) {
-            let path = plan.target.display();
+            let path = plan.target.escaped();
             remarks.push(format!("another probe is at work in {path}: each disturbs the other, and both are too slow"));
         }
         remarks.extend(preflight::remarks(plan, &system));

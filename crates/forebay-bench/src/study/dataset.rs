@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_dataset::{MakePlan, MakeSpec, PackOptions, PackPlan, Packing};
 use forebay_format::tfrecord::Compression;
 use forebay_record::{DatasetSpec, Scale};
+use forebay_units::PathText;
 
 use super::error::{Error, Result};
 use super::nearest::{did_you_mean, suggest};
@@ -126,7 +127,7 @@ pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
         let refused = |reason: String| refused(dataset, reason);
         match &dataset.source {
             DatasetSource::Path(path) if !path.exists() => {
-                return Err(refused(format!("{} is not there", path.display())));
+                return Err(refused(format!("{} is not there", path.escaped())));
             }
             DatasetSource::Pack { packing, of } => match at(of) {
                 Some(DatasetSource::Path(path)) if path.exists() => {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use forebay_units::PathText;
+
 /// The result of an operation on a study.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -40,7 +42,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// The run's folder holds something.
-    #[error("{}: the folder is not empty", path.display())]
+    #[error("{}: the folder is not empty", path.escaped())]
     Occupied {
         /// The folder.
         path: PathBuf,
@@ -48,19 +50,19 @@ pub enum Error {
         is_run: bool,
     },
     /// There is no run to go on with.
-    #[error("there is no run in {} to go on with", path.display())]
+    #[error("there is no run in {} to go on with", path.escaped())]
     NoRun {
         /// The folder.
         path: PathBuf,
     },
     /// Another process is running a study there.
-    #[error("{}: another process is running a study in this folder", path.display())]
+    #[error("{}: another process is running a study in this folder", path.escaped())]
     Busy {
         /// The folder.
         path: PathBuf,
     },
     /// The run in the folder is of another plan.
-    #[error("{}: the run there is of another plan: {what}", path.display())]
+    #[error("{}: the run there is of another plan: {what}", path.escaped())]
     Different {
         /// The folder.
         path: PathBuf,
@@ -68,7 +70,7 @@ pub enum Error {
         what: String,
     },
     /// The record in the folder cannot be read.
-    #[error("cannot go on with {}", path.display())]
+    #[error("cannot go on with {}", path.escaped())]
     Record {
         /// The record.
         path: PathBuf,
@@ -76,7 +78,7 @@ pub enum Error {
         source: forebay_record::Error,
     },
     /// There is not enough room.
-    #[error("{}: {needed} are needed and {available} are free", path.display())]
+    #[error("{}: {needed} are needed and {available} are free", path.escaped())]
     Space {
         /// Where.
         path: PathBuf,
@@ -99,7 +101,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
     /// The system refused something.
-    #[error("cannot {attempt} {}", path.display())]
+    #[error("cannot {attempt} {}", path.escaped())]
     Io {
         /// What was tried: "append to".
         attempt: &'static str,

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use forebay_record::{Environment, StudyHead, StudyLine, StudyRun};
 use forebay_storage::{Local, Storage};
+use forebay_units::unescape;
 use serde_json::Value;
 
 use super::error::{Error, Result};
@@ -176,8 +177,9 @@ pub fn data_to_keep(run: &Path, data: &Path) -> PathBuf {
 /// Earlier versions kept the whole path also of data in the run's folder, which may be a copy, or have been moved.
 pub fn data_of(run: &Path, head: &StudyHead) -> (PathBuf, Option<PathBuf>) {
     let own = run.join(DATA);
-    let Some(kept) = head.data.as_ref().map(Path::new) else { return (own, None) };
-    let kept = run.join(kept);
+    let Some(kept) = &head.data else { return (own, None) };
+    // Earlier versions did not escape it.
+    let kept = run.join(unescape(kept).unwrap_or_else(|_| kept.into()));
     let was_given = head.command_line.iter().any(|word| word == "--data" || word.starts_with("--data="));
     let was_inside = !was_given || (kept.ends_with(DATA) && (own.is_dir() || !kept.exists()));
     if was_inside && !kept.starts_with(run) { (own, Some(kept)) } else { (kept, None) }

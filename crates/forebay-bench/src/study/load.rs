@@ -1,9 +1,11 @@
 //! A study's file: found, read, and refused with the line and the word that was probably meant.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use forebay_record::StudySpec;
+use forebay_units::PathText;
 
 use super::error::{Error, Result};
 use super::nearest::{nearest, suggest};
@@ -35,13 +37,15 @@ pub fn built_in() -> impl Iterator<Item = &'static str> + Clone {
 ///
 /// # Errors
 /// When there is neither, or the file is not a study's.
-pub fn find(name: &str) -> Result<Found> {
+pub fn find(name: impl AsRef<OsStr>) -> Result<Found> {
+    let name = name.as_ref();
     if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
         return Ok(Found { spec: parse(text)?, text: (*text).to_owned() });
     }
     let path = Path::new(name);
-    if !path.exists() && !name.contains('/') && !name.ends_with(".toml") {
-        return Err(Error::Unknown { name: name.to_owned(), hint: hint_of_names(name) });
+    let shown = name.escaped();
+    if !path.exists() && !shown.contains('/') && !shown.ends_with(".toml") {
+        return Err(Error::Unknown { hint: hint_of_names(&shown), name: shown.into_owned() });
     }
     let text = read(path)?;
     let mut spec = parse(&text)?;

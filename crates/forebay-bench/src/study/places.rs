@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest, Packing};
@@ -108,7 +109,7 @@ impl ToMake<'_> {
 fn has_all_shards(dir: &Path) -> bool {
     let text = fs::read(dir.join(MANIFEST)).unwrap_or_default();
     let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else { return false };
-    let length = |name: &str| fs::metadata(dir.join(name)).ok().map(|metadata| metadata.len());
+    let length = |name: &Path| fs::metadata(dir.join(name)).ok().map(|metadata| metadata.len());
     manifest.shards.iter().all(|shard| length(&shard.file) == Some(shard.bytes))
 }
 
@@ -244,9 +245,9 @@ fn folder_name(plan: &MakePlan) -> String {
 /// Named by where it lies: its last name for people, and all of it as a number, since others may have the same.
 fn path_name(path: &Path) -> String {
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let hash = path.to_string_lossy().bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+    let hash = path.as_os_str().as_bytes().iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         // FNV-1a, which is the same in every run.
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
     });
     format!("{last}-{:08x}", hash as u32)
 }

@@ -8,6 +8,7 @@ use forebay_record::{
     TierNote, TierSpec,
 };
 use forebay_storage::Profile;
+use forebay_units::PathText;
 
 use super::dataset::{self, DatasetPlan, DatasetSource};
 use super::error::{Error, Result};
@@ -211,7 +212,7 @@ impl Plan {
         }
         match (work.needs_data() || matches!(work, Work::Workload(_)), &dataset.source, served) {
             (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
-                let (path, folder) = (path.display(), folder.display());
+                let (path, folder) = (path.escaped(), folder.escaped());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
                 Err(refused(format!("the dataset lies at {path} and cannot lie on {folder} too"), Some(hint)))
             }
@@ -247,7 +248,7 @@ impl Plan {
             scale: self.scale,
             n_cells: self.cells.len() as u64,
             tiers: self.tier_notes(look_down),
-            data: Some(data.display().to_string()),
+            data: Some(data.escaped().into_owned()),
             notes: Vec::new(),
         }
     }
@@ -261,7 +262,7 @@ impl Plan {
         for tier in &self.tiers {
             match &tier.served {
                 Served::Folder(path) if !path.is_dir() => {
-                    let reason = format!("{} is not a folder that is there", path.display());
+                    let reason = format!("{} is not a folder that is there", path.escaped());
                     return Err(Error::plan(format!("tier \"{}\"", tier.name), reason));
                 }
                 _ => {}
@@ -285,7 +286,7 @@ impl Plan {
                     };
                     (
                         kind,
-                        what.map_or_else(|| path.display().to_string(), |what| format!("{what}, {}", path.display())),
+                        what.map_or_else(|| path.escaped().into_owned(), |what| format!("{what}, {}", path.escaped())),
                     )
                 }
             };

@@ -7,6 +7,8 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
+
 use super::places::{LookDown, Places};
 use super::steps::{Failed, Route};
 use crate::checkpoint;
@@ -54,7 +56,7 @@ impl Folder {
             Ok(()) => Some(lock),
             Err(TryLockError::Error(_)) => None,
             Err(TryLockError::WouldBlock) => {
-                return Err(format!("another run has its checkpoints in {}", path.display()).into());
+                return Err(format!("another run has its checkpoints in {}", path.escaped()).into());
             }
         };
         for entry in fs::read_dir(&path).map_err(words("list", &path))? {
@@ -74,7 +76,7 @@ impl Drop for Folder {
 }
 
 fn words(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failed {
-    move |error| format!("cannot {what} {}: {error}", path.display()).into()
+    move |error| format!("cannot {what} {}: {error}", path.escaped()).into()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_pipeline::Tuning;
 use forebay_record::{DatasetNote, Environment, Record, TrainCell, Validation};
 use forebay_train::Model;
-use forebay_units::{Clock, SystemClock};
+use forebay_units::{Clock, PathText, SystemClock};
 
 use super::cell::{Settled, cell};
 use super::plan::{Accelerator, Input, Length, Plan, Validate};
@@ -46,7 +46,7 @@ pub enum Error {
     #[error(transparent)]
     Format(#[from] forebay_checkpoint::format::Error),
     /// There are checkpoints where a run that begins anew would put its own.
-    #[error("{} has checkpoints already, the newest of step {step}", path.display())]
+    #[error("{} has checkpoints already, the newest of step {step}", path.escaped())]
     Occupied {
         /// The folder.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum Error {
         step: u64,
     },
     /// The checkpoint is of a run with other settings.
-    #[error("{} is of another run: {what}", path.display())]
+    #[error("{} is of another run: {what}", path.escaped())]
     OtherRun {
         /// The checkpoint.
         path: PathBuf,
@@ -68,19 +68,19 @@ pub enum Error {
     #[error("cannot start a thread")]
     Thread(#[from] std::io::Error),
     /// There are no labels to learn.
-    #[error("{}: its samples have no labels, which a network needs; an emulated accelerator does not", path.display())]
+    #[error("{}: its samples have no labels, which a network needs; an emulated accelerator does not", path.escaped())]
     NoLabels {
         /// The data.
         path: PathBuf,
     },
     /// The labels lie within the records.
-    #[error("{}: how many classes it has is known only after reading all of it: say how many", path.display())]
+    #[error("{}: how many classes it has is known only after reading all of it: say how many", path.escaped())]
     ClassesUnknown {
         /// The data.
         path: PathBuf,
     },
     /// The largest label is more likely a slip than a class.
-    #[error("{}: its largest label is {}: more than {MOST_CLASSES} classes are not told apart", path.display(), classes - 1)]
+    #[error("{}: its largest label is {}: more than {MOST_CLASSES} classes are not told apart", path.escaped(), classes - 1)]
     TooManyClasses {
         /// The data.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum Error {
     #[error(
         "{}: its {n} classes are not the {expected} of the training data (the first that differs: \"{name}\"), so that labels would \
          not mean the same; a list of `path label` lines can say which is which",
-        path.display()
+        path.escaped()
     )]
     OtherClasses {
         /// The data.
@@ -116,7 +116,7 @@ pub enum Error {
     /// There is not a single whole batch.
     #[error(
         "{}: {} {} less than one batch of {batch}",
-        path.display(),
+        path.escaped(),
         forebay_units::count(*n_samples, "sample"),
         if *n_samples == 1 { "is" } else { "are" }
     )]
@@ -339,7 +339,7 @@ fn judges(plan: &Plan, kind: &Kind, learnt: Option<&Stock>, notes: &mut Vec<Stri
     }
     let largest = stock.source.n_classes().unwrap_or(0);
     if let Some(classes) = kind.classes().map(|n| n as usize).filter(|classes| largest > *classes) {
-        return Err(Error::Label { name: path.display().to_string(), label: largest as i64 - 1, classes });
+        return Err(Error::Label { name: path.escaped().into_owned(), label: largest as i64 - 1, classes });
     }
     stock.through(&plan, notes).map(Some)
 }

@@ -1,7 +1,7 @@
 //! The record of a run.
 
 use forebay_record::{DatasetNote, Environment, Judged, Record, TierKind, WorkloadCell, WorkloadTotals};
-use forebay_units::count;
+use forebay_units::{PathText, count};
 use forebay_workload::Part;
 
 use super::lever::lever;
@@ -50,7 +50,7 @@ pub(super) fn record(
 fn dataset(known: &Known<'_>) -> DatasetNote {
     let workload = &known.plan.workload;
     DatasetNote {
-        path: known.plan.data.display().to_string(),
+        path: known.plan.data.escaped().into_owned(),
         packing: workload.dataset.format.name().to_owned(),
         n_samples: known.totals.samples_train,
         n_files: workload.dataset.n_files_train,

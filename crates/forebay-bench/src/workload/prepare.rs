@@ -212,9 +212,13 @@ pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
 
 /// The index files that some formats have beside a file.
 fn beside(part: Part, path: &Path, data: &Path) -> [PathBuf; 3] {
-    let with = |end: &str| PathBuf::from(format!("{}{end}", path.display()));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [with(OFFSETS), with(SIZES), data.join(format!("index/{}/{name}.idx", part.folder()))]
+    let with = |path: &Path, end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let index = data.join("index").join(part.folder()).join(path.file_name().unwrap_or_default());
+    [with(path, OFFSETS), with(path, SIZES), with(&index, ".idx")]
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use forebay_dataset::MadeRecords;
 use forebay_record::{CacheEvidence, Environment, Record, WorkloadCell, WorkloadRank};
 use forebay_storage::cache;
-use forebay_units::{Bytes, Clock, SystemClock};
+use forebay_units::{Bytes, Clock, PathText, SystemClock};
 
 use super::access::AccessLog;
 use super::cell::{self, Known};
@@ -62,7 +62,7 @@ pub enum Error {
         what: String,
     },
     /// There is less room for checkpoints than they need.
-    #[error("{}: checkpoints need {needed} and {free} are free", path.display())]
+    #[error("{}: checkpoints need {needed} and {free} are free", path.escaped())]
     TooLittleSpace {
         /// Where.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum Error {
         free: Bytes,
     },
     /// Fewer checkpoints are there than are to be read.
-    #[error("{} has {n} of the {wanted} checkpoints that are to be read", path.display())]
+    #[error("{} has {n} of the {wanted} checkpoints that are to be read", path.escaped())]
     NothingSaved {
         /// The folder of a rank.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum Error {
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
     /// Anything else the system reported.
-    #[error("{what} {}", path.display())]
+    #[error("{what} {}", path.escaped())]
     Io {
         /// What was attempted.
         what: &'static str,

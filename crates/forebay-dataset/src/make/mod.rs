@@ -98,9 +98,8 @@ fn whole_jpeg(path: &Path) -> Option<u64> {
 fn write_list(plan: &MakePlan, dir: &Path) -> Result<()> {
     let line = |index| {
         let picture = plan.picture(index);
-        let path = picture.path.to_string_lossy();
-        format!("{}\n", list::Entry { path: &path, label: Some(picture.label.into()) })
+        list::Entry { path: &picture.path, label: Some(picture.label.into()) }.to_line()
     };
-    let text: String = (0..plan.count()).map(line).collect();
-    home::commit(&dir.join(LIST), text.as_bytes())
+    let text: Vec<u8> = (0..plan.count()).flat_map(line).collect();
+    home::commit(&dir.join(LIST), &text)
 }

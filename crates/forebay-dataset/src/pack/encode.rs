@@ -1,5 +1,7 @@
 //! One shard while it is being written.
 
+use std::path::PathBuf;
+
 use forebay_format::example::ImageExample;
 use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec};
 use forebay_format::tensor::{Shape, ShardWriter};
@@ -89,7 +91,7 @@ impl Shard {
     }
 
     /// Ends the shard; it is on the disk under its name when this returns.
-    pub(super) fn commit(mut self, file: String) -> Result<ShardEntry> {
+    pub(super) fn commit(mut self, file: PathBuf) -> Result<ShardEntry> {
         match std::mem::replace(&mut self.body, Body::Tar) {
             Body::TfRecord(Compression::None) => {}
             Body::TfRecord(compression) => {
@@ -148,21 +150,23 @@ fn append_member(out: &mut Vec<u8>, input: &Input, bytes: &[u8]) -> Result<(), F
     let info = image::info(bytes)?;
     let path = if input.odd { plain_name(input, info.kind.extension()) } else { input.name.clone() };
     let (key, _) = tar::key_and_extension(&path).expect("a plain name has a key and an extension");
+    let part = |extension: &str| [key, b".", extension.as_bytes()].concat();
     tar::append_file(out, &path, bytes)?;
     if let Some(label) = input.label {
-        tar::append_file(out, &format!("{key}.cls"), label.to_string().as_bytes())?;
+        tar::append_file(out, part("cls"), label.to_string().as_bytes())?;
     }
     if input.odd {
-        tar::append_file(out, &format!("{key}.{NAME_PART}"), input.name.as_bytes())?;
+        tar::append_file(out, part(NAME_PART), &input.name)?;
     }
     Ok(())
 }
 
 /// A name with one dot, and no other file's: the number of the input sets it apart.
-fn plain_name(input: &Input, extension: &str) -> String {
-    let (folder, file) = input.name.rsplit_once('/').unwrap_or(("", &input.name));
-    let slash = if folder.is_empty() { "" } else { "/" };
-    format!("{folder}{slash}{}-{}.{extension}", file.replace(['.', '_'], "-"), input.id)
+fn plain_name(input: &Input, extension: &str) -> Vec<u8> {
+    let file_at = input.name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let (folder, file) = input.name.split_at(file_at);
+    let file: Vec<u8> = file.iter().map(|byte| if b"._".contains(byte) { b'-' } else { *byte }).collect();
+    [folder, &file, format!("-{}.{extension}", input.id).as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -171,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_plain_name_has_one_dot_and_keeps_its_folder() {
-        assert_eq!(plain_name(&Input::for_test(7, "v1.0/a.b.gif", 1), "png"), "v1.0/a-b-gif-7.png");
-        assert_eq!(plain_name(&Input::for_test(7, "__x", 1), "jpg"), "--x-7.jpg");
+        assert_eq!(plain_name(&Input::for_test(7, "v1.0/a.b.gif", 1), "png"), b"v1.0/a-b-gif-7.png");
+        assert_eq!(plain_name(&Input::for_test(7, "__x", 1), "jpg"), b"--x-7.jpg");
     }
 }

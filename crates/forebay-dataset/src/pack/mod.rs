@@ -9,6 +9,7 @@ mod encode;
 mod plan;
 mod unpack;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -112,8 +113,11 @@ pub(crate) struct Note {
     pub(crate) skipped: Vec<Fault>,
 }
 
-fn note_path(out: &Path, file: &str) -> PathBuf {
-    out.join(format!(".{file}.done.json"))
+fn note_path(out: &Path, file: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(file);
+    name.push(".done.json");
+    out.join(name)
 }
 
 /// One run over all shards.
@@ -140,7 +144,7 @@ impl Run<'_> {
         Ok((note, false))
     }
 
-    fn kept(&self, file: &str) -> Option<Note> {
+    fn kept(&self, file: &Path) -> Option<Note> {
         let mut buffer = Buffer::default();
         self.storage.open(&note_path(self.out, file)).ok()?.read_all(&mut buffer).ok()?;
         let note: Note = serde_json::from_slice(buffer.as_slice()).ok()?;
@@ -148,7 +152,7 @@ impl Run<'_> {
         (note.entry.file == file && note.entry.bytes == size).then_some(note)
     }
 
-    fn build(&self, number: usize, file: String, buffer: &mut Buffer) -> Result<Note> {
+    fn build(&self, number: usize, file: PathBuf, buffer: &mut Buffer) -> Result<Note> {
         let mut shard = Shard::start(&self.plan.options().packing, self.storage.create(&self.out.join(&file))?);
         let mut skipped = Vec::new();
         for &input in self.plan.inputs_of(number) {

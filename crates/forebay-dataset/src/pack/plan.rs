@@ -1,14 +1,16 @@
 //! Which file goes into which shard, and under what name.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use forebay_format::tar;
 use forebay_format::tfrecord::Compression;
 use forebay_storage::{Buffer, Local};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 use serde_json::{Map, Value};
 
 use super::Note;
@@ -78,7 +80,7 @@ pub struct PackOptions {
     /// in the order of their paths, or of the list.
     pub shuffle: Option<u64>,
     /// What shards are called, before `-00000-of-00012`; `None` takes the name of the input.
-    pub name: Option<String>,
+    pub name: Option<OsString>,
     /// Stop at the first bad input instead of leaving it out.
     pub stop_at_bad: bool,
 }
@@ -97,7 +99,7 @@ pub(super) struct Input {
     pub(super) id: u64,
     pub(super) path: PathBuf,
     /// The name to be kept: relative, without steps upwards.
-    pub(super) name: String,
+    pub(super) name: Vec<u8>,
     pub(super) label: Option<i64>,
     /// Whether a tar entry of this name would not give the name back.
     pub(super) odd: bool,
@@ -109,7 +111,7 @@ pub(super) struct Input {
 pub struct PackPlan {
     options: PackOptions,
     input: PathBuf,
-    name: String,
+    name: OsString,
     inputs: Vec<Input>,
     shards: Vec<Vec<u32>>,
     classes: Vec<String>,
@@ -144,7 +146,7 @@ impl PackPlan {
             return Ok(());
         }
         let reason = "it lies inside the folder that is packed";
-        Err(Error::Parameter { parameter: "output folder", value: out.display().to_string(), reason })
+        Err(Error::Parameter { parameter: "output folder", value: out.escaped().into_owned(), reason })
     }
 
     /// The options it was made with.
@@ -173,8 +175,10 @@ impl PackPlan {
     }
 
     /// File name of shard `number`.
-    pub fn shard_name(&self, number: usize) -> String {
-        format!("{}-{number:05}-of-{:05}.{}", self.name, self.shards.len(), self.options.packing.extension())
+    pub fn shard_name(&self, number: usize) -> PathBuf {
+        let mut name = self.name.clone();
+        name.push(format!("-{number:05}-of-{:05}.{}", self.shards.len(), self.options.packing.extension()));
+        PathBuf::from(name)
     }
 
     pub(super) fn inputs_of(&self, shard: usize) -> &[u32] {
@@ -193,7 +197,7 @@ impl PackPlan {
         put("format", packing.extension().into());
         put("shard_bytes", shard_size.0.into());
         put("shuffle", (*shuffle).into());
-        put("name", self.name.as_str().into());
+        put("name", self.name.escaped().into());
         put("n_files", self.n_files().into());
         put(INPUTS, format!("{:016x}", self.fingerprint).into());
         if let Packing::Tensor { width, height } = packing {
@@ -219,7 +223,7 @@ impl PackPlan {
 impl Input {
     #[cfg(test)]
     pub(super) fn for_test(id: u64, name: &str, size: u64) -> Self {
-        Self { id, path: name.into(), name: name.to_owned(), label: None, odd: false, size }
+        Self { id, path: name.into(), name: name.as_bytes().to_owned(), label: None, odd: false, size }
     }
 
     /// Takes note of a file, and of its name, size and time in the fingerprint of all.
@@ -229,8 +233,7 @@ impl Input {
         let (size, time) =
             fs::metadata(&item.path).map_or((0, 0), |of| (of.len(), of.mtime_nsec() ^ (of.mtime() << 30)));
         let numbers = [size, time as u64, item.label.map_or(u64::MAX, |label| label as u64)];
-        let words =
-            name.as_bytes().chunks(8).map(|word| word.iter().fold(0, |sum, &byte| (sum << 8) | u64::from(byte)));
+        let words = name.chunks(8).map(|word| word.iter().fold(0, |sum, &byte| (sum << 8) | u64::from(byte)));
         for word in words.chain(numbers) {
             *fingerprint = mix(*fingerprint ^ word).wrapping_add(1);
         }
@@ -248,8 +251,8 @@ fn check(options: &PackOptions) -> Result<()> {
             refuse("size", format!("{width}x{height}"), "must be 1 to 16,384 each")
         }
         _ => match &options.name {
-            Some(name) if name.is_empty() || name.starts_with('.') || name.contains('/') => {
-                refuse("name", format!("\"{name}\""), "must be a file name that is not hidden")
+            Some(name) if name.is_empty() || name.as_bytes().starts_with(b".") || name.as_bytes().contains(&b'/') => {
+                refuse("name", format!("\"{}\"", name.escaped()), "must be a file name that is not hidden")
             }
             _ => Ok(()),
         },
@@ -290,14 +293,14 @@ fn assign(inputs: &[Input], options: &PackOptions) -> Vec<Vec<u32>> {
 /// Marks the names that an entry of a tar sample would not give back: those that share their key with another, and
 /// those that WebDataset would read in another way.
 fn mark_odd(inputs: &mut [Input]) {
-    let mut keys: HashMap<String, u32> = HashMap::new();
-    let key = |name: &str| tar::key_and_extension(name).map_or_else(|| name.to_owned(), |(key, _)| key.to_owned());
+    let mut keys: HashMap<Vec<u8>, u32> = HashMap::new();
+    let key = |name: &[u8]| tar::key_and_extension(name).map_or_else(|| name.to_owned(), |(key, _)| key.to_owned());
     inputs.iter().for_each(|input| *keys.entry(key(&input.name)).or_default() += 1);
     for input in inputs {
         let plain = match tar::key_and_extension(&input.name) {
             Some((key, extension)) => {
-                let known = ["jpg", "jpeg", "png"].contains(&extension.to_ascii_lowercase().as_str());
-                known && keys.get(key) == Some(&1) && !key.starts_with("__")
+                let known = ["jpg", "jpeg", "png"].iter().any(|known| extension.eq_ignore_ascii_case(known.as_bytes()));
+                known && keys.get(key) == Some(&1) && !key.starts_with(b"__")
             }
             None => false,
         };
@@ -306,20 +309,21 @@ fn mark_odd(inputs: &mut [Input]) {
 }
 
 /// A name with nothing in it that leads out of a folder.
-fn inner_name(name: &str) -> String {
+fn inner_name(name: &Path) -> Vec<u8> {
     let normal = |part: Component<'_>| match part {
-        Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
+        Component::Normal(part) => Some(part.as_bytes().to_owned()),
         _ => None,
     };
-    Path::new(name).components().filter_map(normal).collect::<Vec<_>>().join("/")
+    name.components().filter_map(normal).collect::<Vec<_>>().join(&b'/')
 }
 
 /// What shards are called: as the folder, or as the list without its extension.
-fn name_of(input: &Path) -> String {
+fn name_of(input: &Path) -> OsString {
     let whole = fs::canonicalize(input).unwrap_or_else(|_| input.to_owned());
     let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
-    let name = name.map(|name| name.to_string_lossy().trim_start_matches('.').to_owned()).unwrap_or_default();
-    if name.is_empty() { "data".to_owned() } else { name }
+    let name = name.unwrap_or_default().as_bytes();
+    let visible = name.iter().position(|&byte| byte != b'.').map_or(&b"data"[..], |at| &name[at..]);
+    OsStr::from_bytes(visible).to_owned()
 }
 
 #[cfg(test)]
@@ -353,6 +357,6 @@ mod tests {
 
     #[test]
     fn kept_names_do_not_lead_out_of_a_folder() {
-        assert_eq!(inner_name("/data/../x/./1.jpg"), "data/x/1.jpg");
+        assert_eq!(inner_name(Path::new("/data/../x/./1.jpg")), b"data/x/1.jpg");
     }
 }

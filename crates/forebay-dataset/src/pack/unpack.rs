@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
@@ -15,7 +17,7 @@ use forebay_format::example::{KeyNames, Keys};
 use forebay_format::{Kind, image, list};
 use forebay_record::Fault;
 use forebay_storage::{Buffer, Local, Storage};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -114,7 +116,7 @@ struct Run<'a> {
 struct Found {
     done: Unpacked,
     /// Label and checksum of every file, by name.
-    files: HashMap<String, (Option<i64>, u32)>,
+    files: HashMap<PathBuf, (Option<i64>, u32)>,
 }
 
 impl Run<'_> {
@@ -161,7 +163,7 @@ impl Run<'_> {
 
     /// Claims a name and says whether it was free; the same file twice is one file, and whoever claimed it first
     /// writes it.
-    fn claim(&self, name: &str, label: Option<i64>, bytes: &[u8]) -> Result<bool, String> {
+    fn claim(&self, name: &Path, label: Option<i64>, bytes: &[u8]) -> Result<bool, String> {
         let entry = (label, crc32c::crc32c(bytes));
         match self.found.lock().expect("storing does not panic").files.entry(name.to_owned()) {
             Entry::Vacant(free) => {
@@ -169,7 +171,7 @@ impl Run<'_> {
                 Ok(true)
             }
             Entry::Occupied(former) if *former.get() == entry => Ok(false),
-            Entry::Occupied(_) => Err(format!("another record is called {name} too")),
+            Entry::Occupied(_) => Err(format!("another record is called {} too", name.escaped())),
         }
     }
 
@@ -188,36 +190,41 @@ impl Run<'_> {
 }
 
 /// The name of a sample's file below the folder: the one it keeps, or one made from its label and place.
-fn name_of(sample: &Sample<'_>, shard: &Path, number: u64, bytes: &[u8]) -> Result<String, String> {
+fn name_of(sample: &Sample<'_>, shard: &Path, number: u64, bytes: &[u8]) -> Result<PathBuf, String> {
     let Some(name) = &sample.name else {
         let kind = image::sniff(bytes).ok_or("an image of unknown format, without a file name")?;
         let folder = sample.label.map_or_else(|| "unlabelled".to_owned(), |label| label.to_string());
-        let stem = shard.file_name().unwrap_or_default().to_string_lossy().replace('.', "-");
-        return Ok(format!("{folder}/{stem}-{number:06}.{}", kind.extension()));
+        let shard = shard.file_name().unwrap_or_default().as_bytes();
+        let mut file: Vec<u8> = shard.iter().map(|byte| if *byte == b'.' { b'-' } else { *byte }).collect();
+        file.extend_from_slice(format!("-{number:06}.{}", kind.extension()).as_bytes());
+        return Ok(Path::new(&folder).join(OsStr::from_bytes(&file)));
     };
     // `tar cf x.tar .` writes `./a.jpg`; steps that lead nowhere are no part of the name.
-    let mut parts = Vec::new();
-    for part in Path::new(name).components() {
+    let mut inner = PathBuf::new();
+    for part in name.components() {
         match part {
             Component::CurDir => {}
-            Component::Normal(part) => parts.push(part.to_string_lossy()),
-            _ => return Err(format!("its file name \"{name}\" leads out of the folder")),
+            Component::Normal(part) if part.as_bytes().starts_with(b".") => {
+                return Err(format!("its file name \"{}\" is hidden", name.escaped()));
+            }
+            Component::Normal(part) => inner.push(part),
+            _ => return Err(format!("its file name \"{}\" leads out of the folder", name.escaped())),
         }
     }
-    if parts.is_empty() || parts.iter().any(|part| part.starts_with('.')) {
-        return Err(format!("its file name \"{name}\" is hidden, or none at all"));
+    let bytes = inner.as_os_str().as_bytes();
+    if bytes.is_empty() {
+        return Err("its file name is empty".to_owned());
     }
-    let name = parts.join("/");
-    if name == LIST || name.contains(['\0', '\n']) {
-        return Err(format!("its file name {name:?} cannot stand in {LIST}"));
+    if bytes == LIST.as_bytes() || bytes.contains(&0) || bytes.contains(&b'\n') {
+        return Err(format!("its file name \"{}\" cannot stand in {LIST}", inner.escaped()));
     }
-    Ok(name)
+    Ok(inner)
 }
 
-fn write_list(out: &Path, files: &HashMap<String, (Option<i64>, u32)>) -> Result<()> {
-    let mut names: Vec<(&String, Option<i64>)> = files.iter().map(|(name, (label, _))| (name, *label)).collect();
-    names.sort_unstable();
-    let line = |(path, label): (&String, Option<i64>)| format!("{}\n", list::Entry { path, label });
-    let text: String = names.into_iter().map(line).collect();
-    home::commit(&out.join(LIST), text.as_bytes())
+fn write_list(out: &Path, files: &HashMap<PathBuf, (Option<i64>, u32)>) -> Result<()> {
+    let mut names: Vec<list::Entry<'_>> =
+        files.iter().map(|(path, (label, _))| list::Entry { path, label: *label }).collect();
+    names.sort_unstable_by_key(|entry| entry.path.as_os_str());
+    let text: Vec<u8> = names.iter().flat_map(list::Entry::to_line).collect();
+    home::commit(&out.join(LIST), &text)
 }

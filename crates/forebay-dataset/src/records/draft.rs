@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_format::npz::write::Sum;
 use forebay_storage::Buffer;
 
+use crate::write::hidden_beside;
+
 /// What the kernel wants direct writes to be multiples of.
 const PAGE: usize = 4096;
 /// Bytes of one write.
@@ -36,8 +38,7 @@ pub(crate) struct Target {
 impl Target {
     /// Begins a file of about `len` bytes under a hidden name, over what a killed run left there.
     pub(crate) fn create(path: &Path, len: u64) -> io::Result<Self> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let hidden = path.with_file_name(format!(".{name}.tmp"));
+        let hidden = hidden_beside(path);
         let plain = File::create(&hidden)?;
         // Where the file system knows no direct writes, there are none.
         let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&hidden).ok();

@@ -245,7 +245,12 @@ fn a_record_whose_name_leads_out_of_the_folder_is_refused() {
     let bytes = pictures(&set).remove(0).1;
     let mut shard = Vec::new();
     for name in ["../escaped.jpg", "/tmp/escaped.jpg", "a\nb.jpg", "list.txt", "fine/1.jpg"] {
-        let example = ImageExample { encoded: &bytes, filename: Some(name), label: Some(1), ..ImageExample::default() };
+        let example = ImageExample {
+            encoded: &bytes,
+            filename: Some(name.as_bytes()),
+            label: Some(1),
+            ..ImageExample::default()
+        };
         tfrecord::append(&mut shard, &example.to_bytes());
     }
     let nameless = ImageExample { encoded: &bytes, label: Some(5), ..ImageExample::default() };

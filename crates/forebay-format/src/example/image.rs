@@ -20,8 +20,8 @@ pub struct ImageExample<'a> {
     pub format: Option<ImageKind>,
     /// `image/class/label`.
     pub label: Option<i64>,
-    /// `image/filename`.
-    pub filename: Option<&'a str>,
+    /// `image/filename`: a path, so any bytes.
+    pub filename: Option<&'a [u8]>,
     /// `image/height`, in pixels.
     pub height: Option<u32>,
     /// `image/width`, in pixels.
@@ -32,14 +32,14 @@ impl<'a> ImageExample<'a> {
     /// Reads the features above and passes over all others.
     ///
     /// # Errors
-    /// When the payload is not a `tf.train.Example`, or has no `image/encoded`. A filename that is not UTF-8 and a size
-    /// that is not a size are taken as unknown, since nothing depends on them.
+    /// When the payload is not a `tf.train.Example`, or has no `image/encoded`. A size that is not a
+    /// size is taken as unknown, since nothing depends on it.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
         let encoded = first_bytes(payload, ENCODED)?.ok_or_else(|| {
             Error::invalid("example", 0, format!("a bytes feature named {ENCODED}"), "none of that name and type")
         })?;
         let format = first_bytes(payload, FORMAT)?.and_then(ImageKind::from_name);
-        let filename = first_bytes(payload, FILENAME)?.and_then(|name| std::str::from_utf8(name).ok());
+        let filename = first_bytes(payload, FILENAME)?;
         let size = |name| first_int(payload, name).map(|size| size.and_then(|size| u32::try_from(size).ok()));
         Ok(Self {
             encoded,
@@ -58,7 +58,7 @@ impl<'a> ImageExample<'a> {
             writer = writer.bytes(FORMAT, &[format.name().as_bytes()]);
         }
         if let Some(filename) = self.filename {
-            writer = writer.bytes(FILENAME, &[filename.as_bytes()]);
+            writer = writer.bytes(FILENAME, &[filename]);
         }
         let sizes = [(HEIGHT, self.height), (WIDTH, self.width)].map(|(name, size)| (name, size.map(i64::from)));
         for (name, value) in [(LABEL, self.label)].into_iter().chain(sizes) {
@@ -70,9 +70,9 @@ impl<'a> ImageExample<'a> {
     }
 }
 
-/// The name of the file that a record was made from, in `image/filename`; `None` where there is none, or none in UTF-8.
-pub fn filename(payload: &[u8]) -> Option<&str> {
-    first_bytes(payload, FILENAME).ok()?.and_then(|name| std::str::from_utf8(name).ok())
+/// The name of the file that a record was made from, in `image/filename`; `None` where there is none.
+pub fn filename(payload: &[u8]) -> Option<&[u8]> {
+    first_bytes(payload, FILENAME).ok()?
 }
 
 fn first_bytes<'a>(payload: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Error> {

@@ -93,7 +93,7 @@ fn an_image_example_round_trips_and_leaves_unknown_fields_out() {
         encoded: b"jpeg",
         format: Some(ImageKind::Png),
         label: Some(-4),
-        filename: Some("a/b.png"),
+        filename: Some(b"a/\xff.png"),
         height: Some(3),
         width: Some(5),
     };

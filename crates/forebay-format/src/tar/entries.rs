@@ -6,8 +6,8 @@ use crate::Error;
 /// One regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its path in the archive.
-    pub path: String,
+    /// Its path in the archive, which need not be UTF-8.
+    pub path: Vec<u8>,
     /// Where its headers begin, those for a long path included.
     pub header_offset: u64,
     /// Where its contents begin.

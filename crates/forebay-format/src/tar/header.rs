@@ -60,16 +60,11 @@ pub(super) fn parse(block: &[u8; BLOCK], offset: u64) -> Result<Header, Error> {
 }
 
 /// The path in the header itself: prefix, slash, name.
-pub(super) fn path(block: &[u8; BLOCK], offset: u64) -> Result<String, Error> {
-    let name = utf8(until_nul(&block[..100]), offset)?;
+pub(super) fn path(block: &[u8; BLOCK]) -> Vec<u8> {
+    let name = until_nul(&block[..100]);
     // GNU's own format has "ustar  " there and uses the place of the prefix for other things.
-    let prefix = if &block[257..263] == b"ustar\0" { utf8(until_nul(&block[345..500]), offset)? } else { "" };
-    Ok(if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") })
-}
-
-pub(super) fn utf8(bytes: &[u8], offset: u64) -> Result<&str, Error> {
-    std::str::from_utf8(bytes)
-        .map_err(|_| Error::invalid("tar header: path", offset, "UTF-8", format!("\"{}\"", bytes.escape_ascii())))
+    let prefix = if &block[257..263] == b"ustar\0" { until_nul(&block[345..500]) } else { b"" };
+    if prefix.is_empty() { name.to_owned() } else { [prefix, name].join(&b'/') }
 }
 
 pub(super) fn until_nul(field: &[u8]) -> &[u8] {

@@ -1,6 +1,6 @@
 //! Entries grouped into samples.
 
-use super::path::is_shard_wide;
+use super::path::{as_text, is_shard_wide};
 use super::{Entries, Entry, key_and_extension};
 use crate::Error;
 
@@ -12,7 +12,7 @@ const LABEL: &str = "cls";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample<'a> {
     /// The path that the parts have in common, up to the dot.
-    pub key: String,
+    pub key: Vec<u8>,
     /// Where its first header begins.
     pub offset: u64,
     /// Its files, in the archive's order.
@@ -49,18 +49,18 @@ impl<'a> Sample<'a> {
         let label = std::str::from_utf8(data).ok().and_then(|text| text.trim().parse().ok());
         label.map(Some).ok_or_else(|| {
             let found = data[..data.len().min(32)].escape_ascii();
-            Error::invalid(format!("label of sample {}", self.key), self.offset, "an integer", found)
+            Error::invalid(format!("label of sample {}", as_text(&self.key)), self.offset, "an integer", found)
         })
     }
 
-    fn new(key: &str, entry: &Entry<'a>) -> Self {
+    fn new(key: &[u8], entry: &Entry<'a>) -> Self {
         Self { key: key.to_owned(), offset: entry.header_offset, parts: Vec::new() }
     }
 
-    fn add(&mut self, extension: &str, entry: &Entry<'a>) -> Result<(), Error> {
-        let extension = extension.to_lowercase();
+    fn add(&mut self, extension: &[u8], entry: &Entry<'a>) -> Result<(), Error> {
+        let extension = as_text(extension).to_lowercase();
         if self.part(&extension).is_some() {
-            let what = format!("sample {}", self.key);
+            let what = format!("sample {}", as_text(&self.key));
             return Err(Error::invalid(what, entry.header_offset, "each part once", format!("another .{extension}")));
         }
         self.parts.push(Part { extension, data: entry.data });

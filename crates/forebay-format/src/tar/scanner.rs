@@ -11,7 +11,7 @@ use crate::{Error, Scanner, Span, Want};
 pub struct SampleScanner {
     walk: Walk,
     /// The sample whose parts are being met.
-    open: Option<(String, Span)>,
+    open: Option<(Vec<u8>, Span)>,
     left_out: Vec<LeftOut>,
 }
 
@@ -27,7 +27,7 @@ impl SampleScanner {
     }
 
     /// Adds a file to the open sample, or closes that one and opens the next.
-    fn meet(&mut self, path: &str, header_offset: u64, end: u64) -> Option<Span> {
+    fn meet(&mut self, path: &[u8], header_offset: u64, end: u64) -> Option<Span> {
         let (key, _) = key_and_extension(path).filter(|_| !is_shard_wide(path))?;
         match &mut self.open {
             Some((open, span)) if open == key => {

@@ -16,7 +16,9 @@ fn files(paths: &[&str]) -> Vec<(String, Vec<u8>)> {
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
-    Entries::new(bytes).map(|entry| entry.map(|entry| (entry.path, entry.data.to_vec()))).collect()
+    Entries::new(bytes)
+        .map(|entry| entry.map(|entry| (String::from_utf8(entry.path).unwrap(), entry.data.to_vec())))
+        .collect()
 }
 
 fn scan(bytes: &[u8]) -> Result<Vec<Span>, Error> {
@@ -73,10 +75,29 @@ fn gnu_long_names_and_pax_sizes_are_read() {
     patch(&mut bytes, 3072, &[(124, b"00000000000\0")]);
     finish(&mut bytes);
     let entries: Vec<_> = Entries::new(&bytes).map(Result::unwrap).collect();
-    assert_eq!((entries[0].path.as_str(), entries[0].data), (long.as_str(), &b"data"[..]));
+    assert_eq!((entries[0].path.as_slice(), entries[0].data), (long.as_bytes(), &b"data"[..]));
     assert_eq!((entries[0].header_offset, entries[0].data_offset), (0, 1536));
-    assert_eq!((entries[1].path.as_str(), entries[1].data), ("b.cls", &b"123"[..]));
+    assert_eq!((entries[1].path.as_slice(), entries[1].data), (&b"b.cls"[..], &b"123"[..]));
     assert_eq!((entries[1].header_offset, entries[1].data_offset), (2048, 3584));
+}
+
+#[test]
+fn a_path_that_is_not_utf_8_comes_back_from_a_header_and_from_a_pax_record() {
+    let mut bytes = Vec::new();
+    append_file(&mut bytes, b"ph\xffotos/a\xfe.jpg", b"data").unwrap();
+    append_file(&mut bytes, b"ph\xffotos/a\xfe.cls", b"seven").unwrap();
+    finish(&mut bytes);
+    assert_eq!(&bytes[..15], b"ph\xffotos/a\xfe.jpg\0");
+    let sample = Samples::new(&bytes).next().unwrap().unwrap();
+    assert_eq!((sample.key.as_slice(), sample.image()), (&b"ph\xffotos/a\xfe"[..], Some(&b"data"[..])));
+    assert!(sample.label().unwrap_err().to_string().contains(r"label of sample ph\xffotos/a\xfe"));
+    assert_eq!(scan(&bytes).unwrap().len(), 1);
+    let long = [b"\xff".repeat(200), b".jpg".to_vec()].concat();
+    let mut bytes = Vec::new();
+    append_file(&mut bytes, &long, b"data").unwrap();
+    assert_eq!(&bytes[512..512 + 30], b"21 hdrcharset=BINARY\n214 path=");
+    finish(&mut bytes);
+    assert_eq!(Entries::new(&bytes).next().unwrap().unwrap().path, long);
 }
 
 #[test]
@@ -106,7 +127,8 @@ fn left_out(bytes: &[u8]) -> Vec<(String, u64, &'static str)> {
     while let Some(want) = scanner.want() {
         scanner.feed(&bytes[want.offset as usize..][..want.len]).unwrap();
     }
-    scanner.left_out().iter().map(|entry| (entry.path.clone(), entry.offset, entry.what)).collect()
+    let name = |path: &[u8]| String::from_utf8(path.to_owned()).unwrap();
+    scanner.left_out().iter().map(|entry| (name(&entry.path), entry.offset, entry.what)).collect()
 }
 
 #[test]
@@ -170,8 +192,8 @@ fn consecutive_files_with_one_key_are_a_sample() {
     files[4].1 = b"twelve".to_vec();
     let bytes = archive(&files);
     let samples: Vec<_> = Samples::new(&bytes).map(Result::unwrap).collect();
-    let keys: Vec<_> = samples.iter().map(|sample| sample.key.as_str()).collect();
-    assert_eq!(keys, ["s/1", "s/2", "s/1"]);
+    let keys: Vec<_> = samples.iter().map(|sample| sample.key.as_slice()).collect();
+    assert_eq!(keys, [b"s/1", b"s/2", b"s/1"]);
     assert_eq!(samples[0].image(), Some(&files[1].1[..]));
     assert_eq!(samples[0].label().unwrap(), Some(12));
     assert_eq!(samples[1].image(), Some(&files[5].1[..]));
@@ -230,7 +252,7 @@ proptest! {
         prop_assert_eq!(read(&bytes[..cut]).is_ok(), cut >= body + 512);
         prop_assert_eq!(scan(&bytes[..cut]).is_ok(), cut >= body + 512);
         let whole: Vec<_> = Entries::new(&bytes[..cut]).map_while(Result::ok).collect();
-        prop_assert!(whole.iter().zip(&files).all(|(entry, file)| entry.path == file.0 && entry.data == file.1));
+        prop_assert!(whole.iter().zip(&files).all(|(entry, file)| entry.path == file.0.as_bytes() && entry.data == file.1));
     }
 
     #[test]

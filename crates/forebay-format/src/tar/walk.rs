@@ -9,7 +9,7 @@ const SPARSE: &str = "a sparse file";
 /// A regular file's place in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
-    pub(super) path: String,
+    pub(super) path: Vec<u8>,
     pub(super) header_offset: u64,
     pub(super) data_offset: u64,
     pub(super) size: u64,
@@ -21,7 +21,7 @@ pub(super) struct File {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its path in the archive.
-    pub path: String,
+    pub path: Vec<u8>,
     /// Where its headers begin.
     pub offset: u64,
     /// What it is: "a hard link", "a symbolic link", "a sparse file".
@@ -50,18 +50,18 @@ pub(super) struct Walk {
     /// Set while the data of an extension are awaited: its kind and size.
     awaited: Option<(Kind, u64)>,
     /// Set while the map of a sparse file is awaited: its path, and the bytes that follow the map.
-    sparse: Option<(String, u64)>,
+    sparse: Option<(Vec<u8>, u64)>,
     done: bool,
 }
 
 /// What entries before a file's own header say about it.
 #[derive(Debug, Clone, Default)]
 struct Extension {
-    path: Option<String>,
+    path: Option<Vec<u8>>,
     size: Option<u64>,
     is_sparse: bool,
     /// A sparse file's own path, which its header does not have.
-    sparse_path: Option<String>,
+    sparse_path: Option<Vec<u8>>,
 }
 
 impl Walk {
@@ -110,7 +110,7 @@ impl Walk {
         match header.kind {
             Kind::File => return self.file(block, header.size),
             Kind::Link(what) => {
-                let path = self.take_path(block)?;
+                let path = self.take_path(block);
                 self.end_of_data(0)?;
                 return Ok(self.leave_out(path, what, self.at + BLOCK as u64));
             }
@@ -130,15 +130,15 @@ impl Walk {
     }
 
     /// The path of the entry whose header is at hand. What was said of it before is then used up.
-    fn take_path(&mut self, block: &[u8; BLOCK]) -> Result<String, Error> {
+    fn take_path(&mut self, block: &[u8; BLOCK]) -> Vec<u8> {
         let extension = std::mem::take(&mut self.extension);
-        extension.sparse_path.or(extension.path).map_or_else(|| header::path(block, self.at), Ok)
+        extension.sparse_path.or(extension.path).unwrap_or_else(|| header::path(block))
     }
 
     fn file(&mut self, block: &[u8; BLOCK], size: u64) -> Result<Step, Error> {
         let size = self.extension.size.unwrap_or(size);
         let is_sparse = self.extension.is_sparse;
-        let path = self.take_path(block)?;
+        let path = self.take_path(block);
         let end = self.end_of_data(size)?;
         if is_sparse {
             return Ok(self.leave_out(path, SPARSE, end));
@@ -147,14 +147,14 @@ impl Walk {
         self.at = end;
         self.entry_at = end;
         // Some writers mark a directory by its name alone.
-        Ok(if path.ends_with('/') {
+        Ok(if path.ends_with(b"/") {
             Step::More
         } else {
             Step::File(File { path, header_offset, data_offset, size, end })
         })
     }
 
-    fn leave_out(&mut self, path: String, what: &'static str, end: u64) -> Step {
+    fn leave_out(&mut self, path: Vec<u8>, what: &'static str, end: u64) -> Step {
         let offset = self.entry_at;
         self.at = end;
         self.entry_at = end;
@@ -164,7 +164,7 @@ impl Walk {
     /// A sparse file in GNU's own form: the map of its holes begins in the header and may go on in blocks of its own,
     /// which its size does not count.
     fn sparse_file(&mut self, block: &[u8; BLOCK], size: u64, more: bool) -> Result<Step, Error> {
-        let path = self.take_path(block)?;
+        let path = self.take_path(block);
         let end = self.end_of_data(size)?;
         if !more {
             return Ok(self.leave_out(path, SPARSE, end));
@@ -210,7 +210,7 @@ impl Walk {
             return Err(Error::truncated("extended tar header", self.at, size, bytes.len() as u64));
         };
         match kind {
-            Kind::LongName => self.extension.path = Some(header::utf8(header::until_nul(data), self.at)?.to_owned()),
+            Kind::LongName => self.extension.path = Some(header::until_nul(data).to_owned()),
             _ => self.extension.read_pax(data, self.at)?,
         }
         self.at += size.next_multiple_of(BLOCK as u64);
@@ -236,11 +236,11 @@ impl Extension {
                 Error::invalid("pax record", offset, "length, key and value", data[..data.len().min(32)].escape_ascii())
             })?;
             match record {
-                (b"path", value) => self.path = Some(header::utf8(value, offset)?.to_owned()),
+                (b"path", value) => self.path = Some(value.to_owned()),
                 (b"size", value) => self.size = Some(parse_size(value, offset)?),
                 (b"GNU.sparse.name", value) => {
                     self.is_sparse = true;
-                    self.sparse_path = Some(header::utf8(value, offset)?.to_owned());
+                    self.sparse_path = Some(value.to_owned());
                 }
                 (key, _) if key.starts_with(b"GNU.sparse.") => self.is_sparse = true,
                 _ => {}

@@ -2,6 +2,7 @@
 
 use super::BLOCK;
 use super::header::checksum;
+use super::path::as_text;
 use crate::Error;
 
 /// The largest size that eleven octal digits hold.
@@ -9,24 +10,32 @@ const MAX_SIZE: u64 = (1 << 33) - 1;
 
 /// Appends a file: mode 0644, owner root, modified at the epoch.
 ///
-/// A path that does not fit a ustar header (too long, or not ASCII) is written as a pax record as well.
+/// A path that does not fit a ustar header (too long, or of letters beyond ASCII) is written as a pax record as well. One
+/// that is not UTF-8 stands in the header as it is, where it fits, as GNU tar does it; its pax record is marked as binary.
 ///
 /// # Errors
 /// When the path is empty or contains a NUL, or the data have 8 GiB or more. Nothing has been appended then.
-pub fn append_file(out: &mut Vec<u8>, path: &str, data: &[u8]) -> Result<(), Error> {
-    if path.is_empty() || path.contains('\0') {
-        return Err(Error::invalid("tar path", out.len() as u64, "a name without NUL", format!("{path:?}")));
+pub fn append_file(out: &mut Vec<u8>, path: impl AsRef<[u8]>, data: &[u8]) -> Result<(), Error> {
+    let path = path.as_ref();
+    if path.is_empty() || path.contains(&0) {
+        let found = format!("\"{}\"", path.escape_ascii());
+        return Err(Error::invalid("tar path", out.len() as u64, "a name without NUL", found));
     }
     if data.len() as u64 > MAX_SIZE {
-        return Err(Error::TooLarge { what: format!("tar entry {path}"), limit: MAX_SIZE, found: data.len() as u64 });
+        return Err(Error::TooLarge {
+            what: format!("tar entry {}", as_text(path)),
+            limit: MAX_SIZE,
+            found: data.len() as u64,
+        });
     }
     out.reserve(data.len() + 2 * BLOCK);
     match split(path) {
         Some((prefix, name)) => append_entry(out, b'0', prefix, name, data),
         None => {
-            append_entry(out, b'x', b"", b"././@PaxHeader", pax_record("path", path).as_bytes());
-            let name = path.as_bytes();
-            append_entry(out, b'0', b"", &name[..name.len().min(100)], data);
+            let is_text = std::str::from_utf8(path).is_ok();
+            let charset = if is_text { Vec::new() } else { pax_record("hdrcharset", b"BINARY") };
+            append_entry(out, b'x', b"", b"././@PaxHeader", &[charset, pax_record("path", path)].concat());
+            append_entry(out, b'0', b"", &path[..path.len().min(100)], data);
         }
     }
     Ok(())
@@ -38,9 +47,8 @@ pub fn finish(out: &mut Vec<u8>) {
 }
 
 /// The path as a ustar prefix of at most 155 bytes and a name of at most 100, parted at a slash.
-fn split(path: &str) -> Option<(&[u8], &[u8])> {
-    let bytes = path.as_bytes();
-    if !path.is_ascii() {
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    if !bytes.is_ascii() && std::str::from_utf8(bytes).is_ok() {
         return None;
     }
     if bytes.len() <= 100 {
@@ -52,13 +60,13 @@ fn split(path: &str) -> Option<(&[u8], &[u8])> {
 }
 
 /// `length key=value\n`, where the length counts its own digits too.
-fn pax_record(key: &str, value: &str) -> String {
+fn pax_record(key: &str, value: &[u8]) -> Vec<u8> {
     let rest = key.len() + value.len() + 3;
     let mut len = rest;
     while len != rest + len.to_string().len() {
         len = rest + len.to_string().len();
     }
-    format!("{len} {key}={value}\n")
+    [format!("{len} {key}=").as_bytes(), value, b"\n"].concat()
 }
 
 fn append_entry(out: &mut Vec<u8>, kind: u8, prefix: &[u8], name: &[u8], data: &[u8]) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use forebay_format::tfrecord;
 use forebay_storage::{Buffer, Object};
+use forebay_units::PathText;
 use memmap2::Mmap;
 
 use super::activity::{Activity, Stopwatch};
@@ -283,7 +284,7 @@ impl Fetcher {
             let path = &source.index.files[file as usize];
             let map = source.storage.open(path)?.map()?;
             map.map(ShardBytes::Mapped).ok_or_else(|| {
-                SampleError::Refused(format!("{} cannot be mapped on {}", path.display(), source.storage.description()))
+                SampleError::Refused(format!("{} cannot be mapped on {}", path.escaped(), source.storage.description()))
             })
         });
         parcel.claim.samples.iter().map(|sample| self.source.index.places[*sample as usize].len).sum()

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use forebay_format::example::KeyNames;
 use forebay_format::{Error as FormatError, Kind, is_passed_over, split};
 use forebay_storage::{Buffer, Storage};
+use forebay_units::PathText;
 
 use super::{Source, below, folder, shards};
 use crate::error::Error;
@@ -101,7 +102,7 @@ impl Found {
         match kinds.as_slice() {
             [] => Err(match packed {
                 Some((path, how)) => refused(&path, FormatError::Archive { how }),
-                None => Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) },
+                None => Error::Empty { what: format!("{}: it holds no images and no shards", path.escaped()) },
             }),
             [_] if !tfrecord.is_empty() => shards::tfrecord(storage, &tfrecord, given),
             [other] if !given.is_empty() => Err(no_features(path, other)),
@@ -109,7 +110,7 @@ impl Found {
             [_] if !tar.is_empty() => Source::tar(storage, &tar),
             [_] => Source::tensor(storage, &tensor),
             several => {
-                let (path, found) = (path.display(), several.join(", "));
+                let (path, found) = (path.escaped(), several.join(", "));
                 let what = format!("{path} holds several kinds at once ({found}): name one of its folders");
                 Err(Error::Source { what, source: None })
             }

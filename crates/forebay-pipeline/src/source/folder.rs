@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use forebay_format::{Kind, is_passed_over};
 use forebay_storage::Storage;
+use forebay_units::PathText;
 
 use super::{Index, Packing, Place, Source, below};
 use crate::error::Error;
@@ -20,7 +21,7 @@ pub(super) fn index(storage: Arc<dyn Storage>, dir: &Path) -> Result<Source, Err
 /// Files whose folders are their classes.
 pub(super) fn of_files(storage: Arc<dyn Storage>, files: Vec<PathBuf>, dir: &Path) -> Result<Source, Error> {
     if files.is_empty() {
-        return Err(Error::Empty { what: format!("{}: it holds no .jpg, .jpeg or .png files", dir.display()) });
+        return Err(Error::Empty { what: format!("{}: it holds no .jpg, .jpeg or .png files", dir.escaped()) });
     }
     let mut folders: BTreeMap<&Path, u32> = files.iter().map(|file| (parent(file), 0)).collect();
     for (number, label) in folders.values_mut().enumerate() {
@@ -46,7 +47,7 @@ fn parent(file: &Path) -> &Path {
 
 fn class_name(folder: &Path, dir: &Path) -> String {
     let name = below(folder, dir);
-    if name.as_os_str().is_empty() { ".".to_owned() } else { name.display().to_string() }
+    if name.as_os_str().is_empty() { ".".to_owned() } else { name.escaped().into_owned() }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use forebay_format::list;
 use forebay_storage::{Buffer, Storage};
+use forebay_units::PathText;
 
 use super::{Index, NO_LABEL, Packing, Place, Source, group_of};
 use crate::error::Error;
@@ -12,10 +13,13 @@ use crate::error::Error;
 pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
     let mut buffer = Buffer::default();
     storage.open(path)?.read_all(&mut buffer)?;
-    let text = std::str::from_utf8(buffer.as_slice()).map_err(|error| Error::Source {
-        what: format!("{} is neither an image, nor a shard, nor a list: it is not text", path.display()),
-        source: Some(Box::new(error)),
-    })?;
+    let text = buffer.as_slice();
+    if let Err(error) = std::str::from_utf8(text)
+        && !list::is_lines_of_bytes(text)
+    {
+        let what = format!("{} is neither an image, nor a shard, nor a list: it is not text", path.escaped());
+        return Err(Error::Source { what, source: Some(Box::new(error)) });
+    }
     let base = path.parent().unwrap_or(Path::new(""));
     let mut files = Vec::new();
     let mut places = Vec::new();
@@ -25,11 +29,11 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
         files.push(base.join(entry.path));
     }
     if files.is_empty() {
-        return Err(Error::Empty { what: format!("the list {}", path.display()) });
+        return Err(Error::Empty { what: format!("the list {}", path.escaped()) });
     }
     let is_labelled = places.iter().any(|place| place.label != NO_LABEL);
     if let Some(misread) = list::misread(text).find(|misread| is_fault(misread, is_labelled, storage.as_ref(), base)) {
-        return Err(Error::Source { what: format!("{}: {misread}", path.display()), source: None });
+        return Err(Error::Source { what: format!("{}: {misread}", path.escaped()), source: None });
     }
     Ok(Source::new(storage, Index::new(Packing::Files, files, places)))
 }
@@ -62,6 +66,16 @@ mod tests {
         found.dedup();
         assert_eq!(found.len(), lists.len());
         assert_eq!(fingerprint("# the same\nab\t0\n\nc 1"), fingerprint(lists[0]));
+    }
+
+    #[test]
+    fn a_list_of_names_that_are_not_utf_8_names_those_bytes() {
+        let memory = Memory::default();
+        memory.insert("list", b"a\xfe.jpg 3\n\xffb/c.jpg 4\n".to_vec());
+        let source = index(Arc::new(memory), Path::new("list")).unwrap();
+        let files: Vec<&[u8]> = source.files().iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
+        assert_eq!(files, [&b"a\xfe.jpg"[..], b"\xffb/c.jpg"]);
+        assert_eq!(source.name_of(0), r"a\xfe.jpg");
     }
 
     #[test]

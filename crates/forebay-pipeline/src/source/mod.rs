@@ -20,6 +20,7 @@ use forebay_format::example::{KeyNames, Keys};
 use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_storage::{Null, Storage};
+use forebay_units::PathText;
 
 use crate::error::Error;
 
@@ -143,7 +144,7 @@ impl Index {
             return (streamed.name_of)(sample);
         }
         let place = &self.places[sample as usize];
-        let path = self.files[place.file as usize].display();
+        let path = self.files[place.file as usize].escaped();
         match self.packing {
             Packing::Files => path.to_string(),
             _ => format!("{path} at offset {}", place.offset),

@@ -1,13 +1,16 @@
 //! Indexing shards: the places of their samples, by reading headers alone.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_format::example::KeyNames;
 use forebay_format::tfrecord::{self, Compression, FrameScanner};
 use forebay_format::{Error as FormatError, Scanner, tar, tensor};
 use forebay_storage::{Buffer, Object, Storage};
+use forebay_units::PathText;
 
 use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source, keys};
 use crate::error::Error;
@@ -88,7 +91,8 @@ fn note_of(left_out: &[tar::LeftOut]) -> Option<String> {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
-    Some(format!("links and sparse files in tar archives are left out: {} ({}){more}", first.path, first.what))
+    let path = Path::new(OsStr::from_bytes(&first.path));
+    Some(format!("links and sparse files in tar archives are left out: {} ({}){more}", path.escaped(), first.what))
 }
 
 /// Takes the place of each sample in turn.
@@ -126,7 +130,7 @@ fn build(
 fn nothing_in(shards: &[PathBuf], damaged: Vec<Damaged>) -> Error {
     match damaged.into_iter().next() {
         Some(Damaged { path, error, .. }) => {
-            Error::Source { what: format!("{} cannot be read", path.display()), source: Some(Box::new(error)) }
+            Error::Source { what: format!("{} cannot be read", path.escaped()), source: Some(Box::new(error)) }
         }
         None => Error::Empty { what: names(shards) },
     }
@@ -135,8 +139,8 @@ fn nothing_in(shards: &[PathBuf], damaged: Vec<Damaged>) -> Error {
 fn names(shards: &[PathBuf]) -> String {
     match shards {
         [] => "an empty list of shards".to_owned(),
-        [one] => one.display().to_string(),
-        [first, rest @ ..] => format!("{} and {} more shards", first.display(), rest.len()),
+        [one] => one.escaped().into_owned(),
+        [first, rest @ ..] => format!("{} and {} more shards", first.escaped(), rest.len()),
     }
 }
 
@@ -210,7 +214,7 @@ pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<So
         let tensor::Shape { height, width, channels } = header.shape();
         let shape = PixelShape { height, width, channels };
         if *pixels.get_or_insert(shape) != shape {
-            let what = format!("{} and {} hold pixels of different shapes", index.files[0].display(), path.display());
+            let what = format!("{} and {} hold pixels of different shapes", index.files[0].escaped(), path.escaped());
             return Err(Error::Source { what, source: None });
         }
         let (first, file) = (index.places.len() as u32, index.files.len() as u32);

@@ -148,7 +148,7 @@ pub struct DatasetSpec {
     #[serde(default)]
     pub seed: u64,
     /// Where it lies, instead of making one.
-    #[serde(default)]
+    #[serde(default, with = "forebay_units::serde_path::option")]
     pub path: Option<PathBuf>,
     /// The form to pack another dataset into, instead: `tfrecord`, `tar` or `tensor`.
     #[serde(default)]
@@ -165,6 +165,7 @@ pub struct WorkloadSpec {
     /// What the factor `workload` calls it.
     pub name: String,
     /// The file.
+    #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
     /// What the file says, kept with the plan so that it means the same when the file has changed or is elsewhere.
     #[serde(default)]
@@ -181,7 +182,7 @@ pub struct TierSpec {
     #[serde(default)]
     pub profile: Option<String>,
     /// A folder on a real device, instead of emulating one.
-    #[serde(default)]
+    #[serde(default, with = "forebay_units::serde_path::option")]
     pub path: Option<PathBuf>,
 }
 

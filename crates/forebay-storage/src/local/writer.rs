@@ -3,9 +3,11 @@
 //! The bytes go to a hidden temporary name in the same folder; `commit` syncs the file, renames it, and syncs the
 //! folder, without which the new name may be lost in a power cut even though the bytes are safe.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -64,11 +66,14 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn temporary_name(path: &Path) -> String {
+fn temporary_name(path: &Path) -> OsString {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().as_bytes();
     let serial = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!(".{name}.{}-{serial}.tmp", std::process::id())
+    let ending = format!(".{}-{serial}.tmp", std::process::id());
+    // The number tells it from others, so as much of a long name will do as leaves room for that.
+    let kept = &name[..name.len().min(200)];
+    OsString::from_vec([b".", kept, ending.as_bytes()].concat())
 }
 
 impl Writer for LocalWriter {

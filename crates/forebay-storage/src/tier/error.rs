@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText, shell_word};
 
 use super::{Condition, FileSystem, Kind, Moment};
 
@@ -80,7 +80,7 @@ pub enum Error {
         name: String,
     },
     /// What is measured there would be the disk below, and not the tier.
-    #[error("{} lies in the folder of the tier {name}, which is not up: it is {condition}", path.display())]
+    #[error("{} lies in the folder of the tier {name}, which is not up: it is {condition}", path.escaped())]
     NotUp {
         /// The file or folder asked for.
         path: PathBuf,
@@ -90,13 +90,13 @@ pub enum Error {
         condition: Condition,
     },
     /// There are files where the tier would be, and they are not ours.
-    #[error("{} is not empty", path.display())]
+    #[error("{} is not empty", path.escaped())]
     Occupied {
         /// The folder.
         path: PathBuf,
     },
     /// The image is too big for the disk.
-    #[error("{} has {} free, less than the {} of the image", path.display(), Bytes(*free), Bytes(*wanted))]
+    #[error("{} has {} free, less than the {} of the image", path.escaped(), Bytes(*free), Bytes(*wanted))]
     NoSpace {
         /// Where the image would be.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum Error {
         free: u64,
     },
     /// The image of a tier was removed by somebody else.
-    #[error("the image {} is gone, and the data with it", path.display())]
+    #[error("the image {} is gone, and the data with it", path.escaped())]
     ImageGone {
         /// Where it was.
         path: PathBuf,
@@ -122,7 +122,7 @@ pub enum Error {
         package: &'static str,
     },
     /// The program that makes the file system failed.
-    #[error("{program} failed on {}: {said}", path.display())]
+    #[error("{program} failed on {}: {said}", path.escaped())]
     Mkfs {
         /// The program.
         program: &'static str,
@@ -132,7 +132,7 @@ pub enum Error {
         said: String,
     },
     /// There are no loop devices here.
-    #[error("opening {}: no loop device can be had", path.display())]
+    #[error("opening {}: no loop device can be had", path.escaped())]
     NoLoop {
         /// The device file.
         path: PathBuf,
@@ -141,7 +141,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The kernel refused the mount.
-    #[error("mounting {} on {}", device.display(), path.display())]
+    #[error("mounting {} on {}", device.escaped(), path.escaped())]
     MountRefused {
         /// The loop device.
         device: PathBuf,
@@ -152,7 +152,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Somebody works there.
-    #[error("{} is in use{}", path.display(), Holders(holders))]
+    #[error("{} is in use{}", path.escaped(), Holders(holders))]
     Busy {
         /// The mount point.
         path: PathBuf,
@@ -160,7 +160,7 @@ pub enum Error {
         holders: Vec<String>,
     },
     /// Something else is mounted there, or the device in another place too.
-    #[error("{} is in the way: it is mounted {where_}", point.display())]
+    #[error("{} is in the way: it is mounted {where_}", point.escaped())]
     MountInTheWay {
         /// The other mount point.
         point: PathBuf,
@@ -168,7 +168,7 @@ pub enum Error {
         where_: String,
     },
     /// The loop device was not let go.
-    #[error("{} is still held after it was unmounted, probably by a mount in another namespace", device.display())]
+    #[error("{} is still held after it was unmounted, probably by a mount in another namespace", device.escaped())]
     StillHeld {
         /// The loop device.
         device: PathBuf,
@@ -177,7 +177,7 @@ pub enum Error {
     #[error("neither the blkio controller (cgroup v1) nor the io controller (cgroup v2) is to be found")]
     NoController,
     /// The controller is there without its throttle.
-    #[error("{} is not there: this kernel was built without block throttling", path.display())]
+    #[error("{} is not there: this kernel was built without block throttling", path.escaped())]
     NoThrottling {
         /// The file that should be there.
         path: PathBuf,
@@ -189,7 +189,7 @@ pub enum Error {
         root: PathBuf,
     },
     /// A limit could not be set.
-    #[error("writing \"{line}\" to {}", path.display())]
+    #[error("writing \"{line}\" to {}", path.escaped())]
     Limit {
         /// The file.
         path: PathBuf,
@@ -200,7 +200,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Files that no tier put there.
-    #[error("{} holds something that is not the tier's: {found}", path.display())]
+    #[error("{} holds something that is not the tier's: {found}", path.escaped())]
     Foreign {
         /// The folder.
         path: PathBuf,
@@ -208,7 +208,7 @@ pub enum Error {
         found: String,
     },
     /// The state file is not one we can read.
-    #[error("{} is not the state of a tier", path.display())]
+    #[error("{} is not the state of a tier", path.escaped())]
     State {
         /// The file.
         path: PathBuf,
@@ -226,7 +226,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] crate::Error),
     /// Anything else the system reported.
-    #[error("{attempted} {}", path.display())]
+    #[error("{attempted} {}", path.escaped())]
     Io {
         /// What was being done.
         attempted: &'static str,
@@ -283,22 +283,22 @@ impl Error {
                 "no process was found that holds it; `fuser -vm` on the folder may find one".to_owned()
             }
             Self::Busy { .. } => "end them or leave the folder, then try again; nothing was changed".to_owned(),
-            Self::MountInTheWay { point, .. } => format!("`umount {}` first", point.display()),
+            Self::MountInTheWay { point, .. } => format!("`umount {}` first", shell_word(point)),
             Self::StillHeld { .. } => "end the containers or services that see the mount, then try again".to_owned(),
             Self::NoController => format!("mount the blkio controller, or boot with cgroup v2; or {SHAPE_INSTEAD}"),
             Self::NoThrottling { .. } => format!("a kernel with CONFIG_BLK_DEV_THROTTLING has it; or {SHAPE_INSTEAD}"),
             Self::RootGroup { root } => format!(
                 "start in a group of its own: `systemd-run --scope forebay …`, or `mkdir {0}/jobs && echo $$ > \
                  {0}/jobs/cgroup.procs`; or {SHAPE_INSTEAD}",
-                root.display()
+                root.escaped()
             ),
             Self::Limit { .. } => {
                 format!(
                     "in a container the control groups are often read-only: bring the tier up on the host; or {SHAPE_INSTEAD}"
                 )
             }
-            Self::Foreign { path, .. } => format!("move it out of {}, then try again", path.display()),
-            Self::State { path, .. } => format!("look at {}; a later version may have written it", path.display()),
+            Self::Foreign { path, .. } => format!("move it out of {}, then try again", path.escaped()),
+            Self::State { path, .. } => format!("look at {}; a later version may have written it", path.escaped()),
             _ => return None,
         })
     }

@@ -2,9 +2,11 @@
 //!
 //! The numbers and structures are those of `linux/loop.h`, which are part of the kernel's stable interface.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,9 +69,9 @@ pub(super) fn attached(image: &Path) -> Result<Vec<Device>> {
 
 /// The file behind a loop device, by its folder in `/sys/block`; also one that was removed meanwhile.
 fn backing_file(block: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(block.join("loop/backing_file")).ok()?;
-    let path = text.strip_suffix('\n').unwrap_or(&text);
-    Some(PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path)))
+    let text = fs::read(block.join("loop/backing_file")).ok()?;
+    let path = text.strip_suffix(b"\n").unwrap_or(&text);
+    Some(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b" (deleted)").unwrap_or(path))))
 }
 
 /// Whether a file is attached to the loop device of this number.

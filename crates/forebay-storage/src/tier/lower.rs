@@ -6,6 +6,8 @@
 
 use std::path::PathBuf;
 
+use forebay_units::PathText;
+
 use super::mounts::{self, Mount};
 use super::registry::{refuse_strangers, strangers};
 use super::removal::{self, Content};
@@ -125,7 +127,7 @@ fn clear_limits(tier: &Tier, devices: &[Device], notes: &mut Vec<String>) -> Res
     let taken =
         tier.device.as_ref().filter(|device| loop_device::is_bound(&device.number) && !devices.contains(device));
     if let Some(device) = taken {
-        let path = device.path.display();
+        let path = device.path.escaped();
         notes.push(format!("{path} serves another file by now: its limits are left as they are"));
     }
     if taken.is_some() || tier.boot != boot() {
@@ -142,8 +144,8 @@ fn refuse_other_mounts(table: &[Mount], devices: &[Device], tier: &Tier) -> Resu
         let is_ours = devices.iter().any(|device| device.number == mount.number);
         let where_ = match () {
             () if mount.point == data && is_ours => continue,
-            () if is_ours => format!("as well as {}", data.display()),
-            () if mount.point.starts_with(&tier.place) => format!("inside {}", tier.place.display()),
+            () if is_ours => format!("as well as {}", data.escaped()),
+            () if mount.point.starts_with(&tier.place) => format!("inside {}", tier.place.escaped()),
             () => continue,
         };
         return Err(Error::MountInTheWay { point: mount.point.clone(), where_ });

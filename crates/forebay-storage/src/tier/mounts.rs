@@ -31,31 +31,31 @@ pub(super) struct Mount {
 
 /// What is mounted, as this process sees it.
 pub(super) fn table() -> Result<Vec<Mount>> {
-    let text = fs::read_to_string(TABLE).attempt("reading", Path::new(TABLE))?;
+    let text = fs::read(TABLE).attempt("reading", Path::new(TABLE))?;
     Ok(parse(&text))
 }
 
 /// `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw`, the part before the dash being of any length.
-pub(super) fn parse(text: &str) -> Vec<Mount> {
-    let mount = |line: &str| {
-        let (left, right) = line.split_once(" - ")?;
-        let left: Vec<&str> = left.split(' ').collect();
-        let right: Vec<&str> = right.split(' ').collect();
+pub(super) fn parse(text: &(impl AsRef<[u8]> + ?Sized)) -> Vec<Mount> {
+    let mount = |line: &[u8]| {
+        let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        let dash = words.iter().skip(6).position(|word| *word == b"-")? + 6;
+        let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
         Some(Mount {
-            number: (*left.get(2)?).to_owned(),
-            root: unescape(left.get(3)?),
-            point: unescape(left.get(4)?),
-            fs: (*right.first()?).to_owned(),
-            options: (*right.get(2)?).to_owned(),
+            number: text(words.get(2)?),
+            root: unescape(words.get(3)?),
+            point: unescape(words.get(4)?),
+            fs: text(words.get(dash + 1)?),
+            options: text(words.get(dash + 3)?),
         })
     };
-    text.lines().filter_map(mount).collect()
+    text.as_ref().split(|&byte| byte == b'\n').filter_map(mount).collect()
 }
 
 /// Space, tab, line feed and backslash are written as a backslash and three octal digits.
-fn unescape(text: &str) -> PathBuf {
+fn unescape(text: &[u8]) -> PathBuf {
     let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let Some((first, tail)) = rest.split_first() {
         let octal = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok();
         match tail.get(..3).filter(|_| *first == b'\\').and_then(octal) {
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_backslash_that_escapes_nothing_stays() {
-        assert_eq!(unescape(r"/a\134b\"), Path::new(r"/a\b\"));
-        assert_eq!(unescape(r"/a\9x"), Path::new(r"/a\9x"));
+        assert_eq!(unescape(br"/a\134b\"), Path::new(r"/a\b\"));
+        assert_eq!(unescape(br"/a\9x"), Path::new(r"/a\9x"));
     }
 
     #[test]

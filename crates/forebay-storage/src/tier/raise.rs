@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
+
 use super::error::Attempt;
 use super::plan::whole_mebibytes;
 use super::registry::{refuse_strangers, strangers};
@@ -143,7 +145,7 @@ fn refuse_differences(plan: &Plan, tier: &Tier, home: &Path) -> Result<()> {
         None => tier.place.clone(),
     };
     if wanted_place != tier.place {
-        return differs(format!("its folder at {}", tier.place.display()), format!("{}", wanted_place.display()));
+        return differs(format!("its folder at {}", tier.place.escaped()), format!("{}", wanted_place.escaped()));
     }
     debug_assert!(tier.place.ends_with(&plan.name) && home.ends_with(&plan.name));
     if let (Some(wanted), Some(has)) = (plan.size.map(whole_mebibytes), tier.size)
@@ -205,7 +207,7 @@ impl Raising<'_> {
         if !loop_device::is_direct(device) {
             self.notes.push(format!(
                 "the file system below {} has no direct I/O: data is cached twice, and syncing is slower than the limit",
-                self.tier.place.display()
+                self.tier.place.escaped()
             ));
         }
         let setting = Controller::of_this_machine()?.setting(&device.number, Limits::of(&self.tier))?;

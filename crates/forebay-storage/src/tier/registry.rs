@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
+
 use super::error::Attempt;
 use super::state::STATE;
 use super::{Condition, Error, Result, Tier};
@@ -117,8 +119,7 @@ pub(super) fn strangers(folder: &Path, expected: &[&str]) -> Result<Vec<String>>
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.attempt("listing", folder)?,
     };
-    let mut names: Vec<String> =
-        listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = listed.flatten().map(|entry| entry.file_name().escaped().into_owned()).collect();
     names.retain(|name| !expected.contains(&name.as_str()) && !is_unfinished(name));
     names.sort();
     Ok(names)

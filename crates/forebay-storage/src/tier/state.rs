@@ -44,6 +44,7 @@ pub enum Stage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// Its file: `/dev/loop0`.
+    #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
     /// Its number as the kernel writes it: `7:0`.
     pub number: String,
@@ -57,6 +58,7 @@ pub struct Tier {
     /// Kernel or shaped.
     pub kind: Kind,
     /// The folder that is all its own.
+    #[serde(with = "forebay_units::serde_path")]
     pub place: PathBuf,
     /// The device it emulates.
     pub profile: Profile,

@@ -38,8 +38,9 @@ pub fn kernel_support() -> Result<(), Obstacle> {
     if unsafe { libc::geteuid() } != 0 {
         return Err(Obstacle::NotRoot);
     }
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if !has_right(&status, CAP_SYS_ADMIN) {
+    // The program's name stands in it, and may be any bytes.
+    let status = fs::read("/proc/self/status").unwrap_or_default();
+    if !has_right(&String::from_utf8_lossy(&status), CAP_SYS_ADMIN) {
         return Err(Obstacle::NoRights);
     }
     if loop_device::control_exists() { Ok(()) } else { Err(Obstacle::NoLoopDevices) }

@@ -8,7 +8,7 @@ use forebay_bench::checkpoint::{Event, Gpu, MODES, Places, Plan, State};
 use forebay_checkpoint::{Mode, format};
 use forebay_observe::{Options, Sampler};
 use forebay_train::Model;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText, escaped_words};
 use indicatif::ProgressBar;
 
 use super::{FolderArgs, JsonArgs, TierArgs};
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
         Event::Saved { save, .. } => bar.set_position(save),
     };
-    let command_line = std::env::args().collect();
+    let command_line = escaped_words(std::env::args_os());
     let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
     let mut record = record.map_err(in_our_words)?;
@@ -140,11 +140,11 @@ fn in_our_words(error: forebay_bench::checkpoint::Error) -> anyhow::Error {
     use forebay_bench::probe::Error::{Denied, NothingCanBeMade, ReadOnly};
     match &error {
         Probe(ReadOnly { path }) => {
-            anyhow!("{}: the file system is mounted read-only; name a folder that can be written", path.display())
+            anyhow!("{}: the file system is mounted read-only; name a folder that can be written", path.escaped())
         }
-        Probe(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.display()),
+        Probe(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.escaped()),
         Probe(NothingCanBeMade { path }) => {
-            anyhow!("{}: nothing can be created there; name a folder of a disk", path.display())
+            anyhow!("{}: nothing can be created there; name a folder of a disk", path.escaped())
         }
         _ => error.into(),
     }

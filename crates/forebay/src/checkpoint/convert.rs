@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use forebay_checkpoint::format::{self, Catalog, Format, State};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::files::{self, Folder, Target};
@@ -80,9 +80,9 @@ fn copy(
     stem: &str,
     to: &'static dyn Format,
 ) -> Result<Option<Converted>> {
-    let catalog = from.open(stem, source).with_context(|| format!("cannot read {}", args.input.display()))?;
+    let catalog = from.open(stem, source).with_context(|| format!("cannot read {}", args.input.escaped()))?;
     if let Some(strings) = strings(&catalog).filter(|_| !args.drop_strings) {
-        let input = args.input.display();
+        let input = args.input.escaped();
         remark(&format!("forebay: {input}: {strings} cannot be written; --drop-strings leaves out what cannot"));
         return Ok(None);
     }
@@ -117,7 +117,7 @@ pub(super) fn write(
     let (dir, stem) = files::split(out, to)?;
     let bytes = files::n_bytes(catalog);
     let bar = progress::bytes(bytes);
-    bar.set_message(out.display().to_string());
+    bar.set_message(out.escaped().into_owned());
     let moved = |bytes| bar.inc(bytes);
     let target = Target { dir, stem, format: to, force, moved: &moved, cancel: stop::flag(), is_good };
     let written = files::write(catalog, source, &target);
@@ -132,14 +132,14 @@ pub(super) fn write(
                 .to_owned(),
         );
     }
-    let files = written.files.iter().map(|path| path.display().to_string()).collect();
+    let files = written.files.iter().map(|path| path.escaped().into_owned()).collect();
     Ok(Converted { format: to.name(), n_tensors: catalog.tensors.len(), bytes, files, remarks })
 }
 
 impl Converted {
     pub(super) fn text(&self, out: &Path) -> String {
         let tensors = count(self.n_tensors as u64, "tensor");
-        format!("{}: {tensors}, {} as {}\n", out.display(), Bytes(self.bytes), self.format)
+        format!("{}: {tensors}, {} as {}\n", out.escaped(), Bytes(self.bytes), self.format)
     }
 }
 
@@ -149,39 +149,39 @@ fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
         return find_in(path);
     }
     let dir = files::parent(path);
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if let Some((format, stem)) = format::recognise(name).filter(|_| path.exists()) {
+    let name = path.file_name().unwrap_or_default().escaped();
+    if let Some((format, stem)) = format::recognise(&name).filter(|_| path.exists()) {
         return Ok((format, dir, stem.to_owned()));
     }
     let index = format!("{name}.index");
-    if let Some((format, stem)) = format::recognise(&index).filter(|_| dir.join(&index).exists()) {
+    if let Some((format, stem)) = format::recognise(&index).filter(|_| files::in_folder(&dir, &index).exists()) {
         return Ok((format, dir, stem.to_owned()));
     }
     if path.exists() {
-        bail!("{}: neither a .safetensors file nor the .index of a TensorFlow checkpoint", path.display());
+        bail!("{}: neither a .safetensors file nor the .index of a TensorFlow checkpoint", path.escaped());
     }
-    bail!("{}: no such file, and no TensorFlow checkpoint has that prefix", path.display())
+    bail!("{}: no such file, and no TensorFlow checkpoint has that prefix", path.escaped())
 }
 
 /// The only checkpoint of a folder, or the one that TensorFlow's state file names.
 fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.escaped()))? {
+        let name = entry?.file_name().escaped().into_owned();
         found.extend(format::recognise(&name).map(|(format, stem)| (format, stem.to_owned())));
     }
     let state = std::fs::read_to_string(dir.join("checkpoint")).ok().and_then(|text| State::parse(&text));
-    let named = state.and_then(|state| Some(Path::new(&state.newest).file_name()?.to_string_lossy().into_owned()));
+    let named = state.and_then(|state| Some(Path::new(&state.newest).file_name()?.to_str()?.to_owned()));
     let newest = named.and_then(|newest| found.iter().find(|(_, stem)| *stem == newest).cloned());
     match (newest, found.as_slice()) {
         (Some((format, stem)), _) => Ok((format, dir.to_owned(), stem)),
         (None, [(format, stem)]) => Ok((*format, dir.to_owned(), stem.clone())),
         (None, []) if has_checkpoints(dir) => bail!(
             "{}: a folder of checkpoints; `forebay checkpoint restore` writes the newest good one, or name one of them",
-            dir.display()
+            dir.escaped()
         ),
-        (None, []) => bail!("{}: no .safetensors file and no TensorFlow checkpoint in it", dir.display()),
-        (None, several) => bail!("{}: {} checkpoints in it; name one of them", dir.display(), several.len()),
+        (None, []) => bail!("{}: no .safetensors file and no TensorFlow checkpoint in it", dir.escaped()),
+        (None, several) => bail!("{}: {} checkpoints in it; name one of them", dir.escaped(), several.len()),
     }
 }
 

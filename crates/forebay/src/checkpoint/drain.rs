@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use forebay_checkpoint::{Error, Options, Store};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         n => format!("; {n} still to be drained"),
     };
     let copies = count(drained.n_drained, "checkpoint");
-    give_both(&format!("{}: {copies} drained and read back{left}\n", args.dir.display()), &drained, json.as_ref())?;
+    give_both(&format!("{}: {copies} drained and read back{left}\n", args.dir.escaped()), &drained, json.as_ref())?;
     let is_done = errors.is_empty() && drained.n_undrained == 0;
     for error in &errors {
         match error.downcast_ref() {

@@ -10,25 +10,32 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use forebay_checkpoint::format::{Catalog, Format, Source, Sums};
 use forebay_checkpoint::{Name, Piece, Region, Snapshot, Tensor};
+use forebay_units::{PathText, unescape};
 
 use super::placing::{Placing, STATE};
 
-/// The files of a folder.
+/// The files of a folder, by the texts of their names: formats know names as text, a folder has bytes.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Source for Folder {
     fn size(&self, file: &str) -> io::Result<u64> {
-        fs::metadata(self.0.join(file)).map(|found| found.len())
+        fs::metadata(in_folder(&self.0, file)).map(|found| found.len())
     }
 
     fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        File::open(self.0.join(file))?.read_exact_at(into, offset)
+        File::open(in_folder(&self.0, file))?.read_exact_at(into, offset)
     }
+}
+
+/// The path of a file in a folder, by its name's text. What is no path's text is a name as it is: an index may hold any.
+pub(super) fn in_folder(dir: &Path, name: &str) -> PathBuf {
+    dir.join(unescape(name).unwrap_or_else(|_| name.into()))
 }
 
 /// Where a checkpoint is to be written.
 pub(super) struct Target<'a> {
     pub(super) dir: PathBuf,
+    /// The text of the name.
     pub(super) stem: String,
     pub(super) format: &'static dyn Format,
     /// Whether files that are there are replaced.
@@ -117,22 +124,22 @@ fn check(catalog: &Catalog, found: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// The folder and the stem of a path that a checkpoint of this format is to have.
+/// The folder and the text of the stem of a path that a checkpoint of this format is to have.
 pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String)> {
-    let shown = path.display();
+    let shown = path.escaped();
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         bail!("{shown}: a folder's name; name a file in it");
     }
     if path.exists() && !path.is_file() {
         bail!("{shown}: not a regular file; name one");
     }
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+    let Some(name) = path.file_name().map(PathText::escaped) else {
         bail!("{shown}: not the name of a file");
     };
-    let stem = match format.stem(name) {
+    let stem = match format.stem(&name) {
         Some(stem) => stem,
         None if format.name() == "safetensors" => bail!("{shown}: the name of a safetensors file ends in .safetensors"),
-        None => name,
+        None => &name,
     };
     Ok((parent(path), stem.to_owned()))
 }
@@ -153,7 +160,7 @@ pub(super) fn check_outside(path: &Path) -> Result<()> {
     let Ok(dir) = parent(path).canonicalize() else { return Ok(()) };
     match dir.ancestors().find(|dir| is_checkpoint(dir)) {
         Some(inside) => {
-            bail!("{}: lies inside the checkpoint {}; name a place outside", path.display(), inside.display())
+            bail!("{}: lies inside the checkpoint {}; name a place outside", path.escaped(), inside.escaped())
         }
         None => Ok(()),
     }
@@ -164,7 +171,7 @@ pub(super) fn check_apart(json: Option<&Path>, dir: &Path, stem: &str, format: &
     let Some(json) = json.filter(|json| *json != Path::new("-")) else { return Ok(()) };
     check_outside(json)?;
     let json_at = json.canonicalize().unwrap_or_else(|_| json.to_owned());
-    let name = json_at.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = json_at.file_name().unwrap_or_default().escaped();
     let is_state = format.name() == "tensorflow" && name == STATE;
     let is_ours = name.strip_prefix(stem).is_some_and(|rest| {
         let is_data = rest.starts_with(".data-");
@@ -172,7 +179,7 @@ pub(super) fn check_apart(json: Option<&Path>, dir: &Path, stem: &str, format: &
     });
     let is_there = dir.canonicalize().ok() == parent(&json_at).canonicalize().ok();
     if is_there && (is_state || is_ours) {
-        bail!("--json {}: a file of the checkpoint itself; name another", json.display());
+        bail!("--json {}: a file of the checkpoint itself; name another", json.escaped());
     }
     Ok(())
 }

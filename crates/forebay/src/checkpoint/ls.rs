@@ -3,7 +3,7 @@
 use anyhow::Result;
 use forebay_checkpoint::{Damage, Manifest, Name, Tier, format, left_over, look};
 use forebay_report::visible;
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::holder::holder;
@@ -76,7 +76,7 @@ impl Listing {
             // Also what only has a checkpoint's name.
             let here: Vec<Name> = tier.fs.list(&tier.dir)?.iter().filter_map(|name| Name::parse(name)).collect();
             folders.push(Folder {
-                path: tier.dir.display().to_string(),
+                path: tier.dir.escaped().into_owned(),
                 n_checkpoints: here.iter().filter(|name| why_foreign(tier, **name).is_none()).count(),
                 left_over: left_over(tier)?,
                 held_by: holder(&tier.lock_path()),
@@ -120,7 +120,7 @@ impl Checkpoint {
         let copy = |(tier, found): &(&&Tier, Result<Manifest, Damage>)| {
             let foreign = why_foreign(tier, name);
             Copy {
-                folder: tier.dir.display().to_string(),
+                folder: tier.dir.escaped().into_owned(),
                 is_whole: found.is_ok() && foreign.is_none(),
                 is_foreign: foreign.is_some(),
                 damage: foreign.map(str::to_owned).or_else(|| found.as_ref().err().map(ToString::to_string)),

@@ -19,6 +19,7 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 use forebay_bench::checkpoint::{Place, Places};
 use forebay_storage::Profile;
+use forebay_units::PathText;
 use serde::Serialize;
 
 use crate::output::{JsonTarget, Outcome, give, to_json};
@@ -125,10 +126,10 @@ impl FolderArgs {
         let Some(fast) = &self.burst_dir else { return Ok(()) };
         let (near, far) = (fast.canonicalize()?, self.dir.canonicalize()?);
         if near == far {
-            bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.display());
+            bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.escaped());
         }
         if near.starts_with(&far) || far.starts_with(&near) {
-            bail!("--burst-dir: {} and {} lie one in the other; keep them apart", fast.display(), self.dir.display());
+            bail!("--burst-dir: {} and {} lie one in the other; keep them apart", fast.escaped(), self.dir.escaped());
         }
         Ok(())
     }
@@ -141,14 +142,14 @@ impl FolderArgs {
 
 fn check_folder(dir: &Path) -> Result<()> {
     if !dir.exists() {
-        bail!("{}: no such folder", dir.display());
+        bail!("{}: no such folder", dir.escaped());
     }
     if !dir.is_dir() {
-        bail!("{} is not a folder", dir.display());
+        bail!("{} is not a folder", dir.escaped());
     }
     if files::is_checkpoint(&dir.canonicalize()?) {
         let parent = dir.join("..").canonicalize()?;
-        bail!("{} is a checkpoint itself; name the folder that it lies in: {}", dir.display(), parent.display());
+        bail!("{} is a checkpoint itself; name the folder that it lies in: {}", dir.escaped(), parent.escaped());
     }
     Ok(())
 }

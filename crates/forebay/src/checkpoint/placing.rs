@@ -15,8 +15,9 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use forebay_checkpoint::format::{Layout, Sums};
 use forebay_checkpoint::{Error, FilePlan, Fs, LocalFs, Piece};
+use forebay_units::PathText;
 
-use super::files::{Target, Written};
+use super::files::{Target, Written, in_folder};
 use crate::output::remark;
 
 /// Bytes that are moved at once.
@@ -44,15 +45,15 @@ impl<'a> Placing<'a> {
     /// Refuses before a byte is written when a name is taken, and removes what killed runs left of these files.
     pub(super) fn new(target: &'a Target<'a>, layout: &Layout, n_tensors: usize) -> Result<Self> {
         if !target.dir.is_dir() {
-            bail!("{}: no such folder; make it first", target.dir.display());
+            bail!("{}: no such folder; make it first", target.dir.escaped());
         }
         let closing = layout.close(&vec![0; n_tensors]);
         let plans = || layout.files.iter().chain(&closing);
         for plan in plans() {
-            let path = target.dir.join(&plan.name);
+            let path = in_folder(&target.dir, &plan.name);
             let Ok(found) = path.symlink_metadata() else { continue };
             if found.is_dir() {
-                bail!("{} is a folder; name another", path.display());
+                bail!("{} is a folder; name another", path.escaped());
             }
             if !target.force && plan.name != STATE {
                 return Err(taken(&path));
@@ -69,12 +70,12 @@ impl<'a> Placing<'a> {
         fill: impl Fn(&Piece, u64, &mut [u8]) -> Result<()>,
         sums: &mut Sums,
     ) -> Result<()> {
-        let path = self.target.dir.join(&plan.name);
+        let path = in_folder(&self.target.dir, &plan.name);
         if plan.name == STATE && !self.target.force && path.exists() {
-            self.remarks.push(format!("{} is left as it is: it names another checkpoint", path.display()));
+            self.remarks.push(format!("{} is left as it is: it names another checkpoint", path.escaped()));
             return Ok(());
         }
-        let cannot = || format!("cannot write {}", path.display());
+        let cannot = || format!("cannot write {}", path.escaped());
         let (aside, file) = create_aside(&self.target.dir, &plan.name).with_context(cannot)?;
         self.files.push(Aside { aside, path: path.clone(), is_aside: true, file });
         let file = &self.files[self.files.len() - 1].file;
@@ -114,14 +115,14 @@ impl<'a> Placing<'a> {
             Act::Sync => LocalFs.sync_dir(&self.target.dir)?,
             Act::Remove(n) => match fs::remove_file(&self.files[n].path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("cannot write {}", self.files[n].path.display()));
+                    return Err(error).with_context(|| format!("cannot write {}", self.files[n].path.escaped()));
                 }
                 _ => {}
             },
             Act::Rename(n) => {
                 let Aside { aside, path, .. } = &self.files[n];
                 if self.target.force {
-                    fs::rename(aside, path).with_context(|| format!("cannot write {}", path.display()))?;
+                    fs::rename(aside, path).with_context(|| format!("cannot write {}", path.escaped()))?;
                 } else {
                     LocalFs.rename(aside, path).map_err(|error| lost(path, error))?;
                 }
@@ -150,7 +151,7 @@ impl Drop for Placing<'_> {
 }
 
 fn taken(path: &Path) -> anyhow::Error {
-    anyhow::anyhow!("{} is there already; name another, or give --force to replace it", path.display())
+    anyhow::anyhow!("{} is there already; name another, or give --force to replace it", path.escaped())
 }
 
 /// Why a file did not get its name: mostly because another run was faster.
@@ -197,7 +198,7 @@ fn acts(paths: &[PathBuf]) -> Vec<Act> {
 /// A new file beside the one it is to become, locked.
 fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     for number in 0.. {
-        let aside = dir.join(format!("{}{}-{number}", prefix(name), std::process::id()));
+        let aside = in_folder(dir, &format!("{}{}-{number}", prefix(name), std::process::id()));
         let file = match OpenOptions::new().write(true).create_new(true).open(&aside) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             other => other?,
@@ -225,9 +226,9 @@ fn remove_left_overs(dir: &Path, name: &str) {
         numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
     };
     let Ok(entries) = fs::read_dir(dir) else { return };
-    for found in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-        if is_ours(&found) && remove_unlocked(&dir.join(&found)) {
-            remark(&format!("forebay: removed {}, which a run that was killed had left", dir.join(&found).display()));
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if is_ours(&path.file_name().unwrap_or_default().escaped()) && remove_unlocked(&path) {
+            remark(&format!("forebay: removed {}, which a run that was killed had left", path.escaped()));
         }
     }
 }

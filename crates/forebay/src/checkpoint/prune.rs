@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use forebay_checkpoint::{Damage, Error, Name, Options, Store, Tier, left_over, look};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::drain::unless_stopped;
@@ -118,7 +118,7 @@ fn survey(tiers: &[Tier]) -> Result<Survey> {
         let found = ours.map(|name| {
             let manifest = look(tier, name);
             let bytes = manifest.as_ref().map_or(0, |manifest| manifest.n_bytes());
-            let folder = tier.dir.display().to_string();
+            let folder = tier.dir.escaped().into_owned();
             (name, Found { folder, bytes, look: manifest.map(|manifest| manifest.metric) })
         });
         Ok(found.collect())

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use forebay_checkpoint::format::{self, Format};
 use forebay_checkpoint::{Checkpoint, Damage, Error, Name, PassedOver, Tier, list};
+use forebay_units::PathText;
 use serde::Serialize;
 
 use super::convert::{self, Converted};
@@ -81,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     found.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
     found.written.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
-    let folder = tiers[found.tier].dir.display().to_string();
+    let folder = tiers[found.tier].dir.escaped().into_owned();
     let text = format!("step {} of {folder}, verified\n{}", found.name.step, found.written.text(&args.to));
     let report = Report {
         name: Some(found.name.to_string()),
@@ -141,7 +142,7 @@ fn first_good(args: &Args, tiers: &[Tier]) -> Result<Found> {
             }
             passed_over.push(PassedOver { tier: tiers[tier].dir.clone(), name: Some(name), damage });
         }
-        let places: Vec<String> = tiers.iter().map(|tier| tier.dir.display().to_string()).collect();
+        let places: Vec<String> = tiers.iter().map(|tier| tier.dir.escaped().into_owned()).collect();
         return Err(Error::NothingGood { step: args.step, places: places.join(", "), passed_over }.into());
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use forebay_checkpoint::{Error, Name, Tier, list, look, verify_until};
 use forebay_report::visible;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 use serde::Serialize;
 
 use super::{FolderArgs, JsonArgs, TierArgs, give_both};
@@ -72,7 +72,7 @@ fn all_of(wanted: &[(Name, &Tier)]) -> Verified {
     let bar = progress::bytes(wanted.iter().map(len).sum());
     let mut copies = Vec::new();
     for (name, tier) in wanted {
-        bar.set_message(tier.path_of(*name).display().to_string());
+        bar.set_message(tier.path_of(*name).escaped().into_owned());
         let read = match verify_until(tier, *name, &|bytes| bar.inc(bytes), stop::flag()) {
             Err(Error::Stopped) => break,
             Err(Error::Damaged { damage, .. }) => Err(damage.to_string()),
@@ -81,7 +81,7 @@ fn all_of(wanted: &[(Name, &Tier)]) -> Verified {
         copies.push(Copy {
             name: name.to_string(),
             step: name.step,
-            folder: tier.dir.display().to_string(),
+            folder: tier.dir.escaped().into_owned(),
             bytes: read.as_ref().ok().map(|manifest| manifest.n_bytes()),
             is_good: read.is_ok(),
             damage: read.err(),

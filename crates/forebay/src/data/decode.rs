@@ -9,7 +9,7 @@ use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
 use forebay_storage::{Local, Storage};
-use forebay_units::count;
+use forebay_units::{PathText, count};
 
 use super::InputArgs;
 use crate::output::{Outcome, note, print};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let path = args.input.path(&args.path)?;
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
     if source.pixels().is_some() {
-        bail!("{} holds decoded images already", path.display());
+        bail!("{} holds decoded images already", path.escaped());
     }
     note(source.notes());
     let n = source.n_samples();
@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
     file.commit()?;
     bar.finish_and_clear();
-    print(&format!("{}: {}\n", args.to.display(), count(n as u64, "image")))?;
+    print(&format!("{}: {}\n", args.to.escaped(), count(n as u64, "image")))?;
     Ok(Outcome::Met)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
-use forebay_units::{Bytes, count, group_digits};
+use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print};
@@ -63,7 +63,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         ..MakeSpec::new(args.profile)
     };
     let plan = MakePlan::new(&spec)?;
-    let dir = args.dir.display();
+    let dir = args.dir.escaped();
     if args.dry_run {
         let images = count(plan.count(), "image");
         let classes = plan.parameters().classes;

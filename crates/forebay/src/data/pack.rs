@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, UnpackOptions, pack, unpack};
 use forebay_format::tfrecord::Compression;
-use forebay_units::{Bytes, count, group_digits};
+use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::InputArgs;
 use super::{WorkArgs, with_progress};
@@ -127,7 +127,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
     };
     let plan = PackPlan::new(&args.input, options)?;
     note(plan.notes());
-    let out = args.out.display();
+    let out = args.out.escaped();
     if args.dry_run {
         let files = count(plan.n_files(), "file");
         let shards = count(plan.n_shards(), &format!("{} shard", packing.name()));
@@ -149,7 +149,7 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, &options, control))?;
     note(&done.notes);
     let files = count(done.n_files, "file");
-    print(&format!("{}: {files}, {}{}\n", args.out.display(), done.bytes, kept(done.n_kept)))?;
+    print(&format!("{}: {files}, {}{}\n", args.out.escaped(), done.bytes, kept(done.n_kept)))?;
     Ok(judge(&done.skipped))
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use forebay_record::{AnyRecord, Environment, Record};
 use forebay_report::NamedRun;
+use forebay_units::PathText;
 use forebay_workload::dlio::{Run, read_run};
 
 /// The file in which DLIO keeps the workload it ran.
@@ -29,7 +30,7 @@ const BARRIERS: &str =
 /// Reads the results in a folder, or in the one folder of results below it.
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     let folder = find(dir)?;
-    let name = folder.display().to_string();
+    let name = folder.escaped().into_owned();
     let (files, unread) = texts(&folder)?;
     let run = read_run(&files).with_context(|| format!("cannot show {name}"))?;
     let cell = cell::of(&run);
@@ -44,18 +45,18 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
 /// The folder that holds results.
 fn find(dir: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
-    look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.display()))?;
+    look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
     found.sort();
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => bail!(
             "{}: not an output folder of DLIO: no summary.json, <rank>_output.json or per_epoch_stats.json, here or in a \
              hydra_log below",
-            dir.display()
+            dir.escaped()
         ),
         several => {
-            let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.display())).collect();
-            Err(anyhow!("{}: there are results of several runs; give one of them:{}", dir.display(), names.concat()))
+            let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.escaped())).collect();
+            Err(anyhow!("{}: there are results of several runs; give one of them:{}", dir.escaped(), names.concat()))
         }
     }
 }

@@ -9,7 +9,7 @@ use forebay_bench::study::{
     CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, ProbeKind, Rest, Work, spaces,
 };
 use forebay_record::Step;
-use forebay_units::{Bytes, count, format_seconds, group_digits};
+use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, look_down};
 use crate::output::{Outcome, print, remark};
@@ -21,7 +21,7 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
     let places = Places::new(plan, data);
     for dataset in &plan.datasets {
         if let DatasetSource::Path(path) = &dataset.source {
-            remark(&format!("listing {}", path.display()));
+            remark(&format!("listing {}", path.escaped()));
         }
     }
     let estimator = Estimator::new(plan, &places);
@@ -172,7 +172,7 @@ fn size(bytes: Bytes) -> String {
 fn data_lines(plan: &Plan, left: &[&CellPlan], places: &Places<'_>, estimator: &Estimator<'_>) -> String {
     let mut text = String::new();
     for wanted in places.to_make(left.iter().copied()) {
-        let (name, dir) = (&wanted.name, wanted.dir.display());
+        let (name, dir) = (&wanted.name, wanted.dir.escaped());
         let unit = if matches!(wanted.making, Making::Records(_)) { "sample" } else { "image" };
         let images = wanted.n_samples().map_or("–".to_owned(), |n| count(n, unit));
         let bytes = wanted.expected_bytes();
@@ -188,7 +188,7 @@ fn data_lines(plan: &Plan, left: &[&CellPlan], places: &Places<'_>, estimator: &
         let DatasetSource::Path(path) = &dataset.source else { continue };
         let reading = left.iter().filter(|cell| cell.work.dataset() == Some(&dataset.name)).count();
         let (name, path) = (&dataset.name, path.as_path());
-        let _ = writeln!(text, "dataset {name}: {}, {}", path.display(), count(reading as u64, "cell"));
+        let _ = writeln!(text, "dataset {name}: {}, {}", path.escaped(), count(reading as u64, "cell"));
     }
     text
 }
@@ -214,7 +214,7 @@ fn space_lines(left: &[&CellPlan], places: &Places<'_>) -> String {
     for space in spaces(places, left.iter().copied()) {
         let free = space.available.map_or("–".to_owned(), |free| free.to_string());
         let fits = if space.check().is_ok() { "" } else { ": it does not fit" };
-        let _ = writeln!(text, "space: {} needed at {}, {free} free{fits}", space.needed(), space.path.display());
+        let _ = writeln!(text, "space: {} needed at {}, {free} free{fits}", space.needed(), space.path.escaped());
     }
     text
 }

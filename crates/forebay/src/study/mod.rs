@@ -9,12 +9,15 @@ mod show;
 
 use std::collections::HashSet;
 use std::error::Error as _;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use forebay_bench::study::{Error, Found, Ground, find};
 use forebay_record::{DatasetSpec, StudySpec};
+use forebay_units::PathText;
 
 use crate::output::Outcome;
 
@@ -55,15 +58,15 @@ impl From<Scale> for forebay_record::Scale {
 }
 
 /// A study by its name or file.
-fn found(name: &str) -> Result<Found> {
+fn found(name: &OsStr) -> Result<Found> {
     find(name).map_err(|error| explained(Some(name), error))
 }
 
 /// An error with its causes, the file it is of where there is one, and the hint on a line of its own.
-fn explained(file: Option<&str>, error: Error) -> anyhow::Error {
+fn explained(file: Option<&OsStr>, error: Error) -> anyhow::Error {
     let of_file = matches!(error, Error::Syntax { .. } | Error::Plan { .. });
     let mut text = match file {
-        Some(file) if of_file => format!("{file}: {error}"),
+        Some(file) if of_file => format!("{}: {error}", file.escaped()),
         _ => error.to_string(),
     };
     let mut source = error.source();
@@ -98,18 +101,20 @@ struct Elsewhere {
 }
 
 /// "hdd=/mnt/hdd".
-fn parse_tier(text: &str) -> Result<Elsewhere, String> {
-    parse_elsewhere(text, "NAME=DIR")
+fn parse_tier(text: OsString) -> Result<Elsewhere, String> {
+    parse_elsewhere(&text, "NAME=DIR")
 }
 
 /// "images=/mnt/images", or a list or a shard there.
-fn parse_dataset(text: &str) -> Result<Elsewhere, String> {
-    parse_elsewhere(text, "NAME=PATH")
+fn parse_dataset(text: OsString) -> Result<Elsewhere, String> {
+    parse_elsewhere(&text, "NAME=PATH")
 }
 
-fn parse_elsewhere(text: &str, wanted: &str) -> Result<Elsewhere, String> {
-    match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+fn parse_elsewhere(text: &OsStr, wanted: &str) -> Result<Elsewhere, String> {
+    let bytes = text.as_bytes();
+    let split = bytes.iter().position(|&byte| byte == b'=').map(|at| (&bytes[..at], &bytes[at + 1..]));
+    match split.map(|(name, path)| (std::str::from_utf8(name), OsStr::from_bytes(path))) {
+        Some((Ok(name), path)) if !name.is_empty() && !path.is_empty() => {
             let path = std::path::absolute(path).map_err(|error| error.to_string())?;
             Ok(Elsewhere { name: name.to_owned(), path })
         }

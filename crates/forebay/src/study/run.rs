@@ -1,14 +1,16 @@
 //! `forebay study run`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use forebay_bench::study::{
     DATA, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps, begun_on, data_of,
     data_to_keep, make, spaces,
 };
 use forebay_record::{Environment, StudyHead, StudySpec};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count, escaped_words, shell_word};
 
 use super::display::Display;
 use super::samples::Samples;
@@ -21,7 +23,7 @@ use crate::{progress, stop};
 pub(crate) struct Args {
     /// A built-in study's name, or a study's file
     #[arg(value_name = "NAME|FILE")]
-    study: String,
+    study: OsString,
 
     /// How much of it
     #[arg(long, value_enum, default_value = "quick")]
@@ -44,11 +46,11 @@ pub(crate) struct Args {
     data: Option<PathBuf>,
 
     /// Use a folder on a real device for a tier, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=DIR", value_parser = parse_tier)]
+    #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_tier))]
     tier: Vec<Elsewhere>,
 
     /// Use this data for a dataset, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=PATH", value_parser = parse_dataset)]
+    #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_dataset))]
     dataset: Vec<Elsewhere>,
 
     /// Say what would be run, made and read, and how long that may take; write nothing
@@ -137,7 +139,7 @@ impl<'a> Run<'a> {
         let rest = Rest::after(plan, &run, args.retry_failed);
         if !rest.cells.is_empty() && !folder.is_new() {
             if let Some(lay) = lay {
-                let (lay, data) = (lay.display(), data.display());
+                let (lay, data) = (lay.escaped(), data.escaped());
                 remark(&format!("forebay: the run was begun in another folder: its data is in {data}, not in {lay}"));
             }
             folder.append(&rest.resumed(environment(&data)))?;
@@ -192,12 +194,12 @@ impl<'a> Run<'a> {
             "{summary}\n{name} ({scale}): {} of {cells} done, {} failed{left_out}; {}\n",
             ended.n_done - ended.n_left_out,
             ended.n_failed,
-            page.display()
+            page.escaped()
         ))?;
         for made in Places::new(self.plan, &self.data).to_make(&self.plan.cells) {
             // What lies in the run's folder or in --data is where one looks for it; what lies on a tier's device is not.
             if !made.dir.starts_with(&self.data) && made.is_there() {
-                let (dir, bytes) = (made.dir.display(), made.expected_bytes());
+                let (dir, bytes) = (made.dir.escaped(), made.expected_bytes());
                 remark(&format!("forebay: data for the next run is kept in {dir}, about {bytes}"));
             }
         }
@@ -214,13 +216,15 @@ impl<'a> Run<'a> {
 
     /// The command that goes on with this run.
     fn resuming(&self) -> String {
-        let mut line = format!("forebay study run {} --scale {}", self.args.study, self.plan.scale.name());
+        let mut line = format!("forebay study run {} --scale {}", shell_word(&self.args.study), self.plan.scale.name());
         for (flag, put) in [("--tier", &self.args.tier), ("--dataset", &self.args.dataset)] {
             for put in put {
-                line.push_str(&format!(" {flag} {}={}", put.name, put.path.display()));
+                let mut word = OsString::from(format!("{}=", put.name));
+                word.push(&put.path);
+                line.push_str(&format!(" {flag} {}", shell_word(word)));
             }
         }
-        format!("{line} --out {} --resume", self.out.display())
+        format!("{line} --out {} --resume", shell_word(&self.out))
     }
 }
 
@@ -229,7 +233,7 @@ fn out_of(args: &Args, plan: &Plan, time: &str) -> PathBuf {
 }
 
 fn head_of(plan: &Plan, environment: Environment, data: &Path) -> StudyHead {
-    plan.head(std::env::args().collect(), environment, data, &look_down)
+    plan.head(escaped_words(std::env::args_os()), environment, data, &look_down)
 }
 
 /// The path, or the nearest above it that is there.

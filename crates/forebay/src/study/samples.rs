@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use forebay_bench::study::Event;
 use forebay_observe::{CsvSink, Options, Sampler};
 use forebay_record::Series;
+use forebay_units::PathText;
 
 use crate::output::remark;
 
@@ -20,7 +21,7 @@ impl Samples {
     pub(super) fn begin(out: &Path) -> Result<Self> {
         let path = (1..).map(|number| file(out, number)).find(|path| !path.exists());
         let path = path.expect("there are more numbers than files");
-        let name = path.display().to_string();
+        let name = path.escaped().into_owned();
         let failed = format!("forebay: {name} ends here: ");
         let sink = CsvSink::create(&path, move |error| remark(&format!("{failed}{error}")));
         let sink = sink.with_context(|| format!("cannot write {name}"))?;
@@ -45,7 +46,7 @@ impl Samples {
 pub(crate) fn read(out: &Path) -> Result<Option<Series>> {
     let mut all = Series::default();
     for path in (1..).map(|number| file(out, number)).take_while(|path| path.exists()) {
-        let name = || format!("cannot read {}", path.display());
+        let name = || format!("cannot read {}", path.escaped());
         let text = std::fs::read_to_string(&path).with_context(name)?;
         // A run that was killed at once has a file without a header.
         if text.contains('\n') {

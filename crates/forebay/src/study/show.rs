@@ -1,12 +1,13 @@
 //! `forebay study list` and `forebay study show`: what a study is, before it is run.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use forebay_bench::study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
 use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, Scaled, StudySpec};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 
 use super::{explained, found, look_down};
 use crate::output::{Outcome, print, print_data};
@@ -16,7 +17,7 @@ use crate::output::{Outcome, print, print_data};
 pub(crate) struct Args {
     /// A built-in study's name, or a study's file
     #[arg(value_name = "NAME|FILE")]
-    study: String,
+    study: OsString,
 
     /// Print the study's file, to be copied and changed
     #[arg(long)]
@@ -26,10 +27,10 @@ pub(crate) struct Args {
 pub(super) fn list() -> Result<Outcome> {
     let mut text = String::new();
     for name in built_in() {
-        let Found { spec, .. } = found(name)?;
+        let Found { spec, .. } = found(name.as_ref())?;
         let _ = writeln!(text, "{name}: {}", spec.title);
         for scale in [Scale::Quick, Scale::Full] {
-            let plan = Plan::new(spec.clone(), scale).map_err(|error| explained(Some(name), error))?;
+            let plan = Plan::new(spec.clone(), scale).map_err(|error| explained(Some(name.as_ref()), error))?;
             let cells = count(plan.cells.len() as u64, "cell");
             let _ = writeln!(text, "  {:<5}  {cells}, {}", scale.name(), made(&plan));
         }
@@ -89,7 +90,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
                 format!("{make} images, made: {} quick, {} full", n.at(Scale::Quick), n.at(Scale::Full))
             }
             (Some(make), None, _) => format!("{make} images, made"),
-            (None, _, Some(path)) => path.display().to_string(),
+            (None, _, Some(path)) => path.escaped().into_owned(),
             (None, _, None) => match (&dataset.pack, &dataset.of) {
                 (Some(form), Some(of)) => format!("{of}, packed as {form}"),
                 _ => String::new(),
@@ -98,7 +99,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
         let _ = writeln!(text, "dataset {}: {what}", dataset.name);
     }
     for workload in &spec.workloads {
-        let _ = writeln!(text, "workload {}: {}", workload.name, workload.path.display());
+        let _ = writeln!(text, "workload {}: {}", workload.name, workload.path.escaped());
     }
     for note in quick.tier_notes(&look_down) {
         let _ = writeln!(text, "tier {}: {}, {}", note.name, note.kind.describe(), note.description);

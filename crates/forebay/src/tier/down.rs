@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use forebay_storage::tier::Removed;
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, PathText, count};
 
 use super::{each, go_on, registry};
 use crate::output::{Outcome, print, remark};
@@ -60,5 +60,5 @@ fn say(removed: &Removed) -> Result<()> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let what = if parts.is_empty() { String::new() } else { format!(" with {}", parts.join(", ")) };
-    print(&format!("{}: removed {}{what}\n", removed.name, removed.place.display()))
+    print(&format!("{}: removed {}{what}\n", removed.name, removed.place.escaped()))
 }

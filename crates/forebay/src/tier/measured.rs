@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use forebay_record::{CacheState, ProbeCell, ProbeMode, Record, TierKind};
 use forebay_storage::tier::{Device, Kind, Tier};
+use forebay_units::PathText;
 use serde::Serialize;
 
 /// A probe that was saved under a name.
@@ -88,7 +89,7 @@ fn cells<'a>(
     record: &'a Record<ProbeCell>,
 ) -> impl Iterator<Item = &'a ProbeCell> {
     let file_system = record.environment.data_file_system.as_deref().unwrap_or_default();
-    let is_on_device = device.is_some_and(|device| file_system.ends_with(&format!(" on {}", device.path.display())));
+    let is_on_device = device.is_some_and(|device| file_system.ends_with(&format!(" on {}", device.path.escaped())));
     record.cells.iter().filter(move |cell| {
         let is_named = cell.tier.as_ref() == Some(&tier.name);
         match tier.kind {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use forebay_storage::tier::{Change, FileSystem, Kind, Plan, Raised, Rates, Tier, kernel_support};
-use forebay_units::{Bytes, group_digits};
+use forebay_units::{Bytes, PathText, group_digits};
 
 use super::{each, go_on, registry};
 use crate::output::{Outcome, print, remark};
@@ -116,7 +116,7 @@ fn say(raised: &Raised) -> Result<()> {
         Change::Limits => "limits changed",
         Change::Nothing => "up already, nothing changed",
     };
-    print(&format!("{}: {what}: {}\n  {}\n", tier.name, tier.data().display(), describe(tier)))
+    print(&format!("{}: {what}: {}\n  {}\n", tier.name, tier.data().escaped(), describe(tier)))
 }
 
 /// What stands behind a tier, in words.
@@ -130,7 +130,7 @@ pub(super) fn describe(tier: &Tier) -> String {
     match (tier.kind, &tier.device) {
         (Kind::Kernel, Some(device)) => {
             let (fs, size) = (tier.fs.unwrap_or_default(), Bytes(tier.size.unwrap_or_default()));
-            format!("{fs} of {size} on {}, limited by the kernel to {rates}", device.path.display())
+            format!("{fs} of {size} on {}, limited by the kernel to {rates}", device.path.escaped())
         }
         (Kind::Kernel, None) => format!("limited by the kernel to {rates}"),
         (Kind::Shaped, _) => {

@@ -3,11 +3,12 @@
 //! A flag that would do nothing beside another is refused: by clap where the two exclude each other, here where it depends on
 //! their values.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use forebay_bench::ingest::{Cache, Io, ThreadCount};
 use forebay_bench::train::{Accelerator, Device, Input, Length, Plan, Validate};
 use forebay_storage::Profile;
@@ -124,7 +125,7 @@ pub(crate) struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "0.1",
-        value_parser = parse_validate
+        value_parser = OsStringValueParser::new().try_map(parse_validate)
     )]
     validate: Option<Validate>,
 
@@ -259,12 +260,12 @@ impl FromStr for DeviceName {
 }
 
 /// A number is a share; a path that looks like one is written `./0.5`.
-fn parse_validate(text: &str) -> Result<Validate, String> {
-    match text.parse::<f64>() {
-        Err(_) if text.is_empty() => Err("give a path, or a share above 0 and below 1".to_owned()),
-        Err(_) => Ok(Validate::Data(PathBuf::from(text))),
-        Ok(share) if share > 0.0 && share < 1.0 => Ok(Validate::Share(share)),
-        Ok(_) => Err("give a share above 0 and below 1, or a path".to_owned()),
+fn parse_validate(text: OsString) -> Result<Validate, String> {
+    match text.to_str().and_then(|text| text.parse::<f64>().ok()) {
+        None if text.is_empty() => Err("give a path, or a share above 0 and below 1".to_owned()),
+        None => Ok(Validate::Data(PathBuf::from(text))),
+        Some(share) if share > 0.0 && share < 1.0 => Ok(Validate::Share(share)),
+        Some(_) => Err("give a share above 0 and below 1, or a path".to_owned()),
     }
 }
 

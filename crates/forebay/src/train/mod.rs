@@ -14,7 +14,7 @@ use forebay_bench::train::{Accelerator, Device, Event, Length, Plan};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, TrainCell};
 use forebay_train::Cuda;
-use forebay_units::{count, group_digits};
+use forebay_units::{count, escaped_words, group_digits};
 
 pub(crate) use args::{Args, DeviceName};
 
@@ -48,7 +48,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
 /// Runs the plan with the live line, and with what the machine did meanwhile; also whether it failed after some steps.
 fn observed(plan: &Plan, data: &Path) -> Result<(Record<TrainCell>, bool)> {
     let environment = forebay_bench::describe_environment(data, env!("CARGO_PKG_VERSION"));
-    let command_line = std::env::args().collect();
+    let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let mut display = Display::new();
     let mut failed = false;

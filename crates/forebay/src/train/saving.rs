@@ -8,7 +8,7 @@ use forebay_bench::checkpoint::{MODES, Place, Places, mode_name};
 use forebay_bench::train::Checkpointing;
 use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_storage::Profile;
-use forebay_units::{Bytes, group_digits};
+use forebay_units::{Bytes, PathText, group_digits};
 
 use crate::tier;
 use crate::values::{parse_bytes_per_s, parse_state};
@@ -110,19 +110,19 @@ impl Saving {
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
             if let Some(dir) = dir.filter(|dir| data.is_some_and(|data| real(dir) == real(data))) {
-                bail!("{flag} {}: it is the folder of the data", dir.display());
+                bail!("{flag} {}: it is the folder of the data", dir.escaped());
             }
         }
         let Some(burst) = &self.burst_dir else { return Ok(()) };
         let (fast, slow) = (real(burst), real(dir));
         if fast == slow {
-            bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.display());
+            bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.escaped());
         }
         if fast.starts_with(&slow) {
-            bail!("--burst-dir {}: it lies in the folder of --checkpoint-dir", burst.display());
+            bail!("--burst-dir {}: it lies in the folder of --checkpoint-dir", burst.escaped());
         }
         if slow.starts_with(&fast) {
-            bail!("--checkpoint-dir {}: it lies in the folder of --burst-dir", dir.display());
+            bail!("--checkpoint-dir {}: it lies in the folder of --burst-dir", dir.escaped());
         }
         Ok(())
     }
@@ -167,9 +167,9 @@ impl Saving {
 /// The checkpoints of a plan in words, for a dry run.
 pub(super) fn describe(saving: &Checkpointing) -> String {
     let Places { slow, fast, keep } = &saving.places;
-    let by_way = fast.as_ref().map(|fast| format!(" by way of {}", fast.dir.display())).unwrap_or_default();
+    let by_way = fast.as_ref().map(|fast| format!(" by way of {}", fast.dir.escaped())).unwrap_or_default();
     let mode = mode_name(saving.mode);
-    let (every, dir) = (group_digits(saving.every), slow.dir.display());
+    let (every, dir) = (group_digits(saving.every), slow.dir.escaped());
     format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {}, {keep} kept", saving.format)
 }
 

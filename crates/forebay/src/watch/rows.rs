@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use console::Term;
 use forebay_observe::{CsvSink, Sink};
 use forebay_record::Row;
+use forebay_units::PathText;
 
 use super::table::Table;
 use crate::output::remark;
@@ -114,7 +115,7 @@ impl Sink for Rows {
 
 /// What is wrong with a file, in words.
 pub(super) fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
+    format!("cannot write {}", path.escaped())
 }
 
 fn csv_file(path: &Path, on_error: impl FnOnce(io::Error) + Send + 'static) -> Result<CsvSink<Writer>> {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use forebay_observe::{Followed, Totals};
 use forebay_record::Series;
-use forebay_units::{Bytes, count, format_seconds, group_digits};
+use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::table::busy_percent;
 
@@ -38,7 +38,7 @@ pub(super) fn text(command: &Command, followed: &Followed) -> String {
 
 fn name(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    words.map(|word| word.escaped()).collect::<Vec<_>>().join(" ")
 }
 
 fn processor(totals: &Totals) -> String {

@@ -1,10 +1,12 @@
 //! `forebay workload check`.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use forebay_units::count;
+use forebay_units::{PathText, count};
 use forebay_workload::{Checked, Format, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ use crate::output::{JsonTarget, Outcome, give, to_json};
 pub(crate) struct Args {
     /// DLIO's YAML or our TOML; or names of built-in workloads; ++workload.a.b=c overrides a key of all of them
     #[arg(required = true, value_name = "FILE")]
-    files: Vec<String>,
+    files: Vec<OsString>,
 
     /// Write the findings to a file, or to stdout with "-"
     #[arg(long, value_name = "FILE|-")]
@@ -30,14 +32,15 @@ type Found = Result<Checked, Vec<(Problem, Option<usize>)>>;
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let target = args.json.as_deref().map(JsonTarget::from);
     target.as_ref().map_or(Ok(()), JsonTarget::check)?;
-    let (overrides, files): (Vec<String>, Vec<String>) =
-        args.files.iter().cloned().partition(|word| word.starts_with("++"));
+    let is_override = |word: &&OsString| word.as_encoded_bytes().starts_with(b"++");
+    let (overrides, files): (Vec<&OsString>, Vec<&OsString>) = args.files.iter().partition(is_override);
+    let overrides: Vec<String> = overrides.into_iter().map(|word| word.escaped().into_owned()).collect();
     if files.is_empty() {
         bail!("overrides alone: give a file, or the name of a built-in workload");
     }
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
-    let found: Vec<(&String, Found)> =
-        files.iter().zip(texts).map(|(file, (name, text))| (file, find(&name, &text, &overrides))).collect();
+    let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
+    let found: Vec<(Cow<'_, str>, Found)> = found.collect();
     let json = match &target {
         Some(target) => Some((target, to_json(&found.iter().map(as_json).collect::<Vec<_>>())?)),
         None => None,
@@ -67,7 +70,7 @@ fn find(name: &str, text: &str, overrides: &[String]) -> Found {
 /// The key that no number of accelerators makes true where one does not.
 const STEPS: &str = "train.total_training_steps";
 
-fn in_words((file, found): &(&String, Found)) -> String {
+fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
     match found {
         Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no key: all of DLIO's defaults\n"),
         Ok(checked) if checked.notes.is_empty() => format!("{file}: every key is honoured\n"),
@@ -93,7 +96,7 @@ fn unchanged(checked: &Checked) -> Workload {
     Workload { name: checked.workload.name.clone(), ..Workload::default() }
 }
 
-fn as_json((file, found): &(&String, Found)) -> Value {
+fn as_json((file, found): &(Cow<'_, str>, Found)) -> Value {
     let said = |key: &str, text: &str| json!({"key": key, "text": text});
     let notes = found.as_ref().map_or(&[][..], |checked| &checked.notes);
     let refused =

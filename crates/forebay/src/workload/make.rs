@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use forebay_bench::workload::ranks::{PATIENCE, Ranks};
 use forebay_dataset::{Control, MadeRecords, Progress, foresee_records, make_records};
-use forebay_units::{Bytes, count, format_seconds, group_digits};
+use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
 
 use super::run::data_folder;
@@ -58,7 +58,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     if args.dry_run {
         let parts = [Part::Train, Part::Eval].map(|part| planned(&workload, part));
         if is_first {
-            print(&format!("{}: {}\n", dir.display(), parts.into_iter().flatten().collect::<Vec<_>>().join("; ")))?;
+            print(&format!("{}: {}\n", dir.escaped(), parts.into_iter().flatten().collect::<Vec<_>>().join("; ")))?;
         }
         shared(ranks, foresee_records(&workload, &dir).map_err(anyhow::Error::from))?;
         return Ok(Outcome::Met);
@@ -68,7 +68,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let all = ranks.gather(bytes_of(&made))?;
     if let Some(all) = all {
         let made = all.iter().map(|bytes| made_of(bytes)).fold(MadeRecords::default(), sum);
-        print(&format!("{}: {}\n", dir.display(), told(&made, start.elapsed().as_secs_f64())))?;
+        print(&format!("{}: {}\n", dir.escaped(), told(&made, start.elapsed().as_secs_f64())))?;
     }
     Ok(Outcome::Met)
 }

@@ -5,27 +5,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use forebay_record::{AnyRecord, Record, WorkloadCell};
 use forebay_report::NamedRun;
+use forebay_units::PathText;
 
 use crate::output::replace;
 
 /// Makes the folder; one that holds something already is refused, so that results of two runs are not mixed.
 pub(super) fn begin(out: &Path, named_by: &str) -> Result<()> {
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.escaped()))?;
     check(out, named_by)?;
     // One that cannot be written to is found now, not after the run.
     let probe = out.join(".forebay");
-    std::fs::write(&probe, []).with_context(|| format!("cannot write to {}", out.display()))?;
-    std::fs::remove_file(&probe).with_context(|| format!("cannot write to {}", out.display()))
+    std::fs::write(&probe, []).with_context(|| format!("cannot write to {}", out.escaped()))?;
+    std::fs::remove_file(&probe).with_context(|| format!("cannot write to {}", out.escaped()))
 }
 
 /// Refuses a folder that holds something; one that is not there will do.
 pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
     let mut entries = match std::fs::read_dir(out) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.with_context(|| format!("{named_by} {} is not a folder for results", out.display()))?,
+        entries => entries.with_context(|| format!("{named_by} {} is not a folder for results", out.escaped()))?,
     };
     if entries.next().is_some() {
-        bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.display());
+        bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.escaped());
     }
     Ok(())
 }
@@ -34,7 +35,7 @@ pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
 pub(super) fn finish(out: &Path, record: &Record<WorkloadCell>) -> Result<PathBuf> {
     let (file, page) = (out.join("record.json"), out.join("report.html"));
     replace(&file, format!("{}\n", record.to_json()).as_bytes())?;
-    let named = NamedRun { name: file.display().to_string(), record: AnyRecord::Workload(record.clone()) };
+    let named = NamedRun { name: file.escaped().into_owned(), record: AnyRecord::Workload(record.clone()) };
     replace(&page, forebay_report::html(&[named]).as_bytes())?;
     Ok(page)
 }

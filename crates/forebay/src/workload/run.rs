@@ -15,11 +15,12 @@ use forebay_bench::workload::{Event, INTERRUPTED, Plan, checkpoint_place};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
+use forebay_units::{PathText, escaped_words, shell_word};
 use forebay_workload::{Checked, Format, Part, Workload};
 
 use super::checkpoints::{self, Asked};
 use super::display::Display;
-use super::source::{Source, quoted, refused};
+use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
 use crate::output::{JsonTarget, Outcome, give, in_words, print, remark};
@@ -194,17 +195,17 @@ fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
     let is_empty = match std::fs::read_dir(&folder) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-        Err(error) => return Err(anyhow!("cannot list {}: {error}", folder.display())),
+        Err(error) => return Err(anyhow!("cannot list {}: {error}", folder.escaped())),
     };
     if is_empty {
-        bail!("{}: there is no data of this workload\nhint: {}", folder.display(), making(args, data));
+        bail!("{}: there is no data of this workload\nhint: {}", folder.escaped(), making(args, data));
     }
     Ok(())
 }
 
 /// The command that makes the data.
 fn making(args: &Args, data: &Path) -> String {
-    format!("forebay workload make {} --data {}", args.source.words(), quoted(&data.display().to_string()))
+    format!("forebay workload make {} --data {}", args.source.words(), shell_word(data))
 }
 
 /// An error of the run, with the command that makes data where files are missing.
@@ -222,7 +223,7 @@ fn explained(args: &Args, plan: &Plan, error: forebay_bench::workload::Error) ->
 /// Runs the plan with the live line, and with what the machine did meanwhile.
 fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>, forebay_bench::workload::Error> {
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
-    let command_line = std::env::args().collect();
+    let command_line = escaped_words(std::env::args_os());
     let sampler = (ranks.rank() == 0).then(|| Sampler::start(Options::default()).ok()).flatten();
     let display = Mutex::new(Display::new(ranks.rank() == 0));
     let observe = |event: Event| {
@@ -252,7 +253,7 @@ fn give_all(args: &Args, plan: &Plan, record: &Record<WorkloadCell>) -> Result<(
     let json = target.as_ref().map(|target| (target, record.to_json()));
     give(&forebay_report::workload(record), json)?;
     if let Some(page) = page.transpose()? {
-        remark(&format!("forebay: the report is {}", page.display()));
+        remark(&format!("forebay: the report is {}", page.escaped()));
     }
     Ok(())
 }
@@ -261,12 +262,12 @@ fn give_all(args: &Args, plan: &Plan, record: &Record<WorkloadCell>) -> Result<(
 fn places(plan: &Plan) -> String {
     let system = forebay_bench::describe_environment(&plan.data, "").data_file_system;
     let system = system.map(|system| format!(" ({system})")).unwrap_or_default();
-    let mut out = format!("{:<10}  {}{system}\n", "data in", plan.data.display());
+    let mut out = format!("{:<10}  {}{system}\n", "data in", plan.data.escaped());
     if let Some(place) = checkpoint_place(plan) {
         out.push_str(&format!("{:<10}  {}\n", "saves to", place.describe()));
     }
     if let Some(to) = &plan.out {
-        out.push_str(&format!("{:<10}  {}\n", "results in", to.display()));
+        out.push_str(&format!("{:<10}  {}\n", "results in", to.escaped()));
     }
     out
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use forebay_units::{Bytes, count, format_seconds, group_digits};
+use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Checked, Dataset, Part, Plan, Shuffle, Time, Workload, model};
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn data(workload: &Workload, plan: &Plan) -> String {
     if plan.samples_eval > 0 && !plan.evaluations.is_empty() {
         out.push_str(&format!("; {} to evaluate on", files(dataset, Part::Eval, plan.bytes_eval)));
     }
-    format!("{out}; {}", folder.display())
+    format!("{out}; {}", folder.escaped())
 }
 
 fn files(dataset: &Dataset, part: Part, bytes: u64) -> String {

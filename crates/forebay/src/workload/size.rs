@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use forebay_units::{Bytes, count, group_digits};
+use forebay_units::{Bytes, PathText, count, group_digits};
 use forebay_workload::size::{Size, mlperf};
 use serde_json::json;
 
@@ -41,7 +41,10 @@ const LEAST_MEMORY: u64 = 64 << 20;
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     if !workload.workflow.train {
-        bail!("{}: it does not train, so that the rule, which is about the data, says nothing", args.source.name);
+        bail!(
+            "{}: it does not train, so that the rule, which is about the data, says nothing",
+            args.source.name.escaped()
+        );
     }
     if args.host_memory.0 < LEAST_MEMORY {
         bail!("--host-memory {}: no host has so little; give it a unit, as in 512GiB", args.host_memory);

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     print(&job_script(&Job {
         workload: args.source.name.clone(),
         name: workload.name.clone(),
-        data: data.display().to_string(),
+        data,
         nodes: args.nodes,
         ranks_per_node: args.ranks_per_node,
         accelerators: args.accelerators,

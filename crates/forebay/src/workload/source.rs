@@ -1,9 +1,10 @@
 //! Which workload: a built-in's name or a file, with DLIO's overrides.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use forebay_units::count;
+use forebay_units::{PathText, count, shell_word};
 use forebay_workload::{Checked, Problem, builtin, line_of, read};
 
 /// Endings of files that hold workloads.
@@ -14,7 +15,7 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
 pub(super) struct Source {
     /// A built-in workload's name, or a file: DLIO's YAML or our TOML
     #[arg(value_name = "NAME|FILE")]
-    pub(super) name: String,
+    pub(super) name: OsString,
 
     /// DLIO's overrides, such as ++workload.reader.read_threads=8
     #[arg(value_name = "++workload.a.b=c", value_parser = parse_override)]
@@ -33,34 +34,27 @@ impl Source {
 
     /// The words of a command line that name it again.
     pub(super) fn words(&self) -> String {
-        std::iter::once(&self.name).chain(&self.overrides).map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        let overrides = self.overrides.iter().map(shell_word);
+        std::iter::once(shell_word(&self.name)).chain(overrides).collect::<Vec<_>>().join(" ")
     }
-}
-
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The name and the text of a built-in workload or a file.
-pub(super) fn text_of(source: &str) -> Result<(String, String)> {
-    if let Some(builtin) = builtin::find(source) {
+pub(super) fn text_of(source: &OsStr) -> Result<(String, String)> {
+    let shown = source.escaped();
+    if let Some(builtin) = source.to_str().and_then(builtin::find) {
         return Ok((builtin.name.to_owned(), builtin.text.to_owned()));
     }
-    if let Some(name) = source.strip_prefix("workload=") {
-        bail!("{source}: give the name alone: {name}");
+    if let Some(name) = shown.strip_prefix("workload=") {
+        bail!("{shown}: give the name alone: {name}");
     }
     let path = Path::new(source);
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    if !(ENDINGS.contains(&ending) || source.contains('/') || path.exists()) {
-        bail!("{}", unknown(source));
+    if !(ENDINGS.contains(&ending) || shown.contains('/') || path.exists()) {
+        bail!("{}", unknown(&shown));
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {source}"))?;
-    let name = path.file_stem().map_or(source.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let name = path.file_stem().unwrap_or(source).escaped().into_owned();
     Ok((name, text))
 }
 
@@ -90,12 +84,13 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// What is wrong with a workload that could be read.
-pub(super) fn refused(name: &str, problem: &Problem) -> anyhow::Error {
+pub(super) fn refused(name: &OsStr, problem: &Problem) -> anyhow::Error {
     all_refused(name, &[problem.to_string()])
 }
 
 /// All that is wrong with a workload, a line each.
-fn all_refused(name: &str, problems: &[String]) -> anyhow::Error {
+fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
+    let name = name.escaped();
     match problems {
         [one] => anyhow!("{name}: {one}"),
         several => {
@@ -159,13 +154,6 @@ mod tests {
         for words in ["++workload.a.b=1", "+workload.a={b: 1}", "++workload.a.b.c=1"] {
             assert_eq!(line(&problem, text, &[words.to_owned()]), None, "{words}");
         }
-    }
-
-    #[test]
-    fn a_word_is_quoted_only_where_a_shell_would_change_it() {
-        assert_eq!(quoted("++workload.a.b=4"), "++workload.a.b=4");
-        assert_eq!(quoted("++workload.a.b=[1, 2]"), "'++workload.a.b=[1, 2]'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod inspect;
 mod interrupt;
 mod lists;
 mod make;
+mod odd_names;
 mod pack;
 mod probe;
 mod probe_ceiling;

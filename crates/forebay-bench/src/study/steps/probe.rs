@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, InspectOptions};
 use forebay_record::{Engine, Environment, Level};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, PathText};
 
 use super::value::{self, Refused};
 use super::{Beat, Failed, Measured, Stage};
@@ -181,7 +181,7 @@ fn plan(request: &ProbeRequest<'_>, cancel: &AtomicBool) -> Result<Plan, Failed>
 fn mix_of(data: &Path, cancel: &AtomicBool) -> Result<Mix, Failed> {
     let control = Control { threads: 0, cancel, progress: &|_| {} };
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control)?;
-    let none = || format!("{}: there is not a single sound sample to take sizes from", data.display());
+    let none = || format!("{}: there is not a single sound sample to take sizes from", data.escaped());
     Ok(found.bssplit.ok_or_else(none)?.parse()?)
 }
 

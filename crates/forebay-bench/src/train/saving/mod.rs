@@ -21,7 +21,7 @@ use std::time::Duration;
 use forebay_checkpoint::format::{self, Format, Layout};
 use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
 use forebay_record::{TierKind, TrainCheckpoints};
-use forebay_units::{Clock, count};
+use forebay_units::{Clock, PathText, count};
 
 use super::drive::Reached;
 use super::plan::{Checkpointing, Plan};
@@ -70,7 +70,7 @@ pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<
 fn remove_left_overs(plan: &Checkpointing) -> Vec<String> {
     let said = |place: &Place| {
         let left = probe::remove_left_overs(&place.dir, SCRATCH);
-        let dir = place.dir.display();
+        let dir = place.dir.escaped();
         (!left.is_empty()).then(|| format!("removed what a killed run had left in {dir}: {}", left.join(", ")))
     };
     plan.places.nearest_first().filter_map(said).collect()
@@ -78,7 +78,7 @@ fn remove_left_overs(plan: &Checkpointing) -> Vec<String> {
 
 /// What stays for a later run.
 fn left_to_drain(plan: &Checkpointing, n_undrained: usize) -> String {
-    let (n, slow) = (count(n_undrained as u64, "checkpoint"), plan.places.slow.dir.display());
+    let (n, slow) = (count(n_undrained as u64, "checkpoint"), plan.places.slow.dir.escaped());
     format!("{n} still to be drained to {slow}: the next start with --resume does that")
 }
 

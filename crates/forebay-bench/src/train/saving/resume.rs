@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Catalog};
 use forebay_checkpoint::{Error as StoreError, Guard, Name, PassedOver, Restored, Store, Tier, restore};
+use forebay_units::PathText;
 
 use super::super::plan::{Checkpointing, Plan};
 use super::super::run::{Error, Event};
@@ -165,7 +166,7 @@ fn tell(text: String, observe: &mut dyn FnMut(Event), notes: &mut Vec<String>) {
 }
 
 fn folders(plan: &Checkpointing) -> String {
-    let dirs: Vec<String> = plan.places.nearest_first().map(|place| place.dir.display().to_string()).collect();
+    let dirs: Vec<String> = plan.places.nearest_first().map(|place| place.dir.escaped().into_owned()).collect();
     dirs.join(" and ")
 }
 
@@ -215,7 +216,7 @@ fn found(
     restored.passed_over.iter().for_each(|one| tell(passed(one), observe, notes));
     identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observe, notes));
     let step = restored.name.step;
-    tell(format!("resumed after step {step} from {}", path.display()), observe, notes);
+    tell(format!("resumed after step {step} from {}", path.escaped()), observe, notes);
     Ok(Start { step, position, found: Some((restored, catalog)), ..Start::default() })
 }
 

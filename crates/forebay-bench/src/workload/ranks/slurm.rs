@@ -1,18 +1,21 @@
 //! The script that runs a workload on the nodes of a Slurm cluster.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use forebay_dataset::RECORDS_MARKER;
+use forebay_units::shell_word;
 
 /// What the script is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// The workload, as on the command line: a built-in's name or a file.
-    pub workload: String,
+    pub workload: OsString,
     /// What the job and its results are called.
     pub name: String,
     /// The folder of the data, on a file system that all nodes share.
-    pub data: String,
+    pub data: PathBuf,
     /// Nodes.
     pub nodes: u64,
     /// Processes on each.
@@ -59,13 +62,13 @@ fn names(job: &Job) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| writeln!(text, "{name}={value}").expect("a string takes all");
     line("forebay", "${FOREBAY:-forebay}");
-    line("workload", &quoted(&job.workload));
-    line("data", &quoted(&job.data));
-    line("out", &quoted(&format!("results/{}", job.name)));
+    line("workload", &shell_word(&job.workload));
+    line("data", &shell_word(&job.data));
+    line("out", &shell_word(format!("results/{}", job.name)));
     line("data", "${DATA:-$data}");
     line("out", "${OUT:-$out-${SLURM_JOB_ID:?start this script with sbatch}}");
     line("accelerators", &job.accelerators.to_string());
-    let overrides: Vec<String> = job.overrides.iter().map(|word| quoted(word)).collect();
+    let overrides: Vec<String> = job.overrides.iter().map(shell_word).collect();
     line("overrides", &format!("({})", overrides.join(" ")));
     text
 }
@@ -89,15 +92,6 @@ ranks "$forebay" workload run "$workload" --data "$data" --accelerators "$accele
 echo "results: $out"
 "#;
 
-/// A word of a shell, quoted where it must be.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,9 +99,9 @@ mod tests {
 
     fn job() -> Job {
         Job {
-            workload: "my files/it's a unet.yaml".to_owned(),
+            workload: "my files/it's a unet.yaml".into(),
             name: "it's a unet".to_owned(),
-            data: "/scratch/$USER".to_owned(),
+            data: "/scratch/$USER".into(),
             nodes: 4,
             ranks_per_node: 2,
             accelerators: 3,

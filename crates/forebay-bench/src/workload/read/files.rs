@@ -1,10 +1,12 @@
 //! Which files a part of the data has. Their names follow from the workload, so that half a million of them need neither a
 //! list nor a look at each; only a folder made for more files than are wanted is listed.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_storage::Storage;
+use forebay_units::PathText;
 use forebay_workload::{Dataset, FileShape, Format, Part, Workload};
 
 use super::super::run::Error;
@@ -113,12 +115,13 @@ impl Files {
         let entries = self.storage.list(&folder).map_err(|_| missing(&self.path_of(0), n))?;
         let ending = format!(".{}", self.dataset.format.name());
         let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path).collect();
-        paths.retain(|path| path.to_str().is_some_and(|path| path.to_ascii_lowercase().ends_with(&ending)));
+        let has_ending = |path: &Path| path.as_os_str().as_bytes().to_ascii_lowercase().ends_with(ending.as_bytes());
+        paths.retain(|path| has_ending(path));
         paths.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         if (paths.len() as u64) < n {
             let found = paths.len();
-            let what = format!("{} holds {found} {ending} files of the {n} that the workload has", folder.display());
-            return Err(refused(format!("{what}, and {} is not there; {MAKE}", self.path_of(0).display())));
+            let what = format!("{} holds {found} {ending} files of the {n} that the workload has", folder.escaped());
+            return Err(refused(format!("{what}, and {} is not there; {MAKE}", self.path_of(0).escaped())));
         }
         paths.truncate(n as usize);
         Ok(paths)
@@ -128,7 +131,7 @@ impl Files {
 const MAKE: &str = "make them with `forebay workload make`";
 
 fn missing(path: &Path, n: u64) -> Error {
-    refused(format!("{} is not there, one of {n} files; {MAKE}", path.display()))
+    refused(format!("{} is not there, one of {n} files; {MAKE}", path.escaped()))
 }
 
 /// Data that is not what the workload says.

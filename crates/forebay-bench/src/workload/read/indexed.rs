@@ -11,6 +11,7 @@ use forebay_format::indexed::read::{NUMBER_LEN, spans};
 use forebay_format::indexed::write::{OFFSETS, SIZES};
 use forebay_pipeline::{Activity, SampleError};
 use forebay_storage::{Buffer, Object};
+use forebay_units::PathText;
 
 use super::files::Files;
 use super::reader::{Layout, OpenFiles, Reader, Sink, Tools};
@@ -64,7 +65,7 @@ impl Opened {
         let (offsets, sizes, len) = (beside(OFFSETS)?, beside(SIZES)?, data.len()?);
         let map = if mapped { data.map()? } else { None };
         if mapped && map.is_none() {
-            let what = format!("{} cannot be mapped on {}", path.display(), files.storage.description());
+            let what = format!("{} cannot be mapped on {}", path.escaped(), files.storage.description());
             return Err(SampleError::Refused(what));
         }
         Ok(Self { data, len, map, offsets, sizes })

@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Batches, Dataset, Source, Threads};
 use forebay_storage::Storage;
+use forebay_units::PathText;
 use forebay_workload::{Format, Loader, Part, Workload};
 
 use self::files::Files;
@@ -237,7 +238,7 @@ impl Samples {
         Arc::new(move |run: &stream::Run| {
             let (first, last) = (run.samples.start, run.samples.end - 1);
             let which = if first == last { first.to_string() } else { format!("{first} to {last}") };
-            format!("{which} of {}", files.path_of(run.file).display())
+            format!("{which} of {}", files.path_of(run.file).escaped())
         })
     }
 }

@@ -1,6 +1,12 @@
 //! The file `checkpoint` of a folder: which of its checkpoints is the newest, as a text protocol buffer.
 
-/// What the file `checkpoint` says. Paths are relative to its folder.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use forebay_units::PathText;
+
+/// What the file `checkpoint` says. Paths are relative to its folder, and are those texts of paths that
+/// [`forebay_units::unescape`] reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
     /// The newest checkpoint's path without extension.
@@ -40,10 +46,11 @@ impl State {
     }
 }
 
-/// Quotes, backslashes and whatever is not printable ASCII as octal numbers.
+/// Quotes, backslashes and whatever is not printable ASCII as octal numbers. What is no path's text is taken as it is.
 fn escape(path: &str) -> String {
+    let path = forebay_units::unescape(path).unwrap_or_else(|_| path.into());
     let mut out = String::new();
-    for byte in path.bytes() {
+    for &byte in path.as_bytes() {
         match byte {
             b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
             b' '..=b'~' => out.push(char::from(byte)),
@@ -80,7 +87,7 @@ fn unescape(value: &str) -> Option<String> {
             _ => return None,
         }
     }
-    String::from_utf8(out).ok()
+    Some(OsStr::from_bytes(&out).escaped().into_owned())
 }
 
 #[cfg(test)]
@@ -99,10 +106,12 @@ mod tests {
 
     #[test]
     fn odd_paths_go_there_and_back() {
-        for path in ["", "a\"b\\c", "größe\n\t\u{1}7", "\0\u{10ffff}", "it's"] {
+        for path in ["", r#"a"b\\c"#, r"größe\x0a\x09\x017", "\u{10ffff}", "it's", r"ph\xffotos"] {
             let state = State { newest: path.to_owned(), all: vec![path.to_owned(); 2] };
             assert_eq!(State::parse(&state.encode()), Some(state));
         }
+        let bytes = State { newest: r"ph\xffotos".to_owned(), all: Vec::new() };
+        assert_eq!(bytes.encode(), "model_checkpoint_path: \"ph\\377otos\"\n", "as TensorFlow writes those bytes");
     }
 
     #[test]

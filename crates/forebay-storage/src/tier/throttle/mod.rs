@@ -21,6 +21,7 @@ use super::{Error, Result, Tier};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
     /// The group's file.
+    #[serde(with = "forebay_units::serde_path")]
     pub(super) file: PathBuf,
     /// Sets the limit.
     pub(super) on: String,

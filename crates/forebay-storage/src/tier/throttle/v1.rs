@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
+
 use super::{Limits, Line, Setting};
 use crate::tier::{Error, Result};
 
@@ -19,7 +21,7 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     let mut limited = "the root group".to_owned();
     if own != root {
         groups.push(own);
-        limited.push_str(&format!(" and for {}", own.display()));
+        limited.push_str(&format!(" and for {}", own.escaped()));
     }
     let mut others = Vec::new();
     find_inhabited(root, &groups, &mut others);
@@ -59,7 +61,7 @@ fn find_inhabited(group: &Path, limited: &[&Path], found: &mut Vec<PathBuf>) {
 
 /// ": there are such in a, b and 3 more".
 fn named(groups: &[PathBuf]) -> String {
-    let first: Vec<String> = groups.iter().take(GROUPS_NAMED).map(|group| group.display().to_string()).collect();
+    let first: Vec<String> = groups.iter().take(GROUPS_NAMED).map(|group| group.escaped().into_owned()).collect();
     match groups.len() {
         0 => String::new(),
         n if n > GROUPS_NAMED => format!(": there are such in {} and {} more", first.join(", "), n - GROUPS_NAMED),

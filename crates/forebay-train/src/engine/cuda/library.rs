@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_units::PathText;
 use libloading::os::unix::{Library as Loaded, RTLD_GLOBAL, RTLD_NOW};
 
 use crate::error::{Error, Result};
@@ -82,7 +83,7 @@ impl Library {
         let Self { name, stem, version, remedy, .. } = self;
         let mut looked_for = format!("lib{stem}.so.{version} and lib{stem}.so in the system's library folders");
         for folder in folders {
-            looked_for += &format!(" and {}", folder.display());
+            looked_for += &format!(" and {}", folder.escaped());
         }
         Error::MissingLibrary { name, looked_for, remedy }
     }

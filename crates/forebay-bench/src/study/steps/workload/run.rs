@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use forebay_record::{Environment, Record, WorkloadCell, WorkloadTotals};
+use forebay_units::PathText;
 
 use super::WorkloadSettings;
 use crate::checkpoint::Place;
@@ -153,7 +154,7 @@ struct Swept(PathBuf);
 
 impl Swept {
     fn new(path: PathBuf) -> Result<Self, Failed> {
-        let failed = |error: std::io::Error| format!("cannot empty {}: {error}", path.display());
+        let failed = |error: std::io::Error| format!("cannot empty {}: {error}", path.escaped());
         if path.exists() {
             fs::remove_dir_all(&path).map_err(failed)?;
         }

@@ -4,6 +4,7 @@
 //! looks itself then, at those that it can see: of its own host, and not hidden in a container of their own.
 
 use std::fs;
+use std::path::Path;
 
 use super::super::Condition;
 
@@ -59,8 +60,7 @@ impl Peers {
     pub(super) fn condition(&self, rank: u64) -> Option<Condition> {
         let (_, process) = self.0.iter().find(|(known, _)| *known == rank).filter(|(_, process)| process.is_there())?;
         let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?.flatten();
-        let states: Vec<String> =
-            tasks.filter_map(|task| state(&fs::read_to_string(task.path().join("stat")).ok()?)).collect();
+        let states: Vec<String> = tasks.filter_map(|task| state(&read_lossy(&task.path().join("stat"))?)).collect();
         condition_of(&states)
     }
 }
@@ -88,8 +88,13 @@ impl Process {
 
 /// When a process was started, in ticks since the machine was; `None` of one that is not there, or has ended.
 fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_lossy(Path::new(&format!("/proc/{pid}/stat")))?;
     if matches!(state(&stat)?.as_str(), "Z" | "X" | "x") { None } else { words(&stat)?.nth(19)?.parse().ok() }
+}
+
+/// A file of a process, in which its name stands, which may be any bytes.
+fn read_lossy(path: &Path) -> Option<String> {
+    fs::read(path).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The letter of a thread's state.
