@@ -11,7 +11,7 @@ use forebay_bench::ceiling::{self, Ceiling, Load, Saved, Tier};
 use forebay_record::{Environment, IngestCell, ProbeCell, Record};
 
 use crate::home;
-use crate::output::remark;
+use crate::output::{Kind, remark};
 
 /// A name that is a file's name on every system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,11 +38,16 @@ fn dir() -> Result<PathBuf> {
     Ok(home::dir()?.join("ceilings"))
 }
 
-/// Fails now rather than after a long probe if nothing can be kept.
-pub(crate) fn check() -> Result<()> {
+/// Fails now rather than after a long probe if nothing can be kept under a name.
+pub(crate) fn check(name: &Name) -> Result<()> {
     let dir = dir()?;
     let cannot = || format!("cannot keep ceilings in {}", dir.display());
     fs::create_dir_all(&dir).with_context(cannot)?;
+    let path = dir.join(format!("{name}.json"));
+    if path.exists() && !Kind::Json.is_ours(&path).with_context(cannot)? {
+        let path = path.display();
+        bail!("cannot save {name}: {path} exists and was not written by forebay\nhint: choose another name");
+    }
     let trial = dir.join(format!(".trial-{}", std::process::id()));
     fs::write(&trial, "").and_then(|()| fs::remove_file(&trial)).with_context(cannot)
 }

@@ -13,7 +13,7 @@ use forebay_units::group_digits;
 use indicatif::ProgressBar;
 
 use crate::ceilings::{Ceilings, Name};
-use crate::output::{JsonTarget, Outcome, give, print, remark};
+use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Ground;
 use crate::values::{parse_io, parse_positive, parse_threads};
@@ -104,9 +104,8 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Write the record to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
@@ -115,10 +114,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if args.dry_run {
         return preview(&args.into_plan(&ground)?);
     }
-    let json = args.json.as_deref().map(JsonTarget::from);
-    if let Some(json) = &json {
-        json.check()?;
-    }
+    let json = args.json.target([args.data.as_path()])?;
     let threshold = args.min_images_per_s;
     let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;

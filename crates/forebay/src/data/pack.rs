@@ -9,7 +9,7 @@ use forebay_format::tfrecord::Compression;
 use forebay_units::{Bytes, count, group_digits};
 
 use super::{WorkArgs, with_progress};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, Outputs, print, remark};
 use crate::pixels::parse_size;
 
 /// The flags of `forebay data pack`.
@@ -86,6 +86,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if let Some((flag, _)) = of_shards.iter().find(|(_, given)| *given && args.to == Target::Files) {
         bail!("{flag} belongs to making shards, not to --to files");
     }
+    Outputs::beside([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
     match packing(&args) {
         Some(packing) => run_pack(&args, packing),
         None => run_unpack(&args),

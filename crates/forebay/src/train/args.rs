@@ -3,7 +3,7 @@
 //! A flag that would do nothing beside another is refused: by clap where the two exclude each other, here where it depends on
 //! their values.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
@@ -14,6 +14,7 @@ use forebay_storage::Profile;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 
 use super::saving::Saving;
+use crate::output::JsonArgs;
 use crate::tier::Ground;
 use crate::values::{parse_io, parse_threads};
 
@@ -133,15 +134,23 @@ pub(crate) struct Args {
     pub(super) min_au: Option<f64>,
 
     /// Say what would be trained, and train nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub(super) dry_run: bool,
 
-    /// Write the record to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-", conflicts_with = "dry_run")]
-    pub(super) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) json: JsonArgs,
 }
 
 impl Args {
+    /// What is read.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let validation = match &self.validate {
+            Some(Validate::Data(path)) => Some(path.as_path()),
+            Some(Validate::Share(_)) | None => None,
+        };
+        self.data.as_deref().into_iter().chain(validation)
+    }
+
     /// What the flags come to on this ground.
     pub(super) fn into_plan(self, ground: &Ground) -> Result<Plan> {
         let length = self.length();

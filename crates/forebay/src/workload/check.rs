@@ -1,15 +1,14 @@
 //! `forebay workload check`.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use forebay_units::count;
 use forebay_workload::{Checked, Format, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
-use super::source::{line, text_of, told};
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use super::source::{file_of, line, text_of, told};
+use crate::output::{JsonArgs, Outcome, give, to_json_list};
 
 /// The flags of `forebay workload check`.
 #[derive(Debug, clap::Args)]
@@ -19,17 +18,15 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
 
-    /// Write the findings to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Problems have the lines they are in.
 type Found = Result<Checked, Vec<(Problem, Option<usize>)>>;
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let target = args.json.as_deref().map(JsonTarget::from);
-    target.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let target = args.json.target(args.files.iter().filter_map(|file| file_of(file)))?;
     let (overrides, files): (Vec<String>, Vec<String>) =
         args.files.iter().cloned().partition(|word| word.starts_with("++"));
     if files.is_empty() {
@@ -39,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let found: Vec<(&String, Found)> =
         files.iter().zip(texts).map(|(file, (name, text))| (file, find(&name, &text, &overrides))).collect();
     let json = match &target {
-        Some(target) => Some((target, to_json(&found.iter().map(as_json).collect::<Vec<_>>())?)),
+        Some(target) => Some((target, to_json_list(&found.iter().map(as_json).collect::<Vec<_>>())?)),
         None => None,
     };
     give(&found.iter().map(in_words).collect::<String>(), json)?;

@@ -31,6 +31,11 @@ impl Source {
         })
     }
 
+    /// The file it is read from, where it is not built in.
+    pub(super) fn file(&self) -> Option<&Path> {
+        file_of(&self.name)
+    }
+
     /// The words of a command line that name it again.
     pub(super) fn words(&self) -> String {
         std::iter::once(&self.name).chain(&self.overrides).map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
@@ -44,6 +49,11 @@ pub(super) fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The file that a name stands for, where it is not that of a built-in workload.
+pub(super) fn file_of(name: &str) -> Option<&Path> {
+    builtin::find(name).is_none().then(|| Path::new(name))
 }
 
 /// The name and the text of a built-in workload or a file.

@@ -28,6 +28,8 @@ mod ingest_tier;
 mod inspect;
 mod interrupt;
 mod make;
+mod outputs;
+mod outputs_table;
 mod pack;
 mod probe;
 mod probe_ceiling;
