@@ -170,7 +170,7 @@ pub(super) fn cannot_write(path: &Path) -> String {
 }
 
 fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout"].iter().any(|stdout| path == Path::new(stdout))
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|stdout| path == Path::new(stdout))
 }
 
 /// What takes bytes without losing others. A disk loses some.
