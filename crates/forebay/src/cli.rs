@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 ///
 /// Exit status: 0 ran and met what was asked, 1 ran and did not (bad files found by `data verify` or left out by
 /// `data pack`, a missed threshold, an interrupted run), 2 could not run. A measurement names samples that fail, and goes on.
+/// Where a whole repeat delivers nothing, the status is 1.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, max_term_width = 110)]
 pub(crate) struct Cli {

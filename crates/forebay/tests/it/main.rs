@@ -56,6 +56,7 @@ mod train_flags;
 mod train_input;
 mod train_resume;
 mod unpack;
+mod vanishing;
 mod verify;
 mod watch;
 mod watch_command;
