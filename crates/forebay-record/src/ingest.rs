@@ -169,6 +169,9 @@ pub struct IngestCell {
     pub ceiling_of: Option<String>,
     /// The raw repeats, warm-ups left out.
     pub samples: Vec<IngestRepeat>,
+    /// Repeats that delivered no image, as where all files had gone. They are no measurements, and not among the samples.
+    #[serde(default)]
+    pub empty_repeats: u64,
 }
 
 impl Cell for IngestCell {

@@ -273,7 +273,8 @@ fn of_inspection(found: &Inspection) -> impl Iterator<Item = (&'static str, Opti
 }
 
 fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: bool) -> Vec<String> {
-    let number = |value: f64| value.to_string();
+    // A field is empty where the number is not known.
+    let number = |value: f64| if value.is_finite() { value.to_string() } else { String::new() };
     let (unit, times) = metric::exported(line.metric);
     let exported = |value: f64| number(if times == 1.0 { value } else { rounded(value * times) });
     let mut fields = vec![line.run.to_owned(), line.cell.experiment.clone()];

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, DatasetNote, Failure, IngestCell, Record, TierKind};
 use forebay_units::{count, group_digits};
 
+use crate::number::{UNKNOWN, finite};
 use crate::table::{Align, Table};
 
 /// Failures shown in full.
@@ -80,10 +81,10 @@ fn table(cells: &[IngestCell]) -> String {
         table.row(vec![
             format!("{}{}", cell.threads, if cell.threads_auto { " (auto)" } else { "" }),
             rate(cell.images_per_s),
-            cell.spread.map_or("–".to_owned(), |spread| format!("{:.1} %", spread * 100.0)),
-            format!("{:.1}", cell.mb_per_s),
-            format!("{:.2}×", cell.images_per_s / first),
-            format!("{:.3}", cell.cpu_s_per_1000),
+            cell.spread.map_or("–".to_owned(), |spread| finite(spread * 100.0, |share| format!("{share:.1} %"))),
+            finite(cell.mb_per_s, |rate| format!("{rate:.1}")),
+            finite(cell.images_per_s / first, |ratio| format!("{ratio:.2}×")),
+            finite(cell.cpu_s_per_1000, |seconds| format!("{seconds:.3}")),
             cache(cell.cache).to_owned(),
             if cell.failed_samples == 0 { "–".to_owned() } else { group_digits(cell.failed_samples) },
             shares(&cell.worker_time),
@@ -95,6 +96,9 @@ fn table(cells: &[IngestCell]) -> String {
 }
 
 pub(crate) fn rate(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     if value < 100.0 { format!("{value:.1}") } else { group_digits(value.round() as u64) }
 }
 
@@ -108,7 +112,9 @@ pub(crate) fn cache(state: CacheState) -> &'static str {
 
 fn ceiling(cell: &IngestCell) -> String {
     match cell.ceiling_mb_per_s {
-        Some(ceiling) => format!("{:.0} % of {} MB/s", cell.mb_per_s / ceiling * 100.0, rate(ceiling)),
+        Some(ceiling) => {
+            finite(cell.mb_per_s / ceiling * 100.0, |share| format!("{share:.0} % of {} MB/s", rate(ceiling)))
+        }
         None => "–".to_owned(),
     }
 }
@@ -251,6 +257,7 @@ mod tests {
             ceiling_mb_per_s: None,
             ceiling_of: None,
             samples: Vec::new(),
+            empty_repeats: 0,
         }
     }
 

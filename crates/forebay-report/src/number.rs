@@ -1,9 +1,21 @@
-//! Numbers as people read them: three digits that matter, thousands grouped, units where they belong.
+//! Numbers as people read them: three digits that matter, thousands grouped, units where they belong. What is not a finite
+//! number, as a rate over no time or a ratio to nothing, is unknown and shown as "–".
 
 use forebay_units::group_digits;
 
+/// What is shown of a number that is not known.
+pub(crate) const UNKNOWN: &str = "–";
+
+/// A number as `show` writes it, if it is one.
+pub(crate) fn finite(value: f64, show: impl FnOnce(f64) -> String) -> String {
+    if value.is_finite() { show(value) } else { UNKNOWN.to_owned() }
+}
+
 /// A quantity with three digits that matter: "0.0123", "1.95", "262", "12,345".
 pub(crate) fn quantity(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     let size = value.abs();
     let text = if size >= 99.95 {
         group_digits(size.round() as u64)
@@ -22,6 +34,9 @@ pub(crate) fn quantity(value: f64) -> String {
 /// A share as percent: "0.4 %", "83 %".
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     if value.abs() >= 9.95 {
         return format!("{} %", quantity_of_whole(value.round()));
     }
@@ -32,11 +47,14 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A ratio: "2.28×".
 pub(crate) fn times(ratio: f64) -> String {
-    format!("{}×", quantity(ratio))
+    finite(ratio, |ratio| format!("{}×", quantity(ratio)))
 }
 
 /// A number as somebody else wrote it: "2.3", "163", "1,968.618".
 pub(crate) fn given(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     let text = trimmed(value.abs());
     let (whole, rest) = text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
     let whole = whole.parse().map_or(whole.to_owned(), group_digits);
@@ -46,6 +64,9 @@ pub(crate) fn given(value: f64) -> String {
 
 /// A number on an axis: as short as it can be.
 pub(crate) fn tick(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -75,7 +96,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// Seconds as people say them: "0.42 s", "48 s", "3 min 20 s".
 pub(crate) fn seconds(seconds: f64) -> String {
-    if seconds < 120.0 {
+    if !seconds.is_finite() || seconds < 120.0 {
         return brief_seconds(seconds);
     }
     let whole = seconds.round() as u64;
@@ -87,6 +108,9 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// Seconds in a sentence: "0.42 s", "200 s"; less than a millisecond is told in smaller units: "0.1 ms", "12.0 µs".
 pub(crate) fn brief_seconds(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     let (size, sign) = (seconds.abs(), if seconds < 0.0 { "−" } else { "" });
     match size {
         0.000_995.. | 0.0 => format!("{} s", quantity(seconds)),
@@ -98,6 +122,7 @@ pub(crate) fn brief_seconds(seconds: f64) -> String {
 /// Microseconds with a fitting unit: "85 µs", "1.20 ms", "2.31 s".
 pub(crate) fn microseconds(us: f64) -> String {
     match us {
+        us if !us.is_finite() => UNKNOWN.to_owned(),
         us if us < 999.5 => format!("{} µs", quantity(us)),
         us if us < 999_500.0 => format!("{} ms", quantity(us / 1e3)),
         _ => format!("{} s", quantity(us / 1e6)),
@@ -145,6 +170,15 @@ mod tests {
         );
         assert_eq!(brief_seconds(200.0), "200 s");
         assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_unknown() {
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for show in [quantity, percent, times, given, tick, seconds, brief_seconds, microseconds] {
+                assert_eq!(show(value), "–");
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, Engine, ProbeCell, ProbeMode, Record};
 use forebay_units::{Bytes, group_digits};
 
+use crate::number::{UNKNOWN, finite};
 use crate::table::{Align, Table};
 
 const MODES: [ProbeMode; 4] =
@@ -64,13 +65,13 @@ fn table(cells: &[ProbeCell]) -> String {
             block(cell),
             cell.depth.to_string(),
             number(cell.mb_per_s),
-            cell.spread.map_or("–".to_owned(), |spread| format!("{:.1} %", spread * 100.0)),
+            cell.spread.map_or("–".to_owned(), |spread| finite(spread * 100.0, |share| format!("{share:.1} %"))),
             number(cell.iops),
-            known(latency.p50),
-            known(latency.p90),
-            known(latency.p99),
-            known(latency.p999),
-            known(latency.max),
+            number(latency.p50),
+            number(latency.p90),
+            number(latency.p99),
+            number(latency.p999),
+            number(latency.max),
             cache(cell.cache).to_owned(),
         ]);
     }
@@ -158,11 +159,10 @@ fn block(cell: &ProbeCell) -> String {
 }
 
 /// A number, or a dash where there is none.
-fn known(value: f64) -> String {
-    if value.is_finite() { number(value) } else { "–".to_owned() }
-}
-
 fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     if value < 100.0 { format!("{value:.1}") } else { group_digits(value.round() as u64) }
 }
 

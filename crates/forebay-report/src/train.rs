@@ -6,7 +6,7 @@ use forebay_record::{CacheState, DatasetNote, Epoch, Feed, Lever, Record, TierKi
 use forebay_units::{count, format_seconds, group_digits};
 
 use crate::ingest::{cache, emulated, failed, rate};
-use crate::number::{quantity, seconds};
+use crate::number::{UNKNOWN, quantity, seconds};
 use crate::saves;
 use crate::table::{Align, Table};
 
@@ -279,6 +279,9 @@ fn epochs(epochs: &[Epoch]) -> Option<Table> {
 
 /// A share with one decimal, so that the parts of a whole line up: "3.1 %".
 pub(crate) fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return UNKNOWN.to_owned();
+    }
     let sign = if share < 0.0 { "−" } else { "" };
     format!("{sign}{:.1} %", share.abs() * 100.0)
 }

@@ -12,7 +12,7 @@ use forebay_record::{Environment, IngestCell, ProbeCell, Record};
 use forebay_units::PathText;
 
 use crate::home;
-use crate::output::remark;
+use crate::output::{Kind, remark};
 
 /// A name that is a file's name on every system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +39,16 @@ fn dir() -> Result<PathBuf> {
     Ok(home::dir()?.join("ceilings"))
 }
 
-/// Fails now rather than after a long probe if nothing can be kept.
-pub(crate) fn check() -> Result<()> {
+/// Fails now rather than after a long probe if nothing can be kept under a name.
+pub(crate) fn check(name: &Name) -> Result<()> {
     let dir = dir()?;
     let cannot = || format!("cannot keep ceilings in {}", dir.escaped());
     fs::create_dir_all(&dir).with_context(cannot)?;
+    let path = dir.join(format!("{name}.json"));
+    if path.exists() && !Kind::Json.is_ours(&path).with_context(cannot)? {
+        let path = path.display();
+        bail!("cannot save {name}: {path} exists and was not written by forebay\nhint: choose another name");
+    }
     let trial = dir.join(format!(".trial-{}", std::process::id()));
     fs::write(&trial, "").and_then(|()| fs::remove_file(&trial)).with_context(cannot)
 }

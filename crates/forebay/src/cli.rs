@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 ///
 /// Exit status: 0 ran and met what was asked, 1 ran and did not (bad files found by `data verify` or left out by
 /// `data pack`, a missed threshold, an interrupted run), 2 could not run. A measurement names samples that fail, and goes on.
+/// Where a whole repeat delivers nothing, the status is 1.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -50,4 +51,44 @@ pub(crate) enum Command {
     /// Run DLIO's and MLPerf Storage's workloads: list, show, check, size, make, run
     #[command(subcommand)]
     Workload(crate::workload::Command),
+}
+
+#[cfg(test)]
+#[path = "../tests/it/outputs_table.rs"]
+mod outputs_table;
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use clap::CommandFactory;
+
+    use super::{Cli, outputs_table};
+
+    /// The arguments of a command and those below it that are paths.
+    fn paths(command: &clap::Command, name: &str, found: &mut BTreeSet<(String, String)>) {
+        for argument in command.get_arguments() {
+            if argument.get_value_parser().type_id() == TypeId::of::<PathBuf>() {
+                found.insert((name.to_owned(), argument.get_id().to_string()));
+            }
+        }
+        for below in command.get_subcommands() {
+            paths(below, format!("{name} {}", below.get_name()).trim_start(), found);
+        }
+    }
+
+    #[test]
+    fn every_path_is_declared_as_an_input_or_an_output() {
+        let mut found = BTreeSet::new();
+        paths(&Cli::command(), "", &mut found);
+        let declared = outputs_table::ARGUMENTS.iter();
+        let declared: BTreeSet<_> = declared.map(|known| (known.command.to_owned(), known.id.to_owned())).collect();
+        assert_eq!(found, declared, "left: the command line; right: tests/it/outputs_table.rs");
+        assert!(outputs_table::ARGUMENTS.iter().all(|known| {
+            let is_output = !matches!(known.role, outputs_table::Role::Read | outputs_table::Role::Work);
+            is_output == known.line.contains("OUT")
+        }));
+    }
 }

@@ -1,7 +1,10 @@
 //! Where results go, and what the exit status says.
 
-use std::ffi::OsString;
-use std::fs::OpenOptions;
+mod file;
+mod guard;
+mod kind;
+mod place;
+
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,6 +12,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use forebay_report::visible_lines;
 use serde::Serialize;
+
+pub(crate) use file::{Output, replace};
+pub(crate) use guard::Outputs;
+pub(crate) use kind::{Kind, is_kept_by_runs};
+pub(crate) use place::place;
 
 /// How a command that could run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,79 +174,8 @@ pub(crate) fn note(notes: &[String]) {
     notes.iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// Where JSON goes: a file, or "-" for stdout, which then holds nothing else.
-#[derive(Debug, Clone)]
-pub(crate) struct JsonTarget(PathBuf);
-
-impl From<&Path> for JsonTarget {
-    fn from(path: &Path) -> Self {
-        Self(path.to_owned())
-    }
-}
-
-impl JsonTarget {
-    pub(crate) fn is_stdout(&self) -> bool {
-        self.0 == Path::new("-")
-    }
-
-    /// Fails now rather than after the run if the file cannot be written. A former record stays as it is until then.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.is_stdout() {
-            return Ok(());
-        }
-        let cannot = || format!("cannot write {}", self.0.display());
-        let open = |options: &mut OpenOptions| options.append(true).open(&self.0);
-        match open(OpenOptions::new().create_new(true)) {
-            // An empty file is no record: a run that fails leaves none behind.
-            Ok(_) => std::fs::remove_file(&self.0).with_context(cannot),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                open(&mut OpenOptions::new()).map(drop).with_context(cannot)
-            }
-            Err(error) => Err(error).with_context(cannot),
-        }
-    }
-
-    /// Writes it with a line end.
-    pub(crate) fn write(&self, json: &str) -> Result<()> {
-        if self.is_stdout() {
-            return print_data(&format!("{json}\n"));
-        }
-        replace(&self.0, format!("{json}\n").as_bytes())
-    }
-}
-
-/// Writes a file aside and puts it in place once it is whole, so that a full disk leaves the former one. A device or a
-/// pipe is written to as it is, and so is a file in a folder that takes no new ones.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    // A link keeps pointing to where it did.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let former = std::fs::metadata(&target).ok();
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    let aside = target.with_file_name(name);
-    if former.as_ref().is_some_and(|former| !former.is_file()) {
-        return std::fs::write(&target, bytes).with_context(cannot);
-    }
-    let written = match OpenOptions::new().write(true).create_new(true).open(&aside) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return std::fs::write(&target, bytes).with_context(cannot);
-        }
-        opened => opened.and_then(|mut file| {
-            former.map_or(Ok(()), |former| file.set_permissions(former.permissions()))?;
-            file.write_all(bytes)?;
-            std::fs::rename(&aside, &target)
-        }),
-    };
-    if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
-    }
-    written.with_context(cannot)
-}
-
 /// Gives a result: the text to stdout, or the JSON where it was asked for, and then the text to where stdout is free.
-pub(crate) fn give(text: &str, json: Option<(&JsonTarget, String)>) -> Result<()> {
+pub(crate) fn give(text: &str, json: Option<(&Output, String)>) -> Result<()> {
     match json {
         None => print(text),
         Some((target, json)) if target.is_stdout() => target.write(&json),
@@ -251,7 +188,55 @@ pub(crate) fn give(text: &str, json: Option<(&JsonTarget, String)>) -> Result<()
     }
 }
 
-/// A value as JSON over several lines.
-pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value)?)
+/// Where the JSON of a command goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JsonArgs {
+    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Replace an existing file also where forebay did not write it
+    #[arg(long, requires = "json")]
+    force: bool,
+}
+
+impl JsonArgs {
+    /// The file of a command that reads these and has no other output; fails now rather than after the run.
+    pub(crate) fn target<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Option<Output>> {
+        self.target_of(&mut self.outputs(inputs))
+    }
+
+    /// The outputs of a command that reads these.
+    pub(crate) fn outputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Outputs {
+        Outputs::beside(inputs, self.force)
+    }
+
+    /// The file, beside the command's other outputs.
+    pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Option<Output>> {
+        self.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()
+    }
+}
+
+/// Findings with the schema by which they are known again.
+#[derive(Serialize)]
+struct Findings<'a, T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    found: &'a T,
+}
+
+impl<'a, T> Findings<'a, T> {
+    fn new(found: &'a T) -> Self {
+        Self { schema: kind::FINDINGS, found }
+    }
+}
+
+/// Findings as JSON over several lines.
+pub(crate) fn to_json<T: Serialize>(found: &T) -> Result<String> {
+    Ok(serde_json::to_string_pretty(&Findings::new(found))?)
+}
+
+/// A list of findings as JSON over several lines.
+pub(crate) fn to_json_list<T: Serialize>(found: &[T]) -> Result<String> {
+    Ok(serde_json::to_string_pretty(&found.iter().map(Findings::new).collect::<Vec<_>>())?)
 }

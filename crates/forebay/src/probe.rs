@@ -15,7 +15,7 @@ use forebay_units::{Bytes, PathText, escaped_words, format_seconds, group_digits
 use indicatif::ProgressBar;
 
 use crate::ceilings::{self, Ceilings, Name};
-use crate::output::{JsonTarget, Outcome, give, print, remark};
+use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::tier::Ground;
 use crate::{progress, stop, tier};
 
@@ -103,9 +103,8 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Write the record to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
@@ -113,10 +112,9 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if args.dry_run {
         return preview(&args.into_plan(&ground)?, &ground);
     }
-    let json = args.json.as_deref().map(JsonTarget::from);
-    json.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let json = args.json.target(args.inputs())?;
     let save = args.save.clone();
-    save.as_ref().map_or(Ok(()), |_| ceilings::check())?;
+    save.as_ref().map_or(Ok(()), ceilings::check)?;
     let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
     let environment = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
@@ -199,6 +197,12 @@ fn estimate(plan: &Plan, ground: &Ground, preview: &Preview) -> String {
 }
 
 impl Args {
+    /// What is read and must stay as it is. A folder is only where scratch files are made.
+    fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let file = Some(self.target.as_path()).filter(|target| !target.is_dir());
+        file.into_iter().chain(self.like.as_deref())
+    }
+
     fn into_plan(self, ground: &Ground) -> Result<Plan> {
         let modes = self.modes()?;
         let length = std::fs::metadata(&self.target).ok().filter(|found| found.is_file()).map(|found| found.len());

@@ -12,11 +12,12 @@ use forebay_record::AnyRecord;
 use forebay_report::NamedRun;
 use forebay_units::PathText;
 
-use crate::output::{JsonTarget, Outcome, print, remark};
+use crate::output::{Kind, Outcome, Output, Outputs, is_kept_by_runs, place, print, remark};
 use crate::study::samples;
 
 /// The flags of `forebay report`.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("outputs").multiple(true))]
 pub(crate) struct Args {
     /// Records written with --json, or folders of `study run`; two or more are compared with the first
     #[arg(required_unless_present = "from_dlio", value_name = "RUN")]
@@ -26,18 +27,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     from_dlio: Vec<PathBuf>,
 
-    /// Write the report as one self-contained page
-    #[arg(long, value_name = "FILE")]
+    /// Write the report as one self-contained page; an earlier page is replaced
+    #[arg(long, value_name = "FILE", group = "outputs")]
     html: Option<PathBuf>,
 
     /// Write the page's numbers as JSON to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", group = "outputs")]
     json: Option<PathBuf>,
 
     /// Write every cell as a CSV table, one line per cell and quantity, to a file, or to stdout with "-"; text that a
     /// spreadsheet would take for a formula gets a leading apostrophe
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", group = "outputs")]
     csv: Option<PathBuf>,
+
+    /// Replace existing files also where forebay did not write them
+    #[arg(long, requires = "outputs")]
+    force: bool,
 
     /// Open the page in the browser
     #[arg(long, requires = "html")]
@@ -45,18 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let target = |path: &Option<PathBuf>| path.as_deref().map(JsonTarget::from);
-    let (html, json, csv) = (target(&args.html), target(&args.json), target(&args.csv));
-    if html.as_ref().is_some_and(JsonTarget::is_stdout) {
-        bail!("--html: give a file; a page is not for a terminal");
-    }
-    if [&json, &csv].into_iter().flatten().filter(|target| target.is_stdout()).count() > 1 {
-        bail!("--json - and --csv - cannot both have stdout");
-    }
-    check_outputs(args)?;
-    for target in [&html, &json, &csv].into_iter().flatten() {
-        target.check()?;
-    }
+    let [html, json, csv] = args.outputs()?;
     let runs = args.runs.iter().map(|path| read(path));
     let runs: Vec<NamedRun> = runs.chain(args.from_dlio.iter().map(|dir| dlio::read(dir))).collect::<Result<_>>()?;
     if let Some(target) = &json {
@@ -68,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     if let Some(target) = &html {
         target.write(forebay_report::html(&runs).trim_end())?;
     }
-    let stdout_is_taken = [&json, &csv].into_iter().flatten().any(|target| target.is_stdout());
+    let stdout_is_taken = [&json, &csv].into_iter().flatten().any(Output::is_stdout);
     match &args.html {
         _ if stdout_is_taken => {}
         Some(page) => print(&format!("{}\n{}\n", page.escaped(), forebay_report::headline(&runs)))?,
@@ -80,54 +74,41 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Met)
 }
 
-/// Refuses to write over what is read, or two outputs to one file.
-fn check_outputs(args: &Args) -> Result<()> {
-    let mut taken: Vec<(&str, PathBuf)> = Vec::new();
-    for (flag, path) in [("--html", &args.html), ("--json", &args.json), ("--csv", &args.csv)] {
-        let Some(path) = path.as_deref().filter(|path| *path != Path::new("-")) else { continue };
-        // A device or a pipe is not written over.
-        if path.exists() && !path.is_file() {
-            continue;
+impl Args {
+    /// Where page, JSON and CSV go.
+    fn outputs(&self) -> Result<[Option<Output>; 3]> {
+        let files = self.runs.iter().filter(|run| !run.is_dir());
+        let mut outputs = Outputs::beside(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
+        let mut output = |flag, path: &Option<PathBuf>, kind| {
+            let Some(path) = path.as_deref() else { return Ok(None) };
+            self.check_runs(path)?;
+            outputs.file(flag, path, kind).map(Some)
+        };
+        let html = output("--html", &self.html, Kind::Page)?;
+        if html.as_ref().is_some_and(Output::is_stdout) {
+            bail!("--html: give a file; a page is not for a terminal");
         }
-        let place = place(path);
-        if let Some(run) = args.runs.iter().find(|run| belongs_to(&place, run)) {
-            bail!("{flag} {}: this is a file of the run {}, which a report only reads", path.escaped(), run.escaped());
-        }
-        let theirs = |dir: &&PathBuf| path.exists() && dir.canonicalize().is_ok_and(|dir| place.starts_with(dir));
-        if let Some(dir) = args.from_dlio.iter().find(theirs) {
-            bail!(
-                "{flag} {}: this is a file of DLIO's in {}, which a report only reads",
-                path.escaped(),
-                dir.escaped()
-            );
-        }
-        if let Some((other, _)) = taken.iter().find(|(_, known)| *known == place) {
-            bail!("{other} and {flag} cannot both be written to {}", path.escaped());
-        }
-        taken.push((flag, place));
+        Ok([html, output("--json", &self.json, Kind::Json)?, output("--csv", &self.csv, Kind::Table)?])
     }
-    Ok(())
-}
 
-/// Where a file is or would be, without links.
-fn place(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let new = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
-    path.canonicalize().ok().or_else(new).unwrap_or_else(|| path.to_owned())
-}
-
-/// Whether a file is what a run was read from, or what its folder keeps beside the page.
-fn belongs_to(file: &Path, run: &Path) -> bool {
-    let Ok(run) = run.canonicalize() else { return false };
-    let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let is_kept = ["record.jsonl", "record.json", "plan.toml", "environment.json"].contains(&name)
-        || (name.starts_with("samples") && name.ends_with(".csv"));
-    let folder = match run.file_name() {
-        _ if run.is_dir() => Some(run.as_path()),
-        Some(name) if name == "record.jsonl" => run.parent(),
-        _ => None,
-    };
-    run == file || (is_kept && file.parent() == folder)
+    /// Refuses what a run keeps. Its folder is ours, and may get the page too.
+    fn check_runs(&self, path: &Path) -> Result<()> {
+        let place = place(path);
+        let folder_of = |run: &PathBuf| match run.file_name() {
+            _ if run.is_dir() => run.canonicalize().ok(),
+            Some(name) if name == "record.jsonl" => Some(run.canonicalize().ok()?.parent()?.to_owned()),
+            _ => None,
+        };
+        let is_of = |run: &&PathBuf| place.parent().is_some() && place.parent() == folder_of(run).as_deref();
+        match self.runs.iter().find(is_of).filter(|_| is_kept_by_runs(&place)) {
+            None => Ok(()),
+            Some(run) => bail!(
+                "cannot write {}: it is a file of the run {}, which a report only reads\nhint: choose another path",
+                path.escaped(),
+                run.escaped()
+            ),
+        }
+    }
 }
 
 /// A run's record: the file, or the one in the folder, with the series beside it.

@@ -3,25 +3,60 @@
 use forebay_pipeline::Stats;
 use forebay_record::{CacheState, IngestCell, IngestRepeat, TierKind};
 use forebay_storage::Profile;
-use forebay_units::Summary;
+use forebay_units::{Summary, count};
 
 use super::plan::Plan;
 use super::run::Error;
 use super::trial::{Level, Trial};
 use crate::supply;
 
-/// The cell of a level; `None` when no repeat of it was finished.
-pub(super) fn cell(
-    trial: &Trial<'_>,
-    level: &Level,
-    measured: Vec<(IngestRepeat, Stats)>,
-) -> Result<Option<IngestCell>, Error> {
-    let Some((_, last)) = measured.last() else { return Ok(None) };
-    let stats = last.clone();
-    let samples: Vec<IngestRepeat> = measured.into_iter().map(|(repeat, _)| repeat).collect();
-    if samples.iter().all(|repeat| repeat.images == 0) {
-        return Err(all_failed(&stats));
+/// The finished repeats of a level.
+pub(super) struct Repeats {
+    /// Those that delivered images.
+    samples: Vec<IngestRepeat>,
+    /// Those that delivered none: there is nothing in them to measure.
+    n_empty: usize,
+    /// The most samples that failed in one of them.
+    n_failed: u64,
+    /// What to say of failures: the last repeat without an image, else the last one.
+    stats: Option<Stats>,
+}
+
+impl Repeats {
+    pub(super) fn new(finished: Vec<(IngestRepeat, Stats)>) -> Self {
+        let n_failed = finished.iter().map(|(repeat, _)| repeat.failed).max().unwrap_or(0);
+        let told = finished.iter().rev().find(|(repeat, _)| repeat.images == 0).or(finished.last());
+        let stats = told.map(|(_, stats)| stats.clone());
+        let n_finished = finished.len();
+        let samples: Vec<_> = finished.into_iter().map(|(repeat, _)| repeat).filter(|one| one.images > 0).collect();
+        Self { n_empty: n_finished - samples.len(), samples, n_failed, stats }
     }
+
+    /// Why there is nothing to measure, where repeats were finished and none of them delivered an image.
+    pub(super) fn failure(&self) -> Option<Error> {
+        let stats = self.stats.as_ref().filter(|_| self.samples.is_empty())?;
+        Some(all_failed(stats))
+    }
+
+    /// What to say of those without an image.
+    pub(super) fn note(&self, level: &Level) -> Option<String> {
+        let first = self.stats.as_ref().filter(|_| self.n_empty > 0)?.failures.first();
+        let why = first.map(|failed| format!(": {}: {}", failed.name, failed.reason())).unwrap_or_default();
+        let n_finished = self.n_empty + self.samples.len();
+        Some(format!(
+            "with {}, {} of {} delivered no image and {} left out{why}",
+            count(level.threads as u64, "thread"),
+            self.n_empty,
+            count(n_finished as u64, "repeat"),
+            if self.n_empty == 1 { "is" } else { "are" },
+        ))
+    }
+}
+
+/// The cell of a level; `None` when no repeat of it was finished and delivered images.
+pub(super) fn cell(trial: &Trial<'_>, level: &Level, repeats: Repeats) -> Result<Option<IngestCell>, Error> {
+    let Repeats { samples, n_empty, n_failed, stats } = repeats;
+    let (Some(stats), false) = (stats, samples.is_empty()) else { return Ok(None) };
     let plan = trial.plan;
     let rate = summary(&samples, IngestRepeat::images_per_s);
     let typical = nearest(&samples, rate.median);
@@ -45,7 +80,7 @@ pub(super) fn cell(
         // One repeat has no spread, rather than none to speak of.
         spread: if samples.len() > 1 { rate.relative_spread() } else { None },
         cpu_s_per_1000: cpu_s_per_1000(&samples),
-        failed_samples: samples.iter().map(|repeat| repeat.failed).max().unwrap_or(0),
+        failed_samples: n_failed,
         failures: supply::failures(&stats),
         worker_time: typical.worker_time.clone(),
         wait_s: typical.wait_s,
@@ -54,6 +89,7 @@ pub(super) fn cell(
         ceiling_mb_per_s: ceiling.map(|(profile, _)| profile.read_bytes_per_s as f64 / 1e6),
         ceiling_of: ceiling.map(|(profile, kind)| describe_ceiling(profile, kind)),
         samples,
+        empty_repeats: n_empty as u64,
     }))
 }
 
@@ -93,11 +129,9 @@ fn summary(samples: &[IngestRepeat], value: fn(&IngestRepeat) -> f64) -> Summary
     Summary::of(&values).expect("at least one repeat, and no rate of it is NaN: its wall time is not zero")
 }
 
-/// A repeat without a single image, its files gone meanwhile, has no such number.
 fn cpu_s_per_1000(samples: &[IngestRepeat]) -> f64 {
-    let with_images = samples.iter().filter(|repeat| repeat.images > 0);
-    let values: Vec<f64> = with_images.map(|repeat| repeat.cpu_s / repeat.images as f64 * 1000.0).collect();
-    Summary::of(&values).expect("a cell has a repeat with images").median
+    let values: Vec<f64> = samples.iter().map(|repeat| repeat.cpu_s / repeat.images as f64 * 1000.0).collect();
+    Summary::of(&values).expect("every repeat of a cell has images").median
 }
 
 fn nearest(samples: &[IngestRepeat], rate: f64) -> &IngestRepeat {

@@ -7,6 +7,8 @@ mod cache;
 mod cell;
 mod plan;
 mod run;
+#[cfg(test)]
+mod tests;
 mod trial;
 
 pub use plan::{Cache, Io, Plan, ThreadCount};

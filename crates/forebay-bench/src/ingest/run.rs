@@ -9,7 +9,7 @@ use forebay_record::{CacheState, DatasetNote, Environment, IngestCell, IngestRep
 use forebay_storage::Local;
 use forebay_units::PathText;
 
-use super::cell::cell;
+use super::cell::{Repeats, cell};
 use super::plan::{Cache, Plan, ThreadCount};
 use super::trial::{Level, Trial};
 use crate::supply;
@@ -110,6 +110,18 @@ pub fn run(
     record.dataset = supply::note_of(&plan.data, &source);
     record.notes.extend(supply::notes_of(&source));
     let trial = Trial::new(plan, source, &mut record.notes)?;
+    measure(&trial, &mut record, observe, cancel)?;
+    Ok(record)
+}
+
+/// Runs the rounds of a plan made ready.
+pub(super) fn measure(
+    trial: &Trial<'_>,
+    record: &mut Record<IngestCell>,
+    observe: &mut dyn FnMut(Event),
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let plan = trial.plan;
     let n_rounds = plan.warmups + plan.repeats;
     let images = trial.images_a_repeat().saturating_mul((n_rounds * plan.threads.len()) as u64);
     observe(Event::Started { images });
@@ -135,8 +147,15 @@ pub fn run(
             }
         }
     }
-    for (level, repeats) in levels.iter().zip(measured) {
-        record.cells.extend(cell(&trial, level, repeats)?);
+    let mut failure = None;
+    for (level, finished) in levels.iter().zip(measured) {
+        let repeats = Repeats::new(finished);
+        record.notes.extend(repeats.note(level));
+        failure = failure.or_else(|| repeats.failure());
+        record.cells.extend(cell(trial, level, repeats)?);
+    }
+    if let Some(failure) = failure.filter(|_| record.cells.is_empty()) {
+        return Err(failure);
     }
     if interrupted {
         record.notes.push(match record.cells.as_slice() {
@@ -145,7 +164,7 @@ pub fn run(
         });
     }
     warn_of_cache(plan, &record.cells, &mut record.notes);
-    Ok(record)
+    Ok(())
 }
 
 fn describe(plan: &Plan, level: &Level, round: usize) -> String {

@@ -1,12 +1,13 @@
 //! A plan made ready to be measured: its pipeline, one repeat of it, its floor.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use forebay_format::image::ImageSpec;
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::IngestRepeat;
-use forebay_storage::Null;
+use forebay_storage::{Null, Storage};
 
 use super::cache;
 use super::plan::{Cache, Plan, ThreadCount};
@@ -47,6 +48,11 @@ pub(super) struct Trial<'a> {
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, source: Source, notes: &mut Vec<String>) -> Result<Self, Error> {
         let storage = supply::storage(plan.io, plan.tier.as_ref(), &source, notes)?;
+        Self::over(plan, source, storage)
+    }
+
+    /// With the samples read through a storage.
+    pub(super) fn over(plan: &'a Plan, source: Source, storage: Arc<dyn Storage>) -> Result<Self, Error> {
         match source.pixels() {
             None if plan.map_shards => return Err(Error::NotMappable { path: plan.data.clone() }),
             Some(_) if plan.image.scaled_dct => return Err(Error::NotEncoded { path: plan.data.clone() }),

@@ -27,7 +27,6 @@ pub(super) struct Settled<'a> {
 pub(super) fn cell(
     settled: &Settled<'_>,
     runs: Vec<Trained>,
-    interrupted: bool,
     notes: &mut Vec<String>,
 ) -> Result<Option<TrainCell>, Error> {
     let trial = settled.trial;
@@ -41,7 +40,7 @@ pub(super) fn cell(
     let (tier, baseline) = (tier_of(plan), settled.baseline.or_else(|| own_baseline(trial, &run)));
     let step_s = baseline.map(|baseline| baseline.step_s).or_else(|| totals::step_s(&run.driven.steps));
     let feed = step_s.and_then(|step_s| feed(trial, &run, step_s));
-    warn(trial, &run, interrupted, notes);
+    warn(trial, &run, notes);
     Ok(Some(TrainCell {
         model: trial.kind.model(),
         n_parameters: trial.kind.n_parameters()?,
@@ -154,7 +153,7 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
 }
 
 /// Notes what a reader must know of the run.
-fn warn(trial: &Trial<'_>, run: &Trained, interrupted: bool, notes: &mut Vec<String>) {
+fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
     notes.extend(run.notes.clone());
     if let Some(error) = &run.driven.failure {
         notes.push(format!("it ended after {}: {}", count(run.totals.n_steps, "step"), supply::chain(error)));
@@ -163,14 +162,6 @@ fn warn(trial: &Trial<'_>, run: &Trained, interrupted: bool, notes: &mut Vec<Str
         notes.push(format!(
             "from step {} on the loss is not a number: the network diverged; a smaller learning rate may help",
             run.first + at as u64 + 1
-        ));
-    }
-    let made = run.first + run.driven.steps.len() as u64;
-    if run.totals.failed > 0 && made < trial.n_steps && !interrupted {
-        notes.push(format!(
-            "{} failed, so that {made} of {} steps were made",
-            count(run.totals.failed, "sample"),
-            trial.n_steps
         ));
     }
     let wanted = match trial.plan.cache {

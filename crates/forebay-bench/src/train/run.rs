@@ -142,6 +142,22 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// There were batches for some steps and not for all.
+    #[error(
+        "no samples left for {}: {} failed; the first is {name}: {reason}",
+        forebay_units::count(*n_left, "more step"),
+        forebay_units::count(*n_failed, "sample")
+    )]
+    RanOut {
+        /// Steps that were not made.
+        n_left: u64,
+        /// How often a sample failed, over all passes.
+        n_failed: u64,
+        /// The first of them.
+        name: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// Where every pass failed altogether, no sample can be used; otherwise too few can.
@@ -313,7 +329,7 @@ pub fn run(
     let (tuning, auto) = settle_threads(&mut trial, observe, cancel)?;
     let (trained, interrupted) = repeats(&trial, &mut machine, start, observe, cancel)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
-    record.cells.extend(cell(&settled, trained, interrupted, &mut record.notes)?);
+    record.cells.extend(cell(&settled, trained, &mut record.notes)?);
     if interrupted && cancel.load(Ordering::Relaxed) {
         record.notes.push(match record.cells.as_slice() {
             [] => "interrupted before the first step that would be kept".to_owned(),

@@ -174,6 +174,10 @@ impl Trial<'_> {
             let error = all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt), self.plan.batch);
             return Err(abandoned(saver, error, observe));
         }
+        if !cancel.load(Ordering::Relaxed) {
+            let ran_out = stats.as_ref().and_then(|stats| ran_out(stats, &driven, self.n_steps - first));
+            driven.failure = driven.failure.or(ran_out);
+        }
         let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
         let (evidence, doubt) = of_data_alone(evidence, saver.as_ref());
         drop(feeder);
@@ -275,6 +279,18 @@ fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work) {
     let blocked = work.split(scheduled).blocked;
     let charges = driven.charges.with_split(Split { blocked, queued: 0.0 });
     (Driven { charges, ..driven }, work.with_blocked(blocked))
+}
+
+/// Samples that come in the place of those that failed did not do for all steps.
+fn ran_out(stats: &Stats, driven: &Driven, n_steps: u64) -> Option<Error> {
+    let n_left = n_steps.saturating_sub(driven.steps.len() as u64);
+    let first = stats.failures.first();
+    (n_left > 0).then(|| Error::RanOut {
+        n_left,
+        n_failed: stats.n_failed,
+        name: first.map(|failed| failed.name.clone()).unwrap_or_default(),
+        reason: first.map(|failed| failed.reason()).unwrap_or_default(),
+    })
 }
 
 /// Not one batch came of some passes over the data.

@@ -16,6 +16,7 @@ mod saved;
 mod train;
 mod trained;
 mod workload;
+mod zeros;
 
 use forebay_report::NamedRun;
 

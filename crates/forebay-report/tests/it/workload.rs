@@ -44,7 +44,7 @@ fn workload(n: u64, steps: u64, whole: f64, dlio: f64) -> Value {
     cell
 }
 
-fn lines() -> Vec<Value> {
+pub(crate) fn lines() -> Vec<Value> {
     let levels: Vec<u64> = COUNTS.iter().map(|of| of.0).chain([16]).collect();
     let reference = |n: u64, metric: &str, value: f64| {
         let at = json!({"processes": n});

@@ -11,8 +11,8 @@ use forebay_train::Model;
 use forebay_units::{Bytes, PathText, escaped_words};
 use indicatif::ProgressBar;
 
-use super::{FolderArgs, JsonArgs, TierArgs};
-use crate::output::{Outcome, give};
+use super::{FolderArgs, TierArgs, files};
+use crate::output::{JsonArgs, Outcome, give};
 use crate::train::DeviceName;
 use crate::values::{parse_bytes_per_s, parse_state};
 use crate::{progress, stop};
@@ -73,7 +73,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let grounds = args.folders.places(&args.tiers, 1)?;
     let plan = args.plan(grounds.places)?;
-    let json = args.json.target()?;
+    // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
+    args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
+    let json = args.json.target([])?;
     let environment = forebay_bench::describe_environment(&args.folders.dir, env!("CARGO_PKG_VERSION"));
     let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();

@@ -9,8 +9,8 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::files::{self, Folder, Target};
-use super::{JsonArgs, give_both};
-use crate::output::{Outcome, complain, remark};
+use super::give_both;
+use crate::output::{Kind, Outcome, Outputs, complain, remark};
 use crate::{progress, stop};
 
 /// The flags of `forebay checkpoint convert`.
@@ -19,14 +19,14 @@ pub(crate) struct Args {
     /// A .safetensors file, the prefix or .index of a TensorFlow checkpoint, or a folder with one of them
     input: PathBuf,
 
-    /// The .safetensors file, or the prefix of the TensorFlow checkpoint, to be written
+    /// The .safetensors file, or the prefix of the TensorFlow checkpoint, to be written; existing files are refused
     out: PathBuf,
 
     /// What to make
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(format::FORMATS.map(Format::name)))]
     to: String,
 
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 
@@ -35,8 +35,9 @@ pub(crate) struct Args {
     #[arg(long)]
     drop_strings: bool,
 
-    #[command(flatten)]
-    json: JsonArgs,
+    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
 }
 
 /// What was written.
@@ -55,9 +56,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (from, dir, stem) = find(&args.input)?;
     let (out_dir, out_stem) = files::split(&args.out, to)?;
     files::check_outside(&args.out)?;
-    files::check_apart(args.json.json.as_deref(), &out_dir, &out_stem, to)?;
-    files::check_apart(args.json.json.as_deref(), &dir, &stem, from)?;
-    let json = args.json.target()?;
+    files::check_apart(args.json.as_deref(), &out_dir, &out_stem, to)?;
+    files::check_apart(args.json.as_deref(), &dir, &stem, from)?;
+    let read: Vec<PathBuf> = [args.input.clone()].into_iter().chain(files::names(&dir, &stem, from)).collect();
+    let mut outputs = Outputs::beside(read.iter().map(PathBuf::as_path), args.force);
+    files::claim(&mut outputs, "OUT", &out_dir, &out_stem, to)?;
+    let json = args.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()?;
     let converted = match copy(args, from, &Folder(dir), &stem, to) {
         // It ran, and the source is damaged, as `verify` would say.
         Err(error) if is_damaged(&error) => {

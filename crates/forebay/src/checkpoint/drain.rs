@@ -9,8 +9,8 @@ use forebay_checkpoint::{Error, Options, Store};
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
-use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::{Outcome, complain, in_words, remark};
+use super::{FolderArgs, TierArgs, give_both};
+use crate::output::{JsonArgs, Outcome, complain, in_words, remark};
 use crate::values::parse_bytes_per_s;
 use crate::{progress, stop};
 
@@ -51,7 +51,7 @@ struct Drained {
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let folders = FolderArgs { dir: args.dir.clone(), burst_dir: Some(args.burst_dir.clone()) };
     folders.check()?;
-    let json = args.json.target()?;
+    let json = args.json.target(folders.dirs())?;
     let tiers = folders.places(&args.tiers, usize::MAX)?.places.tiers();
     let drain_bytes_per_s = args.drain_rate.map(|rate| rate.0);
     let options = Options { drain_bytes_per_s, drains_behind: false, ..Options::default() };

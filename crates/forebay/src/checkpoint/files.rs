@@ -13,6 +13,7 @@ use forebay_checkpoint::{Name, Piece, Region, Snapshot, Tensor};
 use forebay_units::{PathText, unescape};
 
 use super::placing::{Placing, STATE};
+use crate::output::Outputs;
 
 /// The files of a folder, by the texts of their names: formats know names as text, a folder has bytes.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -164,6 +165,26 @@ pub(super) fn check_outside(path: &Path) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// The files of a checkpoint of this format.
+pub(super) fn names(dir: &Path, stem: &str, format: &dyn Format) -> Vec<PathBuf> {
+    let endings: &[&str] = match format.name() {
+        "safetensors" => &[".safetensors"],
+        _ => &[".index", ".data-00000-of-00001", ".meta"],
+    };
+    endings.iter().map(|ending| dir.join(format!("{stem}{ending}"))).collect()
+}
+
+/// Claims the files that a checkpoint is written to; those that exist are judged when it is known which they are.
+pub(super) fn claim(
+    outputs: &mut Outputs,
+    flag: &'static str,
+    dir: &Path,
+    stem: &str,
+    format: &dyn Format,
+) -> Result<()> {
+    names(dir, stem, format).iter().try_for_each(|path| outputs.claim(flag, path).map(drop))
 }
 
 /// Refuses to write JSON over a file of a checkpoint that is read or written.

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::holder::holder;
 use super::table::columns;
-use super::{FolderArgs, JsonArgs, give_both};
-use crate::output::Outcome;
+use super::{FolderArgs, give_both};
+use crate::output::{JsonArgs, Outcome};
 
 /// The flags of `forebay checkpoint ls`.
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ struct Copy {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
-    let json = args.json.target()?;
+    let json = args.json.target(args.folders.dirs())?;
     let listing = Listing::of(&args.folders.bare().tiers())?;
     give_both(&listing.text(), &listing, json.as_ref())?;
     Ok(Outcome::Met)

@@ -22,7 +22,7 @@ use forebay_storage::Profile;
 use forebay_units::PathText;
 use serde::Serialize;
 
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::output::{Outcome, Output, give, to_json};
 use crate::tier;
 
 #[derive(Debug, Subcommand)]
@@ -83,14 +83,6 @@ struct TierArgs {
     /// The same below the burst buffer
     #[arg(long, value_name = "NAME", requires = "burst_dir")]
     burst_tier: Option<Profile>,
-}
-
-/// Where the result goes.
-#[derive(Debug, clap::Args)]
-struct JsonArgs {
-    /// Write the result to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
 }
 
 /// The places of a command, and what is to be said of them.
@@ -161,17 +153,8 @@ fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
     Ok((Place { dir: dir.to_owned(), shaped, kernel: ground.kernel }, notes))
 }
 
-impl JsonArgs {
-    /// Fails now rather than later when nothing can be written there.
-    fn target(&self) -> Result<Option<JsonTarget>> {
-        let target = self.json.as_deref().map(JsonTarget::from);
-        target.as_ref().map_or(Ok(()), JsonTarget::check)?;
-        Ok(target)
-    }
-}
-
 /// Gives a result as text, and as JSON where that was asked for.
-fn give_both<T: Serialize>(text: &str, value: &T, target: Option<&JsonTarget>) -> Result<()> {
+fn give_both<T: Serialize>(text: &str, value: &T, target: Option<&Output>) -> Result<()> {
     let json = target.map(|target| Ok::<_, anyhow::Error>((target, to_json(value)?))).transpose()?;
     give(text, json)
 }

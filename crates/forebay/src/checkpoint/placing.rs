@@ -55,7 +55,7 @@ impl<'a> Placing<'a> {
             if found.is_dir() {
                 bail!("{} is a folder; name another", path.escaped());
             }
-            if !target.force && plan.name != STATE {
+            if !target.force && plan.name != STATE && !is_empty(&path) {
                 return Err(taken(&path));
             }
         }
@@ -124,6 +124,9 @@ impl<'a> Placing<'a> {
                 if self.target.force {
                     fs::rename(aside, path).with_context(|| format!("cannot write {}", path.escaped()))?;
                 } else {
+                    if is_empty(path) {
+                        fs::remove_file(path).with_context(|| format!("cannot write {}", path.display()))?;
+                    }
                     LocalFs.rename(aside, path).map_err(|error| lost(path, error))?;
                 }
                 self.files[n].is_aside = false;
@@ -148,6 +151,11 @@ impl Drop for Placing<'_> {
             let _ = fs::remove_file(&file.aside);
         }
     }
+}
+
+/// Whether an empty file has the name already, as one that `mktemp` made.
+fn is_empty(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0)
 }
 
 fn taken(path: &Path) -> anyhow::Error {

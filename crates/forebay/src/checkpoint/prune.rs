@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::drain::unless_stopped;
 use super::dry::DryFs;
 use super::ls::why_foreign;
-use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::{Outcome, complain, remark};
+use super::{FolderArgs, TierArgs, give_both};
+use crate::output::{JsonArgs, Outcome, complain, remark};
 
 /// The flags of `forebay checkpoint prune`.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ struct Stays {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
-    let json = args.json.target()?;
+    let json = args.json.target(args.folders.dirs())?;
     let mut tiers = args.folders.places(&args.tiers, args.keep as usize)?.places.tiers();
     if args.dry_run {
         // What would go is what goes where nothing changes.

@@ -14,8 +14,8 @@ use forebay_units::PathText;
 use serde::Serialize;
 
 use super::convert::{self, Converted};
-use super::{FolderArgs, JsonArgs, TierArgs, files, give_both};
-use crate::output::{JsonTarget, Outcome, complain, remark};
+use super::{FolderArgs, TierArgs, files, give_both};
+use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
 use crate::stop;
 
 /// How often everything is looked at anew because it changed meanwhile.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     tiers: TierArgs,
 
-    /// Where to write it: FILE.safetensors, or the prefix of a TensorFlow checkpoint
+    /// Where to write it: FILE.safetensors, or the prefix of a TensorFlow checkpoint; existing files are refused
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 
@@ -38,12 +38,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 
-    #[command(flatten)]
-    json: JsonArgs,
+    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
 }
 
 /// What was restored; only what was passed over when nothing is good.
@@ -72,8 +73,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let (dir, stem) = files::split(&args.to, args.format()?)?;
     files::check_outside(&args.to)?;
-    files::check_apart(args.json.json.as_deref(), &dir, &stem, args.format()?)?;
-    let json = args.json.target()?;
+    files::check_apart(args.json.as_deref(), &dir, &stem, args.format()?)?;
+    let mut outputs = Outputs::beside(args.folders.dirs(), args.force);
+    files::claim(&mut outputs, "--to", &dir, &stem, args.format()?)?;
+    let json = args.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()?;
     let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
     let found = match first_good(args, &tiers) {
@@ -97,7 +100,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 }
 
 /// It ran, and there is nothing good; what was found instead is told.
-fn nothing(error: anyhow::Error, json: Option<&JsonTarget>) -> Result<Outcome> {
+fn nothing(error: anyhow::Error, json: Option<&Output>) -> Result<Outcome> {
     let Some(Error::NothingGood { passed_over, .. }) = error.downcast_ref() else { return Err(error) };
     give_both("", &Report { passed_over: in_words(passed_over), ..Report::default() }, json)?;
     complain(&error);

@@ -6,8 +6,8 @@ use forebay_report::visible;
 use forebay_units::{Bytes, PathText};
 use serde::Serialize;
 
-use super::{FolderArgs, JsonArgs, TierArgs, give_both};
-use crate::output::{Outcome, remark};
+use super::{FolderArgs, TierArgs, give_both};
+use crate::output::{JsonArgs, Outcome, remark};
 use crate::{progress, stop};
 
 /// The flags of `forebay checkpoint verify`.
@@ -48,7 +48,7 @@ struct Copy {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
-    let json = args.json.target()?;
+    let json = args.json.target(args.folders.dirs())?;
     let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
     // Folders that cannot be listed are errors of the command, not of a checkpoint.
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;

@@ -8,11 +8,11 @@ use anyhow::{Result, bail};
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
-use forebay_storage::{Local, Storage};
+use forebay_storage::Local;
 use forebay_units::{PathText, count};
 
 use super::InputArgs;
-use crate::output::{Outcome, note, print};
+use crate::output::{Kind, Outcome, Outputs, note, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::{progress, stop};
 
@@ -25,9 +25,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// The array's file, in NumPy's format; images in the source's order
-    #[arg(long, value_name = "FILE.npy")]
+    /// The array's file, in NumPy's format, or stdout with "-"; images in the source's order; an existing file is refused
+    #[arg(long, value_name = "FILE.npy|-")]
     to: PathBuf,
+
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
 
     /// Output size in pixels
     #[arg(long, default_value = "224", value_parser = parse_size, value_name = "N|WxH")]
@@ -39,6 +43,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let path = args.input.path(&args.path)?;
+    let to = Outputs::beside([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
     if source.pixels().is_some() {
         bail!("{} holds decoded images already", path.escaped());
@@ -47,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let n = source.n_samples();
     let spec = args.pixels.spec(args.size);
     // Written aside and renamed, so that no half array is left where an image fails.
-    let mut file = Local::default().create(&args.to)?;
+    let mut file = to.begin()?;
     file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;
     let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
     let (bar, stopped) = (progress::images(n as u64), stop::flag());
@@ -62,7 +67,12 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
     file.commit()?;
     bar.finish_and_clear();
-    print(&format!("{}: {}\n", args.to.escaped(), count(n as u64, "image")))?;
+    let told = format!("{}: {}", to.path().escaped(), count(n as u64, "image"));
+    if to.is_stdout() {
+        remark(&told)
+    } else {
+        print(&format!("{told}\n"))?
+    }
     Ok(Outcome::Met)
 }
 

@@ -17,7 +17,7 @@ use forebay_record::Series;
 use forebay_units::Bytes;
 use serde::Serialize;
 
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome, give, to_json};
 use crate::{progress, stop};
 pub(crate) use input::InputArgs;
 
@@ -65,9 +65,8 @@ pub(crate) struct LookArgs {
     #[command(flatten)]
     work: WorkArgs,
 
-    /// Write the findings to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// What was found, and what the machine did meanwhile.
@@ -86,8 +85,7 @@ impl LookArgs {
         look: impl FnOnce(&Path, &Control<'_>) -> forebay_dataset::Result<T>,
         text: impl FnOnce(&T) -> String,
     ) -> Result<T> {
-        let json = self.json.as_deref().map(JsonTarget::from);
-        json.as_ref().map_or(Ok(()), JsonTarget::check)?;
+        let json = self.json.target([self.path.as_path()])?;
         let path = self.input.path(&self.path)?;
         let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);

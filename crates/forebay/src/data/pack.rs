@@ -10,7 +10,7 @@ use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::InputArgs;
 use super::{WorkArgs, with_progress};
-use crate::output::{Outcome, note, print, remark};
+use crate::output::{Outcome, Outputs, note, print, remark};
 use crate::pixels::parse_size;
 
 /// The flags of `forebay data pack`.
@@ -96,6 +96,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         bail!("{flag} belongs to --to files");
     }
     args.input = args.select.path(&args.input)?;
+    Outputs::beside([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
     match packing(&args) {
         Some(packing) => run_pack(&args, packing),
         None => run_unpack(&args),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use forebay_bench::study::{
-    DATA, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps, begun_on, data_of,
-    data_to_keep, make, spaces,
+    DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps,
+    begun_on, data_of, data_to_keep, make, spaces,
 };
 use forebay_record::{Environment, StudyHead, StudySpec};
 use forebay_units::{Bytes, PathText, count, escaped_words, shell_word};
@@ -15,7 +15,7 @@ use forebay_units::{Bytes, PathText, count, escaped_words, shell_word};
 use super::display::Display;
 use super::samples::Samples;
 use super::{Elsewhere, Scale, dry_run, explained, found, look_down, parse_dataset, parse_tier, put_elsewhere, report};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, Outputs, print, remark};
 use crate::{progress, stop};
 
 /// The flags of `forebay study run`.
@@ -76,6 +76,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut plan = plan_of(spec, args).map_err(in_file)?;
     plan.check_folders().map_err(in_file)?;
     check_tiers(&plan)?;
+    if let Some(out) = &args.out {
+        Outputs::beside(read_by(&plan), false).folder("--out", out)?;
+    }
     let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
     plan.leave_out_what_has_no_room(&data);
     if args.dry_run {
@@ -89,6 +92,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
+}
+
+/// The data that a study only reads.
+fn read_by(plan: &Plan) -> impl Iterator<Item = &Path> {
+    plan.datasets.iter().filter_map(|dataset| match &dataset.source {
+        DatasetSource::Path(path) => Some(path.as_path()),
+        DatasetSource::Make(_) | DatasetSource::Pack { .. } => None,
+    })
 }
 
 /// What a run would do, and where its data lies; of one that is gone on with, what it has not done.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::measured::{self, Measured, Probe};
 use super::registry;
 use crate::home;
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome, give, to_json};
 
 /// Bytes that `forebay probe` works with where no --size is given.
 const DEFAULT_PROBE: u64 = 5 << 30;
@@ -20,9 +20,8 @@ const DEFAULT_PROBE: u64 = 5 << 30;
 /// The flags of `forebay tier list`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Write the list to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,10 +52,7 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let json = args.json.as_deref().map(JsonTarget::from);
-    if let Some(json) = &json {
-        json.check()?;
-    }
+    let json = args.json.target([])?;
     let registry = registry()?;
     let probes = measured::probes(&home::dir()?.join("ceilings"));
     let names = registry.names()?;

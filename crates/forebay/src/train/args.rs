@@ -4,7 +4,7 @@
 //! their values.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
@@ -16,6 +16,7 @@ use forebay_train::{Emulation, Model, Optimizer, Precision};
 
 use super::saving::Saving;
 use crate::data::InputArgs;
+use crate::output::JsonArgs;
 use crate::tier::Ground;
 use crate::values::{parse_io, parse_threads};
 
@@ -143,15 +144,23 @@ pub(crate) struct Args {
     pub(super) min_au: Option<f64>,
 
     /// Say what would be trained, and train nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub(super) dry_run: bool,
 
-    /// Write the record to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-", conflicts_with = "dry_run")]
-    pub(super) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) json: JsonArgs,
 }
 
 impl Args {
+    /// What is read.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let validation = match &self.validate {
+            Some(Validate::Data(path)) => Some(path.as_path()),
+            Some(Validate::Share(_)) | None => None,
+        };
+        self.data.as_deref().into_iter().chain(validation)
+    }
+
     /// What the flags come to on this ground.
     pub(super) fn into_plan(self, ground: &Ground) -> Result<Plan> {
         let length = self.length();

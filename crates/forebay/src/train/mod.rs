@@ -18,7 +18,7 @@ use forebay_units::{count, escaped_words, group_digits};
 
 pub(crate) use args::{Args, DeviceName};
 
-use crate::output::{JsonTarget, Outcome, give, print, remark};
+use crate::output::{Outcome, give, print, remark};
 use crate::tier::Ground;
 use crate::{stop, tier};
 use display::Display;
@@ -29,8 +29,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     if args.dry_run {
         return preview(&args.into_plan(&ground)?);
     }
-    let json = args.json.as_deref().map(JsonTarget::from);
-    json.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let json = args.json.target(args.inputs())?;
     let threshold = args.min_au;
     let mut notes = ground.notes_beside(args.tier.as_ref());
     notes.extend(args.saving.notes()?);

@@ -10,6 +10,7 @@ use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, PathText, group_digits};
 
+use crate::output::{Outputs, place};
 use crate::tier;
 use crate::values::{parse_bytes_per_s, parse_state};
 
@@ -108,13 +109,12 @@ impl Saving {
 
     /// Refuses folders that would be taken for each other.
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
+        // Each for itself: how the two lie to each other is said below.
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
-            if let Some(dir) = dir.filter(|dir| data.is_some_and(|data| real(dir) == real(data))) {
-                bail!("{flag} {}: it is the folder of the data", dir.escaped());
-            }
+            dir.map_or(Ok(()), |dir| Outputs::beside(data, false).folder(flag, dir))?;
         }
         let Some(burst) = &self.burst_dir else { return Ok(()) };
-        let (fast, slow) = (real(burst), real(dir));
+        let (fast, slow) = (place(burst), place(dir));
         if fast == slow {
             bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.escaped());
         }
@@ -179,17 +179,6 @@ fn of_folder(note: &str, which: &str) -> String {
     note.replacen("--tier ", &format!("--{which}-tier "), 1)
 }
 
-/// Where a path leads, there or not: links are followed as far as there are any.
-fn real(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    there.map_or(path.clone(), |(above, real)| match path.strip_prefix(above) {
-        Ok(rest) if rest.as_os_str().is_empty() => real,
-        Ok(rest) => real.join(rest),
-        Err(_) => path.clone(),
-    })
-}
-
 fn parse_format(text: &str) -> Result<&'static str, String> {
     let known = || format::FORMATS.map(|format| format.name()).join(" or ");
     format::named(text).map(|format| format.name()).ok_or_else(|| format!("give {}", known()))
@@ -205,15 +194,5 @@ mod tests {
             "both limits act: --tier hdd is shaped in this process, on top of what the kernel allows the tier ssd";
         assert!(of_folder(both, "checkpoint").starts_with("both limits act: --checkpoint-tier hdd is shaped"));
         assert_eq!(of_folder("the data lies on the tier ssd", "burst"), "--burst-dir lies on the tier ssd");
-    }
-
-    #[test]
-    fn a_path_leads_to_the_same_place_by_links_and_before_it_is_made() {
-        let dir = tempfile::tempdir().unwrap();
-        let (folder, link) = (dir.path().join("a"), dir.path().join("b"));
-        std::fs::create_dir(&folder).unwrap();
-        std::os::unix::fs::symlink(&folder, &link).unwrap();
-        assert_eq!(real(&link), real(&folder));
-        assert_eq!(real(&link.join("new/er")), real(&folder).join("new/er"));
     }
 }

@@ -7,7 +7,7 @@ mod totals;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use forebay_observe::{Error, Options, Processes, Sampler};
 use forebay_units::parse_duration;
 
-use crate::output::{Outcome, complain, remark};
+use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
 use rows::{Ended, Rows};
 
 /// The flags of `forebay watch`.
@@ -35,8 +35,14 @@ pub(crate) struct Args {
     count: Option<u64>,
 
     /// Write every quantity as CSV to a file, row by row; "-" writes it to stdout instead of the table, not with a command
+    ///
+    /// An earlier table of forebay's is replaced; other files only with --force.
     #[arg(long, value_name = "FILE|-")]
     csv: Option<PathBuf>,
+
+    /// Replace an existing file also where forebay did not write it
+    #[arg(long, requires = "csv")]
+    force: bool,
 
     /// The command to follow; it has stdin and stdout to itself, and the table goes to stderr
     #[arg(last = true, value_name = "COMMAND")]
@@ -50,14 +56,22 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
 }
 
+impl Args {
+    /// Where the rows go.
+    fn output(&self) -> Result<Option<Output>> {
+        let mut outputs = Outputs::beside([], self.force);
+        self.csv.as_deref().map(|path| outputs.file("--csv", path, Kind::Table)).transpose()
+    }
+}
+
 /// Watches the machine until it is told to stop, or has shown enough.
 fn watch(args: &Args) -> Result<Outcome> {
     let (tell, ended) = channel();
     let on_signal = tell.clone();
     ctrlc::set_handler(move || drop(on_signal.send(Ended::Stopped))).context("cannot be told to stop")?;
-    let rows = match args.csv.as_deref() {
-        Some(path) if is_stdout(path) => Rows::csv_on_stdout(tell, args.count),
-        csv => Rows::table_on_stdout(csv, args.interval, tell, args.count)?,
+    let rows = match args.output()? {
+        Some(csv) if csv.is_stdout() => Rows::csv_on_stdout(tell, args.count),
+        csv => Rows::table_on_stdout(csv.as_ref(), args.interval, tell, args.count)?,
     };
     let sampler = Sampler::start(options(args, Processes::None, rows)).map_err(|error| naming(args, error))?;
     let end = ended.recv().context("the sampler is gone")?;
@@ -73,10 +87,11 @@ fn watch(args: &Args) -> Result<Outcome> {
 
 /// Follows a command to its end.
 fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
-    if args.csv.as_deref().is_some_and(is_stdout) {
+    let csv = args.output()?;
+    if csv.as_ref().is_some_and(Output::is_stdout) {
         bail!("--csv - would mix the rows with what the command prints; give a file");
     }
-    let rows = Rows::table_on_stderr(args.csv.as_deref(), args.interval)?;
+    let rows = Rows::table_on_stderr(csv.as_ref(), args.interval)?;
     let options = Options { on_wait: Some(Box::new(say_waiting)), ..options(args, Processes::Children, rows) };
     match forebay_observe::follow(command, options) {
         Ok(followed) => {
@@ -117,10 +132,6 @@ fn naming(args: &Args, error: Error) -> anyhow::Error {
 fn status(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     u8::try_from(code.unwrap_or(255)).unwrap_or(255)
-}
-
-fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {

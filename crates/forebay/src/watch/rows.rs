@@ -1,19 +1,18 @@
 //! Where the rows go: a table for people, CSV for programs.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use console::Term;
 use forebay_observe::{CsvSink, Sink};
 use forebay_record::Row;
 use forebay_units::PathText;
 
 use super::table::Table;
-use crate::output::remark;
+use crate::output::{Output, remark};
 
 /// Why a watch without a command ends.
 pub(super) enum Ended {
@@ -48,25 +47,25 @@ impl Rows {
 
     /// A table to stdout, and CSV to a file if there is one.
     pub(super) fn table_on_stdout(
-        csv: Option<&Path>,
+        csv: Option<&Output>,
         interval: Duration,
         tell: Sender<Ended>,
         count: Option<u64>,
     ) -> Result<Self> {
         let told = tell.clone();
-        let csv = csv.map(|path| {
-            let what = cannot_write(path);
-            csv_file(path, move |error| drop(told.send(Ended::Failed(anyhow::Error::new(error).context(what)))))
+        let csv = csv.map(|output| {
+            let what = cannot_write(output.path());
+            csv_file(output, move |error| drop(told.send(Ended::Failed(anyhow::Error::new(error).context(what)))))
         });
         let table = Table::new(height(&Term::stdout()), false, interval);
         Ok(Self { table: Some((table, Box::new(io::stdout()))), csv: csv.transpose()?, tell: Some(tell), left: count })
     }
 
     /// A table to stderr beside a command, and CSV to a file if there is one. Whatever fails, the command goes on.
-    pub(super) fn table_on_stderr(csv: Option<&Path>, interval: Duration) -> Result<Self> {
-        let csv = csv.map(|path| {
-            let what = cannot_write(path);
-            csv_file(path, move |error| {
+    pub(super) fn table_on_stderr(csv: Option<&Output>, interval: Duration) -> Result<Self> {
+        let csv = csv.map(|output| {
+            let what = cannot_write(output.path());
+            csv_file(output, move |error| {
                 remark(&format!("forebay: {what}: {error}; the rows from here on are not kept"))
             })
         });
@@ -118,9 +117,8 @@ pub(super) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.escaped())
 }
 
-fn csv_file(path: &Path, on_error: impl FnOnce(io::Error) + Send + 'static) -> Result<CsvSink<Writer>> {
-    let file = File::create(path).with_context(|| cannot_write(path))?;
-    Ok(CsvSink::new(Box::new(file) as Writer, on_error))
+fn csv_file(output: &Output, on_error: impl FnOnce(io::Error) + Send + 'static) -> Result<CsvSink<Writer>> {
+    Ok(CsvSink::new(output.open()?, on_error))
 }
 
 fn failed(error: io::Error, what: &'static str) -> Ended {

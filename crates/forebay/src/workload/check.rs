@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use forebay_units::{PathText, count};
 use forebay_workload::{Checked, Format, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
-use super::source::{line, text_of, told};
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use super::source::{file_of, line, text_of, told};
+use crate::output::{JsonArgs, Outcome, give, to_json_list};
 
 /// The flags of `forebay workload check`.
 #[derive(Debug, clap::Args)]
@@ -21,17 +20,15 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<OsString>,
 
-    /// Write the findings to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Problems have the lines they are in.
 type Found = Result<Checked, Vec<(Problem, Option<usize>)>>;
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let target = args.json.as_deref().map(JsonTarget::from);
-    target.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let target = args.json.target(args.files.iter().filter_map(|file| file_of(file)))?;
     let is_override = |word: &&OsString| word.as_encoded_bytes().starts_with(b"++");
     let (overrides, files): (Vec<&OsString>, Vec<&OsString>) = args.files.iter().partition(is_override);
     let overrides: Vec<String> = overrides.into_iter().map(|word| word.escaped().into_owned()).collect();
@@ -42,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
     let found: Vec<(Cow<'_, str>, Found)> = found.collect();
     let json = match &target {
-        Some(target) => Some((target, to_json(&found.iter().map(as_json).collect::<Vec<_>>())?)),
+        Some(target) => Some((target, to_json_list(&found.iter().map(as_json).collect::<Vec<_>>())?)),
         None => None,
     };
     give(&found.iter().map(in_words).collect::<String>(), json)?;

@@ -1,13 +1,11 @@
 //! `forebay workload list`.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use forebay_report::{Align, Table};
 use forebay_workload::builtin;
 use serde_json::json;
 
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome, give, to_json_list};
 
 /// The flags of `forebay workload list`.
 #[derive(Debug, clap::Args)]
@@ -16,13 +14,12 @@ use crate::output::{JsonTarget, Outcome, give, to_json};
                         Example: forebay workload list; forebay workload show unet3d_h100"
 )]
 pub(crate) struct Args {
-    /// Write names and texts to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let target = args.json.as_deref().map(JsonTarget::from);
+    let target = args.json.target([])?;
     let mut table = Table::new(&[("workload", Align::Left), ("what it is", Align::Left)]);
     for builtin in builtin::all() {
         table.row(vec![builtin.name.to_owned(), builtin.about.to_owned()]);
@@ -31,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         .iter()
         .map(|builtin| json!({"name": builtin.name, "about": builtin.about, "toml": builtin.text}))
         .collect();
-    let json = target.as_ref().map(|target| to_json(&all).map(|json| (target, json))).transpose()?;
+    let json = target.as_ref().map(|target| to_json_list(&all).map(|json| (target, json))).transpose()?;
     give(&table.render(), json)?;
     Ok(Outcome::Met)
 }

@@ -12,6 +12,7 @@ use anyhow::{Result, anyhow, bail};
 use forebay_bench::ingest::Cache;
 use forebay_bench::workload::ranks::Ranks;
 use forebay_bench::workload::{Event, INTERRUPTED, Plan, checkpoint_place};
+use forebay_dataset::RECORDS_MARKER;
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
@@ -23,7 +24,7 @@ use super::display::Display;
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
-use crate::output::{JsonTarget, Outcome, give, in_words, print, remark};
+use crate::output::{JsonArgs, Outcome, Output, give, in_words, print, remark};
 use crate::{stop, tier};
 
 /// The flags of `forebay workload run`.
@@ -79,12 +80,11 @@ pub(crate) struct Args {
     rank_timeout: Duration,
 
     /// Say what would be run, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     dry_run: bool,
 
-    /// Write the record to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-", conflicts_with = "dry_run")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 
 fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let is_new = args.out.as_deref().is_some_and(|out| !out.exists());
-    let (plan, checked, mut notes) = shared(ranks, prepare(args, ranks))?;
+    let (plan, checked, mut notes, json) = shared(ranks, prepare(args, ranks))?;
     if args.dry_run {
         let all = forebay_workload::Plan::new(&checked.workload, args.accelerators * ranks.size());
         let all = all.map_err(|problem| refused(&args.source.name, &problem))?;
@@ -118,10 +118,22 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
-    give_all(args, &plan, &record)?;
+    give_all(&plan, &record, json.as_ref())?;
     // Another rank may have been asked to stop.
     let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
     Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
+}
+
+impl Args {
+    /// The file of the record, once all outputs were found to be apart from what is read.
+    fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Option<Output>> {
+        // Results may lie beside the parts of the data, in one folder.
+        let parts = [Part::Train.folder(), Part::Eval.folder(), RECORDS_MARKER].map(|part| data.join(part));
+        let mut outputs = self.json.outputs(parts.iter().map(PathBuf::as_path).chain(self.source.file()));
+        out.map_or(Ok(()), |out| outputs.folder(out_named_by(self), out))?;
+        self.checkpoint_dir.as_deref().map_or(Ok(()), |dir| outputs.folder("--checkpoint-dir", dir))?;
+        self.json.target_of(&mut outputs)
+    }
 }
 
 /// Says what a run would fail on.
@@ -137,8 +149,8 @@ fn out_named_by(args: &Args) -> &'static str {
     if args.out.is_some() { "--out" } else { "the workload's output.folder" }
 }
 
-/// The plan of this rank, and what its record must say of the ground it stands on.
-fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>)> {
+/// The plan of this rank, what its record must say of the ground it stands on, and where the record goes.
+fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Option<Output>)> {
     let checked = args.source.read()?;
     let workload = &checked.workload;
     let data = args.data.clone().unwrap_or_else(|| data_folder(workload));
@@ -154,11 +166,9 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
     let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
     let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
     notes.extend(saves.notes);
+    let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { None };
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
         out::begin(out, out_named_by(args))?;
-    }
-    if let Some(json) = args.json.as_deref().filter(|_| ranks.rank() == 0) {
-        JsonTarget::from(json).check()?;
     }
     let plan = Plan {
         checkpoints: saves.place,
@@ -173,7 +183,7 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         out,
         workload: workload.clone(),
     };
-    Ok((plan, checked, notes))
+    Ok((plan, checked, notes, json))
 }
 
 /// Where a workload's data lies by itself: below its storage's root.
@@ -246,11 +256,10 @@ fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell
 }
 
 /// Gives the account and the record: to stdout, to --json, and to the folder.
-fn give_all(args: &Args, plan: &Plan, record: &Record<WorkloadCell>) -> Result<()> {
-    let target = args.json.as_deref().map(JsonTarget::from);
+fn give_all(plan: &Plan, record: &Record<WorkloadCell>, target: Option<&Output>) -> Result<()> {
     // What was measured is shown even where it cannot be kept.
     let page = plan.out.as_deref().map(|out| out::finish(out, record));
-    let json = target.as_ref().map(|target| (target, record.to_json()));
+    let json = target.map(|target| (target, record.to_json()));
     give(&forebay_report::workload(record), json)?;
     if let Some(page) = page.transpose()? {
         remark(&format!("forebay: the report is {}", page.escaped()));

@@ -1,14 +1,12 @@
 //! `forebay workload show`: the plan of a workload, section by section, before it is run.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Checked, Dataset, Part, Plan, Shuffle, Time, Workload, model};
 use serde_json::{Value, json};
 
 use super::source::{Source, refused};
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome, give, to_json};
 
 /// The flags of `forebay workload show`.
 #[derive(Debug, clap::Args)]
@@ -21,14 +19,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     accelerators: Option<u64>,
 
-    /// Write the plan to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let target = args.json.as_deref().map(JsonTarget::from);
-    target.as_ref().map_or(Ok(()), JsonTarget::check)?;
+    let target = args.json.target(args.source.file())?;
     let checked = args.source.read()?;
     let accelerators = args.accelerators.unwrap_or_else(|| fewest(&checked.workload));
     let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;

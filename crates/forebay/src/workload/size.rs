@@ -1,7 +1,6 @@
 //! `forebay workload size`: MLPerf Storage's rule, both terms of it.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use forebay_units::{Bytes, PathText, count, group_digits};
@@ -9,7 +8,7 @@ use forebay_workload::size::{Size, mlperf};
 use serde_json::json;
 
 use super::source::Source;
-use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome, give, to_json};
 
 /// The flags of `forebay workload size`.
 #[derive(Debug, clap::Args)]
@@ -30,9 +29,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     hosts: u64,
 
-    /// Write the numbers to a file, or to stdout with "-"
-    #[arg(long, value_name = "FILE|-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Below this, a number is short of its unit.
@@ -49,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     if args.host_memory.0 < LEAST_MEMORY {
         bail!("--host-memory {}: no host has so little; give it a unit, as in 512GiB", args.host_memory);
     }
-    let target = args.json.as_deref().map(JsonTarget::from);
+    let target = args.json.target(args.source.file())?;
     let size = mlperf(&workload, args.accelerators, args.hosts, args.host_memory.0);
     let overrides = overrides(&size);
     let json = json!({

@@ -32,11 +32,21 @@ impl Source {
         })
     }
 
+    /// The file it is read from, where it is not built in.
+    pub(super) fn file(&self) -> Option<&Path> {
+        file_of(&self.name)
+    }
+
     /// The words of a command line that name it again.
     pub(super) fn words(&self) -> String {
         let overrides = self.overrides.iter().map(shell_word);
         std::iter::once(shell_word(&self.name)).chain(overrides).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The file that a name stands for, where it is not that of a built-in workload.
+pub(super) fn file_of(name: &OsStr) -> Option<&Path> {
+    name.to_str().and_then(builtin::find).is_none().then(|| Path::new(name))
 }
 
 /// The name and the text of a built-in workload or a file.

@@ -37,6 +37,9 @@ const CHECKPOINT: [&str; 6] = [
     include_str!("checkpoint_targets.rs"),
 ];
 
+/// Every command with an output is tried with `--force`.
+const OUTPUTS: &str = include_str!("outputs.rs");
+
 /// The long flags that a command's help names at the start of a line.
 fn flags(help: &str) -> Vec<&str> {
     let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
@@ -47,36 +50,36 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
-        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 12),
-        ("checkpoint ls", &CHECKPOINT, 2),
-        ("checkpoint verify", &CHECKPOINT, 5),
-        ("checkpoint drain", &CHECKPOINT, 5),
-        ("checkpoint prune", &CHECKPOINT, 6),
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 13),
+        ("checkpoint ls", &CHECKPOINT, 3),
+        ("checkpoint verify", &CHECKPOINT, 6),
+        ("checkpoint drain", &CHECKPOINT, 6),
+        ("checkpoint prune", &CHECKPOINT, 7),
         ("checkpoint restore", &CHECKPOINT, 7),
         ("checkpoint convert", &CHECKPOINT, 4),
         ("data make", &[include_str!("make.rs")], 8),
-        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1]], 5),
+        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1]], 6),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1]], 12),
-        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1]], 5),
-        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1]], 8),
-        ("ingest", &INGEST, 26),
-        ("probe", &PROBE, 14),
-        ("train", &TRAIN, 38),
-        ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 3),
-        ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 5),
+        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1]], 6),
+        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1]], 9),
+        ("ingest", &INGEST, 27),
+        ("probe", &PROBE, 15),
+        ("train", &TRAIN, 39),
+        ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
+        ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
         ("tier down", &[], 0),
-        ("tier list", &[include_str!("tier.rs")], 1),
+        ("tier list", &[include_str!("tier.rs")], 2),
         ("study list", &[], 0),
         ("study show", &[include_str!("study.rs")], 1),
         ("study run", &[include_str!("study.rs"), include_str!("study_resume.rs")], 8),
-        ("workload list", &[include_str!("workload.rs")], 1),
-        ("workload show", &[include_str!("workload.rs")], 2),
-        ("workload check", &[include_str!("workload.rs")], 1),
+        ("workload list", &[include_str!("workload.rs")], 2),
+        ("workload show", &[include_str!("workload.rs")], 3),
+        ("workload check", &[include_str!("workload.rs")], 2),
         ("workload import", &[], 0),
-        ("workload size", &[include_str!("workload.rs")], 4),
+        ("workload size", &[include_str!("workload.rs")], 5),
         ("workload make", &[include_str!("workload_make.rs")], 3),
-        ("workload run", &[include_str!("workload_run.rs")], 12),
+        ("workload run", &[include_str!("workload_run.rs")], 13),
         ("workload slurm", &[include_str!("workload.rs")], 4),
     ];
     let dir = Dir::new();
@@ -85,7 +88,8 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         let flags = flags(&help);
         assert_eq!(flags.len(), n_flags, "forebay {command}: {flags:?}");
         for flag in flags {
-            assert!(tests.iter().any(|text| text.contains(flag)), "no test of forebay {command} uses {flag}");
+            let mut tests = tests.iter().chain([&OUTPUTS]);
+            assert!(tests.any(|text| text.contains(flag)), "no test of forebay {command} uses {flag}");
         }
     }
 }

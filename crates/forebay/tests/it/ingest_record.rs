@@ -139,7 +139,7 @@ fn read_only_reads_what_could_not_be_decoded_and_decodes_nothing() {
 #[test]
 fn json_goes_to_a_file_beside_the_table_and_to_stdout_alone() {
     let dir = Dir::with_set();
-    dir.write("record.json", "a former record");
+    dir.write("record.json", r#"{"schema": "forebay-record/1"}"#);
     let printed = dir.met("ingest set --threads 1 --repeats 1 --json record.json");
     assert!(printed.starts_with(
         "set: 24 samples; read, decode, resize to 224x224 f32 nhwc; batch 64, prefetch 1; local, buffered;"

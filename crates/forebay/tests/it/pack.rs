@@ -151,7 +151,10 @@ fn a_folder_of_other_shards_or_other_data_is_refused_and_left_alone() {
 fn shards_are_not_put_among_the_files_they_are_made_of() {
     let dir = Dir::with_set();
     let said = dir.refused("data pack set set/deep/out --to tar");
-    assert_eq!(said, "forebay: output folder set/deep/out: it lies inside the folder that is packed\n");
+    assert_eq!(
+        said,
+        "forebay: cannot write set/deep/out: it lies inside the input set\nhint: choose a path outside set\n"
+    );
     assert!(!dir.path("set/deep").exists());
 }
 

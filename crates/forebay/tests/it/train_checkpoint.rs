@@ -150,7 +150,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         ),
         (
             "train set --steps 4 --checkpoint-every 2 --checkpoint-dir ./set/".to_owned(),
-            "--checkpoint-dir ./set/: it is the folder of the data",
+            "cannot write ./set/: it is the input set",
         ),
         (format!("{saves} {size} --burst-tier ssd"), "--burst-dir <DIR>"),
         (format!("{saves} {size} --drain-rate 1MB"), "--burst-dir <DIR>"),

@@ -44,7 +44,7 @@ fn csv_on_stdout_is_a_series_and_nothing_else() {
 fn csv_in_a_file_comes_beside_the_table() {
     let dir = Dir::new();
     dir.write("rows.csv", "a former file");
-    let said = dir.met("watch --interval 20ms --count 2 --csv rows.csv");
+    let said = dir.met("watch --interval 20ms --count 2 --csv rows.csv --force");
     assert_eq!(said.lines().count(), 2 + 2);
     let series = Series::from_csv(std::str::from_utf8(&dir.read("rows.csv")).unwrap()).unwrap();
     assert_eq!(series.time_s.len(), 2);

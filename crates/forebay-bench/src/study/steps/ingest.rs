@@ -159,6 +159,17 @@ pub(super) fn run(
     let record = ingest::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
     let notes = record.notes;
     match record.cells.into_iter().next() {
+        Some(cell) if cell.empty_repeats > 0 => {
+            let why = cell.failures.first().map(|first| format!(": {}: {}", first.name, first.reason));
+            let n_repeats = cell.empty_repeats + cell.samples.len() as u64;
+            Err(format!(
+                "{} of {} delivered no image{}",
+                cell.empty_repeats,
+                forebay_units::count(n_repeats, "repeat"),
+                why.unwrap_or_default()
+            )
+            .into())
+        }
         Some(cell) => Ok(Measured { ingest: Some(cell), notes, ..Measured::default() }),
         None => Err("no repeat was finished".into()),
     }

@@ -1,0 +1,200 @@
+//! One guard for every output of every command: nothing is destroyed that forebay did not write.
+//!
+//! A command declares what it reads and what it writes before it does any work. An output is refused
+//! - where it is an input, lies inside one, or is a file of one under another name: also with `--force`;
+//! - where another output of the command goes to the same file;
+//! - where a file exists that is not recognised as an earlier output of ours ([`Kind`]), unless `--force` is given.
+//!
+//! An empty file, a character device, a pipe and `-` are always accepted. Links are followed before anything is judged.
+
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use forebay_units::PathText;
+
+use super::file::{Output, Way};
+use super::kind::Kind;
+use super::place::{Identity, Input, is_same, parent, place};
+
+/// The outputs of one command.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    inputs: Vec<Input>,
+    taken: Vec<Taken>,
+    force: bool,
+}
+
+/// A place that an output has.
+#[derive(Debug)]
+struct Taken {
+    flag: &'static str,
+    given: PathBuf,
+    /// `None` for stdout.
+    place: Option<PathBuf>,
+    is_folder: bool,
+}
+
+impl Outputs {
+    /// For a command that reads these. With `force`, files that forebay did not write are replaced.
+    pub(crate) fn beside<'a>(inputs: impl IntoIterator<Item = &'a Path>, force: bool) -> Self {
+        Self { inputs: inputs.into_iter().map(Input::new).collect(), taken: Vec::new(), force }
+    }
+
+    /// A file to be written once there is something to write; an earlier one stays as it is until then.
+    ///
+    /// # Errors
+    /// When the file may not or cannot be written.
+    pub(crate) fn file(&mut self, flag: &'static str, path: &Path, kind: Kind) -> Result<Output> {
+        if is_stdout(path) {
+            self.take(flag, path, None, false)?;
+            return Ok(Output { shown: path.to_owned(), way: Way::Stdout });
+        }
+        let found = std::fs::metadata(path).ok();
+        if found.as_ref().is_some_and(|found| is_stream(found.file_type())) {
+            try_stream(path, found.as_ref()).with_context(|| cannot_write(path))?;
+            return Ok(Output { shown: path.to_owned(), way: Way::Stream(path.to_owned()) });
+        }
+        let place = self.claim(flag, path)?;
+        self.judge(path, &place, found.as_ref(), kind)?;
+        try_file(&place, kind).with_context(|| cannot_write(path))?;
+        Ok(Output { shown: path.to_owned(), way: Way::File(place) })
+    }
+
+    /// A file that others write, and judge by what is there.
+    ///
+    /// # Errors
+    /// When it belongs to an input, or to another output.
+    pub(crate) fn claim(&mut self, flag: &'static str, path: &Path) -> Result<PathBuf> {
+        let place = place(path);
+        self.keep_out(path, &place)?;
+        self.take(flag, path, Some(place.clone()), false)?;
+        Ok(place)
+    }
+
+    /// A folder that others fill.
+    ///
+    /// # Errors
+    /// When it belongs to an input, or to another output.
+    pub(crate) fn folder(&mut self, flag: &'static str, path: &Path) -> Result<()> {
+        let place = place(path);
+        self.keep_out(path, &place)?;
+        self.take(flag, path, Some(place), true)
+    }
+
+    /// A folder that others fill, and that no input may lie in.
+    ///
+    /// # Errors
+    /// When it belongs to an input, or an input to it.
+    pub(crate) fn folder_apart(&mut self, flag: &'static str, path: &Path) -> Result<()> {
+        self.folder(flag, path)?;
+        match self.inputs.iter().find(|input| input.lies_in(&place(path))) {
+            None => Ok(()),
+            Some(Input { given, .. }) => bail!(
+                "cannot write to {}: the input {} lies inside it\nhint: choose a folder beside the input",
+                path.escaped(),
+                given.escaped()
+            ),
+        }
+    }
+
+    /// Refuses what belongs to an input.
+    fn keep_out(&self, path: &Path, place: &Path) -> Result<()> {
+        let shown = path.escaped();
+        if let Some(input) = self.inputs.iter().find(|input| input.contains(place)) {
+            let given = input.given.escaped();
+            let (how, hint) = match input.is(place) {
+                true => ("is", "choose another path".to_owned()),
+                false => ("lies inside", format!("choose a path outside {given}")),
+            };
+            bail!("cannot write {shown}: it {how} the input {given}\nhint: {hint}");
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, flag: &'static str, path: &Path, place: Option<PathBuf>, is_folder: bool) -> Result<()> {
+        for taken in &self.taken {
+            match (&taken.place, &place) {
+                (None, None) => bail!("{} - and {flag} - cannot both have stdout", taken.flag),
+                (Some(other), Some(place)) if is_same(other, place) => {
+                    bail!("{} and {flag} cannot both be written to {}", taken.flag, path.escaped())
+                }
+                (Some(other), Some(place)) if taken.is_folder && place.starts_with(other) => bail!(
+                    "cannot write {}: it lies inside {} {}, which this command fills",
+                    path.escaped(),
+                    taken.flag,
+                    taken.given.escaped()
+                ),
+                _ => {}
+            }
+        }
+        self.taken.push(Taken { flag, given: path.to_owned(), place, is_folder });
+        Ok(())
+    }
+
+    /// Refuses a file that exists and may not be replaced.
+    fn judge(&self, path: &Path, place: &Path, found: Option<&Metadata>, kind: Kind) -> Result<()> {
+        let Some(found) = found.filter(|found| !found.is_dir() && !(found.is_file() && found.len() == 0)) else {
+            return Ok(());
+        };
+        if found.is_file() && kind.is_ours(place).with_context(|| cannot_write(path))? {
+            return Ok(());
+        }
+        if !self.force {
+            return Err(taken(path, kind));
+        }
+        let file = Identity::of(found);
+        match self.inputs.iter().find(|input| input.names(file)) {
+            Some(input) => bail!(
+                "cannot write {}: it is a file of the input {}\nhint: choose another path",
+                path.escaped(),
+                input.given.escaped()
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is said of a file that is not replaced.
+fn taken(path: &Path, kind: Kind) -> anyhow::Error {
+    let what = match kind {
+        Kind::Values => "the file exists",
+        Kind::Json | Kind::Page | Kind::Table => "the file exists and was not written by forebay",
+    };
+    anyhow!("cannot write {}: {what}\nhint: choose another path, or replace it with --force", path.escaped())
+}
+
+pub(super) fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.escaped())
+}
+
+fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|stdout| path == Path::new(stdout))
+}
+
+/// What takes bytes without losing others. A disk loses some.
+fn is_stream(kind: FileType) -> bool {
+    kind.is_char_device() || kind.is_fifo()
+}
+
+/// Fails now rather than after the run where a device cannot be written. A pipe is not opened twice: its reader would
+/// see an end.
+fn try_stream(path: &Path, found: Option<&Metadata>) -> io::Result<()> {
+    let is_device = found.is_some_and(|found| found.file_type().is_char_device());
+    if is_device { OpenOptions::new().append(true).open(path).map(drop) } else { Ok(()) }
+}
+
+/// Fails now rather than after the run where a file cannot be written. Folders above values are made with them.
+fn try_file(place: &Path, kind: Kind) -> io::Result<()> {
+    if kind == Kind::Values && !parent(place).exists() {
+        return Ok(());
+    }
+    match File::create_new(place) {
+        // An empty file is no record: a run that fails leaves none behind.
+        Ok(_) => std::fs::remove_file(place),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => OpenOptions::new().append(true).open(place).map(drop),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,199 @@
+//! Which existing files an output may replace: those that forebay wrote itself, recognised by their content.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use forebay_record::CsvLines;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The schema of every JSON object we write that is neither a record nor a report.
+pub(super) const FINDINGS: &str = "forebay-findings/1";
+
+/// What the schemas of our JSON begin with. Manifests and markers of datasets have none of these.
+const SCHEMAS: [&str; 3] = ["forebay-record/", "forebay-report/", "forebay-findings/"];
+
+/// The page's head is shorter than this up to its generator.
+const HEAD: u64 = 4096;
+
+/// A CSV header with more columns than this many bytes hold is none of ours.
+const LINE: u64 = 1 << 20;
+
+/// What an output holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A record, a report or findings: ours have a schema.
+    Json,
+    /// An HTML page: ours name forebay as their generator.
+    Page,
+    /// A CSV table: ours have a known header.
+    Table,
+    /// An array or a model. Nothing in such a file says who wrote it, so none is ours.
+    Values,
+}
+
+impl Kind {
+    /// Whether a file was written by forebay as this kind of output. A file of a run that its record needs is not.
+    pub(crate) fn is_ours(self, path: &Path) -> io::Result<bool> {
+        if is_kept_by_runs(path) && is_in_a_run(path) {
+            return Ok(false);
+        }
+        match self {
+            Self::Json => Ok(is_our_json(BufReader::new(File::open(path)?))),
+            Self::Page => {
+                let head = start(path, HEAD)?;
+                Ok(head.contains("<meta name=\"generator\" content=\"forebay "))
+            }
+            Self::Table => Ok(is_our_header(&first_line(path)?)),
+            Self::Values => Ok(false),
+        }
+    }
+}
+
+/// Whether a file has the name of one that runs keep in their folders, and that cannot be made again from the record.
+pub(crate) fn is_kept_by_runs(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_series = name.starts_with("samples") && name.ends_with(".csv");
+    is_series || ["record.jsonl", "record.json", "plan.toml", "environment.json"].contains(&&*name)
+}
+
+/// Whether a file lies in the folder of a study's or a workload's run.
+fn is_in_a_run(path: &Path) -> bool {
+    let holds = |record: &str| path.with_file_name(record).is_file();
+    holds("record.jsonl") || (holds("record.json") && holds("report.html"))
+}
+
+fn start(path: &Path, n_bytes: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(n_bytes).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn first_line(path: &Path) -> io::Result<String> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(path)?).take(LINE).read_until(b'\n', &mut line)?;
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+/// Whether a line heads the rows of a watch or the cells of a report.
+fn is_our_header(line: &str) -> bool {
+    let (_, of_rows) = CsvLines::begin(Duration::ZERO, &[]);
+    let of_rows = of_rows.trim_end();
+    let is_of_rows = line.strip_prefix(of_rows).is_some_and(|rest| rest.is_empty() || rest.starts_with(','));
+    let is_of_cells = line.starts_with("run,experiment,") && line.contains(",value,spread,n,cache,error");
+    is_of_rows || is_of_cells
+}
+
+/// Whether a text is one JSON value with a schema of ours: an object, or a list whose first element is one.
+fn is_our_json(text: impl Read) -> bool {
+    let mut parser = serde_json::Deserializer::from_reader(text);
+    let Ok(Schema(schema)) = Schema::deserialize(&mut parser) else { return false };
+    parser.end().is_ok() && schema.is_some_and(|schema| SCHEMAS.iter().any(|ours| schema.starts_with(ours)))
+}
+
+/// The schema of a JSON value. All else is skipped without being kept: records may be large.
+struct Schema(Option<String>);
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SchemaVisitor).map(Self)
+    }
+}
+
+struct SchemaVisitor;
+
+impl<'de> Visitor<'de> for SchemaVisitor {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or a list of objects")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut schema = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "schema" {
+                schema = map.next_value::<serde_json::Value>()?.as_str().map(str::to_owned);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(schema)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let first = list.next_element::<Schema>()?;
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first.and_then(|Schema(schema)| schema))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_ours(kind: Kind, name: &str, text: &str) -> bool {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        kind.is_ours(&path).unwrap()
+    }
+
+    #[test]
+    fn json_is_ours_by_its_schema_alone() {
+        for text in [
+            r#"{"schema": "forebay-record/1", "cells": []}"#,
+            r#"{"cells": [{"a": [1]}], "schema": "forebay-report/1"}"#,
+            r#"[{"schema": "forebay-findings/1"}, {}]"#,
+        ] {
+            assert!(is_ours(Kind::Json, "x.json", text), "{text}");
+        }
+        for text in [
+            "",
+            "x",
+            "3",
+            "[]",
+            "{}",
+            r#"{"schema": 1}"#,
+            r#"{"schema": "other/1"}"#,
+            r#"{"of": {"schema": "forebay-record/1"}}"#,
+            r#"{"note": "\"schema\": \"forebay-record/1\""}"#,
+            r#"{"schema": "forebay-record/1""#,
+            "{\"schema\": \"forebay-record/1\"}\n{\"line\": \"cell\"}\n",
+        ] {
+            assert!(!is_ours(Kind::Json, "x.json", text), "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_are_ours_by_their_generator_and_tables_by_their_header() {
+        let page = forebay_report::html(&[]);
+        assert!(is_ours(Kind::Page, "x.html", &page));
+        assert!(!is_ours(Kind::Page, "x.html", &page.replace("forebay ", "hugo ")));
+        let rows = CsvLines::begin(Duration::from_secs(9), &["cpu".to_owned()]).1;
+        for (text, ours) in [
+            (rows.as_str(), true),
+            (&forebay_report::csv(&[]), true),
+            ("run,experiment,threads,metric,unit,value,spread,n,cache,error,repeat_1\nx\n", true),
+            ("name,value\na,1\n", false),
+            ("run,experiment\na,1\n", false),
+            (&format!("x{rows}"), false),
+        ] {
+            assert_eq!(is_ours(Kind::Table, "x.csv", text), ours, "{text}");
+        }
+        assert!(!is_ours(Kind::Values, "x.npy", "\u{93}NUMPY"));
+    }
+
+    #[test]
+    fn what_a_run_keeps_beside_its_record_is_not_to_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let rows = CsvLines::begin(Duration::ZERO, &[]).1;
+        let samples = dir.path().join("samples.csv");
+        std::fs::write(&samples, rows).unwrap();
+        assert!(Kind::Table.is_ours(&samples).unwrap(), "a table of that name elsewhere");
+        std::fs::write(dir.path().join("record.jsonl"), "{}").unwrap();
+        assert!(!Kind::Table.is_ours(&samples).unwrap());
+    }
+}
