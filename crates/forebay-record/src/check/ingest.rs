@@ -2,12 +2,15 @@
 
 use forebay_units::{Summary, median};
 
-use super::{Checked, is_close, same, same_cache, same_known, same_spread};
+use super::{Checked, is_close, no_repeats, same, same_caches, same_known, same_spread};
 use crate::{IngestCell, IngestRepeat};
 
 const FROM: &str = "repeats give";
 
 pub(super) fn check(cell: &IngestCell) -> Checked {
+    if cell.samples.is_empty() {
+        return no_repeats("images_per_s", cell.images_per_s);
+    }
     let rates: Vec<f64> = cell.samples.iter().map(IngestRepeat::images_per_s).collect();
     let Some(rate) = Summary::of(&rates) else { return Ok(()) };
     same("images_per_s", cell.images_per_s, rate.median, FROM)?;
@@ -19,7 +22,7 @@ pub(super) fn check(cell: &IngestCell) -> Checked {
     same_known("cpu_s_per_1000", Some(cell.cpu_s_per_1000), median(&cpu), FROM)?;
     let failed = cell.samples.iter().map(|repeat| repeat.failed).max().unwrap_or(0);
     same("failed_samples", cell.failed_samples as f64, failed as f64, FROM)?;
-    same_cache(cell.cache, cell.samples.iter().map(|repeat| repeat.cache))?;
+    same_caches(cell.cache, cell.samples.iter().map(|repeat| (repeat.cache, &repeat.evidence)))?;
     of_the_typical(cell, rate.median)
 }
 

@@ -14,7 +14,7 @@ mod workload;
 
 use forebay_units::Summary;
 
-use crate::{AnyRecord, CacheState, Error, Inspection, Record, StudyCell};
+use crate::{AnyRecord, CacheEvidence, CacheState, Error, Inspection, Record, StudyCell};
 
 /// Numbers that went through text and were summed in another order differ by less than this share.
 const ROUNDING: f64 = 1e-6;
@@ -113,21 +113,34 @@ fn same_spread(written: Option<f64>, values: &[f64]) -> Checked {
     }
 }
 
-/// The state of all repeats, or mixed where they differ.
-fn same_cache(written: CacheState, repeats: impl Iterator<Item = CacheState>) -> Checked {
-    let mut repeats = repeats.peekable();
-    let Some(first) = repeats.peek().copied() else { return Ok(()) };
-    let derived = if repeats.all(|state| state == first) { first } else { CacheState::Mixed };
+/// Every repeat is in the state that its evidence shows, and the cell in that of all, or mixed where they differ.
+fn same_caches<'a>(
+    written: CacheState,
+    repeats: impl Iterator<Item = (CacheState, &'a CacheEvidence)> + Clone,
+) -> Checked {
+    for (state, evidence) in repeats.clone() {
+        same_state(state, evidence.state(), "its evidence gives")?;
+    }
+    let mut states = repeats.map(|(state, _)| state);
+    let Some(first) = states.next() else { return Ok(()) };
+    same_state(written, if states.all(|state| state == first) { first } else { CacheState::Mixed }, "repeats give")
+}
+
+fn same_state(written: CacheState, derived: CacheState, from: &'static str) -> Checked {
     let word = |state: CacheState| format!("{state:?}").to_lowercase();
     match written == derived {
         true => Ok(()),
-        false => Err(Wrong {
-            field: "cache".to_owned(),
-            written: word(written),
-            derived: word(derived),
-            from: "repeats give",
-        }),
+        false => Err(Wrong { field: "cache".to_owned(), written: word(written), derived: word(derived), from }),
     }
+}
+
+/// A rate without a single repeat behind it.
+fn no_repeats(field: &str, written: f64) -> Checked {
+    if written == 0.0 {
+        return Ok(());
+    }
+    let (field, written) = (field.to_owned(), written.to_string());
+    Err(Wrong { field, written, derived: "nothing: there are none".to_owned(), from: "repeats give" })
 }
 
 fn wrong(field: &str, written: f64, derived: f64, from: &'static str) -> Wrong {

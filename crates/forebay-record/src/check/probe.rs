@@ -2,19 +2,22 @@
 
 use forebay_units::{Summary, median};
 
-use super::{Checked, same, same_cache, same_known, same_spread};
+use super::{Checked, no_repeats, same, same_caches, same_known, same_spread};
 use crate::{ProbeCell, ProbeRepeat};
 
 const FROM: &str = "repeats give";
 
 pub(super) fn check(cell: &ProbeCell) -> Checked {
+    if cell.samples.is_empty() {
+        return no_repeats("mb_per_s", cell.mb_per_s);
+    }
     let rates: Vec<f64> = cell.samples.iter().map(ProbeRepeat::mb_per_s).collect();
     let Some(rate) = Summary::of(&rates) else { return Ok(()) };
     same("mb_per_s", cell.mb_per_s, rate.median, FROM)?;
     let requests: Vec<f64> = cell.samples.iter().map(ProbeRepeat::iops).collect();
     same_known("iops", Some(cell.iops), median(&requests), FROM)?;
     same_spread(cell.spread, &rates)?;
-    same_cache(cell.cache, cell.samples.iter().map(|repeat| repeat.cache))?;
+    same_caches(cell.cache, cell.samples.iter().map(|repeat| (repeat.cache, &repeat.evidence)))?;
     if cell.latency_us.is_known() { latencies(cell) } else { Ok(()) }
 }
 

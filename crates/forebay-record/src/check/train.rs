@@ -3,7 +3,7 @@
 use forebay_units::{Summary, median};
 use serde_json::Value;
 
-use super::{Checked, Wrong, is_close, is_within, same, same_known, same_spread, wrong};
+use super::{Checked, Wrong, is_close, is_within, same, same_known, same_spread, same_state, wrong};
 use crate::{Lever, TrainCell, TrainStep, TrainTotals};
 
 const FROM_RUNS: &str = "runs give";
@@ -80,6 +80,9 @@ fn of_one(run: &TrainTotals) -> Checked {
     let steady_s = trained_s - run.first_wait_s;
     if steady_s > TOO_SHORT_S {
         same_known("au_steady", run.au_steady, Some(run.compute_s / steady_s), FROM_PARTS)?;
+    }
+    if let Some(state) = run.cache {
+        same_state(state, run.evidence.state(), "its evidence gives")?;
     }
     let charged: f64 = run.stall_by_cause.values().sum();
     match run.stall_by_cause.is_empty() || is_within(run.wait_s, charged, run.wall_s) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use forebay_units::quantile;
 
-use super::{Checked, is_close, is_within, same, same_known, wrong};
+use super::{Checked, Wrong, is_close, is_within, same, same_known, wrong};
 use crate::check::train::{lever, one_of};
 use crate::{Quantiles, WorkloadCell, WorkloadEpoch, WorkloadTotals};
 
@@ -28,6 +28,11 @@ pub(super) fn check(cell: &WorkloadCell) -> Checked {
             _ => None,
         };
         same_known(&format!("judged {}", judged.what), judged.value, value, "the run gives")?;
+        let is_met = judged.value.is_some_and(|value| value >= judged.limit);
+        if judged.is_met != is_met {
+            let (field, written) = (format!("judged {}: is_met", judged.what), judged.is_met.to_string());
+            return Err(Wrong { field, written, derived: is_met.to_string(), from: "value and limit give" });
+        }
     }
     lever(&cell.lever, cell.totals.accelerator_s / cell.totals.accelerators.max(1) as f64)
 }
@@ -55,7 +60,17 @@ fn of_one(cell: &WorkloadCell, run: &WorkloadTotals) -> Checked {
         let device = run.bytes_device.map(|bytes| bytes as f64 / 1e6 / run.wall_s);
         same_known("mb_per_s_device", run.mb_per_s_device, device, FROM)?;
     }
-    same_known("stall_by_cause.barrier", run.stall_by_cause.get("barrier").copied(), Some(run.barrier_s), FROM_PARTS)
+    let mib = run.dlio_samples_per_s.map(|rate| rate * cell.record_length_bytes / f64::from(1 << 20));
+    if cell.made_by.is_none() {
+        same_known("dlio_mib_per_s", run.dlio_mib_per_s, mib, "samples per second give")?;
+    }
+    same_known("stall_by_cause.barrier", run.stall_by_cause.get("barrier").copied(), Some(run.barrier_s), FROM_PARTS)?;
+    let causes = run.stall_by_cause.iter().filter(|(cause, _)| *cause != "barrier");
+    let charged: f64 = causes.clone().map(|(_, seconds)| seconds).sum();
+    match causes.count() == 0 || is_within(run.wait_s, charged, run.accelerator_s) {
+        true => Ok(()),
+        false => Err(wrong("wait_s", run.wait_s, charged, "stall_by_cause gives")),
+    }
 }
 
 /// What the epochs of all accelerators come to.
@@ -212,7 +227,7 @@ mod tests {
     fn sums_shares_and_percentiles_are_derived_from_epochs_and_steps() {
         assert_eq!(check(&cell()), Ok(()));
         type Edit = fn(&mut WorkloadCell);
-        let edits: [(&str, Edit); 15] = [
+        let edits: [(&str, Edit); 17] = [
             ("au_epoch", |cell| cell.totals.au_epoch = Some(99.0)),
             ("au_steady", |cell| cell.totals.au_steady = Some(99.0)),
             ("samples_per_s", |cell| cell.totals.samples_per_s = 99.0),
@@ -231,8 +246,19 @@ mod tests {
             }),
             ("epoch 1, accelerator 1: wall_s", |cell| cell.epochs_of[1].wall_s = 7.0),
             ("judged au_epoch", |cell| {
-                let judged =
-                    crate::Judged { what: "au_epoch".to_owned(), value: Some(99.0), ..crate::Judged::default() };
+                let judged = crate::Judged {
+                    what: "au_epoch".to_owned(),
+                    value: Some(99.0),
+                    is_met: true,
+                    ..crate::Judged::default()
+                };
+                cell.judged.push(judged);
+            }),
+            ("wait_s", |cell| {
+                cell.totals.stall_by_cause.insert("storage".to_owned(), 1.0);
+            }),
+            ("judged au_epoch: is_met", |cell| {
+                let judged = crate::Judged { what: "au_epoch".to_owned(), is_met: true, ..crate::Judged::default() };
                 cell.judged.push(judged);
             }),
             ("lever.wall_s", |cell| cell.lever = crate::Lever { name: "none".to_owned(), ..crate::Lever::default() }),

@@ -276,7 +276,7 @@ fn levers(cells: &[Trained<'_>]) -> Option<String> {
         name => name,
     };
     Some(format!(
-        "In {all} of {} cells the accelerator waited {} or more of the time after the first batch; what would help most of them \
+        "In {all} of {} training cells the accelerator waited {} or more of the time after the first batch; what would help most of them \
          is: {name} ({n} of {all}).",
         cells.len(),
         percent(HARDLY)

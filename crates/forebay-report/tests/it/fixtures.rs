@@ -103,6 +103,12 @@ fn a_cell_of_a_study_is_named_and_so_is_a_cache_state() {
     let mut lines = chien::lines(chien::USUAL);
     lines[1]["probe"][0]["cache"] = "warm".into();
     assert!(check(&lines).ends_with("cache warm, repeats give cold"), "{}", check(&lines));
+    for repeat in lines[1]["probe"][0]["samples"].as_array_mut().unwrap() {
+        repeat["cache"] = "warm".into();
+    }
+    assert!(check(&lines).ends_with("cache warm, its evidence gives cold"), "{}", check(&lines));
+    lines[1]["probe"][0]["samples"].as_array_mut().unwrap().clear();
+    assert!(check(&lines).ends_with(", repeats give nothing: there are none"), "{}", check(&lines));
     let mut lines = mini::lines();
     lines[1]["inspection"]["n_samples"] = 7.into();
     assert!(check(&lines).ends_with("sizes.n 2048, n_samples gives 7"), "{}", check(&lines));

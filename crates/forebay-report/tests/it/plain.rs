@@ -65,7 +65,8 @@ fn probe_cell(mode: &str, block: &Value, engine: &str, depth: u64, base: f64) ->
         })
     };
     json!({
-        "mode": mode, "engine": engine, "block": block, "depth": depth, "mb_per_s": rate, "iops": iops, "spread": (1.0 / 0.98 - 1.0 / 1.02) / 2.0,
+        "mode": mode, "engine": engine, "block": block, "depth": depth, "mb_per_s": rate, "iops": iops,
+        "spread": (1.0 / 0.98 - 1.0 / 1.02) / 2.0,
         "mix": if mode == "files" { json!("the files of photos") } else { Value::Null },
         "latency_us": {"p50": p50, "p90": p50 * 1.6, "p99": p50 * 4.2, "p999": p50 * 11.0, "max": p50 * 31.0},
         "histogram": [bucket(0.5, 30), bucket(0.8, 200), bucket(1.0, 270), bucket(1.3, 250), bucket(1.6, 150), bucket(2.5, 70),

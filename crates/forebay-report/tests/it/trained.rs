@@ -72,7 +72,8 @@ fn cells_that_wait_are_counted_as_their_table_shows_them() {
     let cells = run["cells"].as_array().unwrap();
     let shares: Vec<f64> = cells.iter().filter_map(|cell| cell["wait_share"].as_f64()).collect();
     let n = shares.iter().filter(|share| **share >= 0.05).count();
-    let said = format!("In {n} of 41 cells the accelerator waited 5.0 % or more of the time after the first batch;");
+    let said =
+        format!("In {n} of 41 training cells the accelerator waited 5.0 % or more of the time after the first batch;");
     assert!(run["verdict"]["findings"].to_string().contains(&said), "{said} {}", run["verdict"]["findings"]);
 }
 
