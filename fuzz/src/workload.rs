@@ -49,7 +49,7 @@ pub fn dlio_text(input: &[u8]) -> String {
     ];
     match dlio::read_run(&files.map(|(name, text)| (name.to_owned(), text.to_owned())).into()) {
         Ok(run) => format!("{} {}", run.dlio().is_some(), run.au_epochs().len().min(3)),
-        Err(error) => letters(&std::error::Error::source(&error).map_or(String::new(), ToString::to_string)),
+        Err(error) => letters(&error.to_string()),
     }
 }
 

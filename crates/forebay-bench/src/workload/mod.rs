@@ -34,6 +34,6 @@ mod warnings;
 
 pub use cell::INTERRUPTED;
 pub use foresee::foresee;
-pub use place::checkpoint_place;
+pub use place::{checkpoint_place, checkpoint_warning};
 pub use plan::Plan;
 pub use run::{Error, Event, run};

@@ -34,6 +34,28 @@ pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     })
 }
 
+/// What to mind where checkpoints go to another device than the one that the data is read from.
+pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
+    let place = checkpoint_place(plan)?;
+    let of_data = plan.tier.as_ref().filter(|_| plan.workload.workflow.train).map(|profile| profile.name.as_str());
+    let device = place.device().unwrap_or_else(|| "an unknown file system".to_owned());
+    if place.is_with_data == Some(false) {
+        let system = file_system_of(&plan.data).map_or("another one".to_owned(), |(system, _)| system);
+        return Some(format!(
+            "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of checkpoints \
+             are of the former, those of reads of the latter",
+            place.path,
+            plan.data.display()
+        ));
+    }
+    of_data.filter(|tier| place.tier.as_deref() != Some(tier)).map(|tier| {
+        format!(
+            "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
+            place.path
+        )
+    })
+}
+
 /// The nearest folder above a path that is there, or the path itself.
 pub(super) fn there(path: &Path) -> &Path {
     let is_there = |path: &&Path| !path.as_os_str().is_empty() && path.exists();

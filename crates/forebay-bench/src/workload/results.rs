@@ -72,12 +72,21 @@ pub(super) fn write(
 
 /// What Hydra keeps of a run of DLIO: tools take the batch and the epochs from there.
 fn write_hydra(dir: &Path, known: &Known<'_>, record: &Record<WorkloadCell>) -> Result<(), Error> {
-    let workload = &known.plan.workload;
+    let plan = known.plan;
+    let text = |path: &Path| path.display().to_string();
+    // Where things were, not where the workload's file would have put them.
+    let mut workload = plan.workload.clone();
+    workload.storage_root.clear();
+    workload.dataset.data_folder = text(&plan.data);
+    workload.output_folder = plan.out.as_deref().map(text);
+    if plan.keeps_checkpoints {
+        workload.checkpoint.folder = text(&plan.checkpoints.dir);
+    }
     let is_override = |word: &&String| word.trim_start_matches('+').starts_with("workload.") && word.contains('=');
     let overrides: Vec<String> = record.command_line.iter().filter(is_override).cloned().collect();
     std::fs::create_dir_all(dir).map_err(|source| Error::Io { what: "making", path: dir.to_owned(), source })?;
     let overrides = dlio::overrides_yaml(&workload.name, &overrides);
-    for (name, text) in [("config.yaml", dlio::config_yaml(workload)), ("overrides.yaml", overrides)] {
+    for (name, text) in [("config.yaml", dlio::config_yaml(&workload)), ("overrides.yaml", overrides)] {
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(|source| Error::Io { what: "writing", path, source })?;
     }

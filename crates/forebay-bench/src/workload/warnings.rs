@@ -6,12 +6,11 @@ use forebay_record::{CacheState, WorkloadTotals};
 use forebay_units::{Bytes, count};
 use forebay_workload::{Part, Workload};
 
-use super::place::checkpoint_place;
+use super::place::checkpoint_warning;
 use super::plan::Plan;
 use super::times::{Epoch, Evaluated};
 use super::told::Told;
 use super::totals::is_amplified;
-use crate::environment::file_system_of;
 use crate::ingest::Cache;
 
 /// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
@@ -46,29 +45,7 @@ pub(super) fn warnings(
          saves end in memory"
             .to_owned()
     });
-    training.into_iter().flatten().chain(pinned(workload, told)).chain(elsewhere(plan)).chain(saving).collect()
-}
-
-/// Checkpoints that go to another device than the one that the data is read from.
-fn elsewhere(plan: &Plan) -> Option<String> {
-    let place = checkpoint_place(plan)?;
-    let of_data = plan.tier.as_ref().filter(|_| plan.workload.workflow.train).map(|profile| profile.name.as_str());
-    let device = place.device().unwrap_or_else(|| "an unknown file system".to_owned());
-    if place.is_with_data == Some(false) {
-        let system = file_system_of(&plan.data).map_or("another one".to_owned(), |(system, _)| system);
-        return Some(format!(
-            "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of checkpoints \
-             are of the former, those of reads of the latter",
-            place.path,
-            plan.data.display()
-        ));
-    }
-    of_data.filter(|tier| place.tier.as_deref() != Some(tier)).map(|tier| {
-        format!(
-            "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
-            place.path
-        )
-    })
+    training.into_iter().flatten().chain(pinned(workload, told)).chain(checkpoint_warning(plan)).chain(saving).collect()
 }
 
 fn no_steps(totals: &WorkloadTotals) -> Option<String> {

@@ -15,11 +15,15 @@ use crate::check::read_foreign;
 #[non_exhaustive]
 pub enum ReadError {
     /// It has no figure, no step and no checkpoint.
-    #[error("no summary, no training steps and no checkpoints can be read{}", .odd.iter().map(|odd| format!("\n  {odd}")).collect::<String>())]
+    #[error("no summary, no training steps and no checkpoints can be read{}", lines(odd))]
     Nothing {
         /// What is wrong with the files that are there.
         odd: Vec<String>,
     },
+}
+
+fn lines(odd: &[String]) -> String {
+    odd.iter().map(|odd| format!("\n  {odd}")).collect()
 }
 
 /// Where Hydra keeps the workload.

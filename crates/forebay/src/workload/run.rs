@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use forebay_bench::ingest::Cache;
 use forebay_bench::workload::ranks::Ranks;
-use forebay_bench::workload::{Event, INTERRUPTED, Plan, checkpoint_place};
+use forebay_bench::workload::{Event, INTERRUPTED, Plan, checkpoint_place, checkpoint_warning};
 use forebay_dataset::RECORDS_MARKER;
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
@@ -278,6 +278,7 @@ fn places(plan: &Plan) -> String {
     if let Some(to) = &plan.out {
         out.push_str(&format!("{:<10}  {}\n", "results in", to.escaped()));
     }
+    out.extend(checkpoint_warning(plan).map(|warning| format!("WARNING: {warning}\n")));
     out
 }
 

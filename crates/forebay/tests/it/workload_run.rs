@@ -1,5 +1,8 @@
 //! `forebay workload run`: what a run leaves behind, and what it says.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
 use serde_json::Value;
 
 use crate::dir::Dir;
@@ -144,6 +147,8 @@ fn a_dry_run_says_what_would_be_done_and_where() {
     let text = dir.met("workload run saves.yaml --dry-run");
     let scratch = format!("saves to    a scratch folder in data/tiny ({system}, removed at the end)\n");
     assert!(text.ends_with(&scratch), "{text}");
+    let text = dir.met("workload run saves.yaml --tier hdd --dry-run");
+    assert!(text.contains("\nWARNING: the emulated hdd holds for the data alone: "), "{text}");
     assert!(!dir.path("results").exists());
 }
 
@@ -168,7 +173,6 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     std::fs::create_dir(dir.path("full")).unwrap();
     dir.write("full/file", "");
     assert!(refused("--out full").contains("the folder is not empty"));
-    assert_eq!(refused("--out full/file/out"), "forebay: writing to full/file: not a directory\n");
     dir.edit("set/train/img_0_of_8.npz", |bytes| bytes.truncate(10));
     assert!(refused("").contains("img_0_of_8.npz"));
     std::fs::remove_dir_all(dir.path("set/train")).unwrap();
@@ -181,6 +185,11 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
 
 /// Saves 64 KiB after each of two epochs.
 const SAVES: &str = "++workload.workflow.checkpoint=True ++workload.model.model_size_bytes=65536";
+
+/// All entries of a folder, hidden ones too.
+fn entries(dir: &Dir, folder: &str) -> BTreeSet<OsString> {
+    std::fs::read_dir(dir.path(folder)).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
 
 /// What the first rank saved is below a folder.
 fn is_saved_in(dir: &Dir, folder: &str) -> bool {
@@ -208,7 +217,7 @@ fn checkpoints_go_to_the_folder_that_was_named() {
 #[test]
 fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
     let dir = with_data();
-    let before = dir.names(".");
+    let before = [".", "set"].map(|folder| entries(&dir, folder));
     let ran = dir.run(&format!("{RUN} --out results {SAVES}"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(is_saved_in(&dir, "results/checkpoints"));
@@ -217,20 +226,22 @@ fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
     assert!(ran.stdout.contains("); the file system of the data\n"), "{}", ran.stdout);
     let page = String::from_utf8(dir.read("results/report.html")).unwrap();
     assert!(page.contains("Checkpoints in results/checkpoints ("), "{page}");
-    let new: Vec<String> = dir.names(".").into_iter().filter(|name| !before.contains(name)).collect();
-    assert_eq!(new, ["results"]);
+    let mut after = [".", "set"].map(|folder| entries(&dir, folder));
+    assert!(after[0].remove(&OsString::from("results")));
+    assert_eq!(after, before, "nothing else is left");
     // A workload's own relative folder lies there too, an absolute one where it says.
-    cell_of(
-        &dir,
-        &format!("--out more {SAVES} ++workload.checkpoint={{checkpoint_folder: ckpt/tiny}}").replace(": ", ":"),
-    );
-    assert!(is_saved_in(&dir, "more/ckpt/tiny"));
+    let folder = dir.path("ckpt");
+    for (own, to, wanted) in [("ckpt/tiny", "more", "more/ckpt/tiny"), (folder.to_str().unwrap(), "most", "ckpt")] {
+        dir.write("own.yaml", format!("{TINY}checkpoint:\n  checkpoint_folder: {own}\n"));
+        let ran = dir.run(&format!("workload run own.yaml --data set --out {to} {SAVES}"));
+        assert!(ran.code == Some(0) && is_saved_in(&dir, wanted), "{own}: {ran:?}");
+    }
 }
 
 #[test]
 fn a_run_without_a_folder_for_checkpoints_leaves_none_behind() {
     let dir = with_data();
-    let before = dir.tree(".");
+    let before = [".", "set"].map(|folder| entries(&dir, folder));
     let ran = dir.run(&format!("{RUN} {SAVES}"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.starts_with("forebay: checkpoints go to a scratch folder in set ("), "{}", ran.stderr);
@@ -240,13 +251,12 @@ fn a_run_without_a_folder_for_checkpoints_leaves_none_behind() {
         ran.stderr
     );
     assert!(ran.stdout.contains("\n2 checkpoints of 65.5 KB: "), "{}", ran.stdout);
-    assert_eq!(dir.tree("."), before);
+    assert_eq!([".", "set"].map(|folder| entries(&dir, folder)), before);
     // Nor does one that fails.
     dir.edit("set/train/img_3_of_8.npz", |bytes| bytes.truncate(100));
-    let before = dir.tree(".");
     for flags in ["", " --out results"] {
         assert_eq!(dir.run(&format!("{RUN} {SAVES}{flags}")).code, Some(2));
-        assert_eq!(dir.tree("."), before, "{flags}");
+        assert_eq!([".", "set"].map(|folder| entries(&dir, folder)), before, "{flags}");
     }
     let only = "++workload.workflow.train=False ++workload.checkpoint.num_checkpoints_write";
     let said = dir.refused(&format!("workload run tiny.yaml {SAVES} {only}=1"));

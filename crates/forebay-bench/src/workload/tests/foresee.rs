@@ -46,15 +46,20 @@ fn data_that_there_is_no_room_to_make_is_found() {
 }
 
 #[test]
-fn checkpoints_without_room_or_a_folder_are_found() {
+fn checkpoints_without_room_and_folders_that_cannot_be_written_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let mut plan = plan(workload(64, 1), dir.path(), 1);
     plan.workload.workflow.checkpoint = true;
     plan.workload.model.size_bytes = 1 << 60;
     assert!(said(&plan).contains("checkpoints need "), "{}", said(&plan));
     std::fs::write(dir.path().join("file"), "").unwrap();
+    let at_file = format!("writing to {}", dir.path().join("file").display());
     plan.checkpoints.dir = dir.path().join("file/saves");
-    assert_eq!(said(&plan), format!("writing to {}", dir.path().join("file").display()));
+    assert_eq!(said(&plan), at_file);
+    plan.workload.workflow.checkpoint = false;
+    foresee(&plan, &Solo).unwrap();
+    plan.out = Some(dir.path().join("file/results"));
+    assert_eq!(said(&plan), at_file);
 }
 
 #[test]
