@@ -17,6 +17,7 @@ use forebay_observe::{Error, Options, Processes, Sampler};
 use forebay_units::parse_duration;
 
 use crate::output::{Outcome, complain, remark};
+use crate::stop;
 use rows::{Ended, Rows};
 
 /// The flags of `forebay watch`.
@@ -54,7 +55,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 fn watch(args: &Args) -> Result<Outcome> {
     let (tell, ended) = channel();
     let on_signal = tell.clone();
-    ctrlc::set_handler(move || drop(on_signal.send(Ended::Stopped))).context("cannot be told to stop")?;
+    stop::on_stop(move || drop(on_signal.send(Ended::Stopped)));
     let rows = match args.csv.as_deref() {
         Some(path) if is_stdout(path) => Rows::csv_on_stdout(tell, args.count),
         csv => Rows::table_on_stdout(csv, args.interval, tell, args.count)?,

@@ -38,6 +38,7 @@ mod record;
 mod report;
 mod report_dlio;
 mod report_page;
+mod signals;
 mod study;
 mod study_checkpoint;
 mod study_file;
