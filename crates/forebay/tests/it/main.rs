@@ -31,6 +31,7 @@ mod make;
 mod pack;
 mod probe;
 mod probe_ceiling;
+mod probe_limits;
 mod probe_preflight;
 mod probe_stop;
 mod process;
