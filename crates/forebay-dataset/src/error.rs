@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_record::Fault;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, group_digits};
 
 /// The result of an operation on a dataset.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -62,6 +62,16 @@ pub enum Error {
         needed: Bytes,
         /// Bytes that the file system has left.
         free: Bytes,
+    },
+    /// What is to be made is more files than the file system has room for.
+    #[error("{}: {} files are needed, {} more can be created", path.display(), group_digits(*needed), group_digits(*free))]
+    NoInodes {
+        /// The folder.
+        path: PathBuf,
+        /// Files that are still to be made.
+        needed: u64,
+        /// Inodes that the file system has left.
+        free: u64,
     },
     /// There is nothing to work on.
     #[error("{}: no images and no shards are there", path.display())]
