@@ -87,6 +87,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
         Event::Saved { save, .. } => bar.set_position(save),
     };
+    stop::finishing("the save");
     let command_line = std::env::args().collect();
     let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
