@@ -10,7 +10,6 @@ use forebay_observe::{Options, Sampler};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
 use forebay_units::group_digits;
-use indicatif::ProgressBar;
 
 use crate::ceilings::{Ceilings, Name};
 use crate::output::{JsonTarget, Outcome, give, print, remark};
@@ -125,16 +124,20 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = std::env::args().collect();
     let sampler = Sampler::start(Options::default())?;
-    let mut bar = ProgressBar::hidden();
+    let mut bar = progress::unknown("ingest");
     let mut observe = |event: Event| match event {
-        Event::Started { images } => bar = progress::images(images),
+        Event::Started { images } => {
+            stop::begun();
+            bar.finish_and_clear();
+            bar = progress::images(images);
+        }
         Event::Repeat { what } => {
             sampler.mark(what.as_str());
             bar.set_message(what);
         }
         Event::Advanced { images, .. } => bar.inc(images),
     };
-    let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
+    let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag_once_begun());
     bar.finish_and_clear();
     let mut record = record?;
     record.notes.extend(notes);

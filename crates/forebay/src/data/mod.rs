@@ -13,7 +13,6 @@ use clap::Subcommand;
 use forebay_dataset::{Control, Progress};
 use forebay_observe::{Options, Sampler, observe};
 use forebay_record::Series;
-use forebay_units::Bytes;
 use serde::Serialize;
 
 use crate::output::{JsonTarget, Outcome, give, to_json};
@@ -83,6 +82,8 @@ impl LookArgs {
     ) -> Result<T> {
         let json = self.json.as_deref().map(JsonTarget::from);
         json.as_ref().map_or(Ok(()), JsonTarget::check)?;
+        // A look leaves nothing behind, and listing a million files takes seconds.
+        stop::flag_once_begun();
         let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&self.path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
@@ -94,12 +95,8 @@ impl LookArgs {
 
 /// Runs a long operation with a progress bar and Ctrl-C.
 fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) -> T) -> T {
-    let bar = progress::items(0, name);
-    let show = |now: Progress| {
-        bar.set_length(now.total);
-        bar.set_position(now.done);
-        bar.set_message(Bytes(now.bytes).to_string());
-    };
+    let bar = progress::unknown(name);
+    let show = |now: Progress| progress::show(&bar, now);
     let outcome = run(&Control { threads: work.threads as usize, cancel: stop::flag(), progress: &show });
     bar.finish_and_clear();
     outcome

@@ -11,6 +11,7 @@ use forebay_units::{Bytes, count, group_digits};
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print, remark};
 use crate::pixels::parse_size;
+use crate::stop;
 
 /// The flags of `forebay data pack`.
 #[derive(Debug, clap::Args)]
@@ -123,6 +124,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         print(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()))?;
         return Ok(Outcome::Met);
     }
+    stop::finishing("the shards");
     let packed = with_progress("packing", &args.work, |control| pack(&plan, &args.out, control))?;
     let samples = count(packed.n_samples, "sample");
     let shards = count(packed.n_shards, &format!("{} shard", packing.name()));
