@@ -13,6 +13,8 @@ pub(crate) struct FileSystem {
     magic: u64,
     /// Bytes a user without privilege may still write; `None` where it has no limit of its own.
     pub(crate) free_bytes: Option<u64>,
+    /// Files and folders a user without privilege may still create; `None` where it has no limit of its own.
+    pub(crate) free_files: Option<u64>,
     /// Whether it is mounted read-only.
     pub(crate) read_only: bool,
     /// Its own number.
@@ -58,6 +60,7 @@ impl FileSystem {
             // The type is signed on some machines, and the numbers have 32 bits.
             magic: kind.f_type as u64 & 0xFFFF_FFFF,
             free_bytes: (room.f_blocks > 0).then(|| room.f_bavail * room.f_frsize),
+            free_files: (room.f_files > 0).then_some(room.f_favail),
             read_only: room.f_flag & libc::ST_RDONLY != 0,
             id: room.f_fsid,
         })
@@ -84,7 +87,12 @@ pub(crate) fn id_of(path: &Path) -> Option<String> {
 impl FileSystem {
     /// A file system of a type, with room.
     pub(crate) fn fake(magic: u64, free_bytes: Option<u64>, read_only: bool) -> Self {
-        Self { magic, free_bytes, read_only, id: 1 }
+        Self { magic, free_bytes, free_files: None, read_only, id: 1 }
+    }
+
+    /// The same, with room for so many files.
+    pub(crate) fn with_files(self, free_files: u64) -> Self {
+        Self { free_files: Some(free_files), ..self }
     }
 }
 

@@ -70,7 +70,7 @@ pub use damage::{Damage, PassedOver};
 pub use error::{Error, Operation, Result};
 pub use fs::{
     CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, Kind, LocalFs, ModelFs, Reading, ShapedFs, Site,
-    lower_io_priority,
+    StoppingFs, lower_io_priority,
 };
 pub use keep::{Better, Keep};
 pub use look::{left_over, look};

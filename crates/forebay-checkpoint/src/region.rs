@@ -7,6 +7,7 @@ use std::any::Any;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::fs::PAGE;
@@ -91,7 +92,12 @@ impl Region {
 
     /// Touches all of it, so that nobody has to wait for a page later.
     pub fn fault_in(&mut self) {
-        for page in self.chunks_mut(PAGE) {
+        self.fault_in_until(&AtomicBool::new(false));
+    }
+
+    /// The same, until a flag is set: gigabytes take seconds.
+    pub fn fault_in_until(&mut self, stop: &AtomicBool) {
+        for page in self.chunks_mut(PAGE).take_while(|_| !stop.load(Ordering::Relaxed)) {
             // A volatile write is one that the compiler may not leave out.
             // SAFETY: a valid, exclusively borrowed byte.
             unsafe { std::ptr::write_volatile(&mut page[0], 0) };
@@ -154,8 +160,16 @@ impl Memory {
     /// # Errors
     /// When the system has not that much.
     pub fn reserve(&mut self, len: usize) -> Result<()> {
+        self.reserve_until(len, &AtomicBool::new(false))
+    }
+
+    /// The same, faulted in as far as it comes before a flag is set.
+    ///
+    /// # Errors
+    /// When the system has not that much.
+    pub fn reserve_until(&mut self, len: usize, stop: &AtomicBool) -> Result<()> {
         let mut region = Region::new(len)?;
-        region.fault_in();
+        region.fault_in_until(stop);
         self.free.push(region);
         Ok(())
     }

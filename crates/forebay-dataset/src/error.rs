@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_record::Fault;
-use forebay_units::{Bytes, PathText};
+use forebay_units::{Bytes, PathText, group_digits};
 
 /// The result of an operation on a dataset.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -73,7 +73,7 @@ pub enum Error {
         free: Bytes,
     },
     /// A file is of a kind that is not read, or its records lack what was asked for.
-    #[error("{}", path.display())]
+    #[error("{}", path.escaped())]
     Format {
         /// The file.
         path: PathBuf,
@@ -81,10 +81,20 @@ pub enum Error {
         source: forebay_format::Error,
     },
     /// Names of features were given for data that have none.
-    #[error("{}: only TFRecord records have named features, and none are there", path.display())]
+    #[error("{}: only TFRecord records have named features, and none are there", path.escaped())]
     NoFeatures {
         /// The data.
         path: PathBuf,
+    },
+    /// What is to be made is more files than the file system has room for.
+    #[error("{}: {} files are needed, {} more can be created", path.escaped(), group_digits(*needed), group_digits(*free))]
+    NoInodes {
+        /// The folder.
+        path: PathBuf,
+        /// Files that are still to be made.
+        needed: u64,
+        /// Inodes that the file system has left.
+        free: u64,
     },
     /// There is nothing to work on.
     #[error("{}: no images and no shards are there", path.escaped())]

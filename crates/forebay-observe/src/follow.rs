@@ -66,6 +66,9 @@ pub struct Totals {
 
 /// Runs a command and observes the machine until it and all its descendants have ended.
 ///
+/// The command starts with the default treatment of `SIGINT`, `SIGQUIT`, `SIGTERM`, `SIGPIPE` and `SIGXFSZ`, whatever this
+/// process inherited.
+///
 /// For the time it takes, signals sent to this process are passed on to the command and its descendants. When the command
 /// has ended and descendants have not, an interrupt (`SIGINT`, `SIGQUIT`) is not: it ends the waiting and leaves them alone.
 /// Children that this process has besides are waited for too: it must have none that somebody else waits for.
@@ -79,6 +82,7 @@ pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, E
     let sampler = Sampler::start_with(options, Some(Arc::clone(&tree)))?;
     let before = Usage::of_children();
     let signals = Signals::begin().map_err(Error::Wait)?;
+    Signals::reset_in(command);
     let start = Instant::now();
     let child = command.spawn().map_err(|source| {
         let program = command.get_program().escaped().into_owned();

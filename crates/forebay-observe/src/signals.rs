@@ -7,6 +7,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -19,6 +21,9 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 const SIGNALS: [libc::c_int; 5] = [libc::SIGCHLD, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
+/// What a command starts with the default of. `SIGHUP` is not among them: `nohup` is meant for the command too.
+const RESET: [libc::c_int; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGXFSZ];
+
 /// Notes signals for as long as it lives. There is one at a time in a process.
 pub(crate) struct Signals {
     before: Vec<(libc::c_int, libc::sigaction)>,
@@ -26,9 +31,9 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins before the command is there, so that no signal is lost on this process. A signal that is ignored stays so,
-    /// as under `nohup`, but for that of the end of a child, without which nobody could be waited for. The command starts
-    /// with the system's own treatment of the others.
+    /// Begins before the command is there, so that no signal is lost on this process. `SIGHUP` stays ignored where it is,
+    /// as under `nohup`; the others are handled whatever this process inherited, which is ignored interrupts in a
+    /// background job of a script.
     pub(crate) fn begin() -> io::Result<Self> {
         // SAFETY: plain numbers in, a new descriptor out, which is owned from here on.
         let wake = unsafe {
@@ -51,7 +56,7 @@ impl Signals {
                 new.sa_sigaction = note as *const () as usize;
                 new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NOCLDSTOP;
                 if libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0
-                    && (old.sa_sigaction != libc::SIG_IGN || signal == libc::SIGCHLD)
+                    && (old.sa_sigaction != libc::SIG_IGN || signal != libc::SIGHUP)
                     && libc::sigaction(signal, &raw const new, std::ptr::null_mut()) == 0
                 {
                     before.push((signal, old));
@@ -59,6 +64,21 @@ impl Signals {
             }
         }
         Ok(Self { before, wake })
+    }
+
+    /// Lets a command start with the system's own treatment of signals, whatever this process inherited or set.
+    pub(crate) fn reset_in(command: &mut Command) {
+        let reset = || {
+            for signal in RESET {
+                // SAFETY: a plain number and the default; `signal` may be called between fork and exec.
+                if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: the closure makes one kind of system call, allocates nothing and takes no lock.
+        unsafe { command.pre_exec(reset) };
     }
 
     /// The signals that processes have sent since this was last asked.

@@ -46,7 +46,7 @@ pub use buffer::Buffer;
 pub use counted::{Counted, Counters, OpCounts};
 pub use error::{Error, Operation, Result};
 pub use faulty::{Effect, Fault, Faulty};
-pub use local::{Capabilities, Choice, Local, Mode, Support, choose_mode};
+pub use local::{Capabilities, Choice, Local, Mode, Support, choose_mode, n_listed};
 pub use memory::Memory;
 pub use null::Null;
 pub use shaped::{Device, Profile, Shaped};

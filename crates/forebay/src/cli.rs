@@ -11,7 +11,12 @@ use clap::{Parser, Subcommand};
 #[command(name = "forebay", version, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
+}
+
+/// What this process was asked for; ends it with usage errors of its own.
+pub(crate) fn command() -> Command {
+    Cli::parse().command
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,7 +10,6 @@ use forebay_observe::{Options, Sampler};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
 use forebay_units::{escaped_words, group_digits};
-use indicatif::ProgressBar;
 
 use crate::ceilings::{Ceilings, Name};
 use crate::data::InputArgs;
@@ -126,16 +125,20 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
-    let mut bar = ProgressBar::hidden();
+    let mut bar = progress::unknown("ingest");
     let mut observe = |event: Event| match event {
-        Event::Started { images } => bar = progress::images(images),
+        Event::Started { images } => {
+            stop::begun();
+            bar.finish_and_clear();
+            bar = progress::images(images);
+        }
         Event::Repeat { what } => {
             sampler.mark(what.as_str());
             bar.set_message(what);
         }
         Event::Advanced { images, .. } => bar.inc(images),
     };
-    let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag());
+    let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag_once_begun());
     bar.finish_and_clear();
     let mut record = record?;
     record.notes.extend(notes);

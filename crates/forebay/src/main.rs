@@ -22,10 +22,9 @@ mod values;
 mod watch;
 mod workload;
 
-use clap::Parser;
-
 fn main() -> std::process::ExitCode {
-    output::exit_code(match cli::Cli::parse().command {
+    stop::survive_size_limit();
+    output::exit_code(match cli::command() {
         cli::Command::Checkpoint(command) => checkpoint::run(command),
         cli::Command::Data(command) => data::run(command),
         cli::Command::Ingest(args) => ingest::run(args),

@@ -104,7 +104,24 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
         _ => about_data(error)
             .or_else(|| of_dataset(error))
-            .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint()),
+            .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint())
+            .or_else(|| of_limit(error)),
+    }
+}
+
+/// What to do about a limit of this process that an error ran into.
+fn of_limit(error: &anyhow::Error) -> Option<String> {
+    let found = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()?.raw_os_error())?;
+    match found {
+        libc::EMFILE => {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: a valid structure that the call fills.
+            let code = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+            let now = if code == 0 { format!(", now {},", limit.rlim_cur) } else { String::new() };
+            Some(format!("raise the limit on open files{now} with `ulimit -n`"))
+        }
+        libc::EFBIG => Some("raise the limit on file sizes with `ulimit -f`".to_owned()),
+        _ => None,
     }
 }
 

@@ -121,6 +121,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
+    stop::begun();
     let mut observe = |event: Event| match event {
         Event::Remark { text } => remark(&format!("forebay: {text}")),
         Event::Started { bytes } => bar = progress::bytes(bytes),
@@ -262,12 +263,9 @@ impl Args {
 
 /// The mix of a dataset, and whether it is one of files rather than of shards.
 fn like(data: &Path) -> Result<(Mix, bool)> {
-    let bar = progress::items(0, "look at");
-    let show = |now: Progress| {
-        bar.set_length(now.total);
-        bar.set_position(now.done);
-    };
-    let control = Control { threads: 0, cancel: stop::flag(), progress: &show };
+    let bar = progress::unknown("look at");
+    let show = |now: Progress| progress::show(&bar, now);
+    let control = Control { threads: 0, cancel: stop::flag_once_begun(), progress: &show };
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control);
     bar.finish_and_clear();
     let found = found?;

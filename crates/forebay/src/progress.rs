@@ -1,6 +1,18 @@
 //! Progress on stderr, for people only: nothing is drawn when stderr is not a terminal.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Write;
+use std::time::Duration;
+
+use forebay_dataset::Progress;
+use forebay_units::{Bytes, group_digits};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+
+use crate::stop;
+
+/// How often a line moves while there is nothing to count against.
+const TICK: Duration = Duration::from_millis(100);
+
+const ITEMS: &str = "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left";
 
 /// A bar that counts images.
 pub(crate) fn images(total: u64) -> ProgressBar {
@@ -14,12 +26,120 @@ pub(crate) fn bytes(total: u64) -> ProgressBar {
 
 /// A bar that counts files or shards, and shows bytes in its message.
 pub(crate) fn items(total: u64, name: &str) -> ProgressBar {
-    let bar = bar(total, "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left");
-    bar.set_prefix(name.to_owned());
-    bar
+    bar(total, ITEMS).with_prefix(name.to_owned())
+}
+
+/// A line that moves, with what is being done and the number of files found so far, until a total is known.
+pub(crate) fn unknown(name: &str) -> ProgressBar {
+    let line =
+        ProgressBar::new_spinner().with_style(style("{prefix:10} {spinner} {found}")).with_prefix(name.to_owned());
+    line.enable_steady_tick(TICK);
+    line
+}
+
+/// Shows how far an operation has come on a line of [`unknown`], which becomes a bar once there is a total.
+pub(crate) fn show(line: &ProgressBar, now: Progress) {
+    stop::begun();
+    if now.total > 0 && line.length() != Some(now.total) {
+        line.disable_steady_tick();
+        line.set_style(style(ITEMS));
+        line.set_length(now.total);
+    }
+    line.set_position(now.done);
+    line.set_message(Bytes(now.bytes).to_string());
 }
 
 fn bar(total: u64, template: &str) -> ProgressBar {
+    ProgressBar::new(total).with_style(style(template))
+}
+
+fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("the template is one of ours");
-    ProgressBar::new(total).with_style(style)
+    style.with_key("found", |_: &ProgressState, out: &mut dyn Write| {
+        // A line that cannot be written is not shown.
+        let _ = out.write_str(&found(forebay_storage::n_listed()));
+    })
+}
+
+fn found(n_files: u64) -> String {
+    match n_files {
+        0 => "starting".to_owned(),
+        n => format!("{} files found", group_digits(n)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::{ProgressDrawTarget, TermLike};
+
+    use super::*;
+
+    /// A terminal of so many columns, and what was written to it.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Screen(pub(crate) u16, pub(crate) Arc<Mutex<Vec<String>>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            self.0
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.1.lock().unwrap().push(text.to_owned());
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_total_moves_and_becomes_a_bar_when_there_is_one() {
+        let screen = Screen(80, Arc::default());
+        let line = unknown("inspect");
+        line.set_draw_target(ProgressDrawTarget::term_like(Box::new(screen.clone())));
+        let drawn = || {
+            screen.1.lock().unwrap().clear();
+            line.force_draw();
+            screen.1.lock().unwrap().concat()
+        };
+        let before = drawn();
+        assert!(before.starts_with("inspect    "), "{before}");
+        assert!(!before.contains("0/0") && !before.contains(" left"), "{before}");
+        show(&line, Progress { done: 3, total: 12, bytes: 4_000 });
+        let after = drawn();
+        assert!(after.contains(" 3/12  4.0 KB  ") && after.contains(" left"), "{after}");
+    }
+
+    #[test]
+    fn files_are_counted_as_they_are_found() {
+        assert_eq!((found(0).as_str(), found(1_234_567).as_str()), ("starting", "1,234,567 files found"));
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ShapedFs, Tier};
+use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ShapedFs, StoppingFs, Tier};
 use forebay_storage::Profile;
 
 /// A folder for checkpoints.
@@ -55,6 +56,13 @@ impl Places {
         let first = self.fast.as_ref().filter(|_| mode != Mode::Direct).unwrap_or(&self.slow);
         let profile = first.shaped.as_ref().or(first.kernel.as_ref())?;
         Some(profile.write_bytes_per_s as f64 / 1e6)
+    }
+
+    /// The tiers, nearest first, on which no more bytes move once `stop` is set.
+    pub(super) fn tiers_until(&self, stop: &Arc<AtomicBool>) -> Vec<Tier> {
+        let fs = |place: &Place| Arc::new(StoppingFs::new(place.fs(), Arc::clone(stop)));
+        let tier = |place: &Place| Tier { keep: Keep::last(self.keep), ..Tier::new(fs(place), &place.dir) };
+        self.nearest_first().map(tier).collect()
     }
 
     /// The tiers, nearest first.

@@ -93,8 +93,8 @@ pub enum Event {
     },
 }
 
-/// Runs the plan in folders of its own below the places, which it removes. When `cancel` is set it stops after the save
-/// at work and yields what it has.
+/// Runs the plan in folders of its own below the places, which it removes. When `cancel` is set it gives up the save at
+/// work and yields what it has.
 ///
 /// # Errors
 /// When a place cannot be used, or a save or restore fails.
@@ -114,12 +114,14 @@ pub fn run(
         State::Model(name) => format!("making the state of {name}"),
     };
     observe(Event::Preparing { what });
-    let values = Values::of(plan)?;
-    site.check(values.bytes().len() as u64)?;
+    let values = Values::of(plan, cancel)?;
     let mut record = Record::new(command_line, environment);
     record.dataset.path = plan.places.slow.dir.escaped().into_owned();
     record.notes.extend(site.notes.iter().cloned());
-    record.cells = measure(plan, &site, &values, observe, cancel)?;
+    if let Some(values) = values {
+        site.check(values.bytes().len() as u64)?;
+        record.cells = site.heeding(cancel, || measure(plan, &site, &values, observe, cancel))?;
+    }
     record.notes.extend(record.cells.iter().flat_map(scatter));
     if cancel.load(Ordering::Relaxed) {
         record.notes.push(match record.cells.as_slice() {
@@ -138,7 +140,11 @@ fn measure(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Vec<CheckpointCell>, Error> {
-    let (mut cells, mut trial) = (Vec::new(), Trial::new(plan, site, values)?);
+    let mut cells = Vec::new();
+    if cancel.load(Ordering::Relaxed) {
+        return Ok(cells);
+    }
+    let mut trial = Trial::new(plan, site, values, cancel)?;
     for mode in &plan.modes {
         for name in &plan.formats {
             if cancel.load(Ordering::Relaxed) {
@@ -221,6 +227,39 @@ mod tests {
         assert_eq!(record.notes, ["interrupted: the saves finished before that are kept"]);
         assert_eq!(std::fs::read_dir(dir.path().join("slow")).unwrap().count(), 0);
     }
+
+    #[test]
+    fn a_stop_gives_up_the_save_at_work_in_every_mode() {
+        for mode in [Mode::Direct, Mode::Burst, Mode::Async] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut plan = plan(dir.path());
+            // A save takes a minute on this one.
+            let slow = forebay_storage::Profile { write_bytes_per_s: 1_000_000, ..forebay_storage::Profile::hdd() };
+            (plan.places.slow.shaped, plan.state) = (Some(slow.clone()), State::Bytes(60_000_000));
+            if let Some(fast) = plan.places.fast.as_mut().filter(|_| mode == Mode::Async) {
+                fast.shaped = Some(slow);
+            }
+            (plan.modes, plan.ceiling) = (vec![mode], false);
+            let (cancel, start) = (AtomicBool::new(false), std::time::Instant::now());
+            let record = std::thread::scope(|scope| {
+                let mut observe = |event| {
+                    if matches!(event, Event::Started { .. }) {
+                        scope.spawn(|| {
+                            std::thread::sleep(std::time::Duration::from_millis(300));
+                            cancel.store(true, Ordering::Relaxed);
+                        });
+                    }
+                };
+                run(&plan, Environment::default(), Vec::new(), &mut observe, &cancel).unwrap()
+            });
+            assert!(start.elapsed().as_secs() < 20, "{mode:?}: {:?}", start.elapsed());
+            assert_eq!((record.cells.len(), record.notes.len()), (0, 1), "{mode:?}");
+            for name in ["slow", "fast"] {
+                assert_eq!(std::fs::read_dir(dir.path().join(name)).unwrap().count(), 0, "{mode:?} {name}");
+            }
+        }
+    }
+
     #[test]
     fn a_state_on_a_device_is_saved_from_there_in_every_mode_and_restored_the_same() {
         let dir = tempfile::tempdir().unwrap();

@@ -2,6 +2,9 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use forebay_checkpoint::Tier;
 use forebay_units::Bytes;
@@ -16,6 +19,8 @@ const PREFIX: &str = ".forebay-checkpoint-bench-";
 pub(crate) const COPIES: u64 = 2;
 /// Manifests, indices, and what a file system needs for itself.
 const BESIDE: u64 = 16 << 20;
+/// How often a wish to stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
 /// States in memory at once: the state, a copy of it, the pool of an async save or what was restored.
 const STATES: u64 = 4;
 
@@ -23,6 +28,8 @@ const STATES: u64 = 4;
 pub(super) struct Site {
     places: Places,
     scratch: Vec<Scratch>,
+    /// Set when the run is to stop: what is being saved, drained or restored ends at its next chunk.
+    stop: Arc<AtomicBool>,
     /// What the record should say.
     pub(super) notes: Vec<String>,
 }
@@ -44,7 +51,7 @@ impl Site {
         for (place, dir) in own.fast.iter_mut().chain([&mut own.slow]).zip(dirs) {
             place.dir = dir;
         }
-        Ok(Self { places: own, scratch, notes })
+        Ok(Self { places: own, scratch, stop: Arc::default(), notes })
     }
 
     pub(super) fn places(&self) -> &Places {
@@ -58,7 +65,33 @@ impl Site {
 
     /// The tiers, nearest first.
     pub(super) fn tiers(&self) -> Vec<Tier> {
-        self.places.tiers()
+        self.places.tiers_until(&self.stop)
+    }
+
+    /// Does `work` while a thread looks whether it is to stop.
+    pub(super) fn heeding<T>(&self, cancel: &AtomicBool, work: impl FnOnce() -> T) -> T {
+        /// Ends the looking also where the work panics.
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    self.stop.fetch_or(cancel.load(Ordering::Relaxed), Ordering::Relaxed);
+                    std::thread::park_timeout(LOOK);
+                }
+            });
+            let done = {
+                let _over = Over(&is_over);
+                work()
+            };
+            looking.thread().unpark();
+            done
+        })
     }
 
     /// Removes the checkpoints.

@@ -31,11 +31,11 @@ pub(super) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn new(plan: &'a Plan, site: &'a Site, values: &'a Values) -> Result<Self, Error> {
-        let copy = values.memory_for_copies()?;
+    pub(super) fn new(plan: &'a Plan, site: &'a Site, values: &'a Values, cancel: &AtomicBool) -> Result<Self, Error> {
+        let copy = values.memory_for_copies(cancel)?;
         // A file is the values and a directory of them.
         let mut memory = Memory::default();
-        memory.reserve(values.bytes().len() + (1 << 20))?;
+        memory.reserve_until(values.bytes().len() + (1 << 20), cancel)?;
         Ok(Self { plan, site, values, copy, memory })
     }
 
@@ -55,12 +55,15 @@ impl<'a> Trial<'a> {
         let mut measured = Measured::default();
         for save in 0..=self.plan.saves as u64 {
             let machine = self.machine(mode, save, cancel)?;
+            if cancel.load(Ordering::Relaxed) {
+                break;
+            }
             let highest = reset_peak();
-            let sample = self.save(&store, format, save)?;
-            // What nobody keeps any more is removed before the next clock starts.
-            store.drain()?;
-            let peak = highest.and_then(peak_bytes);
-            let sample = CheckpointSample { restore_s: Some(self.restore(&store, format, save)?), ..sample };
+            let (sample, peak) = match self.save_and_restore(&store, format, save, highest) {
+                // It was stopped in the middle, which is no failure of the storage.
+                Err(_) if cancel.load(Ordering::Relaxed) => break,
+                done => done?,
+            };
             observe(Event::Saved { save: save + 1, stall_s: sample.stall_s });
             if cancel.load(Ordering::Relaxed) {
                 break;
@@ -76,7 +79,23 @@ impl<'a> Trial<'a> {
         let closed = store.close();
         // The next mode or format begins with nothing.
         self.site.clear()?;
-        closed.errors.into_iter().next().map_or(Ok(measured), |error| Err(error.into()))
+        let failed = closed.errors.into_iter().next().filter(|_| !cancel.load(Ordering::Relaxed));
+        failed.map_or(Ok(measured), |error| Err(error.into()))
+    }
+
+    /// One save, made durable and restored; with the most memory there was, where `highest` says that it was counted.
+    fn save_and_restore(
+        &mut self,
+        store: &Store,
+        format: &dyn Format,
+        save: u64,
+        highest: Option<()>,
+    ) -> Result<(CheckpointSample, Option<u64>), Error> {
+        let sample = self.save(store, format, save)?;
+        // What nobody keeps any more is removed before the next clock starts.
+        store.drain()?;
+        let peak = highest.and_then(peak_bytes);
+        Ok((CheckpointSample { restore_s: Some(self.restore(store, format, save)?), ..sample }, peak))
     }
 
     fn options(&self, mode: Mode) -> Options {

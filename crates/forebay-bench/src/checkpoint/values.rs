@@ -1,5 +1,7 @@
 //! The state that is saved: tensors as a network has them, with values that no device can shrink.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use forebay_checkpoint::{Dtype, Header, Region, Snapshot, Tensor};
 use forebay_train::{Cpu, Cuda, Engine, Labels, Model, Network, Precision, Settings};
 use forebay_units::Bytes;
@@ -31,6 +33,8 @@ const ALEXNET: [(&str, &[u64]); 16] = [
 const COPIES: [&str; 3] = ["", ".m", ".v"];
 /// The largest tensor that fills up what is left.
 const FILLER_BYTES: u64 = 64 << 20;
+/// Bytes made between two looks whether to stop; a multiple of what one random number fills.
+const PIECE: usize = 16 << 20;
 /// Classes of a network whose state is saved.
 const CLASSES: usize = 1000;
 
@@ -46,29 +50,35 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// The state of a plan.
-    pub(super) fn of(plan: &Plan) -> Result<Self, Error> {
+    /// The state of a plan; `None` when it was stopped before it was made.
+    pub(super) fn of(plan: &Plan, cancel: &AtomicBool) -> Result<Option<Self>, Error> {
         match (&plan.state, &plan.gpu) {
-            (State::Bytes(bytes), _) => Self::of_size(*bytes, plan.seed),
+            (State::Bytes(bytes), _) => Self::of_size(*bytes, plan.seed, cancel),
             (State::Model(name), None) => {
                 let network = after_a_step(name, Cpu::new(0)?, plan.seed)?;
-                Ok(Self { holder: None, ..Self::held(with_adam(name), Box::new(network))? })
+                Ok(Some(Self { holder: None, ..Self::held(with_adam(name), Box::new(network))? }))
             }
             (State::Model(name), Some(gpu)) => {
                 let cuda = Cuda::with_folders(gpu.ordinal, Precision::F32, &gpu.cuda_folders)?;
-                Self::held(with_adam(name), Box::new(after_a_step(name, cuda, plan.seed)?))
+                Ok(Some(Self::held(with_adam(name), Box::new(after_a_step(name, cuda, plan.seed)?))?))
             }
         }
     }
 
-    fn of_size(bytes: u64, seed: u64) -> Result<Self, Error> {
+    fn of_size(bytes: u64, seed: u64, cancel: &AtomicBool) -> Result<Option<Self>, Error> {
         let headers = headers_of(bytes);
         let n_bytes = headers.iter().filter_map(Header::n_bytes).sum::<u64>() as usize;
         let mut memory = Region::new(n_bytes)?;
-        Random::new(seed, 0).fill(&mut memory[..n_bytes]);
-        memory[..n_bytes].chunks_exact_mut(4).for_each(make_finite);
+        let mut random = Random::new(seed, 0);
+        for piece in memory[..n_bytes].chunks_mut(PIECE) {
+            if cancel.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            random.fill(piece);
+            piece.chunks_exact_mut(4).for_each(make_finite);
+        }
         let what = format!("{} in {} tensors", Bytes(n_bytes as u64), headers.len());
-        Ok(Self { what, headers, memory, n_bytes, holder: None })
+        Ok(Some(Self { what, headers, memory, n_bytes, holder: None }))
     }
 
     /// The state of a network, with a copy of it to compare with.
@@ -99,9 +109,9 @@ impl Values {
     }
 
     /// Memory for copies of the state, touched, and locked for the device that it lies on.
-    pub(super) fn memory_for_copies(&self) -> Result<Region, Error> {
+    pub(super) fn memory_for_copies(&self, cancel: &AtomicBool) -> Result<Region, Error> {
         let mut copy = Region::new(self.n_bytes)?;
-        copy.fault_in();
+        copy.fault_in_until(cancel);
         self.with_snapshot(|snapshot| Ok(snapshot.device().map_or(Ok(()), |device| copy.lock_for(device))?))?;
         Ok(copy)
     }
@@ -196,7 +206,7 @@ mod tests {
     #[test]
     fn a_state_has_exactly_its_size_whatever_that_is() {
         for bytes in [4, 1_000, 1_234_567, 99_999_996] {
-            let values = Values::of_size(bytes, 1).unwrap();
+            let values = Values::of_size(bytes, 1, &AtomicBool::new(false)).unwrap().unwrap();
             let n_bytes = values.with_snapshot(|snapshot| Ok(snapshot.n_bytes())).unwrap();
             assert_eq!((n_bytes, values.device()), (bytes / 4 * 4, None));
             assert!(values.tensors().all(|(header, bytes)| header.n_bytes() == Some(bytes.len() as u64)));
@@ -208,7 +218,7 @@ mod tests {
 
     #[test]
     fn values_are_numbers_and_follow_the_seed() {
-        let of = |seed| Values::of_size(400_000, seed).unwrap();
+        let of = |seed| Values::of_size(400_000, seed, &AtomicBool::new(false)).unwrap().unwrap();
         let is_number = |value: &[u8]| f32::from_le_bytes(value.try_into().unwrap()).is_finite();
         assert!(of(1).bytes().chunks(4).all(is_number));
         assert_eq!(of(1).bytes(), of(1).bytes());
@@ -232,7 +242,7 @@ mod tests {
         assert_eq!(values.bytes(), expected);
         let is_there = |snapshot: &Snapshot<'_>| Ok(snapshot.tensors.iter().all(|t| t.bytes.here().is_none()));
         assert!(values.with_snapshot(is_there).unwrap());
-        let mut copy = values.memory_for_copies().unwrap();
+        let mut copy = values.memory_for_copies(&AtomicBool::new(false)).unwrap();
         assert!(values.copy_s(&mut copy).unwrap() >= 0.0);
         assert_eq!(copy[..expected.len()], expected);
     }

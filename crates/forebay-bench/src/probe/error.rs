@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_units::{Bytes, PathText};
 
+use crate::file_system::FileSystem;
+
 /// A probe that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,14 +58,35 @@ pub enum Error {
         /// What there is.
         free: Bytes,
     },
-    /// The disk filled up meanwhile.
-    #[error(
-        "{}: no space is left on the device: somebody else has filled it meanwhile; what the probe wrote is removed; \
-         give a smaller --size, or another folder",
-        path.escaped()
-    )]
+    /// The device has no room left, although there was enough when the probe began.
+    #[error("{}: no space left on the device; give a smaller --size, or another folder", path.escaped())]
     Full {
         /// Where.
+        path: PathBuf,
+    },
+    /// The file system takes fewer new files than the probe makes, whatever space it has.
+    #[error(
+        "{}: the probe creates {needed} files and folders and {free} inodes are free; give another folder",
+        path.display()
+    )]
+    TooFewInodes {
+        /// Where.
+        path: PathBuf,
+        /// How many it makes.
+        needed: u64,
+        /// How many there may be.
+        free: u64,
+    },
+    /// The file system ran out of inodes meanwhile.
+    #[error("{}: no inodes left on the file system; give another folder", path.display())]
+    NoInodes {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A folder or file that the probe made itself may not be opened.
+    #[error("{}: just created and not accessible; allow the owner access with `umask 077`", path.display())]
+    Masked {
+        /// What was made.
         path: PathBuf,
     },
     /// The buffers do not fit into memory.
@@ -129,10 +152,19 @@ impl Error {
         Self::Senseless { what: what.into() }
     }
 
+    /// The same for what the probe has just made or makes in its own folder: only the process's umask can deny that.
+    pub(super) fn from_own(what: &'static str, path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Masked { path: path.to_owned() },
+            _ => Self::from_io(what, path, source),
+        }
+    }
+
     /// Sorts a system error into its outcome.
     pub(super) fn from_io(what: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
+            io::ErrorKind::StorageFull if is_without_inodes(&path) => Self::NoInodes { path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
             io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
             io::ErrorKind::PermissionDenied => Self::Denied { path },
@@ -140,6 +172,12 @@ impl Error {
             _ => Self::Io { what, path, source },
         }
     }
+}
+
+/// Whether the file system of a file that could not be written has space and lacks inodes.
+fn is_without_inodes(path: &Path) -> bool {
+    let found = path.ancestors().find_map(|path| FileSystem::of(path).ok());
+    found.is_some_and(|system| system.free_files == Some(0) && system.free_bytes != Some(0))
 }
 
 /// Adds what was attempted, and on what, to a system error.

@@ -20,6 +20,9 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The most files of a tree that is not like a dataset.
 const TREE_MAX: usize = 1 << 20;
 
+/// Files per folder of a tree.
+pub(super) const FILES_PER_FOLDER: usize = 1000;
+
 /// The longest file of a tree: each is read at once.
 const FILE_MAX: u64 = 1 << 30;
 
@@ -232,6 +235,12 @@ impl Plan {
         let file = if self.modes.sequential || self.modes.random { self.usable_size() } else { 0 };
         let slack = |tree: &Tree| tree.sizes.iter().map(|size| size.next_multiple_of(GRAIN)).sum::<u64>();
         file + if self.modes.files { self.trees.iter().map(slack).sum() } else { 0 }
+    }
+
+    /// Files and folders that it makes: its own folder, the two files in it, and the trees.
+    pub(super) fn n_files(&self) -> u64 {
+        let of = |tree: &Tree| (tree.sizes.len() + tree.sizes.len().div_ceil(FILES_PER_FOLDER) + 1) as u64;
+        3 + if self.modes.files { self.trees.iter().map(of).sum() } else { 0 }
     }
 
     /// Bytes written off the clock: a file that is only read, and the trees.

@@ -47,8 +47,24 @@ impl Memory {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
         };
-        Some(Self { total: of("MemTotal:")?, available: of("MemAvailable:")? })
+        let available = of("MemAvailable:")?;
+        Some(Self {
+            total: of("MemTotal:")?,
+            available: address_space_left().map_or(available, |left| left.min(available)),
+        })
     }
+}
+
+/// Bytes that this process may still map under its own limit (`ulimit -v`); `None` where it has none.
+fn address_space_left() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid structure that the call fills.
+    let code = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    let limit = (code == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)?;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let used = used.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024;
+    Some(limit.saturating_sub(used))
 }
 
 /// Checks what needs no file: whether the plan fits its target, the disk and the memory.
@@ -72,6 +88,10 @@ pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Op
     let needed = if target == Target::Folder { plan.space_bytes() } else { 0 };
     if let Some(free) = system.free_bytes.filter(|free| *free < needed) {
         return Err(Error::TooLittleSpace { path: path(), needed: Bytes(needed), free: Bytes(free) });
+    }
+    let needed = if target == Target::Folder { plan.n_files() } else { 0 };
+    if let Some(free) = system.free_files.filter(|free| *free < needed) {
+        return Err(Error::TooFewInodes { path: path(), needed, free });
     }
     let needed = plan.buffer_bytes();
     if let Some(memory) = memory.filter(|memory| memory.available < needed) {
@@ -185,6 +205,8 @@ mod tests {
         assert_eq!(outcome(&plan(), Target::Folder, roomy, 1 << 30), "");
         let unlimited = FileSystem::fake(EXT4, None, false);
         assert_eq!(outcome(&plan(), Target::Folder, unlimited, 1 << 30), "", "ramfs tells no limit");
+        let exact = roomy.with_files(3);
+        assert_eq!(outcome(&plan(), Target::Folder, exact, 1 << 30), "", "a folder and two files");
         let read_only = FileSystem::fake(EXT4, Some(0), true);
         assert_eq!(outcome(&plan(), Target::File(1 << 30), read_only, 1 << 30), "", "reading needs no room");
     }
@@ -196,6 +218,11 @@ mod tests {
         assert_eq!(
             said,
             "disk: the probe needs 1.07 GB and 536.9 MB are free; give a smaller --size, or another folder"
+        );
+        let few = roomy.with_files(2);
+        assert_eq!(
+            outcome(&plan(), Target::Folder, few, 1 << 30),
+            "disk: the probe creates 3 files and folders and 2 inodes are free; give another folder"
         );
         let said = outcome(&plan(), Target::Folder, FileSystem::fake(EXT4, None, true), 1 << 30);
         assert!(

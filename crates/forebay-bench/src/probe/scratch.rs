@@ -18,13 +18,17 @@ pub(super) const PREFIX: &str = ".forebay-probe-";
 pub(crate) struct Scratch {
     path: PathBuf,
     /// Held until the folder is gone; `None` where the file system knows no locks.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
+
+/// Names tried before giving up. Another probe takes a folder only in the instant between its making and its locking, so
+/// losing a few in a row already means that something else is wrong.
+const MOST_TRIES: u32 = 100;
 
 impl Scratch {
     /// Makes a folder in `dir` whose name begins with `prefix`.
     pub(crate) fn create(dir: &Path, prefix: &str) -> Result<Self, Error> {
-        for number in 0.. {
+        for number in 0..MOST_TRIES {
             let path = dir.join(format!("{prefix}{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -32,15 +36,22 @@ impl Scratch {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
                     return Err(Error::NothingCanBeMade { path: dir.to_owned() });
                 }
-                Err(error) => return Err(Error::from_io("making a folder in", dir, error)),
+                Err(error) => return Err(Error::from_io("creating a folder in", dir, error)),
                 Ok(()) => {}
             }
-            if let Some(lock) = lock(&path) {
-                return Ok(Self { path, _lock: lock });
+            match lock(&path) {
+                Ok(Locking::Held(file)) => return Ok(Self { path, lock: Some(file) }),
+                Ok(Locking::Unsupported) => return Ok(Self { path, lock: None }),
+                Ok(Locking::Lost) => {}
+                Err(error) => {
+                    // It is empty, and removing it needs no descriptor.
+                    let _ = fs::remove_dir(&path);
+                    return Err(Error::from_own("opening", &path, error));
+                }
             }
-            // Another probe took it for a left-over between the making and the locking.
         }
-        unreachable!("numbers do not end")
+        let error = io::Error::other(format!("another process took each of {MOST_TRIES} folders"));
+        Err(Error::from_io("creating a folder in", dir, error))
     }
 
     /// The same in a folder that is made where it is not there.
@@ -79,26 +90,45 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Where this fails, the next probe has another try.
-        let _ = fs::remove_dir_all(&self.path);
+        let removed = fs::remove_dir_all(&self.path);
+        // Removing needs a descriptor, and the lock may hold the last one.
+        if removed.is_err() && self.lock.take().is_some() {
+            // Where this fails too, the next probe has another try.
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 
-/// Locks a folder just made: `None` when it was taken meanwhile, `Some(None)` where the file system knows no locks.
-fn lock(path: &Path) -> Option<Option<File>> {
-    let folder = File::open(path).ok()?;
-    match folder.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => None,
-        Err(fs::TryLockError::Error(_)) => Some(None),
-        Ok(()) => is_still(path, &folder).then_some(Some(folder)),
-    }
+/// What came of locking a folder just made.
+enum Locking {
+    Held(File),
+    /// The file system has no locks.
+    Unsupported,
+    /// Another probe took it for a left-over between the making and the locking.
+    Lost,
+}
+
+/// Locks a folder just made. Only its being gone or locked by another is a race; any other failure is an error.
+fn lock(path: &Path) -> io::Result<Locking> {
+    let folder = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Locking::Lost),
+        opened => opened?,
+    };
+    Ok(match folder.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => Locking::Lost,
+        Err(fs::TryLockError::Error(_)) => Locking::Unsupported,
+        Ok(()) if is_still(path, &folder)? => Locking::Held(folder),
+        Ok(()) => Locking::Lost,
+    })
 }
 
 /// Whether the path still names the open folder.
-fn is_still(path: &Path, folder: &File) -> bool {
+fn is_still(path: &Path, folder: &File) -> io::Result<bool> {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
-    let (Ok(named), Ok(open)) = (fs::symlink_metadata(path), folder.metadata()) else { return false };
-    identity(named) == identity(open)
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        named => Ok(identity(named?) == identity(folder.metadata()?)),
+    }
 }
 
 /// Removes the folders with that prefix that killed runs left in `dir`; returns their names.
@@ -128,7 +158,7 @@ fn is_ours(name: &str, prefix: &str) -> bool {
 fn remove_unlocked(path: &Path) -> bool {
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     let Some(folder) = is_folder.then(|| File::open(path).ok()).flatten() else { return false };
-    folder.try_lock().is_ok() && is_still(path, &folder) && fs::remove_dir_all(path).is_ok()
+    folder.try_lock().is_ok() && is_still(path, &folder).unwrap_or(false) && fs::remove_dir_all(path).is_ok()
 }
 
 #[cfg(test)]
@@ -152,6 +182,18 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().len(), 20_000, "it is made anew");
         drop(scratch);
         assert_eq!(names(dir.path()), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn names_that_are_taken_are_passed_over_and_their_number_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |number: u32| dir.path().join(format!("{PREFIX}{}-{number}", process::id()));
+        (0..MOST_TRIES - 1).for_each(|number| fs::write(name(number), "taken").unwrap());
+        let last = Scratch::create(dir.path(), PREFIX).unwrap();
+        assert_eq!(last.path(), name(MOST_TRIES - 1));
+        let Err(Error::Io { what, path, source }) = Scratch::create(dir.path(), PREFIX) else { panic!("none is left") };
+        assert_eq!((what, path.as_path()), ("creating a folder in", dir.path()));
+        assert_eq!(source.to_string(), "another process took each of 100 folders");
     }
 
     #[test]

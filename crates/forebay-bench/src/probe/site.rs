@@ -11,7 +11,7 @@ use forebay_storage::cache;
 use forebay_units::PathText;
 
 use super::error::{Context, Error};
-use super::plan::{Plan, Tree};
+use super::plan::{FILES_PER_FOLDER, Plan, Tree};
 use super::preflight::{self, Memory, Target};
 use super::random::{Random, stamp};
 use super::scratch::{self, Scratch};
@@ -20,8 +20,6 @@ use crate::file_system::FileSystem;
 
 /// Bytes of the file on which engines and eviction are tried.
 const TRIAL_BYTES: usize = 1 << 20;
-/// Files a folder of a tree.
-const FILES_A_FOLDER: usize = 1000;
 
 /// Where a probe takes place.
 pub(super) struct Site {
@@ -118,8 +116,8 @@ impl Site {
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
-            let folder = root.join(format!("{:04}", i / FILES_A_FOLDER));
-            if i % FILES_A_FOLDER == 0 {
+            let folder = root.join(format!("{:04}", i / FILES_PER_FOLDER));
+            if i % FILES_PER_FOLDER == 0 {
                 fs::create_dir_all(&folder).context("making", &folder)?;
             }
             let path = folder.join(format!("{i:07}"));
@@ -127,7 +125,9 @@ impl Site {
             moved(*len);
             leaves.push(Leaf { path, len: *len });
         }
-        sync_all(scratch.path())?;
+        if !cancel.load(Ordering::Relaxed) {
+            sync_all(scratch.path())?;
+        }
         Ok(leaves)
     }
 }
@@ -160,7 +160,9 @@ fn random_block() -> Vec<u8> {
 
 fn write_trial(scratch: &Scratch) -> Result<PathBuf, Error> {
     let path = scratch.path().join("trial");
-    fs::write(&path, random_block()).context("writing", &path)?;
+    // All that follows opens files by their names, which an unusual umask denies.
+    let written = fs::write(&path, random_block()).and_then(|()| File::open(&path));
+    written.map_err(|error| Error::from_own("writing", &path, error))?;
     Ok(path)
 }
 

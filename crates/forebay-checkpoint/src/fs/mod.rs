@@ -17,6 +17,7 @@ mod local;
 mod model;
 mod pass;
 mod shaped;
+mod stopping;
 
 use std::path::Path;
 
@@ -25,6 +26,7 @@ pub use faulty::{Cut, FaultyFs, Site};
 pub use local::{LocalFs, lower_io_priority};
 pub use model::{Crash, ModelFs};
 pub use shaped::ShapedFs;
+pub use stopping::StoppingFs;
 
 use crate::Result;
 

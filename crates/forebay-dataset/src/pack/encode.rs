@@ -1,6 +1,7 @@
 //! One shard while it is being written.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_format::example::ImageExample;
 use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec};
@@ -11,10 +12,10 @@ use forebay_storage::Writer;
 
 use super::NAME_PART;
 use super::plan::{Input, Packing};
-use crate::Result;
 use crate::inspect::{decodes, has_end};
 use crate::manifest::ShardEntry;
 use crate::reason::chain;
+use crate::{Error, Result};
 
 /// Samples are collected up to this length before they are written.
 const CHUNK: usize = 4 << 20;
@@ -90,13 +91,14 @@ impl Shard {
         }
     }
 
-    /// Ends the shard; it is on the disk under its name when this returns.
-    pub(super) fn commit(mut self, file: PathBuf) -> Result<ShardEntry> {
+    /// Ends the shard; it is on the disk under its name when this returns. A stop ends the compression of it.
+    pub(super) fn commit(mut self, file: PathBuf, cancel: &AtomicBool) -> Result<ShardEntry> {
         match std::mem::replace(&mut self.body, Body::Tar) {
             Body::TfRecord(Compression::None) => {}
             Body::TfRecord(compression) => {
-                self.pending =
-                    tfrecord::compress(&self.pending, compression).expect("compressing memory into memory succeeds");
+                let goes_on = || !cancel.load(Ordering::Relaxed);
+                let packed = tfrecord::compress_while(&self.pending, compression, &goes_on);
+                self.pending = packed.expect("compressing memory into memory succeeds").ok_or(Error::Cancelled)?;
             }
             Body::Tar => tar::finish(&mut self.pending),
             Body::Tensor(body) => self.pending = body.shard.finish().expect("a shard in memory is below 2^64 bytes"),

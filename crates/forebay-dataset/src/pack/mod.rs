@@ -175,7 +175,7 @@ impl Run<'_> {
             }
             self.advance(1, bytes);
         }
-        Ok(Note { entry: shard.commit(file)?, skipped })
+        Ok(Note { entry: shard.commit(file, self.control.cancel)?, skipped })
     }
 
     fn advance(&self, files: u64, bytes: u64) {

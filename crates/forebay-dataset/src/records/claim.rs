@@ -104,20 +104,47 @@ pub(crate) fn claim(dataset: &Dataset, dir: &Path, rank: u64, control: &Control<
     Ok(None)
 }
 
-/// Refuses when `needed` bytes do not fit.
-pub(crate) fn check_room(dir: &Path, needed: u64) -> Result<()> {
-    // A folder that is still to be made is on the file system of the nearest one that is there.
-    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
-    match free_bytes(there)? {
-        Some(free) if needed > free => {
-            Err(Error::NoRoom { path: dir.to_owned(), needed: Bytes(needed), free: Bytes(free) })
+/// What files take, or what a file system has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    pub(crate) n_files: u64,
+}
+
+impl Room {
+    /// What so many times as much takes.
+    pub(crate) fn times(self, n: u64) -> Self {
+        Self { bytes: self.bytes.saturating_mul(n), n_files: self.n_files.saturating_mul(n) }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let bytes = self.bytes.saturating_add(other.bytes);
+        Self { bytes, n_files: self.n_files.saturating_add(other.n_files) }
+    }
+
+    /// Refuses what does not fit into the room of `dir`.
+    pub(crate) fn check(self, dir: &Path) -> Result<()> {
+        let (path, free) = (dir.to_owned(), Self::free(dir)?);
+        if self.n_files > free.n_files {
+            return Err(Error::NoInodes { path, needed: self.n_files, free: free.n_files });
         }
-        _ => Ok(()),
+        if self.bytes > free.bytes {
+            return Err(Error::NoRoom { path, needed: Bytes(self.bytes), free: Bytes(free.bytes) });
+        }
+        Ok(())
+    }
+
+    /// The room of a folder, which need not be there yet; the most there can be where its file system does not count.
+    fn free(dir: &Path) -> Result<Self> {
+        // A folder that is still to be made is on the file system of the nearest one that is there.
+        let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+        let found = statvfs(there)?;
+        let bytes = if found.f_blocks > 0 { found.f_bavail * found.f_frsize } else { u64::MAX };
+        Ok(Self { bytes, n_files: if found.f_files > 0 { found.f_favail } else { u64::MAX } })
     }
 }
 
-/// `None` where the file system does not count blocks.
-fn free_bytes(dir: &Path) -> Result<Option<u64>> {
+fn statvfs(dir: &Path) -> Result<libc::statvfs> {
     let failed = |source| StorageError::from_io(Operation::Size, dir, source);
     let name = std::ffi::CString::new(dir.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?;
     let mut found = MaybeUninit::<libc::statvfs>::uninit();
@@ -126,8 +153,7 @@ fn free_bytes(dir: &Path) -> Result<Option<u64>> {
         return Err(failed(std::io::Error::last_os_error()).into());
     }
     // SAFETY: the call succeeded and has written all of it.
-    let found = unsafe { found.assume_init() };
-    Ok((found.f_blocks > 0).then(|| found.f_bavail * found.f_frsize))
+    Ok(unsafe { found.assume_init() })
 }
 
 /// Whether the file is there and whole.

@@ -111,15 +111,16 @@ pub(crate) struct Draft<'a> {
     first: Option<Box<[u8]>>,
     sum: Option<Sum>,
     written: u64,
+    cancel: &'a AtomicBool,
 }
 
 impl<'a> Draft<'a> {
-    /// Writes from `offset` on.
-    pub(crate) fn new(target: &'a Target, offset: u64, buffer: &'a mut Buffer) -> Self {
+    /// Writes from `offset` on, until `cancel` is set: then the next write fails.
+    pub(crate) fn new(target: &'a Target, offset: u64, buffer: &'a mut Buffer, cancel: &'a AtomicBool) -> Self {
         buffer.resize(CHUNK);
         let from = (offset % PAGE as u64) as usize;
         let base = offset - from as u64;
-        Self { target, buffer, base, from, to: from, holds_first: false, first: None, sum: None, written: 0 }
+        Self { target, buffer, base, from, to: from, holds_first: false, first: None, sum: None, written: 0, cancel }
     }
 
     /// Has the file's first page wait for a [`patch`](Self::patch), before anything is written.
@@ -166,6 +167,9 @@ impl<'a> Draft<'a> {
     /// Room in the buffer, which is emptied where there is none.
     fn room(&mut self) -> io::Result<usize> {
         if self.to == CHUNK {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(io::Error::other("stopped"));
+            }
             self.take_first();
             self.write_out()?;
             (self.base, self.from, self.to) = (self.base + CHUNK as u64, 0, 0);

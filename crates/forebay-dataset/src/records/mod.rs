@@ -26,16 +26,16 @@ use forebay_format::npz::write::Sum;
 use forebay_storage::{Buffer, Error as StorageError, Operation};
 use forebay_workload::{Dataset, Part, Workload};
 
-use claim::is_whole;
 pub use claim::{RECORDS_MARKER, made_otherwise};
+use claim::{Room, is_whole};
 use draft::{Draft, SMALL, Target};
 pub use form::parquet_columns;
 use form::{Form, Piece, Proof};
 use pending::Pending;
-use ranges::{Cut, Item, Ranges, piece};
+use ranges::{Cut, Item, Ranges, is_alike, piece};
 pub use room::records_room;
 
-use crate::{Control, Result, write};
+use crate::{Control, Error, Result, write};
 
 /// Threads where nothing says how many and there are not that many cores.
 const LEAST_WORKERS: usize = 4;
@@ -79,8 +79,9 @@ pub fn foresee_records(workload: &Workload, dir: &Path) -> Result<()> {
     let dataset = &workload.dataset;
     let form = form::of(dataset)?;
     let resumed = claim::is_marked(dataset, dir)?;
-    let ranges = Ranges::new(dataset, &*form, (0, 1), Cut::default());
-    claim::check_room(dir, Maker::new(dataset, &*form, dir, resumed, ranges).room_needed(true))
+    let never = Control::default().cancel;
+    let ranges = Ranges::new(dataset, &*form, (0, 1), Cut::default(), never)?;
+    Maker::new(dataset, &*form, dir, resumed, ranges, never).check_room(true)
 }
 
 fn make_cut(
@@ -92,8 +93,9 @@ fn make_cut(
 ) -> Result<MadeRecords> {
     let form = form::of(dataset)?;
     let resumed = claim::is_marked(dataset, dir)?;
-    let maker = Maker::new(dataset, &*form, dir, resumed, Ranges::new(dataset, &*form, (rank, ranks), cut));
-    claim::check_room(dir, maker.room_needed(rank == 0))?;
+    let ranges = Ranges::new(dataset, &*form, (rank, ranks), cut, control.cancel)?;
+    let maker = Maker::new(dataset, &*form, dir, resumed, ranges, control.cancel);
+    maker.check_room(rank == 0)?;
     let _home = claim::claim(dataset, dir, rank, control)?;
     let folders = maker.make_folders()?;
     let control = Control { threads: workers(control.threads), ..*control };
@@ -128,6 +130,7 @@ struct Maker<'a> {
     pending: Pending,
     /// Whether something was left to the page cache.
     is_unsynced: AtomicBool,
+    cancel: &'a AtomicBool,
 }
 
 /// A file that is written range by range.
@@ -148,7 +151,14 @@ impl Shared {
 }
 
 impl<'a> Maker<'a> {
-    fn new(dataset: &'a Dataset, form: &'a dyn Form, dir: &'a Path, resumed: bool, ranges: Ranges<'a>) -> Self {
+    fn new(
+        dataset: &'a Dataset,
+        form: &'a dyn Form,
+        dir: &'a Path,
+        resumed: bool,
+        ranges: Ranges<'a>,
+        cancel: &'a AtomicBool,
+    ) -> Self {
         Self {
             dataset,
             form,
@@ -161,21 +171,42 @@ impl<'a> Maker<'a> {
             bytes: AtomicU64::new(0),
             pending: Pending::default(),
             is_unsynced: AtomicBool::new(false),
+            cancel,
         }
     }
 
-    /// Bytes of the files that are missing: of all ranks for the first, which comes first, of this one for the others.
-    fn room_needed(&self, all: bool) -> u64 {
-        let missing = |piece: Piece| if self.is_there(&piece) { 0 } else { self.room(&piece) };
-        if all {
-            let total = self.dataset.n_files(Part::Train) + self.dataset.n_files(Part::Eval);
-            return (0..total).map(|number| missing(piece(self.dataset, number))).sum();
+    /// Refuses files that do not fit: those of all ranks for the first, which comes first, those of this one for the others.
+    fn check_room(&self, all: bool) -> Result<()> {
+        let (n_train, n_files) = match all {
+            true => (
+                self.dataset.n_files(Part::Train),
+                self.dataset.n_files(Part::Train) + self.dataset.n_files(Part::Eval),
+            ),
+            false => (self.ranges.n_train(), self.ranges.n_files()),
+        };
+        let piece_of = |file: u64| if all { piece(self.dataset, file) } else { self.ranges.piece(file) };
+        let of = |file: u64| room::of_piece(self.form, &piece_of(file));
+        let most = match is_alike(self.dataset) {
+            true => room::of_alike((n_train, n_files - n_train), of),
+            false => self.sum(n_files, of)?,
+        };
+        match most.check(self.dir) {
+            // What is there already needs no more room. It is looked for only where it matters: it takes a call per file.
+            Err(_) if self.resumed => {
+                let missing = |file: u64| {
+                    let piece = piece_of(file);
+                    if self.is_there(&piece) { Room::default() } else { room::of_piece(self.form, &piece) }
+                };
+                self.sum(n_files, missing)?.check(self.dir)
+            }
+            checked => checked,
         }
-        (0..self.ranges.n_files()).map(|file| missing(self.ranges.piece(file))).sum()
     }
 
-    fn room(&self, piece: &Piece) -> u64 {
-        room::of_piece(self.form, piece)
+    fn sum(&self, n_files: u64, of: impl Fn(u64) -> Room) -> Result<Room> {
+        (0..n_files).try_fold(Room::default(), |sum, file| {
+            if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(sum.plus(of(file))) }
+        })
     }
 
     /// Whether a file and what lies beside it are there, whole.
@@ -189,7 +220,14 @@ impl<'a> Maker<'a> {
     fn make_folders(&self) -> Result<HashSet<String>> {
         let mut folders: HashSet<String> = [Part::Train, Part::Eval].map(|part| part.folder().to_owned()).into();
         let folder_of = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
-        for piece in (0..self.ranges.n_files()).map(|file| self.ranges.piece(file)) {
+        // Files are dealt out to the folders of a part in turn, so that as many as there are folders have seen all.
+        let n_train = self.ranges.n_train();
+        let of = |part, first: u64, end: u64| first..end.min(first + self.dataset.n_subfolders(part).max(1));
+        let firsts = of(Part::Train, 0, n_train).chain(of(Part::Eval, n_train, self.ranges.n_files()));
+        for piece in firsts.map(|file| self.ranges.piece(file)) {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
             folders.extend(self.form.beside(&piece).iter().map(|beside| folder_of(&beside.path)));
             folders.insert(folder_of(&piece.path));
         }
@@ -210,8 +248,13 @@ impl<'a> Maker<'a> {
         all.into_iter().try_for_each(|folder| claim::sync_folder(&self.dir.join(folder)))
     }
 
-    /// Makes one range, or a whole file.
+    /// Makes one range, or a whole file. What fails while it is to stop fails because of that.
     fn make(&self, at: u64, buffer: &mut Buffer) -> Result<u64> {
+        let made = self.try_make(at, buffer);
+        made.map_err(|error| if self.cancel.load(Ordering::Relaxed) { Error::Cancelled } else { error })
+    }
+
+    fn try_make(&self, at: u64, buffer: &mut Buffer) -> Result<u64> {
         let (piece, item) = self.ranges.item(at);
         let bytes = if item.n_ranges == 1 {
             if self.is_there(&piece) {
@@ -256,7 +299,7 @@ impl<'a> Maker<'a> {
     ) -> Result<u64> {
         let failed = |operation| move |source| StorageError::from_io(operation, path, source);
         let target = Arc::new(Target::create(path, room).map_err(failed(Operation::Create))?);
-        let mut draft = Draft::new(&target, 0, buffer);
+        let mut draft = Draft::new(&target, 0, buffer, self.cancel);
         let (bytes, _) = write(&mut draft).and_then(|()| draft.finish()).map_err(failed(Operation::Write))?;
         if room >= SMALL || matches!(proof, Proof::Presence) {
             self.pending.add(target, bytes)?;
@@ -273,7 +316,7 @@ impl<'a> Maker<'a> {
         let (path, file) = (&self.dir.join(&piece.path), item.file);
         let failed = |operation| move |source| StorageError::from_io(operation, path, source);
         let start = item.range.start;
-        let mut draft = Draft::new(&shared.target, start, buffer);
+        let mut draft = Draft::new(&shared.target, start, buffer, self.cancel);
         let written = self.form.write(piece, item.range, &mut draft).and_then(|()| draft.finish());
         let (bytes, sum) = written.map_err(failed(Operation::Write))?;
         shared.sums.lock().expect("nobody panics while noting a sum").extend(sum.map(|sum| (start, sum)));

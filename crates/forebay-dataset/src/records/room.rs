@@ -2,8 +2,9 @@
 
 use forebay_workload::{Dataset, Part};
 
-use super::form::{self, Form, Piece};
-use super::ranges::piece;
+use super::claim::Room;
+use super::form::{self, Beside, Form, Piece};
+use super::ranges::{is_alike, piece};
 use crate::Result;
 
 /// Bytes that all files of a dataset take, with what lies beside them; of compressed ones, the most.
@@ -12,19 +13,25 @@ use crate::Result;
 /// When there is no such format, or not in this build.
 pub fn records_room(dataset: &Dataset) -> Result<u64> {
     let form = form::of(dataset)?;
-    let of = |number: u64| of_piece(&*form, &piece(dataset, number));
     let (n_train, n_eval) = (dataset.n_files(Part::Train), dataset.n_files(Part::Eval));
-    if dataset.sizes_vary() {
-        return Ok((0..n_train + n_eval).map(of).fold(0, u64::saturating_add));
-    }
-    // One file is as another.
-    let all = |first: u64, n: u64| if n > 0 { of(first).saturating_mul(n) } else { 0 };
-    Ok(all(0, n_train).saturating_add(all(n_train, n_eval)))
+    let of = |number: u64| of_piece(&*form, &piece(dataset, number));
+    let all = match is_alike(dataset) {
+        true => of_alike((n_train, n_eval), of),
+        false => (0..n_train + n_eval).map(of).fold(Room::default(), Room::plus),
+    };
+    Ok(all.bytes)
 }
 
-/// What one file takes.
-pub(super) fn of_piece(form: &dyn Form, piece: &Piece) -> u64 {
-    form.room(piece) + form.beside(piece).iter().map(|beside| beside.room).sum::<u64>()
+/// What so many files to train on, and so many others behind them, take where those of a part are alike; `of` says it of one.
+pub(super) fn of_alike((n_train, n_eval): (u64, u64), of: impl Fn(u64) -> Room) -> Room {
+    let all = |first: u64, n: u64| if n > 0 { of(first).times(n) } else { Room::default() };
+    all(0, n_train).plus(all(n_train, n_eval))
+}
+
+/// What one file takes, with what lies beside it.
+pub(super) fn of_piece(form: &dyn Form, piece: &Piece) -> Room {
+    let of_beside = |room: Room, beside: &Beside| room.plus(Room { bytes: beside.room, n_files: 1 });
+    form.beside(piece).iter().fold(Room { bytes: form.room(piece), n_files: 1 }, of_beside)
 }
 
 #[cfg(test)]

@@ -225,6 +225,59 @@ fn a_stop_within_a_file_in_ranges_leaves_nothing_of_it() {
     assert_eq!(tree(dir.path()).len(), 1, "but the mark");
 }
 
+#[test]
+fn a_stop_within_a_file_that_is_made_as_a_whole_leaves_nothing_of_it() {
+    let one = Dataset { n_files_train: 1, n_files_eval: 0, ..dataset(Format::Npz, 1e8) };
+    let dataset = Dataset { compression: Compression::Zip, compression_level: 9, ..one };
+    let dir = tempdir().unwrap();
+    let (train, cancel) = (dir.path().join("train"), AtomicBool::new(false));
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while fs::read_dir(&train).map_or(0, Iterator::count) == 0 {
+                std::thread::yield_now();
+            }
+            cancel.store(true, Ordering::Relaxed);
+        });
+        let control = Control { threads: 1, cancel: &cancel, ..Control::default() };
+        make_cut(&dataset, dir.path(), (0, 1), &control, Cut::default())
+    });
+    assert!(matches!(outcome, Err(Error::Cancelled)), "{outcome:?}");
+    assert_eq!(tree(dir.path()).len(), 1, "but the mark");
+}
+
+#[test]
+fn more_files_than_there_are_inodes_are_refused_before_any_is_made() {
+    let dir = tempdir().unwrap();
+    let dataset = Dataset { n_files_train: u64::MAX / 2, ..dataset(Format::Npy, 1.0) };
+    let error = make(&dataset, &dir.path().join("set")).unwrap_err();
+    match &error {
+        Error::NoInodes { needed, free, .. } => {
+            assert!(needed > free && error.to_string().contains(" files are needed, "))
+        }
+        // A file system without a number of inodes has a number of bytes.
+        other => assert!(matches!(other, Error::NoRoom { .. }), "{other:?}"),
+    }
+    assert!(!dir.path().join("set").exists());
+}
+
+#[test]
+fn files_of_a_part_go_to_all_of_its_folders_also_where_a_rank_has_few() {
+    let dataset = Dataset { n_subfolders_train: 3, n_files_train: 10, n_files_eval: 4, ..dataset(Format::Npy, 100.0) };
+    let dataset = Dataset { n_subfolders_eval: 2, ..dataset };
+    let form = form::of(&dataset).unwrap();
+    let never = Control::default().cancel;
+    for (rank, ranks) in [(0, 1), (1, 2), (2, 3), (4, 5), (3, 7)] {
+        let dir = tempdir().unwrap();
+        let ranges = Ranges::new(&dataset, &*form, (rank, ranks), Cut::default(), never).unwrap();
+        let maker = Maker::new(&dataset, &*form, dir.path(), false, ranges, never);
+        let made = maker.make_folders().unwrap();
+        let folder_of = |file| maker.ranges.piece(file).path.rsplit_once('/').unwrap().0.to_owned();
+        let mut expected: HashSet<String> = (0..maker.ranges.n_files()).map(folder_of).collect();
+        expected.extend(["train".to_owned(), "valid".to_owned()]);
+        assert_eq!(made, expected, "{rank} of {ranks}");
+    }
+}
+
 /// Not a test of its own: the process that the next one kills.
 #[test]
 fn makes_data_until_it_is_killed() {
@@ -251,7 +304,9 @@ fn a_killed_run_leaves_whole_files_only_and_the_next_goes_on() {
     victim.kill().unwrap();
     victim.wait().unwrap();
     let form = form::of(&dataset).unwrap();
-    let maker = Maker::new(&dataset, &*form, dir.path(), true, Ranges::new(&dataset, &*form, (0, 1), Cut::default()));
+    let never = Control::default().cancel;
+    let ranges = Ranges::new(&dataset, &*form, (0, 1), Cut::default(), never).unwrap();
+    let maker = Maker::new(&dataset, &*form, dir.path(), true, ranges, never);
     let mut there = Vec::new();
     for piece in (0..2000).map(|number| piece(&dataset, number)) {
         let path = dir.path().join(&piece.path);

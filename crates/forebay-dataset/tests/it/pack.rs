@@ -148,6 +148,22 @@ fn a_stopped_run_leaves_whole_shards_and_is_finished_later() {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_a_shard_to_be_compressed() {
+    let (dir, set) = small_set(60);
+    let out = dir.path().join("out");
+    let packing = Packing::TfRecord { compression: Compression::Gzip };
+    let plan = PackPlan::new(&set, PackOptions::new(packing)).unwrap();
+    assert_eq!(plan.n_shards(), 1);
+    let cancel = AtomicBool::new(false);
+    // All files are read by then, and the shard is compressed next.
+    let stop = |at: Progress| cancel.store(at.done == 60, Ordering::Relaxed);
+    let control = Control { threads: 1, cancel: &cancel, progress: &stop };
+    let outcome = pack(&plan, &out, &control);
+    assert!(matches!(outcome, Err(Error::Cancelled)), "{outcome:?}");
+    assert_eq!(visible(&out).len(), 0, "nothing of the shard stays");
+}
+
+#[test]
 fn a_shard_that_changed_its_length_is_made_anew() {
     let (dir, set) = small_set(40);
     let out = dir.path().join("out");

@@ -43,21 +43,45 @@ fn is_zlib_header(cmf: u8, flags: u8) -> bool {
     cmf & 0x0f == 8 && cmf >> 4 <= 7 && flags & 0x20 == 0 && (u16::from(cmf) << 8 | u16::from(flags)).is_multiple_of(31)
 }
 
+/// Bytes that are compressed between two questions whether to go on: some 30 ms of work.
+const PIECE: usize = 1 << 20;
+
 /// Compresses a whole shard. The same input gives the same bytes (a gzip header carries no time).
 ///
 /// # Errors
 /// Never in practice: the encoders write to memory.
 pub fn compress(bytes: &[u8], compression: Compression) -> Result<Vec<u8>, Error> {
+    compress_while(bytes, compression, &|| true).map(Option::unwrap_or_default)
+}
+
+/// The same bytes, asking before each of its pieces whether to go on; `None` when not.
+///
+/// # Errors
+/// As [`compress`].
+pub fn compress_while(
+    bytes: &[u8],
+    compression: Compression,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<Vec<u8>>, Error> {
     let level = flate2::Compression::default();
+    let feed = |encoder: &mut dyn Write| -> std::io::Result<bool> {
+        for piece in bytes.chunks(PIECE) {
+            if !goes_on() {
+                return Ok(false);
+            }
+            encoder.write_all(piece)?;
+        }
+        Ok(true)
+    };
     let packed = match compression {
-        Compression::None => Ok(bytes.to_vec()),
+        Compression::None => Ok(Some(bytes.to_vec())),
         Compression::Gzip => {
             let mut encoder = GzEncoder::new(Vec::new(), level);
-            encoder.write_all(bytes).and_then(|()| encoder.finish())
+            feed(&mut encoder).and_then(|is_whole| encoder.finish().map(|packed| is_whole.then_some(packed)))
         }
         Compression::Zlib => {
             let mut encoder = ZlibEncoder::new(Vec::new(), level);
-            encoder.write_all(bytes).and_then(|()| encoder.finish())
+            feed(&mut encoder).and_then(|is_whole| encoder.finish().map(|packed| is_whole.then_some(packed)))
         }
     };
     packed.map_err(|error| Error::invalid("compressed shard", 0, "bytes that can be compressed", error))
@@ -140,6 +164,20 @@ mod tests {
         append(&mut bytes, &vec![0; 0x08_8b1f]);
         assert_eq!(bytes[..3], [0x1f, 0x8b, 8]);
         assert_eq!(Compression::sniff(&bytes[..12]), Compression::None);
+    }
+
+    #[test]
+    fn compressing_in_pieces_gives_the_same_bytes_and_can_be_stopped() {
+        let bytes: Vec<u8> = (0..3 * PIECE as u32 + 17).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let mut whole = GzEncoder::new(Vec::new(), flate2::Compression::default());
+        whole.write_all(&bytes).unwrap();
+        assert!(compress(&bytes, Compression::Gzip).unwrap() == whole.finish().unwrap());
+        for kind in [Compression::Gzip, Compression::Zlib] {
+            let n_asked = std::cell::Cell::new(0);
+            let goes_on = || n_asked.replace(n_asked.get() + 1) < 2;
+            assert_eq!(compress_while(&bytes, kind, &goes_on).unwrap(), None);
+            assert_eq!(n_asked.get(), 3, "asked before each piece, and not again");
+        }
     }
 
     #[test]

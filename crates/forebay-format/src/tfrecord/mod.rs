@@ -16,7 +16,7 @@ mod compression;
 mod records;
 mod scanner;
 
-pub use compression::{Compression, compress, decompress, expand_start};
+pub use compression::{Compression, compress, compress_while, decompress, expand_start};
 pub use records::{Record, Records, append, parse_frame};
 pub use scanner::FrameScanner;
 

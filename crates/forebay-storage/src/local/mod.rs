@@ -22,6 +22,7 @@ use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
 
 pub use capabilities::{Capabilities, Support};
 pub use choose::{Choice, choose_mode};
+pub use walk::n_listed;
 
 /// How files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

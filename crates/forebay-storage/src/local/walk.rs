@@ -7,9 +7,19 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Context;
 use crate::{Entry, Operation, Result};
+
+/// Files that all listings of this process have found so far.
+static N_LISTED: AtomicU64 = AtomicU64::new(0);
+
+/// How many files the listings of local folders in this process have found so far: a listing of a million files takes
+/// seconds, and this shows that it goes on.
+pub fn n_listed() -> u64 {
+    N_LISTED.load(Ordering::Relaxed)
+}
 
 pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
@@ -33,6 +43,7 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
 fn visit(folder: &Path, found: &mut Vec<Entry>, pending: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).context(Operation::List, folder)? {
         let path = entry.context(Operation::List, folder)?.path();
+        N_LISTED.fetch_add(1, Ordering::Relaxed);
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => pending.push(path),
             Ok(metadata) => found.push(Entry { path, size: metadata.len() }),

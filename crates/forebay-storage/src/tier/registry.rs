@@ -13,6 +13,9 @@ use super::{Condition, Error, Result, Tier};
 
 const LOCK: &str = ".lock";
 
+/// How often the lock is taken anew because its file went meanwhile; the last tier goes far less often than that.
+const MOST_TRIES: u32 = 1000;
+
 /// All tiers of a user or a machine. The folder is made when the first comes and goes with the last.
 #[derive(Debug, Clone)]
 pub struct Registry {
@@ -89,9 +92,9 @@ impl Registry {
 
     /// Makes the folder and keeps others from changing tiers meanwhile.
     pub(super) fn lock(&self) -> Result<Lock> {
-        loop {
+        let path = self.dir.join(LOCK);
+        for _ in 0..MOST_TRIES {
             fs::create_dir_all(&self.dir).attempt("creating", &self.dir)?;
-            let path = self.dir.join(LOCK);
             let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
                 // The last tier went, and the folder with it.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -105,6 +108,7 @@ impl Registry {
                 return Ok(Lock { dir, _file: file });
             }
         }
+        Err(std::io::Error::other(format!("gone again after each of {MOST_TRIES} tries"))).attempt("locking", &path)
     }
 }
 
@@ -154,5 +158,20 @@ pub(super) fn refuse_strangers(folder: &Path, expected: &[&str]) -> Result<()> {
     match strangers(folder, expected)?.into_iter().next() {
         Some(found) => Err(Error::Foreign { path: folder.to_owned(), found }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_never_stays_is_an_error_after_some_tries() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("gone/lock", dir.path().join(LOCK)).unwrap();
+        let error = Registry::new(dir.path()).lock().err().unwrap();
+        assert!(error.to_string().starts_with("locking "), "{error}");
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(cause, "gone again after each of 1000 tries");
     }
 }

@@ -5,6 +5,9 @@ use super::{Problem, remarks};
 use crate::spec::{CheckpointMode, Compression, Dataset, Format};
 use crate::{Part, Workload, model};
 
+/// Files of different sizes that a dataset may have: the size of each is drawn to know that of all, which takes seconds here.
+const MOST_VARYING: u64 = 100_000_000;
+
 /// More bytes than any file system holds today: a slip of digits, not a dataset.
 const MOST_BYTES: f64 = 1e18;
 
@@ -91,6 +94,10 @@ fn bytes(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
         let total = dataset.n_files(part) as f64 * dataset.n_samples_per_file as f64 * sample;
         if total > MOST_BYTES {
             refuse(key, format!("the data would be {total:.1e} bytes"));
+        } else if dataset.sizes_vary() && dataset.n_files(part) > MOST_VARYING {
+            let n = dataset.n_files(part);
+            let text = format!("at most {MOST_VARYING} with record_length_bytes_stdev above 0, here are {n}");
+            refuse(key, text);
         }
     }
 }

@@ -206,6 +206,10 @@ fn contradictions_are_refused() {
             "dataset: {num_files_train: 1000000000, num_samples_per_file: 1000000000}",
             "dataset.num_files_train: the data would be 6.6e22 bytes",
         ),
+        (
+            "dataset: {num_files_train: 1000000000, record_length_bytes_stdev: 5}",
+            "dataset.num_files_train: at most 100000000 with record_length_bytes_stdev above 0, here are 1000000000",
+        ),
         ("workflow: {evaluation: true}", "dataset.num_files_eval: there is nothing to evaluate on"),
         ("dataset: {num_files_train: 0}", "dataset.num_files_train: there is nothing to train on"),
         ("checkpoint: {mode: subset}", "checkpoint.mode: a subset needs model.parallelism.data"),

@@ -89,6 +89,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
         Event::Saved { save, .. } => bar.set_position(save),
     };
+    stop::finishing("the save");
     let command_line = escaped_words(std::env::args_os());
     let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();

@@ -203,9 +203,12 @@ fn acts(paths: &[PathBuf]) -> Vec<Act> {
     acts
 }
 
+/// Names tried before giving up; only another run's cleaning up in the wrong instant takes one.
+const MOST_TRIES: u32 = 100;
+
 /// A new file beside the one it is to become, locked.
 fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
-    for number in 0.. {
+    for number in 0..MOST_TRIES {
         let aside = in_folder(dir, &format!("{}{}-{number}", prefix(name), std::process::id()));
         let file = match OpenOptions::new().write(true).create_new(true).open(&aside) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -214,11 +217,11 @@ fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
         match file.try_lock() {
             // Another run took it for a left-over between the making and the locking.
             Err(TryLockError::WouldBlock) => {}
-            Ok(()) if !is_still(&aside, &file) => {}
+            Ok(()) if !is_still(&aside, &file)? => {}
             Ok(()) | Err(TryLockError::Error(_)) => return Ok((aside, file)),
         }
     }
-    unreachable!("numbers do not end")
+    Err(io::Error::other(format!("another process took each of {MOST_TRIES} new files beside it")))
 }
 
 /// How the names of files begin that are to get this one.
@@ -244,19 +247,32 @@ fn remove_left_overs(dir: &Path, name: &str) {
 fn remove_unlocked(path: &Path) -> bool {
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
-    file.try_lock().is_ok() && is_still(path, &file) && fs::remove_file(path).is_ok()
+    file.try_lock().is_ok() && is_still(path, &file).unwrap_or(false) && fs::remove_file(path).is_ok()
 }
 
 /// Whether the path still names the open file.
-fn is_still(path: &Path, file: &File) -> bool {
+fn is_still(path: &Path, file: &File) -> io::Result<bool> {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
-    let (Ok(named), Ok(open)) = (fs::symlink_metadata(path), file.metadata()) else { return false };
-    identity(named) == identity(open)
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        named => Ok(identity(named?) == identity(file.metadata()?)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_taken_are_passed_over_and_their_number_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let aside = |number: u32| dir.path().join(format!("{}{}-{number}", prefix("m"), std::process::id()));
+        (0..MOST_TRIES - 1).for_each(|number| fs::write(aside(number), "taken").unwrap());
+        let (path, _file) = create_aside(dir.path(), "m").unwrap();
+        assert_eq!(path, aside(MOST_TRIES - 1));
+        let error = create_aside(dir.path(), "m").unwrap_err();
+        assert_eq!(error.to_string(), "another process took each of 100 new files beside it");
+    }
 
     /// A folder with an old checkpoint, and what is done to put a new one in its place.
     fn replaced(dir: &Path) -> (Vec<PathBuf>, Vec<Act>) {

@@ -14,7 +14,6 @@ use clap::Subcommand;
 use forebay_dataset::{Control, Progress};
 use forebay_observe::{Options, Sampler, observe};
 use forebay_record::Series;
-use forebay_units::Bytes;
 use serde::Serialize;
 
 use crate::output::{JsonArgs, Outcome, give, to_json};
@@ -87,6 +86,8 @@ impl LookArgs {
     ) -> Result<T> {
         let json = self.json.target([self.path.as_path()])?;
         let path = self.input.path(&self.path)?;
+        // A look leaves nothing behind, and listing a million files takes seconds.
+        stop::flag_once_begun();
         let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
@@ -98,12 +99,8 @@ impl LookArgs {
 
 /// Runs a long operation with a progress bar and Ctrl-C.
 fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) -> T) -> T {
-    let bar = progress::items(0, name);
-    let show = |now: Progress| {
-        bar.set_length(now.total);
-        bar.set_position(now.done);
-        bar.set_message(Bytes(now.bytes).to_string());
-    };
+    let bar = progress::unknown(name);
+    let show = |now: Progress| progress::show(&bar, now);
     let outcome = run(&Control { threads: work.threads as usize, cancel: stop::flag(), progress: &show });
     bar.finish_and_clear();
     outcome

@@ -12,6 +12,7 @@ use super::InputArgs;
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, Outputs, note, print, remark};
 use crate::pixels::parse_size;
+use crate::stop;
 
 /// The flags of `forebay data pack`.
 #[derive(Debug, clap::Args)]
@@ -135,6 +136,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         print(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()))?;
         return Ok(Outcome::Met);
     }
+    stop::finishing("the shards");
     let packed = with_progress("packing", &args.work, |control| pack(&plan, &args.out, control))?;
     let samples = count(packed.n_samples, "sample");
     let shards = count(packed.n_shards, &format!("{} shard", packing.name()));

@@ -10,7 +10,7 @@ use forebay_bench::study::{
     begun_on, data_of, data_to_keep, make, spaces,
 };
 use forebay_record::{Environment, StudyHead, StudySpec};
-use forebay_units::{Bytes, PathText, count, escaped_words, shell_word};
+use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::Display;
 use super::samples::Samples;
@@ -160,6 +160,7 @@ impl<'a> Run<'a> {
 
     /// Makes the data and runs the cells.
     fn go(&mut self, samples: Samples) -> forebay_bench::study::Result<Ended> {
+        stop::finishing("the cell");
         let plan = self.plan;
         let places = Places::new(plan, &self.data);
         for wanted in places.to_make(self.rest.cells_of(plan)) {
@@ -167,12 +168,8 @@ impl<'a> Run<'a> {
                 Making::Make(_) | Making::Records(_) => "making",
                 Making::Pack { .. } => "packing",
             };
-            let bar = progress::items(0, doing);
-            let show = |now: forebay_dataset::Progress| {
-                bar.set_length(now.total);
-                bar.set_position(now.done);
-                bar.set_message(Bytes(now.bytes).to_string());
-            };
+            let bar = progress::unknown(doing);
+            let show = |now: forebay_dataset::Progress| progress::show(&bar, now);
             let made = make(&wanted, &show, stop::flag());
             bar.finish_and_clear();
             match made {

@@ -91,59 +91,14 @@ fn hands(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
-    use indicatif::TermLike;
+    use std::sync::Arc;
 
     use super::*;
-
-    /// A terminal of so many columns, and what was written to it.
-    #[derive(Debug, Clone)]
-    struct Narrow(u16, Arc<Mutex<Vec<String>>>);
-
-    impl TermLike for Narrow {
-        fn width(&self) -> u16 {
-            self.0
-        }
-
-        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn write_line(&self, text: &str) -> io::Result<()> {
-            self.write_str(text)
-        }
-
-        fn write_str(&self, text: &str) -> io::Result<()> {
-            self.1.lock().unwrap().push(text.to_owned());
-            Ok(())
-        }
-
-        fn clear_line(&self) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn flush(&self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::progress::tests::Screen;
 
     #[test]
     fn the_line_is_cut_to_the_width_of_the_terminal() {
-        let terminal = Narrow(30, Arc::default());
+        let terminal = Screen(30, Arc::default());
         let mut display = Display::on(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
         display.show(Event::Started { what: "training".to_owned(), first: 0, n_steps: 100_000 });
         display.show(Event::Step { step: 37_000, images: 64, loss: Some(4.5), wait_share: 0.5, bytes: 0 });

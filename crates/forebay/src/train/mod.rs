@@ -20,7 +20,7 @@ pub(crate) use args::{Args, DeviceName};
 
 use crate::output::{Outcome, give, print, remark};
 use crate::tier::Ground;
-use crate::{stop, tier};
+use crate::{progress, stop, tier};
 use display::Display;
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
@@ -49,16 +49,21 @@ fn observed(plan: &Plan, data: &Path) -> Result<(Record<TrainCell>, bool)> {
     let environment = forebay_bench::describe_environment(data, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
+    let listing = progress::unknown("train");
     let mut display = Display::new();
     let mut failed = false;
+    stop::finishing(if plan.checkpoint.is_some() { "the step and its checkpoint" } else { "the step" });
     let mut observe = |event: Event| {
+        stop::begun();
+        listing.finish_and_clear();
         failed |= matches!(event, Event::Failed { .. });
         if let Event::Preparing { what } | Event::Started { what, .. } = &event {
             sampler.mark(what.as_str());
         }
         display.show(event);
     };
-    let record = forebay_bench::train::run(plan, environment, command_line, &mut observe, stop::flag());
+    let record = forebay_bench::train::run(plan, environment, command_line, &mut observe, stop::flag_once_begun());
+    listing.finish_and_clear();
     display.finish();
     let mut record = record?;
     record.series = Some(sampler.stop());

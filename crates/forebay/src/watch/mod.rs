@@ -17,6 +17,7 @@ use forebay_observe::{Error, Options, Processes, Sampler};
 use forebay_units::parse_duration;
 
 use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
+use crate::stop;
 use rows::{Ended, Rows};
 
 /// The flags of `forebay watch`.
@@ -68,7 +69,7 @@ impl Args {
 fn watch(args: &Args) -> Result<Outcome> {
     let (tell, ended) = channel();
     let on_signal = tell.clone();
-    ctrlc::set_handler(move || drop(on_signal.send(Ended::Stopped))).context("cannot be told to stop")?;
+    stop::on_stop(move || drop(on_signal.send(Ended::Stopped)));
     let rows = match args.output()? {
         Some(csv) if csv.is_stdout() => Rows::csv_on_stdout(tell, args.count),
         csv => Rows::table_on_stdout(csv.as_ref(), args.interval, tell, args.count)?,

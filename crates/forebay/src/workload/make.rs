@@ -74,11 +74,10 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
 }
 
 fn make(args: &Args, workload: &Workload, dir: &std::path::Path, ranks: &dyn Ranks) -> Result<MadeRecords> {
-    let bar = if ranks.rank() == 0 { progress::items(0, "making") } else { indicatif::ProgressBar::hidden() };
+    let bar = if ranks.rank() == 0 { progress::unknown("making") } else { indicatif::ProgressBar::hidden() };
     let start = Instant::now();
     let show = |now: Progress| {
-        bar.set_length(now.total);
-        bar.set_position(now.done);
+        progress::show(&bar, now);
         let rate = now.bytes as f64 / start.elapsed().as_secs_f64().max(1e-3);
         bar.set_message(format!("{}  {}/s", Bytes(now.bytes), Bytes(rate as u64)));
     };

@@ -236,6 +236,7 @@ fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell
     let command_line = escaped_words(std::env::args_os());
     let sampler = (ranks.rank() == 0).then(|| Sampler::start(Options::default()).ok()).flatten();
     let display = Mutex::new(Display::new(ranks.rank() == 0));
+    stop::finishing("the step");
     let observe = |event: Event| {
         if let (Event::Epoch { epoch, .. }, Some(sampler)) = (&event, &sampler) {
             sampler.mark(format!("epoch {epoch}").as_str());

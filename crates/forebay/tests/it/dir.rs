@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -44,6 +45,7 @@ impl Dir {
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
         // What outlives a run is the test's own, and the user's is not looked at.
         command.env("FOREBAY_HOME", self.path(".home"));
+        default_signals(&mut command);
         command
     }
 
@@ -127,6 +129,19 @@ impl Dir {
     pub(crate) fn names(&self, name: &str) -> Vec<String> {
         self.tree(name).into_keys().collect()
     }
+}
+
+/// Gives a program the default treatment of signals: a test started in the background of a script inherits ignored ones.
+pub(crate) fn default_signals(command: &mut Command) {
+    let reset = || {
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGXFSZ] {
+            // SAFETY: a plain number and the default; `signal` may be called between fork and exec.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls alone.
+    unsafe { command.pre_exec(reset) };
 }
 
 impl From<Output> for Ran {

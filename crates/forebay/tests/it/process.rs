@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,11 @@ pub(crate) struct Running(Option<Child>);
 
 impl Running {
     pub(crate) fn start(dir: &Dir, line: &str) -> Self {
-        let child = dir.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::of(dir.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// One that was started with its outputs piped.
+    pub(crate) fn of(child: Child) -> Self {
         Self(Some(child))
     }
 
@@ -54,6 +59,23 @@ impl Running {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+    }
+
+    /// The signals that it ignores, a bit for each.
+    pub(crate) fn ignored_signals(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+        u64::from_str_radix(bits, 16).unwrap()
+    }
+
+    /// Bytes of its stdout that nobody has read yet.
+    pub(crate) fn bytes_unread(&self) -> u64 {
+        let stdout = self.0.as_ref().unwrap().stdout.as_ref().unwrap();
+        let mut n_bytes: libc::c_int = 0;
+        // SAFETY: a descriptor that is open, and room for the answer.
+        let code = unsafe { libc::ioctl(stdout.as_raw_fd(), libc::FIONREAD, &raw mut n_bytes) };
+        assert_eq!(code, 0);
+        n_bytes as u64
     }
 
     pub(crate) fn signal(&self, signal: libc::c_int) {

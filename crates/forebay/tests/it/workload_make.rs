@@ -29,6 +29,15 @@ fn without_a_folder_data_is_made_where_the_workload_says() {
 }
 
 #[test]
+fn a_billion_files_are_refused_with_their_number_at_once() {
+    let dir = with_tiny();
+    let ran = dir.run("workload make tiny.yaml --data set ++workload.dataset.num_files_train=1000000000");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.starts_with("forebay: set: ") && ran.stderr.contains(" are needed, "), "{}", ran.stderr);
+    assert!(!dir.path("set").exists());
+}
+
+#[test]
 fn a_dry_run_foresees_that_there_is_no_room() {
     let dir = with_tiny();
     let huge = "++workload.dataset.record_length_bytes=900000000000000";

@@ -23,7 +23,7 @@ impl Saver {
     /// Asks for a save, and again where the store tells of something older instead; the first of these is kept.
     pub(super) fn ask(&self, at: Reached, taker: &dyn Taker, before: &mut Option<Error>) -> Result<Arc<Handle>, Error> {
         let store = &self.store;
-        for tries in 1.. {
+        for tries in 1..=MOST_TOLD {
             match self.with_snapshot(at, taker, |snapshot, layout| Ok(store.save(at.step, None, snapshot, layout)?)) {
                 Ok(handle) => return Ok(Arc::new(handle)),
                 Err(error) if tries < MOST_TOLD && is_older(&error, tries) => {
