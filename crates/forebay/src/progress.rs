@@ -44,6 +44,9 @@ pub(crate) fn show(line: &ProgressBar, now: Progress) {
         line.disable_steady_tick();
         line.set_style(style(ITEMS));
         line.set_length(now.total);
+        // What was found before took time that says nothing about the rest.
+        line.reset_elapsed();
+        line.reset_eta();
     }
     line.set_position(now.done);
     line.set_message(Bytes(now.bytes).to_string());

@@ -36,6 +36,7 @@ fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
         repeats,
         seed: 0,
         first_come: false,
+        keys: Default::default(),
     }
 }
 

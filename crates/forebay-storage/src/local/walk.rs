@@ -43,12 +43,15 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
 fn visit(folder: &Path, found: &mut Vec<Entry>, pending: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).context(Operation::List, folder)? {
         let path = entry.context(Operation::List, folder)?.path();
-        N_LISTED.fetch_add(1, Ordering::Relaxed);
         match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => pending.push(path),
+            Ok(metadata) if metadata.is_dir() => {
+                pending.push(path);
+                continue;
+            }
             Ok(metadata) => found.push(Entry { path, size: metadata.len() }),
             Err(_) => found.push(Entry { path, size: 0 }),
         }
+        N_LISTED.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }
