@@ -186,7 +186,7 @@ fn other_inputs_or_options_do_not_touch_a_packed_folder() {
     assert!(matches!(again(options(Packing::Tar)), Err(Error::Different { .. })));
     let picture = set.join(&pictures(&set)[0].0);
     fs::write(&picture, b"other").unwrap();
-    assert!(matches!(again(options(TFRECORD)), Err(Error::Different { .. })));
+    assert!(matches!(again(options(TFRECORD)), Err(Error::OtherInputs { .. })));
     assert_eq!(relative(&out), before);
 }
 

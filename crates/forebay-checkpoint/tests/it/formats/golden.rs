@@ -59,7 +59,7 @@ fn dtype_named(name: &str) -> Dtype {
 fn their_checkpoints_hold_what_they_say() {
     let files = golden();
     let expected = expected();
-    assert_eq!(expected.len(), 5);
+    assert_eq!(expected.len(), 6);
     for (file, tensors) in expected {
         let (format, stem) = recognise(&file).expect("is a checkpoint");
         let state = read(format, stem, &files).expect("their own library wrote it");
