@@ -49,6 +49,7 @@ mod damage;
 mod error;
 pub mod format;
 mod fs;
+mod heed;
 mod keep;
 mod look;
 mod manifest;
@@ -72,6 +73,7 @@ pub use fs::{
     CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, Kind, LocalFs, ModelFs, Reading, ShapedFs, Site,
     StoppingFs, lower_io_priority,
 };
+pub use heed::heeding;
 pub use keep::{Better, Keep};
 pub use look::{left_over, look};
 pub use manifest::{FileSum, Manifest};

@@ -33,7 +33,10 @@ pub(crate) fn items(total: u64, name: &str) -> ProgressBar {
 pub(crate) fn unknown(name: &str) -> ProgressBar {
     let line =
         ProgressBar::new_spinner().with_style(style("{prefix:10} {spinner} {found}")).with_prefix(name.to_owned());
-    line.enable_steady_tick(TICK);
+    // It takes a thread, which a line that nobody sees need not have.
+    if !line.is_hidden() {
+        line.enable_steady_tick(TICK);
+    }
     line
 }
 

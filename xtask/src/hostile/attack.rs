@@ -69,5 +69,5 @@ fn is_root() -> bool {
 
 /// Subjects that read image data.
 fn readers() -> impl Iterator<Item = &'static Subject> {
-    SUBJECTS.iter().filter(|subject| subject.reads.contains(&"photos") && subject.name != "probe")
+    SUBJECTS.iter().filter(|subject| subject.reads.contains(&"photos"))
 }

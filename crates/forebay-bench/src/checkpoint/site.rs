@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay_checkpoint::Tier;
+use forebay_checkpoint::{Tier, heeding};
 use forebay_units::Bytes;
 
 use super::{Error, Places};
@@ -70,28 +70,12 @@ impl Site {
 
     /// Does `work` while a thread looks whether it is to stop.
     pub(super) fn heeding<T>(&self, cancel: &AtomicBool, work: impl FnOnce() -> T) -> T {
-        /// Ends the looking also where the work panics.
-        struct Over<'a>(&'a AtomicBool);
-        impl Drop for Over<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let looking = scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    self.stop.fetch_or(cancel.load(Ordering::Relaxed), Ordering::Relaxed);
-                    std::thread::park_timeout(LOOK);
-                }
-            });
-            let done = {
-                let _over = Over(&is_over);
-                work()
-            };
-            looking.thread().unpark();
-            done
-        })
+        let look = || {
+            let is_stopped = cancel.load(Ordering::Relaxed);
+            self.stop.fetch_or(is_stopped, Ordering::Relaxed);
+            is_stopped
+        };
+        heeding(LOOK, look, work)
     }
 
     /// Removes the checkpoints.

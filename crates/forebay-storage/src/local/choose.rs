@@ -55,9 +55,12 @@ fn rate(storage: &Local, sample: &[PathBuf], threads: usize) -> Result<f64> {
     let chunk = storage.read_many_preferred();
     let start = Instant::now();
     let bytes = std::thread::scope(|scope| {
+        let read = || read_share(storage, sample, &next, chunk);
+        // Where the system has no thread to spare, fewer read; this one does in any case.
         let workers: Vec<_> =
-            (0..threads.max(1)).map(|_| scope.spawn(|| read_share(storage, sample, &next, chunk))).collect();
-        workers.into_iter().try_fold(0, |sum, w| Ok(sum + w.join().expect("a reading thread does not panic")?))
+            (1..threads).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, read).ok()).collect();
+        let own = read()?;
+        workers.into_iter().try_fold(own, |sum, w| Ok(sum + w.join().expect("a reading thread does not panic")?))
     })?;
     Ok(bytes as f64 / 1e6 / start.elapsed().as_secs_f64().max(1e-9))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
-use forebay_checkpoint::{Error, Options, Store};
+use forebay_checkpoint::{Error, Options, Store, heeding};
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
@@ -92,20 +92,15 @@ fn watched(store: &Store) -> Result<usize, Error> {
 }
 
 /// Lets a store work until it is done or Ctrl-C.
-pub(super) fn unless_stopped<T: Send>(
-    store: &Store,
-    work: impl FnOnce() -> Result<T, Error> + Send,
-) -> Result<T, Error> {
+pub(super) fn unless_stopped<T>(store: &Store, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // Before the work begins, so that no Ctrl-C finds nobody who hears it.
     let stop = stop::flag();
-    std::thread::scope(|scope| {
-        let working = scope.spawn(work);
-        while !working.is_finished() {
-            if stop.load(Ordering::Relaxed) {
-                store.stop_draining();
-            }
-            std::thread::sleep(TICK);
+    let look = || {
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped {
+            store.stop_draining();
         }
-        working.join().expect("no work of a store panics")
-    })
+        is_stopped
+    };
+    heeding(TICK, look, work)
 }

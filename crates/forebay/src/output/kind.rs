@@ -56,7 +56,7 @@ impl Kind {
 pub(crate) fn is_kept_by_runs(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_series = name.starts_with("samples") && name.ends_with(".csv");
-    is_series || ["record.jsonl", "record.json", "plan.toml", "environment.json"].contains(&&*name)
+    is_series || ["record.jsonl", "record.json", "plan.toml", "environment.json", ".lock"].contains(&&*name)
 }
 
 /// Whether a file lies in the folder of a study's or a workload's run.

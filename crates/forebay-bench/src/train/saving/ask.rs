@@ -41,21 +41,14 @@ impl Saver {
             // Nothing is on its way that could be waited for.
             return save();
         }
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let looking = scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    if cancel.load(Ordering::Relaxed) {
-                        return self.store.hurry();
-                    }
-                    std::thread::park_timeout(TELL);
-                }
-            });
-            let saved = save();
-            is_over.store(true, Ordering::Relaxed);
-            looking.thread().unpark();
-            saved
-        })
+        let look = || {
+            let is_stopped = cancel.load(Ordering::Relaxed);
+            if is_stopped {
+                self.store.hurry();
+            }
+            is_stopped
+        };
+        forebay_checkpoint::heeding(TELL, look, save)
     }
 
     /// What went wrong with the drain and was not told yet; it costs no save, and is tried again.

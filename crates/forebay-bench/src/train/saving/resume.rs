@@ -93,7 +93,9 @@ impl Start {
 /// Drains what is left, until it is done or to stop.
 fn drain(store: &Store, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Result<(), StoreError> {
     std::thread::scope(|scope| {
-        let draining = scope.spawn(|| store.drain());
+        let thread = std::thread::Builder::new().name("forebay:drain".to_owned());
+        // Where the system has no thread to spare, nobody watches.
+        let Ok(draining) = thread.spawn_scoped(scope, || store.drain()) else { return store.drain().map(drop) };
         while !draining.is_finished() {
             if cancel.load(Ordering::Relaxed) {
                 store.stop_draining();

@@ -82,14 +82,19 @@ fn run_observed(
 ) -> Result<Option<Record<WorkloadCell>>, workload::Error> {
     let (sender, beats) = mpsc::channel();
     thread::scope(|scope| {
-        let runs = scope.spawn(move || {
+        // Where and by which command it ran stands in the study's own head.
+        let run = |hear: &(dyn Fn(Event) + Sync)| {
+            workload::run(plan, &Solo, Environment::default(), Vec::new(), hear, cancel)
+        };
+        let runs = thread::Builder::new().name("forebay:workload".to_owned()).spawn_scoped(scope, move || {
             let hear = |event: Event| {
                 // Nobody listens any more only when the study itself is ending.
                 let _ = words(event).map(|what| sender.send(what));
             };
-            // Where and by which command it ran stands in the study's own head.
-            workload::run(plan, &Solo, Environment::default(), Vec::new(), &hear, cancel)
+            run(&hear)
         });
+        // Where the system has no thread to spare, it runs on this one, unheard.
+        let Ok(runs) = runs else { return run(&|_| {}) };
         beats.iter().for_each(tell);
         runs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

@@ -1,0 +1,52 @@
+//! Work that somebody watches: whether it is to stop is asked while it is done.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Does `work` while another thread calls `look` every so often, until that says that it has seen enough.
+///
+/// Where the system has no thread to spare the work is done unwatched: that costs a stop its speed, and nothing else.
+pub fn heeding<T>(every: Duration, mut look: impl FnMut() -> bool + Send, work: impl FnOnce() -> T) -> T {
+    /// Ends the looking also where the work panics.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = std::thread::Builder::new().name("forebay:heed".to_owned());
+        let looking = watcher.spawn_scoped(scope, || {
+            while !is_over.load(Ordering::Relaxed) && !look() {
+                std::thread::park_timeout(every);
+            }
+        });
+        let done = {
+            let _over = Over(&is_over);
+            work()
+        };
+        if let Ok(looking) = looking {
+            looking.thread().unpark();
+        }
+        done
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_waits_for_the_look_gets_it() {
+        let asked = AtomicBool::new(false);
+        let look = || asked.swap(true, Ordering::Relaxed);
+        let waits = || {
+            while !asked.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            7
+        };
+        assert_eq!(heeding(Duration::from_secs(3600), look, waits), 7, "and its end does not wait for the next look");
+    }
+}
