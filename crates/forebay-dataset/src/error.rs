@@ -64,10 +64,22 @@ pub enum Error {
         free: Bytes,
     },
     /// There is nothing to work on.
-    #[error("{}: no images and no shards are there", path.display())]
+    #[error("{}: {}", path.display(), left_out.as_deref().unwrap_or("no images and no shards are there"))]
     Empty {
         /// Where there is nothing.
         path: PathBuf,
+        /// What is there instead.
+        left_out: Option<String>,
+    },
+    /// A text is too large to be a list of files.
+    #[error("{}: too large for a list: {size}, limit {limit}", path.display())]
+    LongList {
+        /// The text.
+        path: PathBuf,
+        /// How large it is.
+        size: Bytes,
+        /// How large a list may be.
+        limit: Bytes,
     },
     /// Shards were given where image files are needed.
     #[error("{}: packing starts from image files, not from a {found} shard", path.display())]

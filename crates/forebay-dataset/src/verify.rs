@@ -14,28 +14,31 @@ use forebay_record::{Fault, Verification};
 use forebay_storage::{Buffer, Local, Storage};
 use forebay_units::Bytes;
 
-use crate::inspect::not_recognised;
 use crate::manifest::Manifest;
-use crate::reason::{chain, why_unreadable};
+use crate::reason::{chain, not_an_image, why_unreadable};
 use crate::shard::{self, Content};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Result};
 
-/// Checks everything at `path` that can be checked.
+/// Checks everything at `path` that can be checked. A sample of more than `max_sample` bytes is bad, and is not read.
 ///
 /// # Errors
 /// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
-pub fn verify(path: &Path, control: &Control<'_>) -> Result<Verification> {
+pub fn verify(path: &Path, max_sample: Bytes, control: &Control<'_>) -> Result<Verification> {
     let storage = Local::default();
     let manifest = Manifest::beside(&storage, path);
     let listed = manifest.as_ref().and_then(|read| read.as_ref().ok());
     let source = Source::open(&storage, path)?;
-    let found =
-        Mutex::new(Verification { path: path.to_owned(), manifest: manifest.is_some(), ..Verification::default() });
+    let found = Mutex::new(Verification {
+        path: path.to_owned(),
+        manifest: manifest.is_some(),
+        notes: source.left_out.note().into_iter().collect(),
+        ..Verification::default()
+    });
     let work = |desk: &mut Desk, number: u64| {
         let item = &source.items[number as usize];
         let mut seen = Seen::default();
-        if let Err(fault) = seen.check(&storage, item, desk) {
+        if let Err(fault) = seen.check(&storage, item, max_sample.0, desk) {
             seen.bad.push(fault);
         }
         seen.bad.extend(listed.and_then(|manifest| manifest.disagreement(&storage, path, &item.path)));
@@ -83,19 +86,23 @@ impl Seen {
         found.bad.extend(self.bad);
     }
 
-    fn check(&mut self, storage: &dyn Storage, item: &Item, desk: &mut Desk) -> Result<(), Fault> {
+    fn check(&mut self, storage: &dyn Storage, item: &Item, limit: u64, desk: &mut Desk) -> Result<(), Fault> {
         let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
         let kind = read_head(storage, &item.path, &mut desk.buffer).map_err(unreadable)?;
         if kind.is_shard() {
             self.bytes += storage.size(&item.path).map_err(unreadable)?;
-            return shard::walk(storage, &item.path, kind, &mut |sample| match sample
+            return shard::walk(storage, &item.path, kind, limit, &mut |sample| match sample
                 .and_then(|sample| check_sample(&sample, &item.path, &mut desk.decoder))
             {
                 Ok(()) => self.n_good += 1,
                 Err(fault) => self.bad.push(fault),
             });
         }
-        storage.open(&item.path).and_then(|object| object.read_all(&mut desk.buffer)).map_err(unreadable)?;
+        let Kind::Image(_) = kind else {
+            return Err(Fault::of_file(&item.path, not_an_image(desk.buffer.as_slice())));
+        };
+        let read = storage.open(&item.path).and_then(|object| object.read_within(limit, &mut desk.buffer));
+        read.map_err(unreadable)?;
         let bytes = desk.buffer.as_slice();
         self.bytes += bytes.len() as u64;
         check_image(bytes, &mut desk.decoder).map_err(|reason| Fault::of_file(&item.path, reason))?;
@@ -118,8 +125,6 @@ fn check_sample(sample: &shard::Sample<'_>, path: &Path, decoder: &mut ImageDeco
 fn check_image(bytes: &[u8], decoder: &mut ImageDecoder) -> Result<(), String> {
     match Kind::of(bytes) {
         Kind::Image(_) => decoder.decode(bytes).map(|_| ()).map_err(|error| chain(&error)),
-        Kind::Empty => Err("empty file".to_owned()),
-        Kind::Text => Err("not an image: it is text".to_owned()),
-        _ => Err(not_recognised(bytes)),
+        _ => Err(not_an_image(bytes)),
     }
 }

@@ -14,6 +14,9 @@
 use std::fmt;
 use std::path::Path;
 
+/// The longest list that is read: some fifteen million lines.
+pub const MAX_LEN: u64 = 1 << 30;
+
 /// A line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {

@@ -45,6 +45,9 @@ pub struct Inspection {
     pub bad: Vec<Fault>,
     /// The value of fio's `bssplit` that imitates the sizes.
     pub bssplit: Option<String>,
+    /// What else a reader should know, such as files that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What a path turned out to be.
@@ -98,6 +101,9 @@ pub struct Verification {
     pub bytes: Bytes,
     /// Whether a manifest was there to compare with.
     pub manifest: bool,
+    /// What else a reader should know, such as files that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Verification {

@@ -48,7 +48,12 @@ pub fn inspection(found: &Inspection) -> String {
         out.push('\n');
     }
     out.push_str(&bad(&found.bad, found.n_bad, SHOWN_BAD));
+    out.push_str(&notes(&found.notes));
     out
+}
+
+fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("note: {}\n", printable(note))).collect()
 }
 
 /// A name as it can be shown on one line: control characters are written out.
@@ -123,6 +128,7 @@ pub fn verification(found: &Verification) -> String {
         count(found.n_files, "file"),
         found.bytes
     );
+    out.push_str(&notes(&found.notes));
     out
 }
 

@@ -104,10 +104,10 @@ pub fn run(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Record<IngestCell>, Error> {
-    let source = Source::discover(Arc::new(Local::default()), &plan.data)?;
+    let source = Source::discover(Arc::new(Local::default()), &plan.data)?.with_max_sample_size(plan.max_sample);
     let mut record = Record::new(command_line, environment);
     record.dataset = supply::note_of(&plan.data, &source);
-    record.notes.extend(supply::damage_notes(&source));
+    record.notes.extend(supply::source_notes(&source));
     let trial = Trial::new(plan, source, &mut record.notes)?;
     let n_rounds = plan.warmups + plan.repeats;
     let images = trial.images_a_repeat().saturating_mul((n_rounds * plan.threads.len()) as u64);

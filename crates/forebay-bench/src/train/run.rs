@@ -294,7 +294,7 @@ pub fn run(
     let mut record = Record::new(command_line, environment);
     if let Some(stock) = &stock {
         record.dataset = stock.note();
-        record.notes.extend(supply::damage_notes(&stock.source));
+        record.notes.extend(supply::source_notes(&stock.source));
     }
     if kind.classes() == Some(1) {
         record.notes.push("there is a single class, so that there is nothing to learn: the loss is 0".to_owned());
@@ -329,7 +329,7 @@ fn judges(plan: &Plan, kind: &Kind, learnt: Option<&Stock>, notes: &mut Vec<Stri
     // A set smaller than a batch can be judged, though not learnt from.
     let plan = Plan { input: Input::Data(path.clone()), validate: None, batch: 1, ..plan.clone() };
     let Some(stock) = Stock::find(&plan, kind.image())? else { return Ok(None) };
-    notes.extend(supply::damage_notes(&stock.source));
+    notes.extend(supply::source_notes(&stock.source));
     let (theirs, ours) = (stock.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
     // Folders are numbered by their names: one more or less and every label after it means another class.
     let other = theirs.iter().enumerate().find(|(label, name)| ours.get(*label) != Some(name));

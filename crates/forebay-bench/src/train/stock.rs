@@ -34,7 +34,7 @@ impl Stock {
     /// Finds the data of a plan; `None` for batches in memory.
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
         let Input::Data(path) = &plan.input else { return Ok(None) };
-        let source = Source::discover(Arc::new(Local::default()), path)?;
+        let source = Source::discover(Arc::new(Local::default()), path)?.with_max_sample_size(plan.max_sample);
         let n_samples = source.n_samples() as u64;
         let n_held_out = match plan.validate {
             Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),

@@ -1,7 +1,7 @@
 //! One shard while it is being written.
 
 use forebay_format::example::ImageExample;
-use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec};
+use forebay_format::image::{self, Dtype, ImageDecoder, ImageKind, ImageSpec};
 use forebay_format::tensor::{Shape, ShardWriter};
 use forebay_format::tfrecord::{self, Compression};
 use forebay_format::{Error as FormatError, tar};
@@ -83,7 +83,7 @@ impl Shard {
     /// only then.
     fn check_whole(&self, bytes: &[u8]) -> Result<(), String> {
         match image::sniff(bytes) {
-            Some(kind) if !matches!(self.body, Body::Tensor(_)) && !has_end(kind, bytes) => decodes(bytes),
+            Some(kind) if !matches!(self.body, Body::Tensor(_)) && !is_ended(kind, bytes) => decodes(bytes),
             _ => Ok(()),
         }
     }
@@ -111,6 +111,11 @@ impl Shard {
         self.pending.clear();
         Ok(())
     }
+}
+
+/// Whether a file has its end, by a mark there or by the length it states.
+fn is_ended(kind: ImageKind, bytes: &[u8]) -> bool {
+    has_end(kind, bytes) || image::declared_len(bytes).is_some_and(|len| len <= bytes.len() as u64)
 }
 
 impl TensorBody {

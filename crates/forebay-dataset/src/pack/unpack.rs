@@ -40,15 +40,22 @@ pub struct Unpacked {
     pub skipped: Vec<Fault>,
 }
 
-/// Writes the files that the shards at `input` were made from into `out`.
+/// Writes the files that the shards at `input` were made from into `out`. A sample of more than `max_sample` bytes is bad,
+/// and is not read.
 ///
 /// # Errors
 /// When `input` holds no TFRecord or tar shards, when `out` holds anything else or cannot be written to, when a record
 /// is bad and `stop_at_bad` is set, or when the caller stops it. What is finished stays.
-pub fn unpack(input: &Path, out: &Path, stop_at_bad: bool, control: &Control<'_>) -> Result<Unpacked> {
+pub fn unpack(
+    input: &Path,
+    out: &Path,
+    stop_at_bad: bool,
+    max_sample: Bytes,
+    control: &Control<'_>,
+) -> Result<Unpacked> {
     let shards = shards_of(input)?;
     let home = Home::claim(out, MARKER, &identity(&shards))?;
-    let run = Run { out, resumed: home.resumed, stop_at_bad, control, found: Mutex::default() };
+    let run = Run { out, resumed: home.resumed, stop_at_bad, max_sample, control, found: Mutex::default() };
     control.for_each("unpack", shards.len() as u64, || (), |(), number| run.shard(&shards[number as usize]))?;
     let found = run.found.into_inner().expect("storing does not panic");
     write_list(out, &found.files)?;
@@ -86,6 +93,7 @@ struct Run<'a> {
     out: &'a Path,
     resumed: bool,
     stop_at_bad: bool,
+    max_sample: Bytes,
     control: &'a Control<'a>,
     found: Mutex<Found>,
 }
@@ -101,7 +109,7 @@ impl Run<'_> {
     fn shard(&self, (path, kind): &(PathBuf, Kind)) -> Result<u64> {
         let (mut bytes, mut number) = (0, 0);
         let mut outcome = Ok(());
-        let walked = shard::walk(&Local::default(), path, *kind, &mut |sample| {
+        let walked = shard::walk(&Local::default(), path, *kind, self.max_sample.0, &mut |sample| {
             if outcome.is_ok() {
                 outcome = self.take(path, number, sample).map(|size| bytes += size);
             }
@@ -154,7 +162,7 @@ impl Run<'_> {
     }
 
     fn place(&self, path: &Path, bytes: &[u8]) -> Result<u64> {
-        let kept = self.resumed && fs::read(path).is_ok_and(|there| there == bytes);
+        let kept = self.resumed && holds(path, bytes);
         if !kept {
             write::folder(path.parent().unwrap_or(self.out))?;
             write::atomic(path, bytes)?;
@@ -165,6 +173,12 @@ impl Run<'_> {
         done.bytes += Bytes(bytes.len() as u64);
         Ok(bytes.len() as u64)
     }
+}
+
+/// Whether a file holds these bytes; one of another length is not read.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let same_len = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64);
+    same_len && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
 /// The name of a sample's file below the folder: the one it keeps, or one made from its label and place.

@@ -73,7 +73,8 @@ fn bad_files_are_counted_and_named_with_the_reason() {
     ];
     assert_eq!(reasons, expected);
 
-    let limited = inspect(&set, &InspectOptions { bad_limit: 1 }, &Control::default()).unwrap();
+    let limited =
+        inspect(&set, &InspectOptions { bad_limit: 1, ..InspectOptions::default() }, &Control::default()).unwrap();
     assert_eq!((limited.n_bad, limited.bad.len()), (4, 1));
 }
 

@@ -12,6 +12,7 @@ use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_units::Bytes;
 
+use crate::LIMIT;
 use crate::dir::{pictures, relative, small_set};
 
 const TFRECORD: Packing = Packing::TfRecord { compression: Compression::None };
@@ -38,7 +39,7 @@ fn files_come_back_as_they_were() {
         let (out, back) = (dir.path().join(format!("out{number}")), dir.path().join(format!("back{number}")));
         let packed = run(&set, &out, options(packing));
         assert!(packed.n_shards > 2 && packed.n_samples == 40 && packed.skipped.is_empty(), "{packed:?}");
-        let unpacked = unpack(&out, &back, true, &Control::default()).unwrap();
+        let unpacked = unpack(&out, &back, true, LIMIT, &Control::default()).unwrap();
         assert_eq!((unpacked.n_files, unpacked.n_kept), (40, 0));
         assert_eq!(pictures(&back), pictures(&set));
         let lines = |dir: &Path| -> HashSet<String> {
@@ -57,7 +58,7 @@ fn names_that_tar_cannot_keep_come_back_too() {
     for packing in [TFRECORD, Packing::Tar] {
         let (out, back) = (dir.path().join(packing.name()), dir.path().join(format!("back-{}", packing.name())));
         run(&set, &out, options(packing));
-        unpack(&out, &back, true, &Control::default()).unwrap();
+        unpack(&out, &back, true, LIMIT, &Control::default()).unwrap();
         for name in names {
             assert_eq!(fs::read(back.join(name)).ok().as_ref(), Some(&bytes), "{name} from {}", packing.name());
         }
@@ -108,7 +109,7 @@ fn tensor_shards_hold_resized_pixels_with_labels() {
     assert_eq!(shard.tables().labels(), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
     assert_eq!(shard.tables().ids(), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     assert!(shard.sample(0).iter().any(|&value| value != shard.sample(0)[0]));
-    let error = unpack(&out, &dir.path().join("back"), true, &Control::default()).unwrap_err();
+    let error = unpack(&out, &dir.path().join("back"), true, LIMIT, &Control::default()).unwrap_err();
     assert!(matches!(error, Error::Lossy { .. }), "{error}");
 }
 
@@ -208,7 +209,7 @@ fn shards_are_not_packed_and_files_not_unpacked() {
     let out = dir.path().join("out");
     run(&set, &out, options(TFRECORD));
     assert!(matches!(PackPlan::new(&out, options(Packing::Tar)), Err(Error::NotFiles { .. })));
-    let error = unpack(&set, &dir.path().join("back"), true, &Control::default()).unwrap_err();
+    let error = unpack(&set, &dir.path().join("back"), true, LIMIT, &Control::default()).unwrap_err();
     assert!(error.to_string().contains("never packed"), "{error}");
 }
 
@@ -217,10 +218,10 @@ fn unpacking_goes_on_where_it_stopped() {
     let (dir, set) = small_set(9);
     let (out, back) = (dir.path().join("out"), dir.path().join("back"));
     run(&set, &out, options(Packing::Tar));
-    unpack(&out, &back, true, &Control::default()).unwrap();
+    unpack(&out, &back, true, LIMIT, &Control::default()).unwrap();
     let first = pictures(&back).remove(0).0;
     fs::write(back.join(&first), b"torn").unwrap();
-    let again = unpack(&out, &back, true, &Control::default()).unwrap();
+    let again = unpack(&out, &back, true, LIMIT, &Control::default()).unwrap();
     assert_eq!((again.n_files, again.n_kept), (9, 8));
     assert_eq!(pictures(&back), pictures(&set));
 }
@@ -231,7 +232,7 @@ fn the_same_files_in_two_shards_are_written_once() {
     let (out, back) = (dir.path().join("out"), dir.path().join("back"));
     run(&set, &out, PackOptions::new(TFRECORD));
     fs::copy(out.join("set-00000-of-00001.tfrecord"), out.join("copy.tfrecord")).unwrap();
-    let done = unpack(&out, &back, true, &Control { threads: 2, ..Control::default() }).unwrap();
+    let done = unpack(&out, &back, true, LIMIT, &Control { threads: 2, ..Control::default() }).unwrap();
     assert_eq!((done.n_files, done.skipped.len()), (9, 0));
     assert_eq!(pictures(&back), pictures(&set));
 }
@@ -250,7 +251,7 @@ fn a_record_whose_name_leads_out_of_the_folder_is_refused() {
     tfrecord::append(&mut shard, &nameless.to_bytes());
     fs::write(dir.path().join("evil.tfrecord"), shard).unwrap();
     let back = dir.path().join("back");
-    let done = unpack(&dir.path().join("evil.tfrecord"), &back, false, &Control::default()).unwrap();
+    let done = unpack(&dir.path().join("evil.tfrecord"), &back, false, LIMIT, &Control::default()).unwrap();
     assert_eq!((done.n_files, done.skipped.len()), (2, 4));
     assert!(back.join("fine/1.jpg").exists() && back.join("5/evil-tfrecord-000005.jpg").exists());
     assert!(!dir.path().join("escaped.jpg").exists());

@@ -15,10 +15,12 @@
 mod compression;
 mod records;
 mod scanner;
+mod stream;
 
 pub use compression::{Compression, compress, decompress};
 pub use records::{Record, Records, append, parse_frame};
 pub use scanner::FrameScanner;
+pub use stream::RecordStream;
 
 /// Bytes before the payload: length and its checksum.
 pub const HEADER_LEN: usize = 12;

@@ -9,6 +9,7 @@ use memmap2::Mmap;
 
 use super::activity::{Activity, Stopwatch};
 use super::dispatch::Claim;
+use super::expanded::Expanded;
 use crate::error::SampleError;
 use crate::source::{Packing, Source};
 use crate::stage_cache::Cache;
@@ -21,7 +22,7 @@ enum Piece {
     /// In one of the parcel's own buffers.
     Own { buffer: usize, start: usize, len: usize },
     /// In a shard that is in memory as a whole.
-    Shard { shard: Arc<ShardBytes>, start: usize, len: usize },
+    Shard { shard: Arc<ShardBytes>, offset: u64, len: usize },
     /// Nowhere: the finished sample is kept already, or its map reads for itself.
     NotNeeded,
 }
@@ -29,16 +30,16 @@ enum Piece {
 /// A shard in memory.
 pub(crate) enum ShardBytes {
     /// Expanded from a compressed file.
-    Expanded(Vec<u8>),
+    Expanded(Expanded),
     /// Mapped.
     Mapped(Mmap),
 }
 
 impl ShardBytes {
-    fn bytes(&self) -> &[u8] {
+    fn sample(&self, offset: u64, len: usize) -> Option<&[u8]> {
         match self {
-            Self::Expanded(bytes) => bytes,
-            Self::Mapped(map) => map,
+            Self::Expanded(shard) => shard.frame(offset, len),
+            Self::Mapped(map) => map.get(offset as usize..)?.get(..len),
         }
     }
 }
@@ -61,9 +62,8 @@ impl Parcel {
     pub(crate) fn bytes(&self, i: usize) -> Result<&[u8], SampleError> {
         match &self.pieces[i] {
             Ok(Piece::Own { buffer, start, len }) => Ok(&self.buffers[*buffer].as_slice()[*start..*start + *len]),
-            Ok(Piece::Shard { shard, start, len }) => shard
-                .bytes()
-                .get(*start..*start + *len)
+            Ok(Piece::Shard { shard, offset, len }) => shard
+                .sample(*offset, *len)
                 .ok_or_else(|| SampleError::Refused("the shard has become shorter since it was indexed".to_owned())),
             Ok(Piece::NotNeeded) => Ok(&[]),
             Err(error) => Err(error.clone()),
@@ -208,7 +208,7 @@ impl Fetcher {
         } else {
             watch.enter(Activity::Reading);
             let paths: Vec<&Path> = parcel.claim.samples.iter().map(|sample| self.path_of(*sample)).collect();
-            let outcomes = self.source.storage.read_many(&paths, &mut parcel.buffers[..n]);
+            let outcomes = self.source.storage.read_many(&paths, self.source.max_sample, &mut parcel.buffers[..n]);
             for (buffer, outcome) in outcomes.into_iter().enumerate() {
                 let len = parcel.buffers[buffer].len();
                 parcel.pieces.push(outcome.map(|()| Piece::Own { buffer, start: 0, len }).map_err(SampleError::from));
@@ -221,7 +221,7 @@ impl Fetcher {
         watch.enter(Activity::Opening);
         let object = self.source.storage.open(self.path_of(sample))?;
         watch.enter(Activity::Reading);
-        object.read_all(buffer)?;
+        object.read_within(self.source.max_sample, buffer)?;
         Ok(buffer.len())
     }
 
@@ -232,6 +232,11 @@ impl Fetcher {
         let places = parcel.claim.samples.iter().map(|sample| &index.places[*sample as usize]);
         let first = index.places[parcel.claim.samples[0] as usize];
         let total: u64 = places.clone().map(|place| place.len).sum();
+        // Several are claimed together only while they are small, so that what is too large is alone and not read.
+        if places.clone().all(|place| self.source.check_size(place).is_err()) {
+            parcel.pieces.extend(places.map(|place| self.source.check_size(place).map(|()| Piece::NotNeeded)));
+            return 0;
+        }
         let buffer = &mut parcel.buffers[0];
         let outcome = self.object(first.file, watch).and_then(|object| {
             watch.enter(Activity::Reading);
@@ -241,7 +246,7 @@ impl Fetcher {
         for place in places {
             let len = place.len as usize;
             let piece = Piece::Own { buffer: 0, start, len };
-            parcel.pieces.push(outcome.clone().map(|()| piece));
+            parcel.pieces.push(self.source.check_size(place).and(outcome.clone()).map(|()| piece));
             start += len;
         }
         if outcome.is_ok() { total } else { 0 }
@@ -266,10 +271,11 @@ impl Fetcher {
         self.fetch_shard(parcel, |file| {
             watch.enter(Activity::Reading);
             let mut packed = Buffer::default();
-            source.storage.open(&source.index.files[file as usize])?.read_all(&mut packed)?;
+            let object = source.storage.open(&source.index.files[file as usize])?;
+            object.read_within(tfrecord::EXPANDED_LIMIT, &mut packed)?;
             moved += packed.len() as u64;
             watch.enter(Activity::Decoding);
-            Ok(ShardBytes::Expanded(tfrecord::decompress(packed.as_slice(), how, tfrecord::EXPANDED_LIMIT)?))
+            Ok(ShardBytes::Expanded(Expanded::new(packed.as_slice(), how, source.max_sample)?))
         });
         moved
     }
@@ -287,13 +293,19 @@ impl Fetcher {
         parcel.claim.samples.iter().map(|sample| self.source.index.places[*sample as usize].len).sum()
     }
 
-    fn fetch_shard(&self, parcel: &mut Parcel, make: impl FnOnce(u32) -> Result<ShardBytes, SampleError>) {
-        let first = self.source.index.places[parcel.claim.samples[0] as usize];
-        let shard = self.memory.get(first.file, || make(first.file));
+    fn fetch_shard(&self, parcel: &mut Parcel, mut make: impl FnMut(u32) -> Result<ShardBytes, SampleError>) {
+        let place_of = |sample: &u32| &self.source.index.places[*sample as usize];
+        let file = place_of(&parcel.claim.samples[0]).file;
+        let mut shard = None;
         for sample in &parcel.claim.samples {
-            let place = &self.source.index.places[*sample as usize];
-            let (start, len) = (place.offset as usize, place.len as usize);
-            parcel.pieces.push(shard.clone().map(|shard| Piece::Shard { shard, start, len }));
+            let place = place_of(sample);
+            let (offset, len) = (place.offset, place.len as usize);
+            // A shard is not expanded for a sample that is too large.
+            let piece = self.source.check_size(place).and_then(|()| {
+                let shard = shard.get_or_insert_with(|| self.memory.get(file, || make(file)));
+                shard.clone().map(|shard| Piece::Shard { shard, offset, len })
+            });
+            parcel.pieces.push(piece);
         }
     }
 }

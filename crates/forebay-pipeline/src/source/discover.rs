@@ -2,12 +2,12 @@
 //!
 //! A single file is judged by its content. In a folder the names come first and content is looked at only where a name
 //! says nothing: opening a million files would cost more than an epoch, and an image that is empty or damaged must stay
-//! a sample of its folder, to fail under its own name when it is read.
+//! a sample of its folder, to fail under its own name when it is read. What is no sample is counted by kind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_format::{Kind, is_passed_over};
+use forebay_format::{Kind, LeftOut, image, is_passed_over};
 use forebay_storage::{Buffer, Storage};
 
 use super::{Source, below, folder};
@@ -18,33 +18,47 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Source,
     // Only a file has a size; a folder is listed.
     if storage.size(path).is_ok() {
         match kind_of_file(storage.as_ref(), path)? {
-            Kind::Text | Kind::Unknown | Kind::Empty => return Source::list(storage, path),
-            kind => found.add(kind, path.to_owned()),
+            (Kind::Text | Kind::Empty, _) => return Source::list(storage, path),
+            (Kind::ForeignImage(format), _) => {
+                return Err(Error::Source {
+                    what: format!("{}: {format} is not supported", path.display()),
+                    source: None,
+                });
+            }
+            (Kind::Unknown, head) => return Err(not_known(path, head.as_slice())),
+            (kind, _) => found.add(kind, path.to_owned(), path),
         }
     } else {
         for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
             let kind = match Kind::by_name(&entry.path) {
                 Some(kind) => kind,
                 // What cannot even be opened and has no data's name is none of ours.
-                None => kind_of_file(storage.as_ref(), &entry.path).unwrap_or(Kind::Unknown),
+                None => kind_of_file(storage.as_ref(), &entry.path).map_or(Kind::Unknown, |(kind, _)| kind),
             };
-            found.add(kind, entry.path);
+            found.add(kind, entry.path, path);
         }
     }
     found.into_source(storage, path)
 }
 
-/// What a file's first bytes say. One without any is what its name says: a shard without a record, an image cut to
-/// nothing.
-fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<Kind, Error> {
+/// Why a single file is of no use.
+fn not_known(path: &Path, head: &[u8]) -> Error {
+    let what = format!("{} is neither an image, nor a shard, nor a list: it is", path.display());
+    Error::Source { what: format!("{what} {}", image::describe(head)), source: None }
+}
+
+/// What a file's first bytes say, and these bytes. One without any is what its name says: a shard without a record, an
+/// image cut to nothing.
+fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<(Kind, Buffer), Error> {
     let object = storage.open(path)?;
     let len = object.len()?.min(Kind::HEAD_LEN as u64) as usize;
     let mut buffer = Buffer::default();
     object.read_at(0, len, &mut buffer)?;
-    Ok(match Kind::of(buffer.as_slice()) {
+    let kind = match Kind::of(buffer.as_slice()) {
         Kind::Empty => Kind::by_name(path).unwrap_or(Kind::Empty),
         kind => kind,
-    })
+    };
+    Ok((kind, buffer))
 }
 
 /// Data files by what they hold.
@@ -54,28 +68,31 @@ struct Found {
     tfrecord: Vec<PathBuf>,
     tar: Vec<PathBuf>,
     tensor: Vec<PathBuf>,
+    left_out: LeftOut,
 }
 
 impl Found {
-    fn add(&mut self, kind: Kind, path: PathBuf) {
+    fn add(&mut self, kind: Kind, path: PathBuf, dir: &Path) {
         match kind {
             Kind::Image(_) => self.images.push(path),
             Kind::TfRecord(_) => self.tfrecord.push(path),
             Kind::Tar => self.tar.push(path),
             Kind::Tensor => self.tensor.push(path),
-            // Not data that we know.
-            Kind::Empty | Kind::Text | Kind::Unknown => {}
+            other => self.left_out.add(other, below(&path, dir)),
         }
     }
 
     fn into_source(self, storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
-        let Self { images, tfrecord, tar, tensor } = self;
+        let Self { images, tfrecord, tar, tensor, left_out } = self;
         let all =
             [(&images, "images"), (&tfrecord, "TFRecord shards"), (&tar, "tar shards"), (&tensor, "tensor shards")];
         let kinds: Vec<String> =
             all.iter().filter(|(n, _)| !n.is_empty()).map(|(n, of)| format!("{} {of}", n.len())).collect();
-        match kinds.as_slice() {
-            [] => Err(Error::Empty { what: format!("{}: it holds no images and no shards", path.display()) }),
+        let found = match kinds.as_slice() {
+            [] => {
+                let why = left_out.note().unwrap_or_else(|| "it holds no images and no shards".to_owned());
+                Err(Error::Empty { what: format!("{}: {why}", path.display()) })
+            }
             [_] if !images.is_empty() => folder::of_files(storage, images, path),
             [_] if !tfrecord.is_empty() => Source::tfrecord(storage, &tfrecord),
             [_] if !tar.is_empty() => Source::tar(storage, &tar),
@@ -85,7 +102,8 @@ impl Found {
                 let what = format!("{path} holds several kinds at once ({found}): name one of its folders");
                 Err(Error::Source { what, source: None })
             }
-        }
+        };
+        found.map(|source| Source { left_out: Arc::new(left_out), ..source })
     }
 }
 
@@ -130,6 +148,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_sample_is_counted_by_kind() {
+        let files: [(&str, &[u8]); 7] = [
+            ("d/a/1.jpg", JPEG),
+            ("d/a/2.WEBP", b"RIFF"),
+            ("d/a/3.avif", b"opened by nobody"),
+            ("d/a/4", b"\xff\x0a\xfa"),
+            ("d/archive.zip", b"PK\x03\x04"),
+            ("d/LICENSE", b"text"),
+            ("d/list.txt", b"text"),
+        ];
+        let source = discover_in(&files, "d").unwrap();
+        assert_eq!((source.n_samples(), source.packing()), (2, "files"));
+        let wanted = "3 files left out: 1 AVIF image (not supported), 1 JPEG XL image (not supported), \
+                      1 other file (archive.zip)";
+        assert_eq!(source.left_out().note().unwrap(), wanted);
+        let wanted = "no samples in d: 2 files left out: 2 AVIF images (not supported)";
+        assert_eq!(refusal(&[("d/1.avif", b""), ("d/2.avif", b"")], "d"), wanted);
+    }
+
+    #[test]
     fn hidden_files_and_notes_are_passed_over() {
         let files = [("d/.1.jpg", JPEG), ("d/.x/2.jpg", JPEG), ("d/x.tfrecord.index", JPEG), ("d/list.txt", JPEG)];
         assert_eq!(refusal(&files, "d"), "no samples in d: it holds no images and no shards");
@@ -150,6 +188,9 @@ mod tests {
         assert_eq!(refusal(&[("x.tfrecord", b"")], "x.tfrecord"), "no samples in x.tfrecord");
         assert_eq!(refusal(&[("list", b"")], "list"), "no samples in the list list");
         let noise = refusal(&[("noise", &[0x81; 99])], "noise");
-        assert_eq!(noise, "noise is neither an image, nor a shard, nor a list: it is not text");
+        let wanted = "noise is neither an image, nor a shard, nor a list: it is 99 bytes beginning with";
+        assert!(noise.starts_with(wanted), "{noise}");
+        let avif = refusal(&[("a.avif", b"\0\0\0\x10ftypavif\0\0\0\0")], "a.avif");
+        assert_eq!(avif, "a.avif: AVIF is not supported");
     }
 }

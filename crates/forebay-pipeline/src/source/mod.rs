@@ -15,11 +15,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
+use forebay_format::{LeftOut, MAX_SAMPLE_SIZE, tensor};
 use forebay_storage::{Null, Storage};
+use forebay_units::Bytes;
 
-use crate::error::Error;
+use crate::error::{Error, SampleError};
 
 /// The label of a sample that has none.
 pub const NO_LABEL: i64 = -1;
@@ -183,6 +184,9 @@ pub struct Source {
     pub(crate) index: Arc<Index>,
     classes: Arc<Vec<String>>,
     damaged: Arc<Vec<Damaged>>,
+    left_out: Arc<LeftOut>,
+    /// Larger samples are not read.
+    pub(crate) max_sample: u64,
     pixels: Option<PixelShape>,
 }
 
@@ -271,7 +275,15 @@ impl Source {
     }
 
     fn new(storage: Arc<dyn Storage>, index: Index) -> Self {
-        Self { storage, index: Arc::new(index), classes: Arc::default(), damaged: Arc::default(), pixels: None }
+        Self {
+            storage,
+            index: Arc::new(index),
+            classes: Arc::default(),
+            damaged: Arc::default(),
+            left_out: Arc::default(),
+            max_sample: MAX_SAMPLE_SIZE,
+            pixels: None,
+        }
     }
 
     /// A number that differs when the samples' paths below `root`, places, labels or order differ: the same wherever the
@@ -285,6 +297,19 @@ impl Source {
     pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = storage;
         self
+    }
+
+    /// The same samples, of which those of more than `limit` bytes fail and are not read; [`MAX_SAMPLE_SIZE`] by default.
+    #[must_use]
+    pub fn with_max_sample_size(mut self, limit: Bytes) -> Self {
+        self.max_sample = limit.0;
+        self
+    }
+
+    /// Refuses a sample that is too large to be read, where its size is known before it is.
+    pub(crate) fn check_size(&self, place: &Place) -> Result<(), SampleError> {
+        let (size, limit) = (Bytes(place.len), Bytes(self.max_sample));
+        if size > limit { Err(SampleError::TooLarge { size, limit }) } else { Ok(()) }
     }
 
     /// How many samples there are; of streamed ones, how many slots.
@@ -312,6 +337,11 @@ impl Source {
     /// Shards that were cut off or damaged; the samples before the damage are part of the source.
     pub fn damaged(&self) -> &[Damaged] {
         &self.damaged
+    }
+
+    /// Files of the folder that are none of the samples.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     /// The shape of the samples, when they are decoded already.

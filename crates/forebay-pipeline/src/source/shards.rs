@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_format::tfrecord::{self, Compression, FrameScanner};
+use forebay_format::tfrecord::{self, Compression, FrameScanner, RecordStream};
 use forebay_format::{Scanner, tar, tensor};
-use forebay_storage::{Buffer, Object, Storage};
+use forebay_storage::{Buffer, Object, ObjectReader, Storage};
 
 use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source};
 use crate::error::Error;
@@ -105,22 +105,21 @@ fn scan(scanner: &mut dyn Scanner, object: &dyn Object, add: &mut Add<'_>) -> Sc
 }
 
 fn scan_compressed(compression: Compression, object: &dyn Object, add: &mut Add<'_>) -> Scan {
-    let mut buffer = Buffer::default();
-    object.read_all(&mut buffer)?;
-    let bytes = match tfrecord::decompress(buffer.as_slice(), compression, tfrecord::EXPANDED_LIMIT) {
-        Ok(bytes) => bytes,
-        Err(error) => return Ok(Some(error)),
-    };
-    let mut scanner = FrameScanner::new(bytes.len() as u64);
-    while let Some(want) = scanner.want() {
-        let piece = bytes.get(want.offset as usize..).map_or(&[][..], |rest| &rest[..want.len.min(rest.len())]);
-        match scanner.feed(piece) {
-            Ok(Some(span)) => add(span.offset, span.len),
-            Ok(None) => {}
-            Err(error) => return Ok(Some(error)),
+    let mut stream = RecordStream::new(ObjectReader::new(object)?, compression, tfrecord::EXPANDED_LIMIT);
+    let mut spans = Vec::new();
+    let mut next = || stream.next_span().and_then(|span| stream.pass_over().map(|()| span));
+    let error = loop {
+        match next() {
+            Ok(Some(span)) => spans.push(span),
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         }
+    };
+    // A broken stream cannot be expanded later, so that nothing of it can be used.
+    if !stream.is_broken() {
+        spans.into_iter().for_each(|span| add(span.offset, span.len));
     }
-    Ok(None)
+    Ok(error)
 }
 
 pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {

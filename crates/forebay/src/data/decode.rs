@@ -11,8 +11,9 @@ use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
 use forebay_storage::{Local, Storage};
 use forebay_units::count;
 
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
+use crate::values::SampleLimit;
 use crate::{progress, stop};
 
 /// The flags of `forebay data decode`.
@@ -31,14 +32,17 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pixels: PixelArgs,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
-    let source = Source::discover(Arc::new(Local::default()), &args.path)?;
+    let source = Source::discover(Arc::new(Local::default()), &args.path)?.with_max_sample_size(args.limit.bytes());
     if source.pixels().is_some() {
         bail!("{} holds decoded images already", args.path.display());
     }
-    let n = source.n_samples();
+    let (n, left_out) = (source.n_samples(), source.left_out().note());
     let spec = args.pixels.spec(args.size);
     // Written aside and renamed, so that no half array is left where an image fails.
     let mut file = Local::default().create(&args.to)?;
@@ -57,6 +61,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     file.commit()?;
     bar.finish_and_clear();
     print(&format!("{}: {}\n", args.to.display(), count(n as u64, "image")))?;
+    left_out.iter().for_each(|note| remark(&format!("forebay: {note}")));
     Ok(Outcome::Met)
 }
 

@@ -17,6 +17,7 @@ use forebay_units::Bytes;
 use serde::Serialize;
 
 use crate::output::{JsonTarget, Outcome, give, to_json};
+use crate::values::SampleLimit;
 use crate::{progress, stop};
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +60,9 @@ pub(crate) struct LookArgs {
 
     #[command(flatten)]
     work: WorkArgs,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 
     /// Write the findings to a file, or to stdout with "-"
     #[arg(long, value_name = "FILE|-")]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, pack, unpack};
+use forebay_dataset::{Control, Fault, PackOptions, PackPlan, Packing, pack, unpack};
 use forebay_format::tfrecord::Compression;
 use forebay_units::{Bytes, count, group_digits};
 
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print, remark};
 use crate::pixels::parse_size;
+use crate::values::SampleLimit;
 
 /// The flags of `forebay data pack`.
 #[derive(Debug, clap::Args)]
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Stop at the first bad input instead of leaving it out
     #[arg(long)]
     strict: bool,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 
     #[command(flatten)]
     work: WorkArgs,
@@ -113,10 +117,12 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         shard_size: args.shard_size.unwrap_or(usual.shard_size),
         shuffle: (!args.keep_order).then(|| args.seed.unwrap_or(0)),
         stop_at_bad: args.strict,
+        max_sample: args.limit.bytes(),
         ..usual
     };
     let plan = PackPlan::new(&args.input, options)?;
     let out = args.out.display();
+    plan.left_out().note().iter().for_each(|note| remark(&format!("forebay: {note}")));
     if args.dry_run {
         let files = count(plan.n_files(), "file");
         let shards = count(plan.n_shards(), &format!("{} shard", packing.name()));
@@ -134,7 +140,9 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
         bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
     }
-    let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, args.strict, control))?;
+    let limit = args.limit.bytes();
+    let work = |control: &Control<'_>| unpack(&args.input, &args.out, args.strict, limit, control);
+    let done = with_progress("unpacking", &args.work, work)?;
     let files = count(done.n_files, "file");
     print(&format!("{}: {files}, {}{}\n", args.out.display(), done.bytes, kept(done.n_kept)))?;
     Ok(judge(&done.skipped))

@@ -15,7 +15,7 @@ use forebay_train::{Emulation, Model, Optimizer, Precision};
 
 use super::saving::Saving;
 use crate::tier::Ground;
-use crate::values::{parse_io, parse_threads};
+use crate::values::{SampleLimit, parse_io, parse_threads};
 
 /// Steps of a run on a batch in memory, which has no end of its own.
 const SYNTHETIC_STEPS: u64 = 100;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     pub(super) data: Option<PathBuf>,
 
     /// Train on one batch made once, in memory, instead of data: the upper bound
-    #[arg(long, conflicts_with_all = ["epochs", "threads", "prefetch", "tier", "cold", "io", "validate", "baseline"])]
+    #[arg(long, conflicts_with_all = ["epochs", "threads", "prefetch", "tier", "cold", "io", "max_sample_size", "validate", "baseline"])]
     synthetic: bool,
 
     /// The network
@@ -108,6 +108,9 @@ pub(crate) struct Args {
     #[arg(long, default_value = "buffered", value_parser = parse_io, value_name = "MODE")]
     io: Io,
 
+    #[command(flatten)]
+    limit: SampleLimit,
+
     /// Judge the network after every epoch, on other data or on a share of this that is not learnt from; alone on 0.1 of it
     #[arg(
         long,
@@ -166,6 +169,7 @@ impl Args {
             device_prefetch,
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
+            max_sample: self.limit.bytes(),
             tier: self.tier.or_else(|| ground.shaped.clone()),
             kernel_tier: ground.kernel.clone(),
             cuda_folders: crate::cuda::folders(),

@@ -9,7 +9,8 @@ const PROBE: [&str; 4] = [
     include_str!("probe_stop.rs"),
 ];
 
-const INGEST: [&str; 8] = [
+const INGEST: [&str; 9] = [
+    LIMIT,
     include_str!("ingest_cache.rs"),
     include_str!("ingest_io.rs"),
     include_str!("ingest_order.rs"),
@@ -29,6 +30,9 @@ const CHECKPOINT: [&str; 6] = [
     include_str!("checkpoint_targets.rs"),
 ];
 
+/// The tests of the limit on samples.
+const LIMIT: &str = include_str!("large_files.rs");
+
 /// The long flags that a command's help names at the start of a line.
 fn flags(help: &str) -> Vec<&str> {
     let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
@@ -47,13 +51,17 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("checkpoint restore", &CHECKPOINT, 7),
         ("checkpoint convert", &CHECKPOINT, 4),
         ("data make", &[include_str!("make.rs")], 8),
-        ("data inspect", &[include_str!("inspect.rs")], 2),
-        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs")], 9),
-        ("data verify", &[include_str!("verify.rs")], 2),
-        ("data decode", &[include_str!("decode.rs")], 5),
-        ("ingest", &INGEST, 23),
+        ("data inspect", &[include_str!("inspect.rs"), LIMIT], 3),
+        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), LIMIT], 10),
+        ("data verify", &[include_str!("verify.rs"), LIMIT], 3),
+        ("data decode", &[include_str!("decode.rs"), LIMIT], 6),
+        ("ingest", &INGEST, 24),
         ("probe", &PROBE, 14),
-        ("train", &[include_str!("train.rs"), include_str!("train_flags.rs"), include_str!("train_checkpoint.rs")], 35),
+        (
+            "train",
+            &[include_str!("train.rs"), include_str!("train_flags.rs"), include_str!("train_checkpoint.rs"), LIMIT],
+            36,
+        ),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 3),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 5),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

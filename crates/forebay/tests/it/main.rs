@@ -27,6 +27,8 @@ mod ingest_rounds;
 mod ingest_tier;
 mod inspect;
 mod interrupt;
+mod large_files;
+mod left_out;
 mod make;
 mod pack;
 mod probe;
