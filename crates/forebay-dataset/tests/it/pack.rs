@@ -13,10 +13,12 @@ use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_units::Bytes;
 
+use crate::LIMIT;
 use crate::dir::{pictures, relative, small_set};
 
 const TFRECORD: Packing = Packing::TfRecord { compression: Compression::None };
-const STRICT: UnpackOptions = UnpackOptions { stop_at_bad: true, keys: KeyNames { image: None, label: None } };
+const STRICT: UnpackOptions =
+    UnpackOptions { stop_at_bad: true, keys: KeyNames { image: None, label: None }, max_sample: LIMIT };
 
 fn run(input: &Path, out: &Path, options: PackOptions) -> Packed {
     pack(&PackPlan::new(input, options).unwrap(), out, &Control::default()).unwrap()
@@ -186,7 +188,7 @@ fn other_inputs_or_options_do_not_touch_a_packed_folder() {
     assert!(matches!(again(options(Packing::Tar)), Err(Error::Different { .. })));
     let picture = set.join(&pictures(&set)[0].0);
     fs::write(&picture, b"other").unwrap();
-    assert!(matches!(again(options(TFRECORD)), Err(Error::Different { .. })));
+    assert!(matches!(again(options(TFRECORD)), Err(Error::OtherInputs { .. })));
     assert_eq!(relative(&out), before);
 }
 
