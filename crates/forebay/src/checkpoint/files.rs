@@ -167,13 +167,13 @@ pub(super) fn check_outside(path: &Path) -> Result<()> {
     }
 }
 
-/// The files of a checkpoint of this format.
+/// The files of a checkpoint of this format, by the text of its stem.
 pub(super) fn names(dir: &Path, stem: &str, format: &dyn Format) -> Vec<PathBuf> {
     let endings: &[&str] = match format.name() {
         "safetensors" => &[".safetensors"],
         _ => &[".index", ".data-00000-of-00001", ".meta"],
     };
-    endings.iter().map(|ending| dir.join(format!("{stem}{ending}"))).collect()
+    endings.iter().map(|ending| in_folder(dir, &format!("{stem}{ending}"))).collect()
 }
 
 /// Claims the files that a checkpoint is written to; those that exist are judged when it is known which they are.
