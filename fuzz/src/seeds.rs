@@ -7,6 +7,8 @@ use forebay_format::image::ImageKind;
 use forebay_format::parquet::{Codec, Column, Writer};
 use forebay_format::tensor::{Shape, ShardWriter};
 use forebay_format::{Element, tar, tfrecord};
+use image::codecs::{bmp::BmpEncoder, gif::GifEncoder, tiff::TiffEncoder, webp::WebPEncoder};
+use image::{ExtendedColorType as Colour, ImageEncoder};
 use jpeg_encoder::{ColorType as JpegColor, Encoder as JpegEncoder, SamplingFactor};
 use png::{BitDepth, ColorType};
 
@@ -75,12 +77,67 @@ fn one_png(color: ColorType, depth: BitDepth, row_bytes: usize) -> Vec<u8> {
     out
 }
 
+/// Five by six pixels, lossy, as libwebp writes them: there is no such encoder in Rust.
+const LOSSY_WEBP: &[u8] = b"RIFFH\0\0\0WEBPVP8 \x3c\0\0\0\xb0\x01\0\x9d\x01\x2a\x05\0\x06\0\x01\x40\x26\x25\xa8\x02\x74\x01\
+    \x0e\xbb\x04\x80\0\xfe\xfb\x27\x30\x63\x0e\x98\x11\x91\x84\x3d\x46\x40\xcb\x6a\xc2\x0e\x75\xdf\xf7\xe0\x85\x77\x4f\x1d\
+    \x5f\xa8\x5c\x3f\xf6\x2f\xe5\x96\xef\x80\0\0";
+
+pub fn webp() -> Vec<Vec<u8>> {
+    let mut seeds = vec![LOSSY_WEBP.to_vec()];
+    for (colour, channels) in [(Colour::Rgb8, 3), (Colour::Rgba8, 4), (Colour::L8, 1)] {
+        let mut out = Vec::new();
+        let written = WebPEncoder::new_lossless(&mut out).write_image(&texture(13 * 9 * channels), 13, 9, colour);
+        written.expect("encodes to memory");
+        seeds.push(out);
+    }
+    seeds
+}
+
+pub fn gif() -> Vec<Vec<u8>> {
+    let one = |n_frames: usize| {
+        let mut out = Vec::new();
+        let mut encoder = GifEncoder::new(&mut out);
+        (0..n_frames).for_each(|_| {
+            encoder.encode(&texture(13 * 9 * 4), 13, 9, Colour::Rgba8).expect("encodes to memory");
+        });
+        drop(encoder);
+        out
+    };
+    vec![one(1), one(3)]
+}
+
+pub fn bmp() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (colour, channels) in [(Colour::Rgb8, 3), (Colour::Rgba8, 4), (Colour::L8, 1)] {
+        let mut out = Vec::new();
+        let written = BmpEncoder::new(&mut out).write_image(&texture(13 * 9 * channels), 13, 9, colour);
+        written.expect("encodes to memory");
+        seeds.push(out);
+    }
+    // The same pixels, said to be run-length encoded.
+    let mut packed = seeds[2].clone();
+    packed[30] = 1;
+    seeds.push(packed);
+    seeds
+}
+
+pub fn tiff() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (colour, bytes) in [(Colour::Rgb8, 3), (Colour::Rgba8, 4), (Colour::L8, 1), (Colour::Rgb16, 6)] {
+        let mut out = std::io::Cursor::new(Vec::new());
+        let written = TiffEncoder::new(&mut out).write_image(&texture(13 * 9 * bytes), 13, 9, colour);
+        written.expect("encodes to memory");
+        seeds.push(out.into_inner());
+    }
+    seeds
+}
+
 pub fn example() -> Vec<Vec<u8>> {
     let image = ImageExample {
         encoded: b"encoded",
         format: Some(ImageKind::Jpeg),
         label: Some(-7),
-        filename: Some("a/b.jpg"),
+        filename: Some(b"a/b.jpg"),
         height: Some(4),
         width: Some(5),
     };

@@ -23,7 +23,11 @@ pub struct Target {
 
 pub const TARGETS: &[Target] = &[
     Target { name: "jpeg", seeds: seeds::jpeg, repair: repair::nothing, run: jpeg },
-    Target { name: "png", seeds: seeds::png, repair: repair::png, run: png },
+    Target { name: "png", seeds: seeds::png, repair: repair::png, run: picture },
+    Target { name: "webp", seeds: seeds::webp, repair: repair::nothing, run: picture },
+    Target { name: "gif", seeds: seeds::gif, repair: repair::nothing, run: picture },
+    Target { name: "bmp", seeds: seeds::bmp, repair: repair::nothing, run: picture },
+    Target { name: "tiff", seeds: seeds::tiff, repair: repair::nothing, run: picture },
     Target { name: "tfrecord", seeds: seeds::tfrecord, repair: repair::tfrecord, run: tfrecord },
     Target { name: "example", seeds: seeds::example, repair: repair::nothing, run: example },
     Target { name: "tar", seeds: seeds::tar, repair: repair::tar, run: tar },
@@ -83,7 +87,7 @@ fn jpeg(input: &[u8]) -> String {
     format!("{info}, {}", scaled.join(", "))
 }
 
-fn png(input: &[u8]) -> String {
+fn picture(input: &[u8]) -> String {
     match image::info(input) {
         Ok(info) if u64::from(info.width) * u64::from(info.height) > PIXELS_MAX => "large".to_owned(),
         Ok(_) => outcome(&decode_into(input)),

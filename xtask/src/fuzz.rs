@@ -4,9 +4,13 @@ use anyhow::{Result, bail};
 
 use crate::shell::{program, root, run, target};
 
-const TARGETS: [&str; 16] = [
+const TARGETS: [&str; 20] = [
     "jpeg",
     "png",
+    "webp",
+    "gif",
+    "bmp",
+    "tiff",
     "tfrecord",
     "example",
     "tar",

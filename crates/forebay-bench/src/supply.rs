@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
 use forebay_record::{DatasetNote, Failure, TriedThreads};
-use forebay_storage::{Local, Mode, Profile, Shaped, Storage, choose_mode};
-use forebay_units::PathText;
+use forebay_storage::{CHOICE_LIMIT, Local, Mode, Profile, Shaped, Storage, choose_mode};
+use forebay_units::{Bytes, PathText};
 
 use crate::ingest::Io;
 
@@ -89,13 +89,14 @@ pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
     }
 }
 
-/// What a reader should know of the data: shards of which only a part can be used, splits read together.
+/// What a reader should know of the data: splits read together, files that were left out, shards of which only a part can
+/// be used.
 pub(crate) fn notes_of(source: &Source) -> impl Iterator<Item = String> {
     let damaged = source.damaged().iter().map(|damaged| {
         let (path, n) = (damaged.path.escaped(), damaged.n_samples_before);
         format!("{path} is damaged after {n} samples, which were used: {}", damaged.error)
     });
-    damaged.chain(source.notes().iter().cloned())
+    source.notes().iter().cloned().chain(source.left_out().note()).chain(damaged)
 }
 
 /// Samples that failed, with their reasons.
@@ -144,15 +145,20 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether a path is a regular file that may be read; a pipe is not opened to find out.
-fn is_readable(path: &Path) -> bool {
-    path.is_file() && File::open(path).is_ok()
+/// Whether a path is a regular file that may be read whole; a pipe is not opened to find out.
+fn is_measurable(path: &Path) -> bool {
+    let is_small = |found: std::fs::Metadata| found.is_file() && found.len() <= CHOICE_LIMIT;
+    std::fs::metadata(path).is_ok_and(is_small) && File::open(path).is_ok()
 }
 
 fn chosen_mode(source: &Source, notes: &mut Vec<String>) -> forebay_storage::Result<Mode> {
     let files = source.files();
     let step = files.len().div_ceil(CHOICE_FILES).max(1);
-    let sample: Vec<_> = files.iter().step_by(step).filter(|path| is_readable(path)).cloned().collect();
+    let sample: Vec<_> = files.iter().step_by(step).filter(|path| is_measurable(path)).cloned().collect();
+    if sample.is_empty() {
+        notes.push(format!("read mode buffered: no file of at most {} to choose a mode by", Bytes(CHOICE_LIMIT)));
+        return Ok(Mode::Buffered);
+    }
     let choice = choose_mode(&sample, CHOICE_THREADS)?;
     let tried: Vec<String> = choice.mb_per_s.iter().map(|(m, rate)| format!("{} {rate:.0}", m.name())).collect();
     notes.push(format!(

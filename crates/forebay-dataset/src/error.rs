@@ -44,7 +44,7 @@ pub enum Error {
     /// The folder was made by this command from the same number of inputs, but not from these.
     #[error(
         "{}: the folder was made from other input files: since then a name, size, modification time or label has changed",
-        path.display()
+        path.escaped()
     )]
     OtherInputs {
         /// The folder.
@@ -97,10 +97,22 @@ pub enum Error {
         free: u64,
     },
     /// There is nothing to work on.
-    #[error("{}: no images and no shards are there", path.escaped())]
+    #[error("{}: {}", path.escaped(), left_out.as_deref().unwrap_or("no images and no shards are there"))]
     Empty {
         /// Where there is nothing.
         path: PathBuf,
+        /// What is there instead.
+        left_out: Option<String>,
+    },
+    /// A text is too large to be a list of files.
+    #[error("{}: too large for a list: {size}, limit {limit}", path.escaped())]
+    LongList {
+        /// The text.
+        path: PathBuf,
+        /// How large it is.
+        size: Bytes,
+        /// How large a list may be.
+        limit: Bytes,
     },
     /// Shards were given where image files are needed.
     #[error("{}: packing starts from image files, not from a {found} shard", path.escaped())]

@@ -1,40 +1,69 @@
 //! Which features of a dataset's records hold image and label, decided by the first records of its first shard.
 
+use std::iter;
 use std::path::Path;
 
-use forebay_format::Kind;
 use forebay_format::example::{KeyNames, Keys};
-use forebay_format::tfrecord::{Compression, Records, expand_start};
-use forebay_storage::{Buffer, Storage};
+use forebay_format::tfrecord::{Compression, EXPANDED_LIMIT, FrameScanner, RecordStream, parse_frame};
+use forebay_format::{Kind, Scanner};
+use forebay_storage::{Buffer, Object, ObjectReader, Storage};
+use forebay_units::Bytes;
 
-use crate::shard::Bytes;
 use crate::source::{Source, read_head};
 use crate::{Error, Result};
 
 /// Files whose names say nothing are opened, but not more than this many.
 const OPENED: usize = 16;
-/// As much of a compressed shard is expanded to look at its first records.
-const EXPANDED: usize = 32 << 20;
 
 /// Decides by the first TFRecord shard of a source.
 ///
 /// # Errors
 /// When names are given and there is no such shard, or its first records have no such features; when it cannot be told
 /// which of several features is the image.
-pub(crate) fn decide(storage: &dyn Storage, path: &Path, source: &Source, given: &KeyNames) -> Result<Keys> {
+pub(crate) fn decide(
+    storage: &dyn Storage,
+    path: &Path,
+    source: &Source,
+    given: &KeyNames,
+    max_sample: Bytes,
+) -> Result<Keys> {
     let Some((shard, compression)) = first_shard(storage, source) else {
         return if given.is_empty() { Ok(Keys::default()) } else { Err(Error::NoFeatures { path: path.to_owned() }) };
     };
-    let bytes = Bytes::of(storage, shard)?;
+    let object = storage.open(shard)?;
     let decided = match compression {
-        Compression::None => of_records(&bytes, given),
-        packed => of_records(&expand_start(&bytes, packed, EXPANDED), given),
+        Compression::None => Keys::decide_first(payloads(object.as_ref(), max_sample)?, given),
+        packed => Keys::decide_first(expanded_payloads(object.as_ref(), packed, max_sample)?, given),
     };
     decided.map_err(|source| Error::Format { path: shard.to_owned(), source })
 }
 
-fn of_records(bytes: &[u8], given: &KeyNames) -> Result<Keys, forebay_format::Error> {
-    Keys::decide_first(Records::new(bytes).map_while(Result::ok).map(|record| record.payload), given)
+/// The payloads of a shard up to the first damage; records that are too large are passed over.
+fn payloads(object: &dyn Object, limit: Bytes) -> Result<impl Iterator<Item = Vec<u8>>> {
+    let (mut scanner, mut buffer) = (FrameScanner::new(object.len()?), Buffer::default());
+    Ok(iter::from_fn(move || {
+        while let Some(want) = scanner.want() {
+            object.read_at(want.offset, want.len, &mut buffer).ok()?;
+            let Some(span) = scanner.feed(buffer.as_slice()).ok()?.filter(|span| span.len <= limit.0) else { continue };
+            object.read_at(span.offset, span.len as usize, &mut buffer).ok()?;
+            return parse_frame(buffer.as_slice(), span.offset).ok().map(|record| record.payload.to_vec());
+        }
+        None
+    }))
+}
+
+/// The same of a compressed shard.
+fn expanded_payloads(object: &dyn Object, packed: Compression, limit: Bytes) -> Result<impl Iterator<Item = Vec<u8>>> {
+    let mut stream = RecordStream::new(ObjectReader::new(object)?, packed, EXPANDED_LIMIT);
+    let mut frame = Vec::new();
+    Ok(iter::from_fn(move || {
+        let mut span = stream.next_span().ok()??;
+        while span.len > limit.0 {
+            span = stream.next_span().ok()??;
+        }
+        stream.read_frame(&mut frame).ok()?;
+        parse_frame(&frame, span.offset).ok().map(|record| record.payload.to_vec())
+    }))
 }
 
 fn first_shard<'a>(storage: &dyn Storage, source: &'a Source) -> Option<(&'a Path, Compression)> {
@@ -74,7 +103,7 @@ mod tests {
         let storage = Memory::default();
         files.iter().for_each(|(path, bytes)| storage.insert(*path, bytes.clone()));
         let source = Source::open(&storage, Path::new("d"))?;
-        decide(&storage, Path::new("d"), &source, given)
+        decide(&storage, Path::new("d"), &source, given, Bytes(1 << 20))
     }
 
     #[test]

@@ -1,23 +1,23 @@
 //! `forebay data inspect`: what is in a dataset.
 //!
 //! Of an image file only the headers and the last bytes are read, so a large tree takes as long as opening its files
-//! does; shards are read whole, with their checksums. Whether the pixels themselves decode is for [`crate::verify()`]
-//! to say.
+//! does; BMP and TIFF have no mark at their end and are decoded. Shards are read a sample at a time, with their checksums.
+//! Whether the pixels themselves decode is for [`crate::verify()`] to say.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use forebay_format::Kind;
-use forebay_format::example::{KeyNames, Keys};
+use forebay_format::example::KeyNames;
 use forebay_format::image::{self, ImageDecoder, ImageInfo, ImageKind, ImageSpec};
+use forebay_format::{Kind, MAX_SAMPLE_SIZE};
 use forebay_record::{Class, Fault, Form, Inspection};
 use forebay_storage::{Buffer, Local, Object, Storage};
 use forebay_units::{Bytes, Summary};
 
 use crate::manifest::Manifest;
-use crate::reason::{chain, why_unreadable};
-use crate::shard::{self, Content};
+use crate::reason::{chain, not_an_image, too_large, why_unreadable};
+use crate::shard::{self, Content, Reading};
 use crate::sizes::{bssplit, histogram};
 use crate::source::{Item, Source};
 use crate::{Control, Result, features};
@@ -34,11 +34,13 @@ pub struct InspectOptions {
     pub bad_limit: usize,
     /// The features of TFRecord records that hold image and label, where they are known.
     pub keys: KeyNames,
+    /// A sample of more bytes is bad, and is not read.
+    pub max_sample: Bytes,
 }
 
 impl Default for InspectOptions {
     fn default() -> Self {
-        Self { bad_limit: 100, keys: KeyNames::default() }
+        Self { bad_limit: 100, keys: KeyNames::default(), max_sample: Bytes(MAX_SAMPLE_SIZE) }
     }
 }
 
@@ -49,11 +51,12 @@ impl Default for InspectOptions {
 pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> Result<Inspection> {
     let storage = Local::default();
     let source = Source::open(&storage, path)?;
-    let keys = features::decide(&storage, path, &source, &options.keys)?;
+    let keys = features::decide(&storage, path, &source, &options.keys, options.max_sample)?;
+    let reading = Reading { storage: &storage, keys: &keys, limit: options.max_sample.0 };
     let totals = Mutex::new(Totals::default());
     let work = |buffer: &mut Buffer, number: u64| {
         let mut seen = Totals::default();
-        seen.look(&storage, &source.items[number as usize], &keys, buffer);
+        seen.look(&reading, &source.items[number as usize], buffer);
         let bytes = seen.bytes;
         totals.lock().expect("adding does not panic").add(seen);
         Ok(bytes)
@@ -62,8 +65,7 @@ pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> 
     let totals = totals.into_inner().expect("adding does not panic");
     let names = class_names(&storage, path, &source, totals.n_shards > 0, &options.keys);
     let mut found = totals.finish(path, source.form, &names, options);
-    found.notes = source.notes;
-    found.notes.extend(keys.note().map(str::to_owned));
+    found.notes = source.notes_with(&keys);
     Ok(found)
 }
 
@@ -95,39 +97,38 @@ struct Totals {
 }
 
 impl Totals {
-    fn look(&mut self, storage: &dyn Storage, item: &Item, keys: &Keys, buffer: &mut Buffer) {
+    fn look(&mut self, reading: &Reading<'_>, item: &Item, buffer: &mut Buffer) {
         self.n_files += 1;
-        if let Err(fault) = self.try_look(storage, item, keys, buffer) {
+        if let Err(fault) = self.try_look(reading, item, buffer) {
             self.bad.push(fault);
         }
     }
 
-    fn try_look(&mut self, storage: &dyn Storage, item: &Item, keys: &Keys, buffer: &mut Buffer) -> Result<(), Fault> {
+    fn try_look(&mut self, reading: &Reading<'_>, item: &Item, buffer: &mut Buffer) -> Result<(), Fault> {
+        let limit = reading.limit;
         let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
-        let object = storage.open(&item.path).map_err(unreadable)?;
+        let object = reading.storage.open(&item.path).map_err(unreadable)?;
         let size = object.len().map_err(unreadable)?;
         object.read_at(0, size.min(FIRST_READ) as usize, buffer).map_err(unreadable)?;
         self.bytes += size;
         let kind = Kind::of(buffer.as_slice());
         *self.files.entry(kind.name()).or_default() += 1;
         match kind {
+            Kind::Image(_) if size > limit => Err(Fault::of_file(&item.path, too_large(Bytes(size), Bytes(limit)))),
             Kind::Image(kind) => {
-                let info =
-                    header(object.as_ref(), size, buffer).map_err(|reason| Fault::of_file(&item.path, reason))?;
-                ended(object.as_ref(), kind, size, buffer).map_err(|reason| Fault::of_file(&item.path, reason))?;
-                self.take_image(&info, size, item.label);
+                let file = ImageFile { object: object.as_ref(), kind, size, limit };
+                let info = file.header(buffer).and_then(|info| file.check_end(buffer).map(|()| info));
+                self.take_image(&info.map_err(|reason| Fault::of_file(&item.path, reason))?, size, item.label);
                 Ok(())
             }
             kind if kind.is_shard() => {
                 self.n_shards += 1;
-                shard::walk(storage, &item.path, kind, keys, &mut |sample| {
+                shard::walk(reading, &item.path, kind, &mut |sample| {
                     let taken = sample.and_then(|sample| self.take_sample(&sample, &item.path));
                     self.bad.extend(taken.err());
                 })
             }
-            Kind::Empty => Err(Fault::of_file(&item.path, "empty file")),
-            Kind::Text => Err(Fault::of_file(&item.path, "not an image: it is text")),
-            _ => Err(Fault::of_file(&item.path, not_recognised(buffer.as_slice()))),
+            _ => Err(Fault::of_file(&item.path, not_an_image(buffer.as_slice()))),
         }
     }
 
@@ -213,47 +214,62 @@ impl Totals {
     }
 }
 
-/// The headers of an image whose beginning is in `buffer`; reads on where that is not enough.
-fn header(object: &dyn Object, size: u64, buffer: &mut Buffer) -> Result<ImageInfo, String> {
-    match image::info(buffer.as_slice()) {
-        Err(_) if size > FIRST_READ => {
-            object.read_all(buffer).map_err(|error| why_unreadable(&error))?;
-            image::info(buffer.as_slice()).map_err(|error| chain(&error))
-        }
-        other => other.map_err(|error| chain(&error)),
-    }
+/// An image file that is looked at.
+struct ImageFile<'a> {
+    object: &'a dyn Object,
+    kind: ImageKind,
+    size: u64,
+    limit: u64,
 }
 
-/// Whether an image file has its end.
-fn ended(object: &dyn Object, kind: ImageKind, size: u64, buffer: &mut Buffer) -> Result<(), String> {
-    let len = size.min(LAST_READ);
-    object.read_at(size - len, len as usize, buffer).map_err(|error| why_unreadable(&error))?;
-    if has_end(kind, buffer.as_slice()) {
-        return Ok(());
+impl ImageFile<'_> {
+    /// The headers of an image whose beginning is in `buffer`; reads on where that is not enough.
+    fn header(&self, buffer: &mut Buffer) -> Result<ImageInfo, String> {
+        match image::info(buffer.as_slice()) {
+            Err(_) if self.size > FIRST_READ => {
+                self.read_whole(buffer)?;
+                image::info(buffer.as_slice()).map_err(|error| chain(&error))
+            }
+            other => other.map_err(|error| chain(&error)),
+        }
     }
-    // Some writers forget the mark: only the pixels can tell.
-    object.read_all(buffer).map_err(|error| why_unreadable(&error))?;
-    decodes(buffer.as_slice())
+
+    /// Whether the file has its end; its beginning is in `buffer`.
+    fn check_end(&self, buffer: &mut Buffer) -> Result<(), String> {
+        if image::declared_len(buffer.as_slice()).is_some_and(|len| len <= self.size) {
+            return Ok(());
+        }
+        let len = self.size.min(LAST_READ);
+        let read = self.object.read_at(self.size - len, len as usize, buffer);
+        read.map_err(|error| why_unreadable(&error))?;
+        if has_end(self.kind, buffer.as_slice()) {
+            return Ok(());
+        }
+        // Some writers forget the mark, and some formats have none: only the pixels can tell.
+        self.read_whole(buffer)?;
+        decodes(buffer.as_slice())
+    }
+
+    fn read_whole(&self, buffer: &mut Buffer) -> Result<(), String> {
+        self.object.read_within(self.limit, buffer).map_err(|error| why_unreadable(&error))
+    }
 }
 
 /// Whether the mark that ends an image is among its last bytes.
 pub(crate) fn has_end(kind: ImageKind, bytes: &[u8]) -> bool {
-    let mark: &[u8] = match kind {
-        ImageKind::Jpeg => &[0xFF, 0xD9],
-        ImageKind::Png => b"IEND",
-    };
     let last = &bytes[bytes.len().saturating_sub(LAST_READ as usize)..];
-    last.windows(mark.len()).any(|window| window == mark)
+    let holds = |mark: &[u8]| last.windows(mark.len()).any(|window| window == mark);
+    match kind {
+        ImageKind::Jpeg => holds(&[0xFF, 0xD9]),
+        ImageKind::Png => holds(b"IEND"),
+        // The end of the last data, and the trailer.
+        ImageKind::Gif => last.ends_with(&[0, 0x3B]),
+        // Their first bytes say how long they are, or nothing does.
+        ImageKind::Webp | ImageKind::Bmp | ImageKind::Tiff => false,
+    }
 }
 
 /// Whether an image is whole, by decoding it.
 pub(crate) fn decodes(bytes: &[u8]) -> Result<(), String> {
     ImageDecoder::new(ImageSpec::default()).decode(bytes).map(drop).map_err(|error| chain(&error))
-}
-
-pub(crate) fn not_recognised(bytes: &[u8]) -> String {
-    if let Kind::Packed(how) = Kind::of(bytes) {
-        return format!("not an image: found {how} data, which is not read");
-    }
-    format!("not an image: begins with \"{}\"", bytes[..bytes.len().min(8)].escape_ascii())
 }

@@ -52,4 +52,4 @@ pub use pack::{PackOptions, PackPlan, Packed, Packing, UnpackOptions, Unpacked, 
 pub use records::{
     MadeRecords, RECORDS_MARKER, foresee_records, made_otherwise, make_records, parquet_columns, records_room,
 };
-pub use verify::verify;
+pub use verify::{VerifyOptions, verify};

@@ -1,14 +1,14 @@
 //! What a packed folder should hold: written last, checked by `verify`.
 
 use std::collections::HashSet;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use forebay_record::Fault;
-use forebay_storage::{Buffer, Storage};
+use forebay_storage::{Buffer, Object, ObjectReader, Storage};
 use serde::{Deserialize, Serialize};
 
 use crate::reason::why_unreadable;
-use crate::shard::Bytes;
 use crate::source::Item;
 
 /// Name of the manifest in a packed folder.
@@ -16,6 +16,9 @@ pub const MANIFEST: &str = "manifest.json";
 
 /// The version of the manifest that is written and read.
 pub(crate) const SCHEMA: u32 = 1;
+
+/// The longest manifest that is read.
+const MAX_LEN: u64 = 256 << 20;
 
 /// The shards of a packed folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,12 +58,27 @@ pub fn packed_classes(storage: &dyn Storage, path: &Path) -> Option<Vec<String>>
     Manifest::beside(storage, path)?.ok().map(|manifest| manifest.classes).filter(|classes| !classes.is_empty())
 }
 
+/// The checksum of all of an object, a chunk at a time.
+fn checksum(object: &dyn Object) -> std::io::Result<u32> {
+    let mut reader = ObjectReader::new(object).map_err(std::io::Error::other)?;
+    let mut sum = 0;
+    loop {
+        let chunk = reader.fill_buf()?;
+        if chunk.is_empty() {
+            return Ok(sum);
+        }
+        sum = crc32c::crc32c_append(sum, chunk);
+        let n = chunk.len();
+        reader.consume(n);
+    }
+}
+
 impl Manifest {
     /// The manifest of the folder `path`; `None` where there is none.
     pub(crate) fn beside(storage: &dyn Storage, path: &Path) -> Option<Result<Self, Fault>> {
         let file = path.join(MANIFEST);
         let mut buffer = Buffer::default();
-        let read = storage.open(&file).and_then(|object| object.read_all(&mut buffer));
+        let read = storage.open(&file).and_then(|object| object.read_within(MAX_LEN, &mut buffer));
         match read {
             Ok(()) => Some(Self::parse(buffer.as_slice()).map_err(|reason| Fault::of_file(&file, reason))),
             Err(forebay_storage::Error::NotFound { .. }) => None,
@@ -84,17 +102,21 @@ impl Manifest {
         let Some(entry) = self.shards.iter().find(|entry| entry.file == file) else {
             return Some(Fault::of_file(path, format!("not in {MANIFEST}")));
         };
-        let bytes = match Bytes::of(storage, path) {
-            Ok(bytes) => bytes,
+        let opened = storage.open(path).and_then(|object| Ok((object.len()?, object)));
+        let (len, object) = match opened {
+            Ok(opened) => opened,
             Err(error) => return Some(Fault::of_file(path, why_unreadable(&error))),
         };
         let differ = |what, wanted: String, found: String| {
             Some(Fault::of_file(path, format!("{what}: expected {wanted} by {MANIFEST}, found {found}")))
         };
-        if bytes.len() as u64 != entry.bytes {
-            return differ("length", entry.bytes.to_string(), bytes.len().to_string());
+        if len != entry.bytes {
+            return differ("length", entry.bytes.to_string(), len.to_string());
         }
-        let sum = crc32c::crc32c(&bytes);
+        let sum = match checksum(object.as_ref()) {
+            Ok(sum) => sum,
+            Err(error) => return Some(Fault::of_file(path, format!("cannot be read: {error}"))),
+        };
         (sum != entry.crc32c).then(|| differ("checksum", format!("{:#010x}", entry.crc32c), format!("{sum:#010x}")))?
     }
 

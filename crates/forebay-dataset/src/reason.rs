@@ -1,5 +1,8 @@
 //! Why something is bad, in words for a [`Fault`](forebay_record::Fault).
 
+use forebay_format::Kind;
+use forebay_units::Bytes;
+
 /// An error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -18,7 +21,24 @@ pub(crate) fn why_unreadable(error: &forebay_storage::Error) -> String {
     match error {
         E::NotFound { .. } => "no such file".to_owned(),
         E::Denied { .. } => "permission denied".to_owned(),
+        E::TooLarge { size, limit, .. } => too_large(*size, *limit),
         E::Io { source, .. } => format!("cannot be read: {source}"),
         other => chain(other),
+    }
+}
+
+/// Why a sample was not read.
+pub(crate) fn too_large(size: Bytes, limit: Bytes) -> String {
+    format!("{size} exceeds the sample size limit of {limit}; raise it with --max-sample-size")
+}
+
+/// Why a file that is no image is bad, from its first bytes.
+pub(crate) fn not_an_image(head: &[u8]) -> String {
+    match Kind::of(head) {
+        Kind::Empty => "empty file".to_owned(),
+        Kind::Text | Kind::Utf16 => "not an image: it is text".to_owned(),
+        Kind::Packed(how) => format!("not an image: found {how} data, which is not read"),
+        Kind::ForeignImage(format) => format!("{format} is not supported"),
+        _ => format!("not an image: begins with \"{}\"", head[..head.len().min(8)].escape_ascii()),
     }
 }

@@ -1,4 +1,4 @@
-//! The samples of a shard that is in memory, whatever its format.
+//! The samples of a shard, whatever its format, one at a time.
 //!
 //! A damaged sample does not end the walk where the next one can still be found: a TFRecord payload or a tar entry with
 //! wrong content costs itself, a damaged length or header costs the rest of the shard.
@@ -8,13 +8,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use forebay_format::example::{Keys, filename};
-use forebay_format::tfrecord::{self, Compression, FrameScanner};
+use forebay_format::tfrecord::{self, Compression, Expander, FrameScanner, RecordStream};
 use forebay_format::{Error as FormatError, Kind, Scanner, Span, tar, tensor};
 use forebay_record::Fault;
-use forebay_storage::{Buffer, Storage};
-use forebay_units::PathText;
+use forebay_storage::{Buffer, Error as StorageError, Object, ObjectReader, Storage};
+use forebay_units::{Bytes, PathText};
 
-use crate::reason::{chain, why_unreadable};
+use crate::reason::{chain, too_large, why_unreadable};
+
+/// How samples are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) storage: &'a dyn Storage,
+    /// The features of TFRecord records that hold image and label.
+    pub(crate) keys: &'a Keys,
+    /// A sample of more bytes is bad, and is not read.
+    pub(crate) limit: u64,
+}
 
 /// One sample of a shard.
 pub(crate) struct Sample<'a> {
@@ -33,104 +43,176 @@ pub(crate) enum Content<'a> {
     Pixels { shape: tensor::Shape, bytes: u64 },
 }
 
-/// A whole file in memory, mapped where that is possible.
-pub(crate) enum Bytes {
-    Mapped(memmap2::Mmap),
-    Read(Buffer),
-}
-
-impl Bytes {
-    pub(crate) fn of(storage: &dyn Storage, path: &Path) -> forebay_storage::Result<Self> {
-        let object = storage.open(path)?;
-        if let Some(map) = object.map()? {
-            return Ok(Self::Mapped(map));
-        }
-        let mut buffer = Buffer::default();
-        object.read_all(&mut buffer)?;
-        Ok(Self::Read(buffer))
-    }
-}
-
-impl std::ops::Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Read(buffer) => buffer.as_slice(),
-        }
-    }
-}
-
 /// Hands every sample of the shard at `path`, good or bad, to `visit`.
-pub(crate) fn walk(
-    storage: &dyn Storage,
-    path: &Path,
-    kind: Kind,
-    keys: &Keys,
-    visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
-) -> Result<(), Fault> {
-    let bytes = Bytes::of(storage, path).map_err(|error| Fault::of_file(path, why_unreadable(&error)))?;
-    walk_bytes(&bytes, path, kind, keys, visit)
-}
-
-fn walk_bytes(
-    bytes: &[u8],
-    path: &Path,
-    kind: Kind,
-    keys: &Keys,
-    visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
-) -> Result<(), Fault> {
+pub(crate) fn walk(reading: &Reading<'_>, path: &Path, kind: Kind, visit: &mut Visit<'_>) -> Result<(), Fault> {
+    let object = reading.storage.open(path).map_err(|error| Fault::of_file(path, why_unreadable(&error)))?;
+    let walk = Walk { object: object.as_ref(), path, keys: reading.keys, limit: reading.limit };
     match kind {
-        Kind::TfRecord(Compression::None) => {
-            let mut scanner = FrameScanner::new(bytes.len() as u64);
-            walk_spans(&mut scanner, bytes, path, |bytes, offset| read_record(bytes, offset, keys), visit);
-        }
+        Kind::TfRecord(Compression::None) => walk.spans(
+            &mut FrameScanner::new(walk.len()?),
+            |bytes, offset| read_record(bytes, offset, walk.keys),
+            visit,
+        ),
+        Kind::TfRecord(packed) => walk.compressed_records(packed, visit),
         Kind::Tar(Compression::None) => {
-            let mut scanner = tar::SampleScanner::new(bytes.len() as u64);
-            walk_spans(&mut scanner, bytes, path, read_member, visit);
-            for entry in scanner.left_out() {
-                let reason = format!("{} is {}, which is not read", as_path(&entry.path).escaped(), entry.what);
-                visit(Err(Fault::of_record(path, entry.offset, reason)));
-            }
+            let mut scanner = tar::SampleScanner::new(walk.len()?);
+            walk.spans(&mut scanner, read_member, visit)?;
+            walk.name_skipped(&scanner, visit);
+            Ok(())
         }
-        Kind::TfRecord(packed) | Kind::Tar(packed) => {
-            let expanded = tfrecord::decompress(bytes, packed, tfrecord::EXPANDED_LIMIT);
-            let expanded = expanded.map_err(|error| Fault::of_file(path, chain(&error)))?;
-            let plain = match kind {
-                Kind::Tar(_) => Kind::Tar(Compression::None),
-                _ => Kind::TfRecord(Compression::None),
-            };
-            walk_bytes(&expanded, path, plain, keys, visit)?;
-        }
-        Kind::Tensor => walk_tensor(bytes, path, visit)?,
-        other => return Err(Fault::of_file(path, format!("not a shard: {}", other.name()))),
+        Kind::Tar(packed) => walk.compressed_archive(packed, visit),
+        Kind::Tensor => walk.tensor(visit),
+        other => Err(Fault::of_file(path, format!("not a shard: {}", other.name()))),
     }
-    Ok(())
 }
 
-/// Visits the samples at the places a scanner finds.
-fn walk_spans(
-    scanner: &mut dyn Scanner,
-    bytes: &[u8],
-    path: &Path,
-    read: impl for<'a> Fn(&'a [u8], u64) -> Result<Sample<'a>, FormatError>,
-    visit: &mut dyn FnMut(Result<Sample<'_>, Fault>),
-) {
-    while let Some(want) = scanner.want() {
-        let start = usize::try_from(want.offset).unwrap_or(usize::MAX).min(bytes.len());
-        let piece = &bytes[start..bytes.len().min(start.saturating_add(want.len))];
-        match scanner.feed(piece) {
-            Ok(None) => {}
-            Ok(Some(Span { offset, len })) => {
-                let span = &bytes[offset as usize..][..len as usize];
-                visit(read(span, offset).map_err(|error| Fault::of_record(path, offset, chain(&error))));
-            }
-            Err(error) => {
-                let reason = format!("{}; the rest of the shard cannot be read", chain(&error));
-                visit(Err(Fault::of_record(path, want.offset, reason)));
+/// Takes each sample in turn, good or bad.
+type Visit<'a> = dyn FnMut(Result<Sample<'_>, Fault>) + 'a;
+
+/// A shard that is walked; one sample of it is held at a time.
+struct Walk<'a> {
+    object: &'a dyn Object,
+    path: &'a Path,
+    keys: &'a Keys,
+    limit: u64,
+}
+
+impl Walk<'_> {
+    fn len(&self) -> Result<u64, Fault> {
+        self.object.len().map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &StorageError) -> Fault {
+        Fault::of_file(self.path, why_unreadable(error))
+    }
+
+    /// What is wrong with all of the shard.
+    fn broken(&self, error: &FormatError) -> Fault {
+        Fault::of_file(self.path, chain(error))
+    }
+
+    /// What is wrong with the sample at an offset.
+    fn bad(&self, offset: u64, error: &FormatError) -> Fault {
+        Fault::of_record(self.path, offset, chain(error))
+    }
+
+    /// What is wrong with all that comes after an offset.
+    fn ended(&self, offset: u64, error: &FormatError) -> Fault {
+        Fault::of_record(self.path, offset, format!("{}; the rest of the shard cannot be read", chain(error)))
+    }
+
+    /// Refuses a sample that is too large to be read.
+    fn check_size(&self, span: Span) -> Result<(), Fault> {
+        if span.len > self.limit {
+            let reason = too_large(Bytes(span.len), Bytes(self.limit));
+            return Err(Fault::of_record(self.path, span.offset, reason));
+        }
+        Ok(())
+    }
+
+    /// Reads a sample that is not too large.
+    fn read(&self, span: Span, buffer: &mut Buffer) -> Result<(), Fault> {
+        self.check_size(span)?;
+        let read = self.object.read_at(span.offset, span.len as usize, buffer);
+        read.map_err(|error| Fault::of_record(self.path, span.offset, why_unreadable(&error)))
+    }
+
+    /// Visits the samples at the places a scanner finds.
+    fn spans(
+        &self,
+        scanner: &mut dyn Scanner,
+        read: impl for<'a> Fn(&'a [u8], u64) -> Result<Sample<'a>, FormatError>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Fault> {
+        let mut buffer = Buffer::default();
+        while let Some(want) = scanner.want() {
+            self.object.read_at(want.offset, want.len, &mut buffer).map_err(|error| self.unreadable(&error))?;
+            match scanner.feed(buffer.as_slice()) {
+                Ok(None) => {}
+                Ok(Some(span)) => visit(self.read(span, &mut buffer).and_then(|()| {
+                    read(buffer.as_slice(), span.offset).map_err(|error| self.bad(span.offset, &error))
+                })),
+                Err(error) => visit(Err(self.ended(want.offset, &error))),
             }
         }
+        Ok(())
+    }
+
+    fn compressed_records(&self, packed: Compression, visit: &mut Visit<'_>) -> Result<(), Fault> {
+        let broken = |error: FormatError| self.broken(&error);
+        let reader = ObjectReader::new(self.object).map_err(|error| self.unreadable(&error))?;
+        let mut stream = RecordStream::new(reader, packed, tfrecord::EXPANDED_LIMIT);
+        let mut frame = Vec::new();
+        while let Some(span) = stream.next_span().map_err(broken)? {
+            if let Err(fault) = self.check_size(span) {
+                visit(Err(fault));
+                continue;
+            }
+            stream.read_frame(&mut frame).map_err(broken)?;
+            visit(read_record(&frame, span.offset, self.keys).map_err(|error| self.bad(span.offset, &error)));
+        }
+        Ok(())
+    }
+
+    /// An archive is expanded twice: where a sample ends is known only behind it.
+    fn compressed_archive(&self, packed: Compression, visit: &mut Visit<'_>) -> Result<(), Fault> {
+        let broken = |error: FormatError| self.broken(&error);
+        let expand = || {
+            let reader = ObjectReader::new(self.object).map_err(|error| self.unreadable(&error))?;
+            Ok(Expander::new(reader, packed, tfrecord::EXPANDED_LIMIT))
+        };
+        let mut scanner = tar::SampleScanner::new(u64::MAX);
+        let (spans, damage) = expand()?.spans(&mut scanner).map_err(broken)?;
+        let (mut expander, mut piece) = (expand()?, Vec::new());
+        for span in spans {
+            if let Err(fault) = self.check_size(span) {
+                visit(Err(fault));
+                continue;
+            }
+            expander.read_at(span.offset, span.len as usize, &mut piece).map_err(broken)?;
+            visit(read_member(&piece, span.offset).map_err(|error| self.bad(span.offset, &error)));
+        }
+        if let Some(error) = damage {
+            // Where a scanner stopped is where it would go on.
+            visit(Err(self.ended(scanner.at(), &error)));
+        }
+        self.name_skipped(&scanner, visit);
+        Ok(())
+    }
+
+    /// Names the entries of an archive that are not read.
+    fn name_skipped(&self, scanner: &tar::SampleScanner, visit: &mut Visit<'_>) {
+        for entry in scanner.left_out() {
+            let reason = format!("{} is {}, which is not read", as_path(&entry.path).escaped(), entry.what);
+            visit(Err(Fault::of_record(self.path, entry.offset, reason)));
+        }
+    }
+
+    fn tensor(&self, visit: &mut Visit<'_>) -> Result<(), Fault> {
+        let broken = |error: FormatError| self.broken(&error);
+        let read = |offset: u64, len: usize, buffer: &mut Buffer| {
+            self.object.read_at(offset, len, buffer).map_err(|error| self.unreadable(&error))
+        };
+        let (len, mut buffer) = (self.len()?, Buffer::default());
+        read(0, len.min(tensor::Header::NEEDED_LEN as u64) as usize, &mut buffer)?;
+        let header = tensor::Header::parse(buffer.as_slice()).map_err(broken)?;
+        header.check_len(len).map_err(broken)?;
+        let tail = header.tail_span();
+        read(tail.offset, tail.len as usize, &mut buffer)?;
+        let tables = tensor::Tables::parse(&header, buffer.as_slice()).map_err(broken)?;
+        for (index, &label) in (0..).zip(tables.labels()) {
+            let span = header.sample_span(index);
+            let checked = self.read(span, &mut buffer).and_then(|()| {
+                tables.verify_sample(index, buffer.as_slice()).map_err(|error| self.bad(span.offset, &error))
+            });
+            visit(checked.map(|()| Sample {
+                offset: span.offset,
+                label: Some(label).filter(|&label| label >= 0),
+                name: None,
+                content: Content::Pixels { shape: header.shape(), bytes: span.len },
+            }));
+        }
+        Ok(())
     }
 }
 
@@ -143,7 +225,8 @@ fn read_record<'a>(bytes: &'a [u8], offset: u64, keys: &Keys) -> Result<Sample<'
 
 fn read_member(bytes: &[u8], offset: u64) -> Result<Sample<'_>, FormatError> {
     let sample = tar::parse_sample(bytes, offset)?;
-    let missing = || FormatError::NotRecognised { expected: "a part .jpg, .jpeg or .png", found: parts(&sample) };
+    let missing =
+        || FormatError::NotRecognised { expected: "an image part, such as .jpg or .webp", found: parts(&sample) };
     let encoded = sample.image().ok_or_else(missing)?;
     Ok(Sample {
         offset,
@@ -169,21 +252,4 @@ fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<Pa
 
 fn as_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
-}
-
-fn walk_tensor(bytes: &[u8], path: &Path, visit: &mut dyn FnMut(Result<Sample<'_>, Fault>)) -> Result<(), Fault> {
-    let shard = tensor::Shard::parse(bytes).map_err(|error| Fault::of_file(path, chain(&error)))?;
-    let shape = shard.header().shape();
-    for index in 0..shard.header().n_samples() {
-        let Span { offset, len } = shard.header().sample_span(index);
-        let sample = Sample {
-            offset,
-            label: Some(shard.tables().labels()[index as usize]).filter(|&label| label >= 0),
-            name: None,
-            content: Content::Pixels { shape, bytes: len },
-        };
-        let checked = shard.verify(index).map_err(|error| Fault::of_record(path, offset, chain(&error)));
-        visit(checked.map(|()| sample));
-    }
-    Ok(())
 }

@@ -1,15 +1,18 @@
 //! Which files a path stands for.
 //!
-//! A folder stands for the files below it (hidden ones, and text with a text's name, are passed over), each of the
-//! class its folder names; a text file for the `path label` lines in it, with paths relative to the list's own folder;
-//! any other file for itself. Whether a file is an image or a shard is found when it is read.
+//! A folder stands for the images and shards below it, each of the class its folder names; a text file for the
+//! `path label` lines in it, with paths relative to the list's own folder; any other file for itself. In a folder the names
+//! come first: a file whose name promises data is part of the set whatever is in it, and is found to be bad when it is
+//! read. Only where a name says nothing do the first bytes decide. Everything else is left out and counted by kind, but for
+//! hidden files and text with a text's name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_format::{Error as FormatError, Kind, is_passed_over, list, split};
+use forebay_format::example::Keys;
+use forebay_format::{Error as FormatError, Kind, LeftOut, is_passed_over, list, split};
 use forebay_record::Form;
-use forebay_storage::{Buffer, Storage};
+use forebay_storage::{Buffer, Error as StorageError, Storage};
 use forebay_units::PathText;
 
 use crate::{Error, Result};
@@ -32,6 +35,8 @@ pub(crate) struct Source {
     pub(crate) classes: Vec<String>,
     /// What a reader should know of the folders.
     pub(crate) notes: Vec<String>,
+    /// Files of the folder that are none of the set.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Source {
@@ -43,7 +48,10 @@ impl Source {
         // Only a file has a size; a folder is listed.
         let is_file = storage.size(path).is_ok();
         let source = if is_file { Self::of_file(storage, path)? } else { Self::of_folder(storage, path)? };
-        if source.items.is_empty() { Err(Error::Empty { path: path.to_owned() }) } else { Ok(source) }
+        match source.items.is_empty() {
+            true => Err(Error::Empty { path: path.to_owned(), left_out: source.left_out.note() }),
+            false => Ok(source),
+        }
     }
 
     fn of_file(storage: &dyn Storage, path: &Path) -> Result<Self> {
@@ -51,7 +59,7 @@ impl Source {
         let refused = |source| Error::Format { path: path.to_owned(), source };
         match read_head(storage, path, &mut buffer)? {
             Kind::Text => {
-                storage.open(path)?.read_all(&mut buffer)?;
+                storage.open(path)?.read_within(list::MAX_LEN, &mut buffer).map_err(too_long)?;
                 return Ok(Self::of_list(path, buffer.as_slice()));
             }
             Kind::Utf16 => return Err(refused(FormatError::Utf16)),
@@ -60,12 +68,25 @@ impl Source {
         }
         let name = path.file_name().unwrap_or_default().into();
         let items = vec![Item { path: path.to_owned(), name, label: None }];
-        Ok(Self { form: Form::File, items, classes: Vec::new(), notes: Vec::new() })
+        Ok(Self { form: Form::File, items, classes: Vec::new(), notes: Vec::new(), left_out: LeftOut::default() })
     }
 
     fn of_folder(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let entries = storage.list(path)?.into_iter().map(|entry| entry.path);
-        let files: Vec<PathBuf> = entries.filter(|file| !is_passed_over(below(file, path))).collect();
+        let (mut files, mut left_out, mut archive) = (Vec::new(), LeftOut::default(), None);
+        for file in entries.filter(|file| !is_passed_over(below(file, path))) {
+            let Some(kind) = not_data(storage, &file) else {
+                files.push(file);
+                continue;
+            };
+            left_out.add(kind, &below(&file, path).escaped());
+            if let (Kind::Packed(how), None) = (kind, &archive) {
+                archive = Some(Error::Format { path: file, source: FormatError::Archive { how } });
+            }
+        }
+        if let Some(error) = archive.filter(|_| files.is_empty() && left_out.is_archives_alone()) {
+            return Err(error);
+        }
         let notes = split_note(&files, path).into_iter().collect();
         let mut labels: BTreeMap<PathBuf, i64> = files.iter().map(|file| (folder_of(file), 0)).collect();
         (0..).zip(labels.values_mut()).for_each(|(number, label)| *label = number);
@@ -76,7 +97,7 @@ impl Source {
         let items = files.into_iter().map(item).collect();
         let class = |folder: &PathBuf| Some(below(folder, path).escaped().into_owned()).filter(|name| !name.is_empty());
         let classes = labels.keys().map(|folder| class(folder).unwrap_or_else(|| ".".to_owned())).collect();
-        Ok(Self { form: Form::Folder, items, classes, notes })
+        Ok(Self { form: Form::Folder, items, classes, notes, left_out })
     }
 
     fn of_list(path: &Path, bytes: &[u8]) -> Self {
@@ -87,7 +108,30 @@ impl Source {
             label: entry.label,
         };
         let items = list::parse(bytes).map(item).collect();
-        Self { form: Form::List, items, classes: Vec::new(), notes: Vec::new() }
+        Self { form: Form::List, items, classes: Vec::new(), notes: Vec::new(), left_out: LeftOut::default() }
+    }
+
+    /// What a reader of results should know: splits, what the labels are, files that were left out.
+    pub(crate) fn notes_with(&self, keys: &Keys) -> Vec<String> {
+        let labels = keys.note().map(str::to_owned);
+        self.notes.iter().cloned().chain(labels).chain(self.left_out.note()).collect()
+    }
+}
+
+/// What a file of a folder is, if that is neither an image nor a shard. One that cannot be read stays, to be named as bad.
+fn not_data(storage: &dyn Storage, file: &Path) -> Option<Kind> {
+    let kind = match Kind::by_name(file) {
+        Some(kind) => kind,
+        None => read_head(storage, file, &mut Buffer::default()).ok()?,
+    };
+    (!kind.is_shard() && !matches!(kind, Kind::Image(_))).then_some(kind)
+}
+
+/// Says of a text that is too large what it was taken for.
+fn too_long(error: StorageError) -> Error {
+    match error {
+        StorageError::TooLarge { path, size, limit } => Error::LongList { path, size, limit },
+        other => other.into(),
     }
 }
 

@@ -8,37 +8,51 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use forebay_format::Kind;
-use forebay_format::example::{KeyNames, Keys};
+use forebay_format::example::KeyNames;
 use forebay_format::image::{ImageDecoder, ImageSpec};
+use forebay_format::{Kind, MAX_SAMPLE_SIZE};
 use forebay_record::{Fault, Verification};
-use forebay_storage::{Buffer, Local, Storage};
+use forebay_storage::{Buffer, Local};
 use forebay_units::Bytes;
 
-use crate::inspect::not_recognised;
 use crate::manifest::Manifest;
-use crate::reason::{chain, why_unreadable};
-use crate::shard::{self, Content};
+use crate::reason::{chain, not_an_image, why_unreadable};
+use crate::shard::{self, Content, Reading};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Result, features};
 
-/// Checks everything at `path` that can be checked; `given` names the features of TFRecord records that hold image and
-/// label, where they are known.
+/// Options of [`verify`].
+#[derive(Clone, Debug)]
+pub struct VerifyOptions {
+    /// The features of TFRecord records that hold image and label, where they are known.
+    pub keys: KeyNames,
+    /// A sample of more bytes is bad, and is not read.
+    pub max_sample: Bytes,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        Self { keys: KeyNames::default(), max_sample: Bytes(MAX_SAMPLE_SIZE) }
+    }
+}
+
+/// Checks everything at `path` that can be checked.
 ///
 /// # Errors
 /// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
-pub fn verify(path: &Path, given: &KeyNames, control: &Control<'_>) -> Result<Verification> {
+pub fn verify(path: &Path, options: &VerifyOptions, control: &Control<'_>) -> Result<Verification> {
     let storage = Local::default();
     let manifest = Manifest::beside(&storage, path);
     let listed = manifest.as_ref().and_then(|read| read.as_ref().ok());
     let source = Source::open(&storage, path)?;
-    let keys = features::decide(&storage, path, &source, given)?;
+    let keys = features::decide(&storage, path, &source, &options.keys, options.max_sample)?;
+    let reading = Reading { storage: &storage, keys: &keys, limit: options.max_sample.0 };
     let found =
         Mutex::new(Verification { path: path.to_owned(), manifest: manifest.is_some(), ..Verification::default() });
     let work = |desk: &mut Desk, number: u64| {
         let item = &source.items[number as usize];
         let mut seen = Seen::default();
-        if let Err(fault) = seen.check(&storage, item, &keys, desk) {
+        if let Err(fault) = seen.check(&reading, item, desk) {
             seen.bad.push(fault);
         }
         seen.bad.extend(listed.and_then(|manifest| manifest.disagreement(&storage, path, &item.path)));
@@ -53,8 +67,7 @@ pub fn verify(path: &Path, given: &KeyNames, control: &Control<'_>) -> Result<Ve
         Some(Err(fault)) => found.bad.push(fault.clone()),
         None => {}
     }
-    found.notes = source.notes;
-    found.notes.extend(keys.note().map(str::to_owned));
+    found.notes = source.notes_with(&keys);
     found.bad.sort_unstable();
     found.bad.dedup();
     found.n_bad = found.bad.len() as u64;
@@ -88,19 +101,24 @@ impl Seen {
         found.bad.extend(self.bad);
     }
 
-    fn check(&mut self, storage: &dyn Storage, item: &Item, keys: &Keys, desk: &mut Desk) -> Result<(), Fault> {
+    fn check(&mut self, reading: &Reading<'_>, item: &Item, desk: &mut Desk) -> Result<(), Fault> {
+        let Reading { storage, limit, .. } = *reading;
         let unreadable = |error| Fault::of_file(&item.path, why_unreadable(&error));
         let kind = read_head(storage, &item.path, &mut desk.buffer).map_err(unreadable)?;
         if kind.is_shard() {
             self.bytes += storage.size(&item.path).map_err(unreadable)?;
-            return shard::walk(storage, &item.path, kind, keys, &mut |sample| match sample
+            return shard::walk(reading, &item.path, kind, &mut |sample| match sample
                 .and_then(|sample| check_sample(&sample, &item.path, &mut desk.decoder))
             {
                 Ok(()) => self.n_good += 1,
                 Err(fault) => self.bad.push(fault),
             });
         }
-        storage.open(&item.path).and_then(|object| object.read_all(&mut desk.buffer)).map_err(unreadable)?;
+        let Kind::Image(_) = kind else {
+            return Err(Fault::of_file(&item.path, not_an_image(desk.buffer.as_slice())));
+        };
+        let read = storage.open(&item.path).and_then(|object| object.read_within(limit, &mut desk.buffer));
+        read.map_err(unreadable)?;
         let bytes = desk.buffer.as_slice();
         self.bytes += bytes.len() as u64;
         check_image(bytes, &mut desk.decoder).map_err(|reason| Fault::of_file(&item.path, reason))?;
@@ -123,8 +141,6 @@ fn check_sample(sample: &shard::Sample<'_>, path: &Path, decoder: &mut ImageDeco
 fn check_image(bytes: &[u8], decoder: &mut ImageDecoder) -> Result<(), String> {
     match Kind::of(bytes) {
         Kind::Image(_) => decoder.decode(bytes).map(|_| ()).map_err(|error| chain(&error)),
-        Kind::Empty => Err("empty file".to_owned()),
-        Kind::Text => Err("not an image: it is text".to_owned()),
-        _ => Err(not_recognised(bytes)),
+        _ => Err(not_an_image(bytes)),
     }
 }

@@ -79,6 +79,12 @@ pub enum Error {
         /// The feature that is missing here.
         what: String,
     },
+    /// The bytes are an image of a format that this library does not decode.
+    #[error("{format} is not supported")]
+    UnsupportedImage {
+        /// The format, such as "AVIF".
+        format: &'static str,
+    },
     /// Something is larger than a limit of this library or of its caller.
     #[error("{what} too large: {found}, limit {limit}")]
     TooLarge {
@@ -116,6 +122,15 @@ pub enum Error {
     /// A PNG file could not be decoded.
     #[error("png image cannot be decoded")]
     Png(#[from] png::DecodingError),
+    /// A file of another image format could not be decoded.
+    #[error("{format} image cannot be decoded")]
+    Image {
+        /// The format, as [`Kind::name`](crate::Kind::name) has it.
+        format: &'static str,
+        /// What its decoder said.
+        #[source]
+        source: image::ImageError,
+    },
 }
 
 impl Error {

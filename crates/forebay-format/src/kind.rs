@@ -17,6 +17,8 @@ use crate::tfrecord::{self, Compression};
 pub enum Kind {
     /// One image.
     Image(ImageKind),
+    /// One image of a format that is not decoded, which is named.
+    ForeignImage(&'static str),
     /// TFRecord frames, the whole shard compressed or not. A compressed one is taken for TFRecord until it is expanded.
     TfRecord(Compression),
     /// A tar archive, compressed as a whole or not.
@@ -46,6 +48,10 @@ impl Kind {
         if head.is_empty() {
             return Self::Empty;
         }
+        // A checksum says more than the few bytes that some images begin with.
+        if is_frame_header(head) {
+            return Self::TfRecord(Compression::None);
+        }
         if let Some(kind) = image::sniff(head) {
             return Self::Image(kind);
         }
@@ -55,8 +61,8 @@ impl Kind {
         if is_tar_header(head) {
             return Self::Tar(Compression::None);
         }
-        if is_frame_header(head) {
-            return Self::TfRecord(Compression::None);
+        if let Some(format) = image::sniff_unsupported(head) {
+            return Self::ForeignImage(format);
         }
         if let Some(how) = packed_by(head) {
             return Self::Packed(how);
@@ -91,9 +97,10 @@ impl Kind {
     /// Shards are often called `name.tfrecord-00000-of-00012` or `name.tfrecord.gz`, so the ending alone does not do.
     pub fn by_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-        match extension(path).as_str() {
-            "jpg" | "jpeg" | "jpe" => Some(Self::Image(ImageKind::Jpeg)),
-            "png" => Some(Self::Image(ImageKind::Png)),
+        let ending = extension(path);
+        let image = ImageKind::from_extension(&ending).map(Self::Image);
+        let foreign = || image::unsupported_extension(&ending).map(Self::ForeignImage);
+        image.or_else(foreign).or(match ending.as_str() {
             "tar" => Some(Self::Tar(Compression::None)),
             "tgz" => Some(Self::Tar(Compression::Gzip)),
             "gz" if name.ends_with(".tar.gz") => Some(Self::Tar(Compression::Gzip)),
@@ -104,7 +111,7 @@ impl Kind {
                 _ => Compression::None,
             })),
             _ => None,
-        }
+        })
     }
 
     /// Whether it holds samples of several files.
@@ -117,6 +124,11 @@ impl Kind {
         match self {
             Self::Image(ImageKind::Jpeg) => "jpeg",
             Self::Image(ImageKind::Png) => "png",
+            Self::Image(ImageKind::Webp) => "webp",
+            Self::Image(ImageKind::Gif) => "gif",
+            Self::Image(ImageKind::Bmp) => "bmp",
+            Self::Image(ImageKind::Tiff) => "tiff",
+            Self::ForeignImage(format) => format,
             Self::TfRecord(Compression::None) => "tfrecord",
             Self::TfRecord(Compression::Gzip) => "tfrecord_gzip",
             Self::TfRecord(Compression::Zlib) => "tfrecord_zlib",
@@ -210,6 +222,7 @@ mod tests {
         }
         assert_eq!(Kind::of(&[0xFF, 0xD8, 0xFF, 0xE0]), Kind::Image(ImageKind::Jpeg));
         assert_eq!(Kind::of(b"\x89PNG\r\n\x1a\n"), Kind::Image(ImageKind::Png));
+        assert_eq!(Kind::of(b"\0\0\0\x10ftypavif\0\0\0\0"), Kind::ForeignImage("AVIF"));
         let mut archive = Vec::new();
         crate::tar::append_file(&mut archive, "a.txt", b"x").unwrap();
         assert_eq!(Kind::of(&archive[..Kind::HEAD_LEN]), Kind::Tar(Compression::None));
@@ -281,7 +294,13 @@ mod tests {
         assert_eq!((by_name("a.tar"), by_name("a.fbt")), (Some(Kind::Tar(Compression::None)), Some(Kind::Tensor)));
         let packed = Some(Kind::Tar(Compression::Gzip));
         assert_eq!((by_name("a.tar.gz"), by_name("A.TGZ"), by_name("a.gz")), (packed, packed, None));
-        assert_eq!((by_name("validation"), by_name("x.gif"), by_name("..")), (None, None, None));
+        assert_eq!((by_name("validation"), by_name("x.zip"), by_name("..")), (None, None, None));
+        for (name, kind) in [("A.WEBP", ImageKind::Webp), ("b.gif", ImageKind::Gif), ("c.Tif", ImageKind::Tiff)] {
+            assert_eq!(by_name(name), Some(Kind::Image(kind)));
+        }
+        for (name, format) in [("a.AVIF", "AVIF"), ("b.heic", "HEIC"), ("c.jxl", "JPEG XL"), ("d.NEF", "camera raw")] {
+            assert_eq!(by_name(name), Some(Kind::ForeignImage(format)));
+        }
     }
 
     #[test]

@@ -7,8 +7,9 @@
 //! It is not an I/O library: nothing here opens, reads or writes a file, starts a thread or prints. A shard too big to
 //! hold is walked by a [`Scanner`], which asks its caller for small pieces.
 //!
-//! Limits: images of more than [`image::MAX_PIXELS`] pixels are refused; compressed TFRecord shards are expanded in
-//! memory up to a limit the caller names; links and sparse files in tar archives are left out.
+//! Limits: samples of more than [`MAX_SAMPLE_SIZE`] bytes are not read unless the caller allows it; images of more than
+//! [`image::MAX_PIXELS`] pixels are refused; compressed shards are expanded up to a limit the caller names; links and
+//! sparse files in tar archives are left out.
 //!
 //! ```
 //! use forebay_format::{example::ImageExample, image::ImageKind, tfrecord};
@@ -31,6 +32,7 @@ pub mod hdf5;
 pub mod image;
 pub mod indexed;
 mod kind;
+mod left_out;
 pub mod list;
 mod little_endian;
 pub mod npy;
@@ -45,4 +47,8 @@ pub mod tfrecord;
 pub use element::Element;
 pub use error::Error;
 pub use kind::{Kind, is_passed_over};
+pub use left_out::LeftOut;
 pub use scan::{Scanner, Span, Want};
+
+/// The largest sample that is read where nobody says otherwise: a whole file, a record, or the parts of a tar sample.
+pub const MAX_SAMPLE_SIZE: u64 = 256 << 20;

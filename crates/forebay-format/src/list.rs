@@ -22,6 +22,9 @@ use std::path::Path;
 /// What Windows' editors write before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The longest list that is read: some fifteen million lines.
+pub const MAX_LEN: u64 = 1 << 30;
+
 /// A line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
@@ -150,8 +153,8 @@ mod tests {
         let text = "\u{feff}a.jpg 0\r\nb.jpg 1\r\nc.jpg cat\r\n";
         let found: Vec<_> = parse(text).map(|entry| (entry.path.to_str().unwrap(), entry.label)).collect();
         assert_eq!(found, [("a.jpg", Some(0)), ("b.jpg", Some(1)), ("c.jpg cat", None)]);
-        let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word)).collect();
-        assert_eq!(found, [(3, "cat".into())]);
+        let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word.into_owned())).collect();
+        assert_eq!(found, [(3, "cat".to_owned())]);
         assert_eq!(parse("\u{feff}# a comment\r\n").count(), 0);
     }
 

@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::sync::Arc;
 
+use forebay_units::Bytes;
+
 /// Why one sample could not be made.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -10,6 +12,14 @@ pub enum SampleError {
     /// Its bytes could not be had.
     #[error("its bytes could not be read")]
     Storage(#[source] Arc<forebay_storage::Error>),
+    /// It is larger than a sample may be; it was not read.
+    #[error("{size} exceeds the sample size limit of {limit}; raise it with --max-sample-size")]
+    TooLarge {
+        /// How large it is.
+        size: Bytes,
+        /// How large it may be.
+        limit: Bytes,
+    },
     /// Its bytes are not what they should be.
     #[error("its bytes could not be decoded")]
     Format(#[source] Arc<forebay_format::Error>),
@@ -32,7 +42,10 @@ pub enum SampleError {
 
 impl From<forebay_storage::Error> for SampleError {
     fn from(error: forebay_storage::Error) -> Self {
-        Self::Storage(Arc::new(error))
+        match error {
+            forebay_storage::Error::TooLarge { size, limit, .. } => Self::TooLarge { size, limit },
+            error => Self::Storage(Arc::new(error)),
+        }
     }
 }
 

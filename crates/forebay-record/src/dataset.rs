@@ -46,7 +46,7 @@ pub struct Inspection {
     pub bad: Vec<Fault>,
     /// The value of fio's `bssplit` that imitates the sizes.
     pub bssplit: Option<String>,
-    /// What a reader should know: splits read together, labels that cannot be told.
+    /// What a reader should know: splits read together, labels that cannot be told, files that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -103,7 +103,7 @@ pub struct Verification {
     pub bytes: Bytes,
     /// Whether a manifest was there to compare with.
     pub manifest: bool,
-    /// What a reader should know: splits read together, labels that cannot be told.
+    /// What a reader should know: splits read together, labels that cannot be told, files that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -23,6 +23,7 @@ pub fn check(storage: &dyn Storage, dir: &Path, keeps: Keeps) {
             write(storage, &dir.join(name), &content(len));
         }
         written_objects_read_back(storage, dir);
+        objects_larger_than_the_limit_are_refused(storage, dir);
         uncommitted_objects_are_invisible(storage, dir);
         replaced_objects_change_whole(storage, dir);
     }
@@ -60,10 +61,28 @@ fn written_objects_read_back(storage: &dyn Storage, dir: &Path) {
     }
     let paths: Vec<&Path> = names.iter().map(AsRef::as_ref).collect();
     let mut buffers: Vec<Buffer> = (0..paths.len()).map(|_| Buffer::default()).collect();
-    for (outcome, (path, buffer)) in storage.read_many(&paths, &mut buffers).into_iter().zip(paths.iter().zip(&buffers))
+    for (outcome, (path, buffer)) in
+        storage.read_many(&paths, u64::MAX, &mut buffers).into_iter().zip(paths.iter().zip(&buffers))
     {
         outcome.expect("an object reads among many");
         assert_eq!(buffer.as_slice(), read(storage, path), "read_many gives what read_all gives");
+    }
+}
+
+fn objects_larger_than_the_limit_are_refused(storage: &dyn Storage, dir: &Path) {
+    for (name, size) in [("a/2", 5), ("b/3", 4_096), ("b/4", 300_001)] {
+        let path = dir.join(name);
+        let read = |limit: u64| {
+            let mut buffers = [Buffer::default(), Buffer::default()];
+            let alone = storage.open(&path).expect("an object opens").read_within(limit, &mut buffers[0]);
+            [alone, storage.read_many(&[path.as_path()], limit, &mut buffers[1..]).remove(0)]
+        };
+        assert!(read(size).iter().all(Result::is_ok), "{name} has as many bytes as the limit allows");
+        for outcome in read(size - 1) {
+            let refused = matches!(&outcome, Err(Error::TooLarge { path: of, size: found, limit })
+                if *of == path && found.0 == size && limit.0 == size - 1);
+            assert!(refused, "{name} has one byte more than the limit allows: {outcome:?}");
+        }
     }
 }
 
@@ -132,7 +151,7 @@ fn missing_objects_are_not_found(storage: &dyn Storage, dir: &Path) {
     let Err(error) = storage.list(&missing) else { panic!("a missing folder does not list") };
     assert!(error.path().starts_with(&missing), "an error names its path");
     let mut buffers = [Buffer::default()];
-    let outcome = storage.read_many(&[missing.as_path()], &mut buffers);
+    let outcome = storage.read_many(&[missing.as_path()], u64::MAX, &mut buffers);
     assert!(matches!(outcome[0], Err(Error::NotFound { .. })), "read_many of a missing object: {outcome:?}");
 }
 

@@ -166,9 +166,9 @@ impl<S: Storage> Storage for Counted<S> {
         self.inner.read_many_preferred()
     }
 
-    fn read_many(&self, paths: &[&Path], into: &mut [Buffer]) -> Vec<Result<()>> {
+    fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
         let start = self.meter.clock.now_ns();
-        let outcomes = self.inner.read_many(paths, into);
+        let outcomes = self.inner.read_many(paths, limit, into);
         // The objects were in flight together, so each one's latency is that of the whole call.
         let latency = self.meter.clock.now_ns() - start;
         let counts = &self.meter.counters.read;
@@ -194,8 +194,8 @@ impl Object for CountedObject {
         self.inner.len()
     }
 
-    fn read_all(&self, into: &mut Buffer) -> Result<()> {
-        let read = || self.inner.read_all(into).map(|()| into.len());
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
+        let read = || self.inner.read_within(limit, into).map(|()| into.len());
         self.meter.time(Operation::Read, |n| *n as u64, read).map(drop)
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_units::PathText;
+use forebay_units::{Bytes, PathText};
 
 /// The result of a storage operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -76,6 +76,16 @@ pub enum Error {
         /// How many there were.
         found: u64,
     },
+    /// The object is larger than the caller allows.
+    #[error("reading {}: {size} exceeds the limit of {limit}", path.escaped())]
+    TooLarge {
+        /// Which object.
+        path: PathBuf,
+        /// How large it is.
+        size: Bytes,
+        /// How large it may be.
+        limit: Bytes,
+    },
     /// No space is left.
     #[error("{operation} {}: no space left on the device", path.escaped())]
     Full {
@@ -127,11 +137,20 @@ impl Error {
         }
     }
 
+    /// Refuses an object that is larger than the caller allows.
+    pub(crate) fn check_size(path: &Path, size: u64, limit: u64) -> Result<()> {
+        if size > limit {
+            return Err(Self::TooLarge { path: path.to_owned(), size: Bytes(size), limit: Bytes(limit) });
+        }
+        Ok(())
+    }
+
     /// The object it happened to.
     pub fn path(&self) -> &Path {
         match self {
             Self::NotFound { path, .. }
             | Self::Truncated { path, .. }
+            | Self::TooLarge { path, .. }
             | Self::Full { path, .. }
             | Self::Denied { path, .. }
             | Self::Unsupported { path, .. }

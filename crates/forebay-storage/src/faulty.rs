@@ -130,8 +130,8 @@ impl Object for FaultyObject {
         self.inner.len()
     }
 
-    fn read_all(&self, into: &mut Buffer) -> Result<()> {
-        if let Some(Effect::Tear(keep)) = self.read(into, |into| self.inner.read_all(into))? {
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
+        if let Some(Effect::Tear(keep)) = self.read(into, |into| self.inner.read_within(limit, into))? {
             into.resize(keep.min(into.len()));
         }
         Ok(())

@@ -7,7 +7,8 @@
 //! # Laws
 //! - What `list` names, `size` and `open` find, or say what it is: a dangling link is [`Error::NotFound`], as every path
 //!   that does not exist; a pipe or a device is [`Error::Unsupported`], and is never waited for.
-//! - Reading returns exactly the object's bytes, or an error; a range past the end is [`Error::Truncated`].
+//! - Reading returns exactly the object's bytes, or an error; a range past the end is [`Error::Truncated`], an object larger
+//!   than the caller's limit is [`Error::TooLarge`].
 //! - An object being written is invisible until `commit` returned; a dropped writer leaves nothing.
 //! - After `commit` of a durable backend returned, the object survives a power cut.
 //! - Every error names the path.
@@ -37,6 +38,7 @@ mod faulty;
 mod local;
 mod memory;
 mod null;
+mod reader;
 mod shaped;
 pub mod tier;
 
@@ -46,9 +48,10 @@ pub use buffer::Buffer;
 pub use counted::{Counted, Counters, OpCounts};
 pub use error::{Error, Operation, Result};
 pub use faulty::{Effect, Fault, Faulty};
-pub use local::{Capabilities, Choice, Local, Mode, Support, choose_mode, n_listed};
+pub use local::{CHOICE_LIMIT, Capabilities, Choice, Local, Mode, Support, choose_mode, n_listed};
 pub use memory::Memory;
 pub use null::Null;
+pub use reader::ObjectReader;
 pub use shaped::{Device, Profile, Shaped};
 
 /// A file or object that `list` found.
@@ -102,13 +105,13 @@ pub trait Storage: Send + Sync {
         1
     }
 
-    /// Reads whole objects into the buffers of the same index, each with its own outcome.
+    /// Reads whole objects of at most `limit` bytes into the buffers of the same index, each with its own outcome.
     ///
     /// # Panics
     /// When there are fewer buffers than paths.
-    fn read_many(&self, paths: &[&Path], into: &mut [Buffer]) -> Vec<Result<()>> {
+    fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
         assert!(into.len() >= paths.len(), "one buffer a path");
-        paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_all(buffer)).collect()
+        paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_within(limit, buffer)).collect()
     }
 }
 
@@ -128,11 +131,20 @@ pub trait Object: Send + Sync {
         Ok(self.len()? == 0)
     }
 
-    /// Replaces the buffer's content by the whole object.
+    /// Replaces the buffer's content by the whole object, which has at most `limit` bytes.
     ///
     /// # Errors
-    /// When reading fails; the buffer's content is then unspecified.
-    fn read_all(&self, into: &mut Buffer) -> Result<()>;
+    /// [`Error::TooLarge`] when it has more; no memory is then taken for them. When reading fails, the buffer's content is
+    /// unspecified.
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()>;
+
+    /// Replaces the buffer's content by the whole object, however large: for objects that this program wrote.
+    ///
+    /// # Errors
+    /// As [`read_within`](Self::read_within).
+    fn read_all(&self, into: &mut Buffer) -> Result<()> {
+        self.read_within(u64::MAX, into)
+    }
 
     /// Replaces the buffer's content by exactly `len` bytes from `offset` on.
     ///

@@ -72,7 +72,8 @@ impl Object for MemoryObject {
         Ok(self.bytes.len() as u64)
     }
 
-    fn read_all(&self, into: &mut Buffer) -> Result<()> {
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
+        Error::check_size(&self.path, self.bytes.len() as u64, limit)?;
         into.fill_from(&self.bytes);
         Ok(())
     }

@@ -76,7 +76,8 @@ impl Object for NullObject {
         Ok(self.size)
     }
 
-    fn read_all(&self, into: &mut Buffer) -> Result<()> {
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
+        Error::check_size(Path::new("null"), self.size, limit)?;
         into.resize(self.size as usize);
         Ok(())
     }

@@ -239,10 +239,10 @@ impl Object for ShapedObject {
         self.inner.len()
     }
 
-    fn read_all(&self, into: &mut Buffer) -> Result<()> {
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
         let place = Place { object: self.object, offset: 0 };
         self.device.serve(Direction::Read, || {
-            self.inner.read_all(into)?;
+            self.inner.read_within(limit, into)?;
             Ok(((), place, into.len() as u64))
         })
     }

@@ -78,7 +78,7 @@ fn pipes_and_devices_are_refused_and_never_waited_for() {
         let storage = Local::new(mode);
         for path in [pipe.as_path(), Path::new("/dev/zero")] {
             let mut buffers = [Buffer::default()];
-            let outcome = storage.read_many(&[path], &mut buffers).remove(0);
+            let outcome = storage.read_many(&[path], u64::MAX, &mut buffers).remove(0);
             let error = outcome.unwrap_err().to_string();
             // Direct I/O may be refused before anything else is.
             let refused = error.contains("not a regular file") || mode.is_direct() || error.contains("io_uring");

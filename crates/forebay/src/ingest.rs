@@ -16,7 +16,7 @@ use crate::data::InputArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Ground;
-use crate::values::{parse_io, parse_positive, parse_threads};
+use crate::values::{SampleLimit, parse_io, parse_positive, parse_threads};
 use crate::{progress, stop, tier};
 
 /// The flags of `forebay ingest`.
@@ -67,6 +67,9 @@ pub(crate) struct Args {
     /// How files are read: buffered, direct, uring, uring-direct, or auto to measure and choose
     #[arg(long, default_value = "buffered", value_parser = parse_io, value_name = "MODE")]
     io: Io,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 
     /// Output size in pixels; 224x224 by default, and tensor shards keep their own
     #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
@@ -202,6 +205,7 @@ impl Args {
             resize_pixels: image_is_given,
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
+            max_sample: self.limit.bytes(),
             tier: self.tier.or_else(|| ground.shaped.clone()),
             kernel_tier: ground.kernel.clone(),
             map_shards: self.mmap,

@@ -3,6 +3,28 @@
 use forebay_bench::ingest::{Io, ThreadCount};
 use forebay_units::Bytes;
 
+/// How large a sample may be: the flag of every command that reads samples.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct SampleLimit {
+    /// Largest sample to read: a file, a record or a tar sample; a larger one fails
+    #[arg(long, default_value = "256MiB", value_parser = parse_sample_size, value_name = "SIZE")]
+    max_sample_size: Bytes,
+}
+
+impl SampleLimit {
+    /// Bytes of the largest sample.
+    pub(crate) fn bytes(self) -> Bytes {
+        self.max_sample_size
+    }
+}
+
+fn parse_sample_size(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(Bytes(0)) => Err("a sample has at least 1 byte".to_owned()),
+        other => other.map_err(|error: forebay_units::ParseError| error.to_string()),
+    }
+}
+
 /// A number of threads, or `auto`.
 pub(crate) fn parse_threads(text: &str) -> Result<ThreadCount, String> {
     match text {
@@ -57,6 +79,12 @@ mod tests {
         for wrong in ["0", "0/s", "1MB/s/s", "1MB/", "/s"] {
             assert!(parse_bytes_per_s(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_default_limit_of_a_sample_is_the_libraries_and_nothing_is_none() {
+        assert_eq!(parse_sample_size("256MiB"), Ok(Bytes(forebay_format::MAX_SAMPLE_SIZE)));
+        assert_eq!(parse_sample_size("0"), Err("a sample has at least 1 byte".to_owned()));
     }
 
     #[test]

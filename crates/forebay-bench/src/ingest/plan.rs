@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use forebay_format::example::KeyNames;
 use forebay_format::image::ImageSpec;
 use forebay_storage::{Mode, Profile};
+use forebay_units::Bytes;
 
 /// How many threads make samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct Plan {
     pub cache: Cache,
     /// How files are read.
     pub io: Io,
+    /// A larger sample fails, and is not read.
+    pub max_sample: Bytes,
     /// The device to emulate.
     pub tier: Option<Profile>,
     /// The device that the kernel emulates below the data.

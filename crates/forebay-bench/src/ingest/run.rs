@@ -106,6 +106,7 @@ pub fn run(
     cancel: &AtomicBool,
 ) -> Result<Record<IngestCell>, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
+    let source = source.with_max_sample_size(plan.max_sample);
     let mut record = Record::new(command_line, environment);
     record.dataset = supply::note_of(&plan.data, &source);
     record.notes.extend(supply::notes_of(&source));

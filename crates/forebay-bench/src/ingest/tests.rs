@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile, make};
+use forebay_format::MAX_SAMPLE_SIZE;
+use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::Source;
 use forebay_record::{AnyRecord, Environment, IngestCell, Record};
 use forebay_storage::{Effect, Fault, Faulty, Local, Mode, Operation};
+use forebay_units::Bytes;
 
 use super::plan::{Cache, Io, Plan, ThreadCount};
 use super::run::{Error, measure};
@@ -19,6 +22,7 @@ const N: u64 = 12;
 fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
     Plan {
         data: data.to_owned(),
+        keys: KeyNames::default(),
         threads: threads.iter().map(|n| ThreadCount::Fixed(*n)).collect(),
         readers: 0,
         batch: 4,
@@ -29,6 +33,7 @@ fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
         resize_pixels: true,
         cache: Cache::Warm,
         io: Io::Fixed(Mode::Buffered),
+        max_sample: Bytes(MAX_SAMPLE_SIZE),
         tier: None,
         kernel_tier: None,
         map_shards: false,

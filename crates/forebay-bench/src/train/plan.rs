@@ -6,6 +6,7 @@ use forebay_checkpoint::{Mode, WhenBehind};
 use forebay_format::example::KeyNames;
 use forebay_storage::Profile;
 use forebay_train::{Emulation, Optimizer, Precision};
+use forebay_units::Bytes;
 
 use crate::checkpoint::Places;
 use crate::ingest::{Cache, Io, ThreadCount};
@@ -116,6 +117,8 @@ pub struct Plan {
     pub cache: Cache,
     /// How files are read.
     pub io: Io,
+    /// A larger sample fails, and is not read.
+    pub max_sample: Bytes,
     /// The device to emulate.
     pub tier: Option<Profile>,
     /// The device that the kernel emulates below the data.

@@ -37,6 +37,7 @@ impl Stock {
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
         let Input::Data(path) = &plan.input else { return Ok(None) };
         let source = Source::discover_with(Arc::new(Local::default()), path, &plan.keys)?;
+        let source = source.with_max_sample_size(plan.max_sample);
         let n_samples = source.n_samples() as u64;
         let n_held_out = match plan.validate {
             Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),

@@ -7,6 +7,7 @@ use forebay_dataset::{Control, MakePlan, MakeSpec, Profile as Made};
 use forebay_record::{Environment, Record, TrainCell};
 use forebay_storage::{Mode, Profile};
 use forebay_train::{Adam, Optimizer};
+use forebay_units::Bytes;
 
 use super::*;
 use crate::ingest::{Cache, Io, ThreadCount};
@@ -31,6 +32,7 @@ pub(super) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
         device_prefetch: 0,
         cache: Cache::Warm,
         io: Io::Fixed(Mode::Buffered),
+        max_sample: Bytes(forebay_format::MAX_SAMPLE_SIZE),
         tier: None,
         kernel_tier: None,
         cuda_folders: Vec::new(),

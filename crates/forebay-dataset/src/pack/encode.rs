@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_format::example::ImageExample;
-use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec};
+use forebay_format::image::{self, Dtype, ImageDecoder, ImageKind, ImageSpec};
 use forebay_format::tensor::{Shape, ShardWriter};
 use forebay_format::tfrecord::{self, Compression};
 use forebay_format::{Error as FormatError, tar};
@@ -86,7 +86,7 @@ impl Shard {
     /// only then.
     fn check_whole(&self, bytes: &[u8]) -> Result<(), String> {
         match image::sniff(bytes) {
-            Some(kind) if !matches!(self.body, Body::Tensor(_)) && !has_end(kind, bytes) => decodes(bytes),
+            Some(kind) if !matches!(self.body, Body::Tensor(_)) && !is_ended(kind, bytes) => decodes(bytes),
             _ => Ok(()),
         }
     }
@@ -115,6 +115,11 @@ impl Shard {
         self.pending.clear();
         Ok(())
     }
+}
+
+/// Whether a file has its end, by a mark there or by the length it states.
+fn is_ended(kind: ImageKind, bytes: &[u8]) -> bool {
+    has_end(kind, bytes) || image::declared_len(bytes).is_some_and(|len| len <= bytes.len() as u64)
 }
 
 impl TensorBody {

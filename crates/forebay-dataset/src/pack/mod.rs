@@ -160,7 +160,8 @@ impl Run<'_> {
                 return Err(Error::Cancelled);
             }
             let input = self.plan.input(input);
-            let read = self.storage.open(&input.path).and_then(|object| object.read_all(buffer));
+            let limit = self.plan.options().max_sample.0;
+            let read = self.storage.open(&input.path).and_then(|object| object.read_within(limit, buffer));
             // What a failed read leaves in the buffer is of no file.
             let (added, bytes) = match read {
                 Ok(()) => (shard.append(input, buffer.as_slice())?, buffer.len() as u64),

@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use forebay_format::tar;
+use forebay_format::example::Keys;
+use forebay_format::image::ImageKind;
 use forebay_format::tfrecord::Compression;
+use forebay_format::{MAX_SAMPLE_SIZE, tar};
 use forebay_storage::{Buffer, Local};
 use forebay_units::{Bytes, PathText};
 use serde_json::{Map, Value};
@@ -83,12 +85,28 @@ pub struct PackOptions {
     pub name: Option<OsString>,
     /// Stop at the first bad input instead of leaving it out.
     pub stop_at_bad: bool,
+    /// A larger file is a bad input, and is not read.
+    pub max_sample: Bytes,
 }
 
 impl PackOptions {
     /// Shards of 128 MiB, mixed with seed 0, bad inputs left out.
     pub fn new(packing: Packing) -> Self {
-        Self { packing, shard_size: Bytes(128 << 20), shuffle: Some(0), name: None, stop_at_bad: false }
+        Self {
+            packing,
+            shard_size: Bytes(128 << 20),
+            shuffle: Some(0),
+            name: None,
+            stop_at_bad: false,
+            max_sample: Bytes(MAX_SAMPLE_SIZE),
+        }
+    }
+}
+
+impl PackOptions {
+    /// About what a file takes in its shard: nothing where it is too large to be packed.
+    fn room_of(&self, input: &Input) -> u64 {
+        if input.size > self.max_sample.0 { 0 } else { self.packing.sample_bytes(input.size) }
     }
 }
 
@@ -126,16 +144,17 @@ impl PackPlan {
     /// When there is nothing at `input`, when shards are there instead of files, or when an option cannot be.
     pub fn new(input: &Path, options: PackOptions) -> Result<Self> {
         check(&options)?;
-        let source = Source::open(&Local::default(), input)?;
+        let mut source = Source::open(&Local::default(), input)?;
         refuse_shards(&source)?;
         let mut fingerprint = 0;
+        let items = std::mem::take(&mut source.items);
         let mut inputs: Vec<Input> =
-            (0..).zip(source.items).map(|(id, item)| Input::new(id, item, &mut fingerprint)).collect();
+            (0..).zip(items).map(|(id, item)| Input::new(id, item, &mut fingerprint)).collect();
         mark_odd(&mut inputs);
         let shards = assign(&inputs, &options);
         let name = options.name.clone().unwrap_or_else(|| name_of(input));
-        let (input, classes, notes) = (input.to_owned(), source.classes, source.notes);
-        Ok(Self { options, input, name, inputs, shards, classes, notes, fingerprint })
+        let (input, notes) = (input.to_owned(), source.notes_with(&Keys::default()));
+        Ok(Self { options, input, name, inputs, shards, classes: source.classes, notes, fingerprint })
     }
 
     /// Refuses to write below the folder that is being packed: its shards would become part of it.
@@ -154,7 +173,7 @@ impl PackPlan {
         &self.options
     }
 
-    /// What a user should know of the input: splits packed together.
+    /// What a user should know of the input: splits packed together, files that are left out.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -171,7 +190,7 @@ impl PackPlan {
 
     /// About what the shards will take, before compression.
     pub fn expected_bytes(&self) -> Bytes {
-        Bytes(self.inputs.iter().map(|input| self.options.packing.sample_bytes(input.size)).sum())
+        Bytes(self.inputs.iter().map(|input| self.options.room_of(input)).sum())
     }
 
     /// File name of shard `number`.
@@ -191,7 +210,7 @@ impl PackPlan {
 
     /// Everything that decides the bytes of the shards.
     pub(super) fn identity(&self) -> Map<String, Value> {
-        let PackOptions { packing, shard_size, shuffle, .. } = &self.options;
+        let PackOptions { packing, shard_size, shuffle, max_sample, .. } = &self.options;
         let mut map = Map::new();
         let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
         put("format", packing.extension().into());
@@ -200,6 +219,9 @@ impl PackPlan {
         put("name", self.name.escaped().into());
         put("n_files", self.n_files().into());
         put(INPUTS, format!("{:016x}", self.fingerprint).into());
+        if max_sample.0 != MAX_SAMPLE_SIZE {
+            put("max_sample_bytes", max_sample.0.into());
+        }
         if let Packing::Tensor { width, height } = packing {
             put("size", format!("{width}x{height}").into());
         }
@@ -279,7 +301,7 @@ fn assign(inputs: &[Input], options: &PackOptions) -> Vec<Vec<u32>> {
     let mut shards: Vec<Vec<u32>> = Vec::new();
     let mut filled = u64::MAX;
     for input in order {
-        let bytes = options.packing.sample_bytes(inputs[input as usize].size);
+        let bytes = options.room_of(&inputs[input as usize]);
         if filled.saturating_add(bytes) > options.shard_size.0 {
             shards.push(Vec::new());
             filled = 0;
@@ -299,7 +321,7 @@ fn mark_odd(inputs: &mut [Input]) {
     for input in inputs {
         let plain = match tar::key_and_extension(&input.name) {
             Some((key, extension)) => {
-                let known = ["jpg", "jpeg", "png"].iter().any(|known| extension.eq_ignore_ascii_case(known.as_bytes()));
+                let known = std::str::from_utf8(extension).is_ok_and(|it| ImageKind::from_extension(it).is_some());
                 known && keys.get(key) == Some(&1) && !key.starts_with(b"__")
             }
             None => false,
@@ -348,11 +370,11 @@ mod tests {
 
     #[test]
     fn names_that_tar_would_not_give_back_are_marked() {
-        let names = ["a/1.jpg", "a/1.png", "a/2.JPEG", "b/x.y.jpg", "b/z", "b/z.gif", "__m__.jpg"];
+        let names = ["a/1.jpg", "a/1.png", "a/2.JPEG", "b/x.y.jpg", "b/z", "b/z.gif", "__m__.jpg", "b/y.webp"];
         let mut inputs: Vec<Input> = names.iter().map(|name| Input::for_test(0, name, 1)).collect();
         mark_odd(&mut inputs);
         let odd: Vec<bool> = inputs.iter().map(|input| input.odd).collect();
-        assert_eq!(odd, [true, true, false, true, true, true, true]);
+        assert_eq!(odd, [true, true, false, true, true, true, true, false]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use forebay_format::example::{KeyNames, Keys};
-use forebay_format::{Kind, image, list};
+use forebay_format::example::KeyNames;
+use forebay_format::{Kind, MAX_SAMPLE_SIZE, image, list};
 use forebay_record::Fault;
 use forebay_storage::{Buffer, Local, Storage};
 use forebay_units::{Bytes, PathText};
@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use crate::home::{self, Home, INPUTS};
 use crate::make::LIST;
 use crate::rng::mix;
-use crate::shard::{self, Content, Sample};
+use crate::shard::{self, Content, Reading, Sample};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Error, Result, features, write};
 
@@ -46,12 +46,20 @@ pub struct Unpacked {
 }
 
 /// Options of [`unpack`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnpackOptions {
     /// Stop at the first bad record instead of leaving it out.
     pub stop_at_bad: bool,
     /// The features of TFRecord records that hold image and label, where they are known.
     pub keys: KeyNames,
+    /// A sample of more bytes is bad, and is not read.
+    pub max_sample: Bytes,
+}
+
+impl Default for UnpackOptions {
+    fn default() -> Self {
+        Self { stop_at_bad: false, keys: KeyNames::default(), max_sample: Bytes(MAX_SAMPLE_SIZE) }
+    }
 }
 
 /// Writes the files that the shards at `input` were made from into `out`.
@@ -61,19 +69,19 @@ pub struct UnpackOptions {
 /// is bad and the options say to stop there, or when the caller stops it. What is finished stays.
 pub fn unpack(input: &Path, out: &Path, options: &UnpackOptions, control: &Control<'_>) -> Result<Unpacked> {
     let storage = Local::default();
-    let source = Source::open(&storage, input)?;
-    let keys = features::decide(&storage, input, &source, &options.keys)?;
-    let shards = shards_of(&storage, source.items)?;
+    let mut source = Source::open(&storage, input)?;
+    let keys = features::decide(&storage, input, &source, &options.keys, options.max_sample)?;
+    let shards = shards_of(&storage, std::mem::take(&mut source.items))?;
     let home = Home::claim(out, MARKER, &identity(&shards, &options.keys))?;
+    let reading = Reading { storage: &storage, keys: &keys, limit: options.max_sample.0 };
     let stop_at_bad = options.stop_at_bad;
-    let run = Run { out, resumed: home.resumed, stop_at_bad, keys, control, found: Mutex::default() };
+    let run = Run { out, resumed: home.resumed, stop_at_bad, reading, control, found: Mutex::default() };
     control.for_each("unpack", shards.len() as u64, || (), |(), number| run.shard(&shards[number as usize]))?;
     let found = std::mem::take(&mut *run.found.lock().expect("storing does not panic"));
     write_list(out, &found.files)?;
     let mut done = found.done;
     done.skipped.sort_unstable();
-    done.notes = source.notes;
-    done.notes.extend(run.keys.note().map(str::to_owned));
+    done.notes = source.notes_with(&keys);
     Ok(done)
 }
 
@@ -107,7 +115,7 @@ struct Run<'a> {
     out: &'a Path,
     resumed: bool,
     stop_at_bad: bool,
-    keys: Keys,
+    reading: Reading<'a>,
     control: &'a Control<'a>,
     found: Mutex<Found>,
 }
@@ -123,7 +131,7 @@ impl Run<'_> {
     fn shard(&self, (path, kind): &(PathBuf, Kind)) -> Result<u64> {
         let (mut bytes, mut number) = (0, 0);
         let mut outcome = Ok(());
-        let walked = shard::walk(&Local::default(), path, *kind, &self.keys, &mut |sample| {
+        let walked = shard::walk(&self.reading, path, *kind, &mut |sample| {
             if outcome.is_ok() {
                 outcome = self.take(path, number, sample).map(|size| bytes += size);
             }
@@ -176,7 +184,7 @@ impl Run<'_> {
     }
 
     fn place(&self, path: &Path, bytes: &[u8]) -> Result<u64> {
-        let kept = self.resumed && fs::read(path).is_ok_and(|there| there == bytes);
+        let kept = self.resumed && holds(path, bytes);
         if !kept {
             write::folder(path.parent().unwrap_or(self.out))?;
             write::atomic(path, bytes)?;
@@ -187,6 +195,12 @@ impl Run<'_> {
         done.bytes += Bytes(bytes.len() as u64);
         Ok(bytes.len() as u64)
     }
+}
+
+/// Whether a file holds these bytes; one of another length is not read.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let same_len = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64);
+    same_len && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
 /// The name of a sample's file below the folder: the one it keeps, or one made from its label and place.

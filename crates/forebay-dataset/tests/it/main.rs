@@ -7,3 +7,6 @@ mod inspect;
 mod make;
 mod pack;
 mod verify;
+
+/// How large a sample may be, where that is not what a test is about.
+const LIMIT: forebay_units::Bytes = forebay_units::Bytes(forebay_format::MAX_SAMPLE_SIZE);

@@ -13,10 +13,12 @@ use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
 use forebay_units::Bytes;
 
+use crate::LIMIT;
 use crate::dir::{pictures, relative, small_set};
 
 const TFRECORD: Packing = Packing::TfRecord { compression: Compression::None };
-const STRICT: UnpackOptions = UnpackOptions { stop_at_bad: true, keys: KeyNames { image: None, label: None } };
+const STRICT: UnpackOptions =
+    UnpackOptions { stop_at_bad: true, keys: KeyNames { image: None, label: None }, max_sample: LIMIT };
 
 fn run(input: &Path, out: &Path, options: PackOptions) -> Packed {
     pack(&PackPlan::new(input, options).unwrap(), out, &Control::default()).unwrap()

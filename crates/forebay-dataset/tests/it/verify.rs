@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use forebay_dataset::{Control, MANIFEST, PackOptions, PackPlan, Packing, Verification, pack, verify};
-use forebay_format::example::KeyNames;
+use forebay_dataset::{Control, MANIFEST, PackOptions, PackPlan, Packing, Verification, VerifyOptions, pack, verify};
 use forebay_format::tfrecord::Compression;
 
 use crate::dir::{pictures, small_set};
 
 fn check(path: &Path) -> Verification {
-    verify(path, &KeyNames::default(), &Control::default()).unwrap()
+    verify(path, &VerifyOptions::default(), &Control::default()).unwrap()
 }
 
 fn packings() -> [Packing; 4] {
@@ -70,7 +69,7 @@ fn packed_folders_are_sound_and_any_flipped_byte_is_found() {
         fs::write(&file, &whole[..whole.len() - 5]).unwrap();
         assert!(!check(&out).is_sound(), "{packing:?}: cut");
         fs::remove_file(&file).unwrap();
-        let error_or_bad = verify(&out, &KeyNames::default(), &Control::default());
+        let error_or_bad = verify(&out, &VerifyOptions::default(), &Control::default());
         assert!(error_or_bad.is_err() || !error_or_bad.unwrap().is_sound());
     }
 }

@@ -14,9 +14,9 @@ const WIDTH: &str = "image/width";
 /// An encoded image with what is known of it, as one `tf.train.Example`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImageExample<'a> {
-    /// `image/encoded`: the JPEG or PNG file.
+    /// `image/encoded`: the image file.
     pub encoded: &'a [u8],
-    /// `image/format`: "JPEG" or "PNG".
+    /// `image/format`: "JPEG", "PNG" and so on.
     pub format: Option<ImageKind>,
     /// `image/class/label`.
     pub label: Option<i64>,

@@ -306,6 +306,7 @@ fn type_of(feature: &Feature<'_>) -> String {
         Feature::Bytes(values) => match values.as_slice() {
             [value] => match image::info(value) {
                 Err(Error::NotRecognised { found, .. }) => format!("bytes: {found}"),
+                Err(error @ Error::UnsupportedImage { .. }) => format!("bytes: {error}"),
                 _ => "bytes: an image".to_owned(),
             },
             values => counted(values.len(), "bytes"),

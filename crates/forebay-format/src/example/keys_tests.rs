@@ -83,9 +83,11 @@ fn a_given_name_that_is_missing_or_of_another_type_is_refused_with_what_is_there
 
 #[test]
 fn an_example_without_an_image_lists_its_features_and_a_sequence_example_its_sequences() {
-    let text = ExampleWriter::new().bytes("text", &[b"GIF89a."]).ints("n", &[1, 2]).finish();
+    let text = ExampleWriter::new().bytes("text", &[b"%PDF-1."]).ints("n", &[1, 2]).finish();
     let wanted = "no feature holds an image that can be decoded; features found: n (2 int64), text (bytes: ";
     assert!(refusal(&text, &KeyNames::default()).starts_with(wanted), "{}", refusal(&text, &KeyNames::default()));
+    let avif = ExampleWriter::new().bytes("image", &[b"\0\0\0\x10ftypavif\0\0\0\0"]).finish();
+    assert!(refusal(&avif, &KeyNames::default()).ends_with("features found: image (bytes: AVIF is not supported)"));
     // A sequence example is { context = 1, feature_lists = 2 }, and both are maps from names.
     let mut lists = ExampleWriter::new().ints("frames", &[1]).finish();
     lists[0] = 2 << 3 | 2;

@@ -4,7 +4,7 @@ use forebay_jpeg::Scale;
 
 use super::resize::Resizer;
 use super::sniff::{ImageKind, recognise};
-use super::{ImageSpec, png};
+use super::{ImageSpec, png, raster};
 use crate::Error;
 
 /// Decodes and resizes images of any size to one size. One per thread; it keeps its buffers between images.
@@ -52,12 +52,13 @@ impl ImageDecoder {
     /// Decodes an image at its own size (with [`ImageSpec::scaled_dct`], at a half, quarter or eighth of it).
     ///
     /// # Errors
-    /// When the bytes are not a whole, undamaged JPEG or PNG image of at most [`MAX_PIXELS`](super::MAX_PIXELS) pixels.
+    /// When the bytes are not a whole, undamaged image of a supported format and of at most [`MAX_PIXELS`](super::MAX_PIXELS) pixels.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Pixels<'_>, Error> {
         self.size = (0, 0);
         self.size = match recognise(bytes)? {
             ImageKind::Jpeg => self.decode_jpeg(bytes)?,
             ImageKind::Png => png::decode_rgb(bytes, &mut self.raw, &mut self.rgb)?,
+            kind => raster::decode_rgb(kind, bytes, &mut self.raw, &mut self.rgb)?,
         };
         Ok(Pixels { width: self.size.0, height: self.size.1, rgb: &self.rgb })
     }

@@ -2,8 +2,8 @@
 
 use forebay_jpeg::ColorModel;
 
-use super::png;
 use super::sniff::{ImageKind, recognise};
+use super::{png, raster};
 use crate::Error;
 
 /// What the headers say.
@@ -21,19 +21,21 @@ pub struct ImageInfo {
     pub bits_per_channel: u8,
     /// The EXIF orientation, 1 to 8, where there is one.
     pub orientation: Option<u8>,
-    /// Whether the image comes in passes: a progressive JPEG, an interlaced PNG.
+    /// Whether the image comes in passes: a progressive JPEG, an interlaced PNG or GIF.
     pub progressive: bool,
     /// How colour is expressed, for people to read.
     pub colour: &'static str,
 }
 
-/// Reads the headers of a JPEG or PNG image. `bytes` may end where the image data begin.
+/// Reads the headers of an image. `bytes` may end where the image data begin; of WebP and TIFF files, whose headers may lie
+/// anywhere, all bytes may be needed.
 ///
 /// # Errors
-/// When `bytes` are neither, or the headers are damaged.
+/// When `bytes` are no image of a supported format, or the headers are damaged or not all there.
 pub fn info(bytes: &[u8]) -> Result<ImageInfo, Error> {
     match recognise(bytes)? {
         ImageKind::Png => png::info(bytes),
+        kind @ (ImageKind::Webp | ImageKind::Gif | ImageKind::Bmp | ImageKind::Tiff) => raster::info(kind, bytes),
         ImageKind::Jpeg => {
             let info = forebay_jpeg::Decoder::info(bytes)?;
             Ok(ImageInfo {

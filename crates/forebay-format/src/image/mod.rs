@@ -1,10 +1,14 @@
 //! Encoded images into tensors.
 //!
-//! A JPEG or PNG file becomes a `height × width × 3` array of one size for the whole dataset, exactly as
+//! An image file becomes a `height × width × 3` array of one size for the whole dataset, exactly as
 //! `tf.image.resize(tf.io.decode_image(file, channels=3), [height, width])` makes it: bilinear with half-pixel centres and
 //! no antialiasing, values from 0 to 255, not normalised. Grey is replicated, a palette expanded, alpha dropped (not
 //! blended), 16-bit samples cut to their upper byte. As in TensorFlow an EXIF orientation is not applied; [`info`]
-//! reports it. Of an animated PNG the first image counts.
+//! reports it. Of an animation the first image counts, of a TIFF file the first page.
+//!
+//! JPEG and PNG have decoders of their own; WebP, GIF, BMP and TIFF come from the `image` crate, with the same rules: what is
+//! cut off or damaged is an error, never made-up pixels. Where the first image of a GIF does not fill its screen, the rest
+//! is black, as in TensorFlow. AVIF, HEIC, JPEG XL and JPEG 2000 are recognised and refused by name.
 //!
 //! [`ImageDecoder`] writes straight into the batch slot and keeps its buffers, so that a worker thread allocates
 //! nothing once it has seen its largest image.
@@ -12,15 +16,19 @@
 mod convert;
 mod decoder;
 mod exif;
+mod gif;
 mod info;
 mod png;
+mod raster;
 mod resize;
 mod sniff;
+mod tiff;
 
 pub use convert::{u8_to_f32, u8_to_f32_nchw};
 pub use decoder::{ImageDecoder, Pixels};
 pub use info::{ImageInfo, info};
-pub use sniff::{ImageKind, sniff};
+pub(crate) use sniff::unsupported_extension;
+pub use sniff::{ImageKind, declared_len, describe, sniff, sniff_unsupported};
 
 /// The most pixels an image may have. A header that asks for more is taken as damaged or hostile.
 pub const MAX_PIXELS: u64 = 1 << 27;

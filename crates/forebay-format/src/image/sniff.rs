@@ -1,6 +1,7 @@
-//! What a file is, by its first bytes.
+//! What a file is, by its first bytes or by its name's ending.
 
 use crate::Error;
+use crate::little_endian::u32_at;
 
 /// An image format that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,14 +10,29 @@ pub enum ImageKind {
     Jpeg,
     /// PNG.
     Png,
+    /// WebP, lossy or lossless; of an animation, the first image.
+    Webp,
+    /// GIF; of an animation, the first image.
+    Gif,
+    /// Windows bitmap.
+    Bmp,
+    /// TIFF; of several pages, the first.
+    Tiff,
 }
 
 impl ImageKind {
+    /// Every format, in the order in which messages list them.
+    pub const ALL: [Self; 6] = [Self::Jpeg, Self::Png, Self::Webp, Self::Gif, Self::Bmp, Self::Tiff];
+
     /// The name that `image/format` of a `tf.train.Example` has.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jpeg => "JPEG",
             Self::Png => "PNG",
+            Self::Webp => "WEBP",
+            Self::Gif => "GIF",
+            Self::Bmp => "BMP",
+            Self::Tiff => "TIFF",
         }
     }
 
@@ -25,14 +41,27 @@ impl ImageKind {
         match self {
             Self::Jpeg => "jpg",
             Self::Png => "png",
+            Self::Webp => "webp",
+            Self::Gif => "gif",
+            Self::Bmp => "bmp",
+            Self::Tiff => "tif",
         }
     }
 
-    /// Understands "JPEG", "JPG" and "PNG" in any case.
+    /// Understands a format's name, such as "JPEG", "JPG" or "tiff", in any case.
     pub fn from_name(name: &[u8]) -> Option<Self> {
-        match name.to_ascii_lowercase().as_slice() {
-            b"jpeg" | b"jpg" => Some(Self::Jpeg),
-            b"png" => Some(Self::Png),
+        std::str::from_utf8(name).ok().and_then(Self::from_extension)
+    }
+
+    /// Understands a file extension without its dot, in any case.
+    pub fn from_extension(extension: &str) -> Option<Self> {
+        match extension.to_ascii_lowercase().as_str() {
+            "jpg" | "jpeg" | "jpe" => Some(Self::Jpeg),
+            "png" => Some(Self::Png),
+            "webp" => Some(Self::Webp),
+            "gif" => Some(Self::Gif),
+            "bmp" | "dib" => Some(Self::Bmp),
+            "tif" | "tiff" => Some(Self::Tiff),
             _ => None,
         }
     }
@@ -40,31 +69,86 @@ impl ImageKind {
 
 /// Recognises an image by its first bytes.
 pub fn sniff(bytes: &[u8]) -> Option<ImageKind> {
-    if bytes.starts_with(&[0xff, 0xd8, 0xff]) {
-        Some(ImageKind::Jpeg)
-    } else if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some(ImageKind::Png)
-    } else {
-        None
+    match bytes {
+        [0xff, 0xd8, 0xff, ..] => Some(ImageKind::Jpeg),
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(ImageKind::Png),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(ImageKind::Webp),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(ImageKind::Gif),
+        [b'I', b'I', b'*' | b'+', 0, ..] | [b'M', b'M', 0, b'*' | b'+', ..] => Some(ImageKind::Tiff),
+        // Text may begin with "BM": the length of the second header is a small number.
+        [b'B', b'M', _, _, _, _, _, _, _, _, _, _, _, _, 12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0, ..] => {
+            Some(ImageKind::Bmp)
+        }
+        _ => None,
     }
 }
 
+/// How long an image says it is in its first bytes; `None` for formats that do not.
+pub fn declared_len(head: &[u8]) -> Option<u64> {
+    (sniff(head) == Some(ImageKind::Webp)).then(|| u64::from(u32_at(head, 4)) + 8)
+}
+
 pub(super) fn recognise(bytes: &[u8]) -> Result<ImageKind, Error> {
-    sniff(bytes).ok_or_else(|| Error::NotRecognised { expected: "a JPEG or PNG image", found: describe(bytes) })
+    let unknown = || match sniff_unsupported(bytes) {
+        Some(format) => Error::UnsupportedImage { format },
+        None => Error::NotRecognised { expected: EXPECTED, found: describe(bytes) },
+    };
+    sniff(bytes).ok_or_else(unknown)
+}
+
+const EXPECTED: &str = "a JPEG, PNG, WebP, GIF, BMP or TIFF image";
+
+/// Recognises an image that cannot be decoded by its first bytes, and names its format.
+pub fn sniff_unsupported(bytes: &[u8]) -> Option<&'static str> {
+    const MAGIC: &[(&[u8], &str)] = &[
+        (b"\0\0\0\x0cjP  ", "JPEG 2000"),
+        (b"\xff\x4f\xff\x51", "JPEG 2000"),
+        (b"\xff\x0a", "JPEG XL"),
+        (b"\0\0\0\x0cJXL ", "JPEG XL"),
+        (b"8BPS", "Photoshop"),
+        (b"v/1\x01", "OpenEXR"),
+        (b"\0\0\x01\0", "Windows icon"),
+    ];
+    let by_magic = || MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, name)| *name);
+    by_brand(bytes).or_else(by_magic)
+}
+
+/// AVIF and HEIC are ISO media files and say so by their brands: the main one, then those they are compatible with.
+fn by_brand(bytes: &[u8]) -> Option<&'static str> {
+    let (size, rest) = bytes.split_first_chunk::<4>()?;
+    let brands = rest.strip_prefix(b"ftyp")?;
+    let len = (u32::from_be_bytes(*size) as usize).saturating_sub(8).min(brands.len());
+    let (brands, _) = brands[..len].as_chunks::<4>();
+    let has = |wanted: &[&[u8; 4]]| brands.iter().any(|brand| wanted.contains(&brand));
+    match () {
+        () if has(&[b"avif", b"avis"]) => Some("AVIF"),
+        () if has(&[b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"]) => Some("HEIC"),
+        () => None,
+    }
+}
+
+/// The format of an image that cannot be decoded, by its file extension, which is given in lower case.
+///
+/// Raw files of cameras are TIFF files by their first bytes, but their first image is a thumbnail.
+pub(crate) fn unsupported_extension(extension: &str) -> Option<&'static str> {
+    Some(match extension {
+        "avif" | "avifs" => "AVIF",
+        "heic" | "heif" | "hif" => "HEIC",
+        "jxl" => "JPEG XL",
+        "jp2" | "j2k" | "jpf" | "jpx" | "j2c" => "JPEG 2000",
+        "psd" => "Photoshop",
+        "exr" => "OpenEXR",
+        "ico" => "Windows icon",
+        "svg" => "SVG",
+        "ppm" | "pgm" | "pbm" | "pnm" => "PNM",
+        "tga" => "TGA",
+        "dng" | "nef" | "arw" | "cr2" | "cr3" | "orf" | "rw2" | "pef" | "srw" | "raf" => "camera raw",
+        _ => return None,
+    })
 }
 
 /// First bytes of what turns up among images now and then.
 const OTHERS: &[(&[u8], &str)] = &[
-    (b"GIF8", "a GIF image"),
-    (b"BM", "a BMP image"),
-    (b"II*\0", "a TIFF image"),
-    (b"MM\0*", "a TIFF image"),
-    (b"\0\0\x01\0", "a Windows icon"),
-    (b"8BPS", "a Photoshop file"),
-    (b"\0\0\0\x0cjP  ", "a JPEG 2000 image"),
-    (b"\xff\x4f\xff\x51", "a JPEG 2000 codestream"),
-    (b"\xff\x0a", "a JPEG XL codestream"),
-    (b"\0\0\0\x0cJXL ", "a JPEG XL image"),
     (b"P6", "a PPM image"),
     (b"P5", "a PGM image"),
     (b"<!DOCTYPE", "an HTML page"),
@@ -79,15 +163,13 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "gzip data"),
 ];
 
-fn describe(bytes: &[u8]) -> String {
+/// What bytes look like that are no image, for a message.
+pub fn describe(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "an empty file".to_owned();
     }
     if bytes.iter().all(|&byte| byte == 0) {
         return format!("{} zero bytes", bytes.len());
-    }
-    if bytes.len() >= 12 && &bytes[..4] == b"RIFF" && &bytes[8..12] == b"WEBP" {
-        return "a WebP image".to_owned();
     }
     if bytes.len() >= 12 && &bytes[4..8] == b"ftyp" {
         return format!("an ISO media file (brand {})", bytes[8..12].escape_ascii());
@@ -104,15 +186,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_recognised_and_others_are_named() {
-        assert_eq!(sniff(b"\xff\xd8\xff\xe0"), Some(ImageKind::Jpeg));
-        assert_eq!(sniff(b"\x89PNG\r\n\x1a\n"), Some(ImageKind::Png));
+    fn images_are_recognised_by_their_first_bytes() {
+        let bitmap = b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0";
+        for (bytes, kind) in [
+            (&b"\xff\xd8\xff\xe0"[..], ImageKind::Jpeg),
+            (b"\x89PNG\r\n\x1a\n", ImageKind::Png),
+            (b"RIFF\0\0\0\0WEBPVP8 ", ImageKind::Webp),
+            (b"GIF87a", ImageKind::Gif),
+            (b"GIF89a", ImageKind::Gif),
+            (bitmap, ImageKind::Bmp),
+            (b"II*\0\x08\0\0\0", ImageKind::Tiff),
+            (b"MM\0*\0\0\0\x08", ImageKind::Tiff),
+            (b"II+\0\x08\0\0\0", ImageKind::Tiff),
+        ] {
+            assert_eq!(sniff(bytes), Some(kind), "{}", bytes.escape_ascii());
+        }
+        assert_eq!(sniff(b"BMW/1.jpg 0\nBMW/2.jpg 0\n"), None, "a list of cars");
+        assert_eq!(sniff(b"RIFF\0\0\0\0WAVEfmt "), None);
+    }
+
+    #[test]
+    fn every_format_is_found_again_by_its_name_and_its_extension() {
+        for kind in ImageKind::ALL {
+            assert_eq!(ImageKind::from_name(kind.name().as_bytes()), Some(kind));
+            assert_eq!(ImageKind::from_extension(&kind.extension().to_uppercase()), Some(kind));
+        }
+        assert_eq!((ImageKind::from_name(b"AVIF"), ImageKind::from_name(b"\xff")), (None, None));
+    }
+
+    #[test]
+    fn formats_that_are_not_supported_are_named() {
         let found = |bytes: &[u8]| recognise(bytes).unwrap_err().to_string();
-        assert_eq!(found(b""), "not recognised: expected a JPEG or PNG image, found an empty file");
+        for (bytes, format) in [
+            (&b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf"[..], "AVIF"),
+            (b"\0\0\0\x18ftypmif1\0\0\0\0mif1avif", "AVIF"),
+            (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
+            (b"\xff\x0a\xfa\x1f", "JPEG XL"),
+            (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
+            (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000"),
+        ] {
+            assert_eq!(found(bytes), format!("{format} is not supported"), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_is_no_image_is_described() {
+        let found = |bytes: &[u8]| recognise(bytes).unwrap_err().to_string();
+        assert_eq!(found(b""), format!("not recognised: expected {EXPECTED}, found an empty file"));
         for (bytes, name) in [
-            (&b"GIF89a"[..], "a GIF image"),
-            (b"RIFF\0\0\0\0WEBPVP8 ", "a WebP image"),
-            (b"\0\0\0\x1cftypavif", "an ISO media file (brand avif)"),
+            (&b"\0\0\0\x1cftypisom"[..], "an ISO media file (brand isom)"),
             (b"\n  <!doctype html>", "an HTML page"),
             (&[0; 512], "512 zero bytes"),
             (b"\xff\xd8\x01", r#"3 bytes beginning with "\xff\xd8\x01""#),

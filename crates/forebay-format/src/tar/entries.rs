@@ -48,7 +48,7 @@ impl<'a> Iterator for Entries<'a> {
         loop {
             let want = self.walk.want()?;
             match self.walk.feed(self.slice(want.offset, want.len as u64)) {
-                Ok(Step::More | Step::LeftOut(_)) => {}
+                Ok(Step::More | Step::Skipped(_)) => {}
                 Ok(Step::End) => return None,
                 Ok(Step::File(file)) => {
                     let data = self.slice(file.data_offset, file.size);

@@ -22,7 +22,7 @@ pub use entries::{Entries, Entry};
 pub use path::key_and_extension;
 pub use samples::{Part, Sample, Samples, parse_sample};
 pub use scanner::SampleScanner;
-pub use walk::LeftOut;
+pub use walk::Skipped;
 pub use writer::{append_file, finish};
 
 /// Everything in an archive begins at a multiple of this.

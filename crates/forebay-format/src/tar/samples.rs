@@ -3,9 +3,8 @@
 use super::path::{as_text, is_shard_wide};
 use super::{Entries, Entry, key_and_extension};
 use crate::Error;
+use crate::image::ImageKind;
 
-/// The extensions of images, as the last component of a part's name.
-const IMAGES: [&str; 3] = ["jpg", "jpeg", "png"];
 const LABEL: &str = "cls";
 
 /// The files that share a key.
@@ -36,7 +35,7 @@ impl<'a> Sample<'a> {
 
     /// The first part that is an image by its name.
     pub fn image(&self) -> Option<&'a [u8]> {
-        let is_image = |part: &&Part<'_>| IMAGES.contains(&last_component(&part.extension));
+        let is_image = |part: &&Part<'_>| ImageKind::from_extension(last_component(&part.extension)).is_some();
         self.parts.iter().find(is_image).map(|part| part.data)
     }
 

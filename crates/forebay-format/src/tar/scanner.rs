@@ -2,7 +2,7 @@
 
 use super::key_and_extension;
 use super::path::is_shard_wide;
-use super::walk::{LeftOut, Step, Walk};
+use super::walk::{Skipped, Step, Walk};
 use crate::{Error, Scanner, Span, Want};
 
 /// Finds the samples of a tar shard. A span reaches from a sample's first header to the end of its last part's padding, as
@@ -12,7 +12,7 @@ pub struct SampleScanner {
     walk: Walk,
     /// The sample whose parts are being met.
     open: Option<(Vec<u8>, Span)>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<Skipped>,
 }
 
 impl SampleScanner {
@@ -22,8 +22,13 @@ impl SampleScanner {
     }
 
     /// Links and sparse files met so far, whose contents are not read.
-    pub fn left_out(&self) -> &[LeftOut] {
+    pub fn left_out(&self) -> &[Skipped] {
         &self.left_out
+    }
+
+    /// How far the shard was walked.
+    pub fn at(&self) -> u64 {
+        self.walk.at()
     }
 
     /// Adds a file to the open sample, or closes that one and opens the next.
@@ -50,7 +55,7 @@ impl Scanner for SampleScanner {
     fn feed(&mut self, bytes: &[u8]) -> Result<Option<Span>, Error> {
         match self.walk.feed(bytes)? {
             Step::More => Ok(None),
-            Step::LeftOut(entry) => {
+            Step::Skipped(entry) => {
                 self.left_out.push(entry);
                 Ok(None)
             }

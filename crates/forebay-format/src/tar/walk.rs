@@ -19,7 +19,7 @@ pub(super) struct File {
 
 /// An entry that could have been a sample's part, but whose contents cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct Skipped {
     /// Its path in the archive.
     pub path: Vec<u8>,
     /// Where its headers begin.
@@ -31,7 +31,7 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     File(File),
-    LeftOut(LeftOut),
+    Skipped(Skipped),
     /// Go on asking and feeding.
     More,
     End,
@@ -79,6 +79,11 @@ impl Walk {
         }
     }
 
+    /// Where the piece needed next begins.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     /// The piece needed next. It may be shorter than a header where the archive is cut off.
     pub(super) fn want(&self) -> Option<Want> {
         let rest = self.total_len - self.at;
@@ -95,7 +100,7 @@ impl Walk {
             Some((kind, size)) => self.feed_extension(kind, size, bytes),
             None => self.feed_header(bytes),
         };
-        self.done = !matches!(step, Ok(Step::File(_) | Step::LeftOut(_) | Step::More));
+        self.done = !matches!(step, Ok(Step::File(_) | Step::Skipped(_) | Step::More));
         step
     }
 
@@ -158,7 +163,7 @@ impl Walk {
         let offset = self.entry_at;
         self.at = end;
         self.entry_at = end;
-        Step::LeftOut(LeftOut { path, offset, what })
+        Step::Skipped(Skipped { path, offset, what })
     }
 
     /// A sparse file in GNU's own form: the map of its holes begins in the header and may go on in blocks of its own,

@@ -5,6 +5,8 @@ use crate::little_endian::{u32_at, u64_at};
 use crate::{Error, Span};
 
 const CRC_AT: usize = HEADER_LEN - 4;
+/// The longest tables that are read: those of some thirteen million samples. They are held as a whole.
+const MAX_TABLES_LEN: u64 = 256 << 20;
 
 /// The size of every sample of a shard, in bytes of unsigned 8-bit values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -165,11 +167,16 @@ impl Header {
         (self.tables_at - self.tail_span().offset) as usize
     }
 
-    /// Checks the length of the file against the one it had when it was written.
+    /// Checks the length of the file against the one it had when it was written, and that its tables can be held.
     ///
     /// # Errors
-    /// When the file is shorter or longer.
+    /// When the file is shorter or longer, or has more samples than the tables of a shard may have.
     pub fn check_len(&self, file_len: u64) -> Result<(), Error> {
+        let tables = self.tail_span().len;
+        if tables > MAX_TABLES_LEN {
+            let what = "tensor shard: tables".to_owned();
+            return Err(Error::TooLarge { what, limit: MAX_TABLES_LEN, found: tables });
+        }
         let total_len = self.total_len();
         if file_len < total_len {
             return Err(Error::truncated("tensor shard", 0, total_len, file_len));

@@ -13,12 +13,16 @@
 //! checksum over checksums.
 
 mod compression;
+mod expander;
 mod records;
 mod scanner;
+mod stream;
 
 pub use compression::{Compression, compress, compress_while, decompress, expand_start};
+pub use expander::Expander;
 pub use records::{Record, Records, append, parse_frame};
 pub use scanner::FrameScanner;
+pub use stream::RecordStream;
 
 /// Bytes before the payload: length and its checksum.
 pub const HEADER_LEN: usize = 12;

@@ -10,8 +10,9 @@ use memmap2::Mmap;
 
 use super::activity::{Activity, Stopwatch};
 use super::dispatch::Claim;
+use super::expanded::Expanded;
 use crate::error::SampleError;
-use crate::source::{Packing, Source};
+use crate::source::{Packing, Place, Source};
 use crate::stage_cache::Cache;
 
 /// Open shards a reading thread keeps: more than any sensible interleave, far fewer than a process may open.
@@ -22,7 +23,7 @@ enum Piece {
     /// In one of the parcel's own buffers.
     Own { buffer: usize, start: usize, len: usize },
     /// In a shard that is in memory as a whole.
-    Shard { shard: Arc<ShardBytes>, start: usize, len: usize },
+    Shard { shard: Arc<ShardBytes>, offset: u64, len: usize },
     /// Nowhere: the finished sample is kept already, or its map reads for itself.
     NotNeeded,
 }
@@ -30,16 +31,16 @@ enum Piece {
 /// A shard in memory.
 pub(crate) enum ShardBytes {
     /// Expanded from a compressed file.
-    Expanded(Vec<u8>),
+    Expanded(Expanded),
     /// Mapped.
     Mapped(Mmap),
 }
 
 impl ShardBytes {
-    fn bytes(&self) -> &[u8] {
+    fn sample(&self, offset: u64, len: usize) -> Option<&[u8]> {
         match self {
-            Self::Expanded(bytes) => bytes,
-            Self::Mapped(map) => map,
+            Self::Expanded(shard) => shard.sample(offset, len),
+            Self::Mapped(map) => map.get(offset as usize..)?.get(..len),
         }
     }
 }
@@ -62,9 +63,8 @@ impl Parcel {
     pub(crate) fn bytes(&self, i: usize) -> Result<&[u8], SampleError> {
         match &self.pieces[i] {
             Ok(Piece::Own { buffer, start, len }) => Ok(&self.buffers[*buffer].as_slice()[*start..*start + *len]),
-            Ok(Piece::Shard { shard, start, len }) => shard
-                .bytes()
-                .get(*start..*start + *len)
+            Ok(Piece::Shard { shard, offset, len }) => shard
+                .sample(*offset, *len)
                 .ok_or_else(|| SampleError::Refused("the shard has become shorter since it was indexed".to_owned())),
             Ok(Piece::NotNeeded) => Ok(&[]),
             Err(error) => Err(error.clone()),
@@ -164,9 +164,7 @@ impl Fetcher {
         }
         let bytes = match self.source.index.packing {
             Packing::Files => self.fetch_files(parcel, watch),
-            Packing::CompressedTfRecord(compression) | Packing::CompressedTar(compression) => {
-                self.fetch_expanded(parcel, compression, watch)
-            }
+            Packing::CompressedTfRecord(how) | Packing::CompressedTar(how) => self.fetch_expanded(parcel, how, watch),
             Packing::Tensor if self.mapped => self.fetch_mapped(parcel, watch),
             _ => self.fetch_run(parcel, watch),
         };
@@ -211,7 +209,7 @@ impl Fetcher {
         } else {
             watch.enter(Activity::Reading);
             let paths: Vec<&Path> = parcel.claim.samples.iter().map(|sample| self.path_of(*sample)).collect();
-            let outcomes = self.source.storage.read_many(&paths, &mut parcel.buffers[..n]);
+            let outcomes = self.source.storage.read_many(&paths, self.source.max_sample, &mut parcel.buffers[..n]);
             for (buffer, outcome) in outcomes.into_iter().enumerate() {
                 let len = parcel.buffers[buffer].len();
                 parcel.pieces.push(outcome.map(|()| Piece::Own { buffer, start: 0, len }).map_err(SampleError::from));
@@ -224,18 +222,42 @@ impl Fetcher {
         watch.enter(Activity::Opening);
         let object = self.source.storage.open(self.path_of(sample))?;
         watch.enter(Activity::Reading);
-        object.read_all(buffer)?;
+        object.read_within(self.source.max_sample, buffer)?;
         Ok(buffer.len())
     }
 
-    /// The samples of a claim lie side by side: one read gets them all.
+    /// The samples of a claim lie side by side: one read gets them all, but for those that are too large, which are not
+    /// read.
     fn fetch_run(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
-        let index = Arc::clone(&self.source.index);
-        parcel.reserve_buffers(1);
-        let places = parcel.claim.samples.iter().map(|sample| &index.places[*sample as usize]);
-        let first = index.places[parcel.claim.samples[0] as usize];
+        let (index, max_sample) = (Arc::clone(&self.source.index), self.source.max_sample);
+        let is_readable = |sample: &u32| index.places[*sample as usize].len <= max_sample;
+        let (mut moved, mut n_read) = (0, 0);
+        let samples = std::mem::take(&mut parcel.claim.samples);
+        for run in samples.chunk_by(|one, next| is_readable(one) == is_readable(next)) {
+            let places = run.iter().map(|sample| &index.places[*sample as usize]);
+            if is_readable(&run[0]) {
+                moved += self.fetch_places(places, parcel, n_read, watch);
+                n_read += 1;
+            } else {
+                parcel.pieces.extend(places.map(|place| self.source.check_size(place).map(|()| Piece::NotNeeded)));
+            }
+        }
+        parcel.claim.samples = samples;
+        moved
+    }
+
+    /// Reads neighbours into one of the parcel's buffers.
+    fn fetch_places<'a>(
+        &mut self,
+        places: impl Iterator<Item = &'a Place> + Clone,
+        parcel: &mut Parcel,
+        number: usize,
+        watch: &mut Stopwatch,
+    ) -> u64 {
+        let Some(first) = places.clone().next() else { return 0 };
         let total: u64 = places.clone().map(|place| place.len).sum();
-        let buffer = &mut parcel.buffers[0];
+        parcel.reserve_buffers(number + 1);
+        let buffer = &mut parcel.buffers[number];
         let outcome = self.object(first.file, watch).and_then(|object| {
             watch.enter(Activity::Reading);
             object.read_at(first.offset, total as usize, buffer).map_err(SampleError::from)
@@ -243,8 +265,7 @@ impl Fetcher {
         let mut start = 0;
         for place in places {
             let len = place.len as usize;
-            let piece = Piece::Own { buffer: 0, start, len };
-            parcel.pieces.push(outcome.clone().map(|()| piece));
+            parcel.pieces.push(outcome.clone().map(|()| Piece::Own { buffer: number, start, len }));
             start += len;
         }
         if outcome.is_ok() { total } else { 0 }
@@ -269,10 +290,15 @@ impl Fetcher {
         self.fetch_shard(parcel, |file| {
             watch.enter(Activity::Reading);
             let mut packed = Buffer::default();
-            source.storage.open(&source.index.files[file as usize])?.read_all(&mut packed)?;
+            let object = source.storage.open(&source.index.files[file as usize])?;
+            object.read_within(tfrecord::EXPANDED_LIMIT, &mut packed)?;
             moved += packed.len() as u64;
             watch.enter(Activity::Decoding);
-            Ok(ShardBytes::Expanded(tfrecord::decompress(packed.as_slice(), how, tfrecord::EXPANDED_LIMIT)?))
+            let expanded = match source.index.packing {
+                Packing::CompressedTar(_) => Expanded::of_spans(packed.as_slice(), how, source.spans_of(file)),
+                _ => Expanded::of_records(packed.as_slice(), how, source.max_sample),
+            };
+            expanded.map(ShardBytes::Expanded)
         });
         moved
     }
@@ -290,13 +316,19 @@ impl Fetcher {
         parcel.claim.samples.iter().map(|sample| self.source.index.places[*sample as usize].len).sum()
     }
 
-    fn fetch_shard(&self, parcel: &mut Parcel, make: impl FnOnce(u32) -> Result<ShardBytes, SampleError>) {
-        let first = self.source.index.places[parcel.claim.samples[0] as usize];
-        let shard = self.memory.get(first.file, || make(first.file));
+    fn fetch_shard(&self, parcel: &mut Parcel, mut make: impl FnMut(u32) -> Result<ShardBytes, SampleError>) {
+        let place_of = |sample: &u32| &self.source.index.places[*sample as usize];
+        let file = place_of(&parcel.claim.samples[0]).file;
+        let mut shard = None;
         for sample in &parcel.claim.samples {
-            let place = &self.source.index.places[*sample as usize];
-            let (start, len) = (place.offset as usize, place.len as usize);
-            parcel.pieces.push(shard.clone().map(|shard| Piece::Shard { shard, start, len }));
+            let place = place_of(sample);
+            let (offset, len) = (place.offset, place.len as usize);
+            // A shard is not expanded for a sample that is too large.
+            let piece = self.source.check_size(place).and_then(|()| {
+                let shard = shard.get_or_insert_with(|| self.memory.get(file, || make(file)));
+                shard.clone().map(|shard| Piece::Shard { shard, offset, len })
+            });
+            parcel.pieces.push(piece);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod dispatch;
+mod expanded;
 pub(crate) mod fetch;
 pub(crate) mod pool;
 pub(crate) mod ring;

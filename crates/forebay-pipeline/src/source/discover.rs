@@ -2,13 +2,13 @@
 //!
 //! A single file is judged by its content. In a folder the names come first and content is looked at only where a name
 //! says nothing: opening a million files would cost more than an epoch, and an image that is empty or damaged must stay
-//! a sample of its folder, to fail under its own name when it is read.
+//! a sample of its folder, to fail under its own name when it is read. What is no sample is counted by kind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_format::example::KeyNames;
-use forebay_format::{Error as FormatError, Kind, is_passed_over, split};
+use forebay_format::{Error as FormatError, Kind, LeftOut, image, is_passed_over, split};
 use forebay_storage::{Buffer, Storage};
 use forebay_units::PathText;
 
@@ -21,11 +21,16 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
     // Only a file has a size; a folder is listed.
     if storage.size(path).is_ok() {
         match kind_of_file(storage.as_ref(), path)? {
-            Kind::Text | Kind::Unknown | Kind::Empty if given.is_empty() => return Source::list(storage, path),
-            Kind::Text | Kind::Unknown | Kind::Empty => return Err(no_features(path, "a list")),
-            Kind::Utf16 => return Err(refused(path, FormatError::Utf16)),
-            Kind::Packed(how) => return Err(refused(path, FormatError::Archive { how })),
-            kind => found.add(kind, path.to_owned()),
+            (Kind::Text | Kind::Empty, _) if given.is_empty() => return Source::list(storage, path),
+            (Kind::Text | Kind::Empty, _) => return Err(no_features(path, "a list")),
+            (Kind::Utf16, _) => return Err(refused(path, FormatError::Utf16)),
+            (Kind::Packed(how), _) => return Err(refused(path, FormatError::Archive { how })),
+            (Kind::ForeignImage(format), _) => {
+                let what = format!("{}: {format} is not supported", path.escaped());
+                return Err(Error::Source { what, source: None });
+            }
+            (Kind::Unknown, head) => return Err(not_known(path, head.as_slice())),
+            (kind, _) => found.add(kind, path.to_owned(), path),
         }
     } else {
         is_folder = true;
@@ -33,9 +38,9 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
             let kind = match Kind::by_name(&entry.path) {
                 Some(kind) => kind,
                 // What cannot even be opened and has no data's name is none of ours.
-                None => kind_of_file(storage.as_ref(), &entry.path).unwrap_or(Kind::Unknown),
+                None => kind_of_file(storage.as_ref(), &entry.path).map_or(Kind::Unknown, |(kind, _)| kind),
             };
-            found.add(kind, entry.path);
+            found.add(kind, entry.path, path);
         }
     }
     let mut source = found.into_source(storage, path, given)?;
@@ -47,26 +52,33 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
 }
 
 fn refused(path: &Path, error: FormatError) -> Error {
-    Error::Source { what: path.display().to_string(), source: Some(Box::new(error)) }
+    Error::Source { what: path.escaped().into_owned(), source: Some(Box::new(error)) }
 }
 
 /// Names of features were given for data that have none.
 fn no_features(path: &Path, found: &str) -> Error {
-    let what = format!("{}: only TFRecord records have named features, found {found}", path.display());
+    let what = format!("{}: only TFRecord records have named features, found {found}", path.escaped());
     Error::Source { what, source: None }
 }
 
-/// What a file's first bytes say. One without any is what its name says: a shard without a record, an image cut to
-/// nothing.
-fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<Kind, Error> {
+/// Why a single file is of no use.
+fn not_known(path: &Path, head: &[u8]) -> Error {
+    let what = format!("{} is neither an image, nor a shard, nor a list: it is", path.escaped());
+    Error::Source { what: format!("{what} {}", image::describe(head)), source: None }
+}
+
+/// What a file's first bytes say, and these bytes. One without any is what its name says: a shard without a record, an
+/// image cut to nothing.
+fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<(Kind, Buffer), Error> {
     let object = storage.open(path)?;
     let len = object.len()?.min(Kind::HEAD_LEN as u64) as usize;
     let mut buffer = Buffer::default();
     object.read_at(0, len, &mut buffer)?;
-    Ok(match Kind::of(buffer.as_slice()) {
+    let kind = match Kind::of(buffer.as_slice()) {
         Kind::Empty => Kind::by_name(path).unwrap_or(Kind::Empty),
         kind => kind,
-    })
+    };
+    Ok((kind, buffer))
 }
 
 /// Data files by what they hold.
@@ -78,31 +90,38 @@ struct Found {
     tensor: Vec<PathBuf>,
     /// The first archive that is not read.
     packed: Option<(PathBuf, &'static str)>,
+    left_out: LeftOut,
 }
 
 impl Found {
-    fn add(&mut self, kind: Kind, path: PathBuf) {
+    fn add(&mut self, kind: Kind, path: PathBuf, dir: &Path) {
         match kind {
             Kind::Image(_) => self.images.push(path),
             Kind::TfRecord(_) => self.tfrecord.push(path),
             Kind::Tar(_) => self.tar.push(path),
             Kind::Tensor => self.tensor.push(path),
-            // Not data that we know.
-            Kind::Empty | Kind::Text | Kind::Utf16 | Kind::Unknown => {}
-            Kind::Packed(how) => self.packed = self.packed.take().or(Some((path, how))),
+            other => {
+                self.left_out.add(other, &below(&path, dir).escaped());
+                if let (Kind::Packed(how), None) = (other, &self.packed) {
+                    self.packed = Some((path, how));
+                }
+            }
         }
     }
 
     fn into_source(self, storage: Arc<dyn Storage>, path: &Path, given: &KeyNames) -> Result<Source, Error> {
-        let Self { images, tfrecord, tar, tensor, packed } = self;
+        let Self { images, tfrecord, tar, tensor, packed, left_out } = self;
         let all =
             [(&images, "images"), (&tfrecord, "TFRecord shards"), (&tar, "tar shards"), (&tensor, "tensor shards")];
         let kinds: Vec<String> =
             all.iter().filter(|(n, _)| !n.is_empty()).map(|(n, of)| format!("{} {of}", n.len())).collect();
-        match kinds.as_slice() {
+        let found = match kinds.as_slice() {
             [] => Err(match packed {
-                Some((path, how)) => refused(&path, FormatError::Archive { how }),
-                None => Error::Empty { what: format!("{}: it holds no images and no shards", path.escaped()) },
+                Some((path, how)) if left_out.is_archives_alone() => refused(&path, FormatError::Archive { how }),
+                _ => {
+                    let why = left_out.note().unwrap_or_else(|| "it holds no images and no shards".to_owned());
+                    Error::Empty { what: format!("{}: {why}", path.escaped()) }
+                }
             }),
             [_] if !tfrecord.is_empty() => shards::tfrecord(storage, &tfrecord, given),
             [other] if !given.is_empty() => Err(no_features(path, other)),
@@ -114,7 +133,8 @@ impl Found {
                 let what = format!("{path} holds several kinds at once ({found}): name one of its folders");
                 Err(Error::Source { what, source: None })
             }
-        }
+        };
+        found.map(|source| Source { left_out: Arc::new(left_out), ..source })
     }
 }
 
@@ -159,6 +179,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_sample_is_counted_by_kind() {
+        let files: [(&str, &[u8]); 7] = [
+            ("d/a/1.jpg", JPEG),
+            ("d/a/2.WEBP", b"RIFF"),
+            ("d/a/3.avif", b"opened by nobody"),
+            ("d/a/4", b"\xff\x0a\xfa"),
+            ("d/archive.zip", b"PK\x03\x04"),
+            ("d/LICENSE", b"text"),
+            ("d/list.txt", b"text"),
+        ];
+        let source = discover_in(&files, "d").unwrap();
+        assert_eq!((source.n_samples(), source.packing()), (2, "files"));
+        let wanted = "3 files left out: 1 AVIF image (not supported), 1 JPEG XL image (not supported), \
+                      1 other file (archive.zip)";
+        assert_eq!(source.left_out().note().unwrap(), wanted);
+        let wanted = "no samples in d: 2 files left out: 2 AVIF images (not supported)";
+        assert_eq!(refusal(&[("d/1.avif", b""), ("d/2.avif", b"")], "d"), wanted);
+    }
+
+    #[test]
     fn hidden_files_and_notes_are_passed_over() {
         let files = [("d/.1.jpg", JPEG), ("d/.x/2.jpg", JPEG), ("d/x.tfrecord.index", JPEG), ("d/list.txt", JPEG)];
         assert_eq!(refusal(&files, "d"), "no samples in d: it holds no images and no shards");
@@ -179,6 +219,9 @@ mod tests {
         assert_eq!(refusal(&[("x.tfrecord", b"")], "x.tfrecord"), "no samples in x.tfrecord");
         assert_eq!(refusal(&[("list", b"")], "list"), "no samples in the list list");
         let noise = refusal(&[("noise", &[0x81; 99])], "noise");
-        assert_eq!(noise, "noise is neither an image, nor a shard, nor a list: it is not text");
+        let wanted = "noise is neither an image, nor a shard, nor a list: it is 99 bytes beginning with";
+        assert!(noise.starts_with(wanted), "{noise}");
+        let avif = refusal(&[("a.avif", b"\0\0\0\x10ftypavif\0\0\0\0")], "a.avif");
+        assert_eq!(avif, "a.avif: AVIF is not supported");
     }
 }

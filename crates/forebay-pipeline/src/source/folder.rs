@@ -21,7 +21,7 @@ pub(super) fn index(storage: Arc<dyn Storage>, dir: &Path) -> Result<Source, Err
 /// Files whose folders are their classes.
 pub(super) fn of_files(storage: Arc<dyn Storage>, files: Vec<PathBuf>, dir: &Path) -> Result<Source, Error> {
     if files.is_empty() {
-        return Err(Error::Empty { what: format!("{}: it holds no .jpg, .jpeg or .png files", dir.escaped()) });
+        return Err(Error::Empty { what: format!("{}: it holds no images", dir.escaped()) });
     }
     let mut folders: BTreeMap<&Path, u32> = files.iter().map(|file| (parent(file), 0)).collect();
     for (number, label) in folders.values_mut().enumerate() {

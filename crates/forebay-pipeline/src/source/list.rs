@@ -12,7 +12,7 @@ use crate::error::Error;
 
 pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Error> {
     let mut buffer = Buffer::default();
-    storage.open(path)?.read_all(&mut buffer)?;
+    storage.open(path)?.read_within(list::MAX_LEN, &mut buffer).map_err(too_long)?;
     let text = buffer.as_slice();
     if let Err(error) = std::str::from_utf8(text)
         && !list::is_lines_of_bytes(text)
@@ -36,6 +36,17 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
         return Err(Error::Source { what: format!("{}: {misread}", path.escaped()), source: None });
     }
     Ok(Source::new(storage, Index::new(Packing::Files, files, places)))
+}
+
+/// Says of a text that is too large what it was taken for.
+fn too_long(error: forebay_storage::Error) -> Error {
+    match error {
+        forebay_storage::Error::TooLarge { path, size, limit } => {
+            let what = format!("{} is too large for a list: {size}, limit {limit}", path.escaped());
+            Error::Source { what, source: None }
+        }
+        other => other.into(),
+    }
 }
 
 /// Whether a word is no label and no part of a path either. Beside labels it is that sample which fails, and -1 is a way to

@@ -9,6 +9,7 @@ mod keys;
 mod list;
 mod memory;
 mod shards;
+mod stream;
 mod streamed;
 mod unpack;
 
@@ -17,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use forebay_format::example::{KeyNames, Keys};
-use forebay_format::tensor;
 use forebay_format::tfrecord::Compression;
+use forebay_format::{LeftOut, MAX_SAMPLE_SIZE, Span, tensor};
 use forebay_storage::{Null, Storage};
-use forebay_units::PathText;
+use forebay_units::{Bytes, PathText};
 
-use crate::error::Error;
+use crate::error::{Error, SampleError};
 
 /// The label of a sample that has none.
 pub const NO_LABEL: i64 = -1;
@@ -200,6 +201,9 @@ pub struct Source {
     /// Features of a record that could each be its image, where it cannot be told which.
     pub(crate) image_candidates: Arc<Vec<String>>,
     notes: Vec<String>,
+    left_out: Arc<LeftOut>,
+    /// Larger samples are not read.
+    pub(crate) max_sample: u64,
     pixels: Option<PixelShape>,
 }
 
@@ -299,7 +303,7 @@ impl Source {
     /// Why no image of a record can be decoded.
     pub(crate) fn several_images(&self) -> Error {
         let candidates = self.image_candidates.to_vec();
-        let what = self.index.files.first().map(|file| file.display().to_string()).unwrap_or_default();
+        let what = self.index.files.first().map(|file| file.escaped().into_owned()).unwrap_or_default();
         Error::Source { what, source: Some(Box::new(forebay_format::Error::SeveralImages { candidates })) }
     }
 
@@ -311,6 +315,8 @@ impl Source {
             damaged: Arc::default(),
             image_candidates: Arc::default(),
             notes: Vec::new(),
+            left_out: Arc::default(),
+            max_sample: MAX_SAMPLE_SIZE,
             pixels: None,
         }
     }
@@ -326,6 +332,28 @@ impl Source {
     pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = storage;
         self
+    }
+
+    /// The same samples, of which those of more than `limit` bytes fail and are not read; [`MAX_SAMPLE_SIZE`] by default.
+    #[must_use]
+    pub fn with_max_sample_size(mut self, limit: Bytes) -> Self {
+        self.max_sample = limit.0;
+        self
+    }
+
+    /// Refuses a sample that is too large to be read, where its size is known before it is.
+    pub(crate) fn check_size(&self, place: &Place) -> Result<(), SampleError> {
+        let (size, limit) = (Bytes(place.len), Bytes(self.max_sample));
+        if size > limit { Err(SampleError::TooLarge { size, limit }) } else { Ok(()) }
+    }
+
+    /// Where the samples of a file lie that are not too large to be read, in order.
+    pub(crate) fn spans_of(&self, file: u32) -> impl Iterator<Item = Span> {
+        // An index lists its files one after the other.
+        let first = self.index.places.partition_point(|place| place.file < file);
+        let places = self.index.places[first..].iter().take_while(move |place| place.file == file);
+        let readable = places.filter(|place| self.check_size(place).is_ok());
+        readable.map(|place| Span { offset: place.offset, len: place.len })
     }
 
     /// How many samples there are; of streamed ones, how many slots.
@@ -359,6 +387,11 @@ impl Source {
     /// out.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Files of the folder that are none of the samples.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     /// The shape of the samples, when they are decoded already.

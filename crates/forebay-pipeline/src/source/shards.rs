@@ -6,12 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_format::example::KeyNames;
-use forebay_format::tfrecord::{self, Compression, FrameScanner};
+use forebay_format::example::{KeyNames, Keys};
+use forebay_format::tfrecord::{self, Compression, Expander, FrameScanner};
 use forebay_format::{Error as FormatError, Scanner, tar, tensor};
-use forebay_storage::{Buffer, Object, Storage};
+use forebay_storage::{Buffer, Object, ObjectReader, Storage};
 use forebay_units::PathText;
 
+use super::stream::StreamedRecords;
 use super::{Damaged, Index, NO_LABEL, Packing, PixelShape, Place, Source, keys};
 use crate::error::Error;
 
@@ -21,20 +22,21 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
         Compression::None => Packing::TfRecord,
         other => Packing::CompressedTfRecord(other),
     };
-    // A compressed shard is expanded once, here, so its first records are looked at while they are there.
+    // A compressed shard is expanded once, here, so its first records are looked at as they pass.
     let decided = RefCell::new(None);
     let (mut index, damaged) = build(storage.as_ref(), shards, packing, |object, add| {
         if compression == Compression::None {
             return scan(&mut FrameScanner::new(object.len()?), object, add);
         }
-        let bytes = match expand(compression, object)? {
-            Ok(bytes) => bytes,
-            Err(error) => return Ok(Some(error)),
-        };
-        if !bytes.is_empty() {
-            decided.borrow_mut().get_or_insert_with(|| keys::of_bytes(&bytes, given));
+        let mut records = StreamedRecords::new(ObjectReader::new(object)?, compression);
+        let mut decided = decided.borrow_mut();
+        let found = decided.is_none().then(|| Keys::decide_first(records.payloads(), given));
+        let (spans, damage) = records.finish();
+        if !spans.is_empty() {
+            *decided = decided.take().or(found);
         }
-        Ok(scan_bytes(&mut FrameScanner::new(bytes.len() as u64), &bytes, add))
+        spans.into_iter().for_each(|span| add(span.offset, span.len));
+        Ok(damage)
     })?;
     let decided = decided.into_inner().unwrap_or_else(|| keys::of_index(storage.as_ref(), &index, given));
     let mut image_candidates = Vec::new();
@@ -43,7 +45,7 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
         // Whoever takes records as they are needs no image; whoever does is refused before the first sample.
         Err(FormatError::SeveralImages { candidates }) if given.is_empty() => image_candidates = candidates,
         Err(error) => {
-            return Err(Error::Source { what: shards[0].display().to_string(), source: Some(Box::new(error)) });
+            return Err(Error::Source { what: shards[0].escaped().into_owned(), source: Some(Box::new(error)) });
         }
     }
     let notes = index.keys.note().map(str::to_owned).into_iter().collect();
@@ -68,12 +70,9 @@ pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Sourc
             scanner = tar::SampleScanner::new(object.len()?);
             found = scan(&mut scanner, object, add)?;
         } else {
-            let bytes = match expand(compression, object)? {
-                Ok(bytes) => bytes,
-                Err(error) => return Ok(Some(error)),
-            };
-            scanner = tar::SampleScanner::new(bytes.len() as u64);
-            found = scan_bytes(&mut scanner, &bytes, add);
+            // How long it is when expanded is known only at its end.
+            scanner = tar::SampleScanner::new(u64::MAX);
+            found = scan_expanded(compression, object, &mut scanner, add)?;
         }
         left_out.borrow_mut().extend(scanner.left_out().iter().cloned());
         Ok(found)
@@ -85,7 +84,7 @@ pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Sourc
 }
 
 /// What to say of entries whose contents are not read.
-fn note_of(left_out: &[tar::LeftOut]) -> Option<String> {
+fn note_of(left_out: &[tar::Skipped]) -> Option<String> {
     let first = left_out.first()?;
     let more = match left_out.len() - 1 {
         0 => String::new(),
@@ -154,7 +153,7 @@ fn compression_of_all(storage: &dyn Storage, shards: &[PathBuf]) -> Result<Compr
     match compressions.iter().position(|c| *c != compression) {
         None => Ok(compression),
         Some(odd) => {
-            let what = format!("{} and {} are not compressed alike", shards[0].display(), shards[odd].display());
+            let what = format!("{} and {} are not compressed alike", shards[0].escaped(), shards[odd].escaped());
             Err(Error::Source { what, source: None })
         }
     }
@@ -179,23 +178,16 @@ fn scan(scanner: &mut dyn Scanner, object: &dyn Object, add: &mut Add<'_>) -> Sc
     Ok(None)
 }
 
-/// All of a compressed shard, or what is wrong with it.
-fn expand(compression: Compression, object: &dyn Object) -> Result<Result<Vec<u8>, FormatError>, Error> {
-    let mut buffer = Buffer::default();
-    object.read_all(&mut buffer)?;
-    Ok(tfrecord::decompress(buffer.as_slice(), compression, tfrecord::EXPANDED_LIMIT))
-}
-
-fn scan_bytes(scanner: &mut dyn Scanner, bytes: &[u8], add: &mut Add<'_>) -> Option<FormatError> {
-    while let Some(want) = scanner.want() {
-        let piece = bytes.get(want.offset as usize..).map_or(&[][..], |rest| &rest[..want.len.min(rest.len())]);
-        match scanner.feed(piece) {
-            Ok(Some(span)) => add(span.offset, span.len),
-            Ok(None) => {}
-            Err(error) => return Some(error),
+/// The samples of a compressed shard, which is expanded once and not held. Of a broken stream nothing can be used.
+fn scan_expanded(compression: Compression, object: &dyn Object, scanner: &mut dyn Scanner, add: &mut Add<'_>) -> Scan {
+    let reader = ObjectReader::new(object)?;
+    Ok(match Expander::new(reader, compression, tfrecord::EXPANDED_LIMIT).spans(scanner) {
+        Ok((spans, damage)) => {
+            spans.into_iter().for_each(|span| add(span.offset, span.len));
+            damage
         }
-    }
-    None
+        Err(error) => Some(error),
+    })
 }
 
 pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Source, Error> {

@@ -3,6 +3,7 @@
 
 mod cache;
 mod errors;
+mod limits;
 mod order;
 mod resume;
 mod shards;

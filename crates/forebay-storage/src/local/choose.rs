@@ -11,6 +11,8 @@ use crate::{Buffer, Result, Storage, cache};
 
 /// Rounds per mode; the best counts, since a disturbance only ever slows a round down.
 const ROUNDS: usize = 2;
+/// The largest file that a sample for [`choose_mode`] may hold: files are read whole.
+pub const CHOICE_LIMIT: u64 = 256 << 20;
 
 /// The mode that was chosen, and what it was chosen on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,7 +30,7 @@ pub struct Choice {
 /// A mode must be 5 % ahead of a plainer one to be preferred: a choice that flips with the noise is no choice.
 ///
 /// # Errors
-/// When the sample is empty or a file of it cannot be read.
+/// When the sample is empty, or a file of it cannot be read or is larger than [`CHOICE_LIMIT`].
 pub fn choose_mode(sample: &[PathBuf], threads: usize) -> Result<Choice> {
     let probe_file = sample.first().map_or(Path::new("."), PathBuf::as_path);
     let capabilities = Capabilities::probe(probe_file);
@@ -74,7 +76,7 @@ fn read_share(storage: &Local, sample: &[PathBuf], next: &AtomicUsize, chunk: us
             return Ok(bytes);
         }
         let paths: Vec<&Path> = sample[first..(first + chunk).min(sample.len())].iter().map(PathBuf::as_path).collect();
-        for outcome in storage.read_many(&paths, &mut buffers) {
+        for outcome in storage.read_many(&paths, CHOICE_LIMIT, &mut buffers) {
             outcome?;
         }
         bytes += buffers[..paths.len()].iter().map(|b| b.len() as u64).sum::<u64>();

@@ -44,13 +44,16 @@ impl LocalObject {
         Ok(metadata.len())
     }
 
-    /// Reads until the end of the file, growing the buffer; returns the total. What a file is, is asked only where its
-    /// first read leaves room for doubt: the question costs a system call.
-    fn read_to_end(&self, into: &mut Buffer) -> Result<usize> {
+    /// Reads until the end of the file, growing the buffer up to the limit; returns the total. What a file is, is asked only
+    /// where its first read leaves room for doubt: the question costs a system call.
+    fn read_to_end(&self, limit: u64, into: &mut Buffer) -> Result<usize> {
         let mut filled = 0;
         loop {
             if filled == into.capacity() {
-                let wanted = self.regular_len()? as usize + 1;
+                let len = self.regular_len()?;
+                // A file that is being appended to may have grown past what it was.
+                Error::check_size(&self.path, len.max(filled as u64), limit)?;
+                let wanted = len as usize + 1;
                 into.resize(filled);
                 into.reserve(wanted.max(filled + PAGE));
             }
@@ -75,12 +78,12 @@ impl Object for LocalObject {
         self.regular_len()
     }
 
-    fn read_all(&self, into: &mut Buffer) -> Result<()> {
+    fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
         into.resize(0);
         into.reserve(FIRST_READ);
-        let n = self.read_to_end(into)?;
+        let n = self.read_to_end(limit, into)?;
         into.resize(n);
-        Ok(())
+        Error::check_size(&self.path, n as u64, limit)
     }
 
     fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::error::Context;
 use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
 
 pub use capabilities::{Capabilities, Support};
-pub use choose::{Choice, choose_mode};
+pub use choose::{CHOICE_LIMIT, Choice, choose_mode};
 pub use walk::n_listed;
 
 /// How files are read.
@@ -126,12 +126,12 @@ impl Storage for Local {
         if self.mode.is_uring() { ring::DEPTH } else { 1 }
     }
 
-    fn read_many(&self, paths: &[&Path], into: &mut [Buffer]) -> Vec<Result<()>> {
+    fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
         assert!(into.len() >= paths.len(), "one buffer a path");
         if self.mode.is_uring() {
-            return ring::read_files(paths, into, self.mode);
+            return ring::read_files(paths, limit, into, self.mode);
         }
-        paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_all(buffer)).collect()
+        paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_within(limit, buffer)).collect()
     }
 }
 

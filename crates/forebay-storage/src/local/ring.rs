@@ -48,8 +48,8 @@ fn make_ring() -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// Reads each file whole into the buffer of the same index.
-pub(super) fn read_files(paths: &[&Path], into: &mut [Buffer], mode: Mode) -> Vec<Result<()>> {
+/// Reads each file of at most `limit` bytes whole into the buffer of the same index.
+pub(super) fn read_files(paths: &[&Path], limit: u64, into: &mut [Buffer], mode: Mode) -> Vec<Result<()>> {
     RING.with_borrow_mut(|slot| {
         if slot.is_none() {
             match make_ring() {
@@ -63,7 +63,7 @@ pub(super) fn read_files(paths: &[&Path], into: &mut [Buffer], mode: Mode) -> Ve
             match read_chunk(ring, paths, buffers, mode) {
                 Ok(chains) => {
                     for ((path, buffer), chain) in paths.iter().zip(buffers).zip(chains) {
-                        outcomes.push(finish(path, buffer, chain, mode));
+                        outcomes.push(finish(path, limit, buffer, chain, mode));
                     }
                 }
                 Err(source) => outcomes.extend(paths.iter().map(|path| Err(no_ring(path, &source)))),
@@ -79,7 +79,7 @@ fn no_ring(path: &Path, source: &io::Error) -> Error {
 }
 
 /// Turns the ring's result for one file into its outcome.
-fn finish(path: &Path, buffer: &mut Buffer, chain: Chain, mode: Mode) -> Result<()> {
+fn finish(path: &Path, limit: u64, buffer: &mut Buffer, chain: Chain, mode: Mode) -> Result<()> {
     if chain.open < 0 {
         return Err(Error::from_io(Operation::Open, path, io::Error::from_raw_os_error(-chain.open)));
     }
@@ -88,8 +88,9 @@ fn finish(path: &Path, buffer: &mut Buffer, chain: Chain, mode: Mode) -> Result<
     }
     // A full buffer may be only the first part, and an empty one no regular file: the plain way finds out.
     if chain.read as usize == buffer.capacity() || chain.read == 0 {
-        return LocalObject::open(path, mode)?.read_all(buffer);
+        return LocalObject::open(path, mode)?.read_within(limit, buffer);
     }
+    Error::check_size(path, chain.read as u64, limit)?;
     buffer.resize(chain.read as usize);
     Ok(())
 }

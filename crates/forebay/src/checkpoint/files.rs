@@ -167,7 +167,7 @@ pub(super) fn check_outside(path: &Path) -> Result<()> {
     }
 }
 
-/// The files of a checkpoint of this format.
+/// The files of a checkpoint of this format, by the text of its stem.
 pub(super) fn names(dir: &Path, stem: &str, format: &dyn Format) -> Vec<PathBuf> {
     let endings: &[&str] = match format.name() {
         "safetensors" => &[".safetensors"],

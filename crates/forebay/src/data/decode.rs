@@ -14,6 +14,7 @@ use forebay_units::{PathText, count};
 use super::InputArgs;
 use crate::output::{Kind, Outcome, Outputs, note, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
+use crate::values::SampleLimit;
 use crate::{progress, stop};
 
 /// The flags of `forebay data decode`.
@@ -39,16 +40,21 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pixels: PixelArgs,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let path = args.input.path(&args.path)?;
     let to = Outputs::beside([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
+    let source = source.with_max_sample_size(args.limit.bytes());
     if source.pixels().is_some() {
         bail!("{} holds decoded images already", path.escaped());
     }
     note(source.notes());
+    note(source.left_out().note().as_slice());
     let n = source.n_samples();
     let spec = args.pixels.spec(args.size);
     // Written aside and renamed, so that no half array is left where an image fails.

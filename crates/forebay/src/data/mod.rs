@@ -17,6 +17,7 @@ use forebay_record::Series;
 use serde::Serialize;
 
 use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::values::SampleLimit;
 use crate::{progress, stop};
 pub(crate) use input::InputArgs;
 
@@ -63,6 +64,9 @@ pub(crate) struct LookArgs {
 
     #[command(flatten)]
     work: WorkArgs,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 
     #[command(flatten)]
     json: JsonArgs,

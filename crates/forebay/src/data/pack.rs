@@ -13,6 +13,7 @@ use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, Outputs, note, print, remark};
 use crate::pixels::parse_size;
 use crate::stop;
+use crate::values::SampleLimit;
 
 /// The flags of `forebay data pack`.
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,9 @@ pub(crate) struct Args {
     /// Stop at the first bad input instead of leaving it out
     #[arg(long)]
     strict: bool,
+
+    #[command(flatten)]
+    limit: SampleLimit,
 
     #[command(flatten)]
     work: WorkArgs,
@@ -125,6 +129,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         shard_size: args.shard_size.unwrap_or(usual.shard_size),
         shuffle: (!args.keep_order).then(|| args.seed.unwrap_or(0)),
         stop_at_bad: args.strict,
+        max_sample: args.limit.bytes(),
         ..usual
     };
     let plan = PackPlan::new(&args.input, options)?;
@@ -148,7 +153,7 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
         bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
     }
-    let options = UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys() };
+    let options = UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.bytes() };
     let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, &options, control))?;
     note(&done.notes);
     let files = count(done.n_files, "file");

@@ -18,7 +18,7 @@ use super::saving::Saving;
 use crate::data::InputArgs;
 use crate::output::JsonArgs;
 use crate::tier::Ground;
-use crate::values::{parse_io, parse_threads};
+use crate::values::{SampleLimit, parse_io, parse_threads};
 
 /// Steps of a run on a batch in memory, which has no end of its own.
 const SYNTHETIC_STEPS: u64 = 100;
@@ -40,7 +40,8 @@ pub(crate) struct Args {
     #[arg(
         long,
         conflicts_with_all = [
-            "epochs", "threads", "prefetch", "tier", "cold", "io", "validate", "baseline", "split", "image_key", "label_key"
+            "epochs", "threads", "prefetch", "tier", "cold", "io", "max_sample_size", "validate", "baseline", "split",
+            "image_key", "label_key"
         ]
     )]
     synthetic: bool,
@@ -119,6 +120,9 @@ pub(crate) struct Args {
     #[arg(long, default_value = "buffered", value_parser = parse_io, value_name = "MODE")]
     io: Io,
 
+    #[command(flatten)]
+    limit: SampleLimit,
+
     /// Judge the network after every epoch, on other data or on a share of this that is not learnt from; alone on 0.1 of it
     #[arg(
         long,
@@ -186,6 +190,7 @@ impl Args {
             device_prefetch,
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
+            max_sample: self.limit.bytes(),
             tier: self.tier.or_else(|| ground.shaped.clone()),
             kernel_tier: ground.kernel.clone(),
             cuda_folders: crate::cuda::folders(),

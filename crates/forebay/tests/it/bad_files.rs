@@ -63,11 +63,14 @@ fn ingest_counts_and_names_them_and_goes_on() {
         reasons,
         [
             (TRUNCATED, "jpeg image cannot be decoded: JPEG data end at byte 700 before the image is complete"),
-            (EMPTY, "not recognised: expected a JPEG or PNG image, found an empty file"),
-            (TEXT, "not recognised: expected a JPEG or PNG image, found 12 bytes beginning with \"hello wo\""),
+            (EMPTY, "not recognised: expected a JPEG, PNG, WebP, GIF, BMP or TIFF image, found an empty file"),
+            (
+                TEXT,
+                "not recognised: expected a JPEG, PNG, WebP, GIF, BMP or TIFF image, found 12 bytes beginning with \"hello wo\""
+            ),
             (
                 GARBAGE,
-                "not recognised: expected a JPEG or PNG image, found 2800 bytes beginning with \
+                "not recognised: expected a JPEG, PNG, WebP, GIF, BMP or TIFF image, found 2800 bytes beginning with \
              \"\\xb0\\n\\x9c\\xee\\xb0\\n\\x9c\\xee\""
             ),
         ]
@@ -139,7 +142,7 @@ fn when_all_files_are_bad_ingest_cannot_run_and_says_why() {
     dir.write("set/a.jpg", "");
     dir.write("set/b.jpg", "");
     let said = dir.refused("ingest set --threads 1 --repeats 1 --json record.json");
-    let tail = ".jpg: not recognised: expected a JPEG or PNG image, found an empty file\n";
+    let tail = ".jpg: not recognised: expected a JPEG, PNG, WebP, GIF, BMP or TIFF image, found an empty file\n";
     assert!(said.starts_with("forebay: not one of 2 samples could be used; the first: set/"), "{said}");
     assert!(said.ends_with(tail), "{said}");
     assert!(!dir.path("record.json").exists(), "an empty file is no record");

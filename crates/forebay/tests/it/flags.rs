@@ -12,12 +12,19 @@ const PROBE: [&str; 4] = [
 /// The flags that all readers of datasets share.
 const INPUT: [&str; 2] = [include_str!("splits.rs"), include_str!("tfds.rs")];
 
-const TRAIN: [&str; 5] =
-    [include_str!("train.rs"), include_str!("train_flags.rs"), include_str!("train_checkpoint.rs"), INPUT[0], INPUT[1]];
-
-const INGEST: [&str; 10] = [
+const TRAIN: [&str; 6] = [
+    include_str!("train.rs"),
+    include_str!("train_flags.rs"),
+    include_str!("train_checkpoint.rs"),
     INPUT[0],
     INPUT[1],
+    LIMIT,
+];
+
+const INGEST: [&str; 11] = [
+    INPUT[0],
+    INPUT[1],
+    LIMIT,
     include_str!("ingest_cache.rs"),
     include_str!("ingest_io.rs"),
     include_str!("ingest_order.rs"),
@@ -40,6 +47,9 @@ const CHECKPOINT: [&str; 6] = [
 /// Every command with an output is tried with `--force`.
 const OUTPUTS: &str = include_str!("outputs.rs");
 
+/// The tests of the limit on samples.
+const LIMIT: &str = include_str!("large_files.rs");
+
 /// The long flags that a command's help names at the start of a line.
 fn flags(help: &str) -> Vec<&str> {
     let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
@@ -58,13 +68,13 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("checkpoint restore", &CHECKPOINT, 7),
         ("checkpoint convert", &CHECKPOINT, 4),
         ("data make", &[include_str!("make.rs")], 8),
-        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1]], 6),
-        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1]], 12),
-        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1]], 6),
-        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1]], 9),
-        ("ingest", &INGEST, 27),
+        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT], 7),
+        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT], 13),
+        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT], 7),
+        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT], 10),
+        ("ingest", &INGEST, 28),
         ("probe", &PROBE, 15),
-        ("train", &TRAIN, 39),
+        ("train", &TRAIN, 40),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

@@ -28,6 +28,8 @@ mod ingest_rounds;
 mod ingest_tier;
 mod inspect;
 mod interrupt;
+mod large_files;
+mod left_out;
 mod lists;
 mod make;
 mod odd_names;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::dir::{Dir, Ran};
@@ -123,6 +123,24 @@ pub(crate) fn bytes_read(dir: &Dir, line: &str) -> u64 {
     let io = fs::read_to_string(format!("/proc/{id}/io")).unwrap();
     assert!(child.wait().unwrap().success(), "{line}");
     io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap()
+}
+
+/// Runs to the end, and says how many bytes of memory it had at most. What the test itself has counts too: a process is
+/// counted from its fork on.
+pub(crate) fn peak_bytes(dir: &Dir, line: &str) -> (Ran, u64) {
+    let (out, err) = (dir.path(".stdout"), dir.path(".stderr"));
+    let file = |path| fs::File::create(path).unwrap();
+    let child = dir.command(line).stdout(file(&out)).stderr(file(&err)).spawn().unwrap();
+    let mut status = 0;
+    // SAFETY: zeros are a valid structure; both are written by the call alone; nobody else waits for the child.
+    let (id, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, &raw mut usage), usage)
+    };
+    assert_eq!(id, child.id() as libc::pid_t);
+    let ended = std::os::unix::process::ExitStatusExt::from_raw(status);
+    let ran = Output { status: ended, stdout: fs::read(out).unwrap(), stderr: fs::read(err).unwrap() };
+    (ran.into(), usage.ru_maxrss as u64 * 1024)
 }
 
 pub(crate) fn is_root() -> bool {

@@ -58,9 +58,9 @@ fn a_split_is_read_as_the_folder_of_its_name() {
                 (format!("data {look} root --split {split} --json -"), format!("data {look} {folder} --json -"));
             assert_eq!(found(&dir.met(&by_split)), found(&dir.met(&by_path)), "{look}");
         }
-        dir.met(&format!("data decode root --split {split} --to a.npy --size 8 --force"));
-        dir.met(&format!("data decode {folder} --to b.npy --size 8 --force"));
-        assert_eq!(dir.read("a.npy"), dir.read("b.npy"));
+        dir.met(&format!("data decode root --split {split} --to {split}-a.npy --size 8"));
+        dir.met(&format!("data decode {folder} --to {split}-b.npy --size 8"));
+        assert_eq!(dir.read(&format!("{split}-a.npy")), dir.read(&format!("{split}-b.npy")));
         dir.met(&format!("data pack root {split}-a --split {split} --to tar"));
         dir.met(&format!("data pack {folder} {split}-b --to tar"));
         assert_eq!(dir.tree(&format!("{split}-a")), dir.tree(&format!("{split}-b")));

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_record::{Environment, Level};
+use forebay_units::Bytes;
 
 use super::value::{self, Refused};
 use super::{Beat, Failed, Measured, Stage};
@@ -130,6 +131,7 @@ impl IngestSettings {
             resize_pixels: self.size.is_some(),
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
+            max_sample: Bytes(forebay_format::MAX_SAMPLE_SIZE),
             tier: on.shaped,
             kernel_tier: on.kernel,
             map_shards: false,

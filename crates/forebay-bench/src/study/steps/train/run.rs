@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_format::example::KeyNames;
 use forebay_record::Environment;
+use forebay_units::Bytes;
 
 use super::device::{Gpu, accelerator};
 use super::{Io, TrainSettings, saving};
@@ -66,6 +67,7 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
         device_prefetch,
         cache: if settings.cold && !is_synthetic { Cache::Cold } else { Cache::Warm },
         io: if is_synthetic { Io::Fixed(forebay_storage::Mode::Buffered) } else { settings.io },
+        max_sample: Bytes(forebay_format::MAX_SAMPLE_SIZE),
         tier: on.shaped.filter(|_| !is_synthetic),
         kernel_tier: on.kernel.filter(|_| !is_synthetic),
         cuda_folders: on.cuda_folders,
