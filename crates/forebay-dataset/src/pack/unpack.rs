@@ -38,6 +38,8 @@ pub struct Unpacked {
     pub bytes: Bytes,
     /// Records that could not be turned into files, and why.
     pub skipped: Vec<Fault>,
+    /// Files beside the shards that are no data.
+    pub left_out: Option<String>,
 }
 
 /// Writes the files that the shards at `input` were made from into `out`. A sample of more than `max_sample` bytes is bad,
@@ -53,19 +55,19 @@ pub fn unpack(
     max_sample: Bytes,
     control: &Control<'_>,
 ) -> Result<Unpacked> {
-    let shards = shards_of(input)?;
+    let (shards, left_out) = shards_of(input)?;
     let home = Home::claim(out, MARKER, &identity(&shards))?;
     let run = Run { out, resumed: home.resumed, stop_at_bad, max_sample, control, found: Mutex::default() };
     control.for_each("unpack", shards.len() as u64, || (), |(), number| run.shard(&shards[number as usize]))?;
     let found = run.found.into_inner().expect("storing does not panic");
     write_list(out, &found.files)?;
-    let mut done = found.done;
+    let mut done = Unpacked { left_out, ..found.done };
     done.skipped.sort_unstable();
     Ok(done)
 }
 
-/// The shards of a path, with their kinds; anything else there is refused.
-fn shards_of(input: &Path) -> Result<Vec<(PathBuf, Kind)>> {
+/// The shards of a path, with their kinds, and what is no data there; images are refused.
+fn shards_of(input: &Path) -> Result<(Vec<(PathBuf, Kind)>, Option<String>)> {
     let storage = Local::default();
     let kind = |path: PathBuf| match read_head(&storage, &path, &mut Buffer::default())? {
         Kind::Tensor => Err(Error::Lossy { path, found: "decoded and resized images" }),
@@ -73,7 +75,9 @@ fn shards_of(input: &Path) -> Result<Vec<(PathBuf, Kind)>> {
         Kind::Image(_) => Err(Error::Lossy { path, found: "image files that were never packed" }),
         _ => Err(Error::Lossy { path, found: "files that are not shards" }),
     };
-    Source::open(&storage, input)?.items.into_iter().map(|item| kind(item.path)).collect()
+    let source = Source::open(&storage, input)?;
+    let shards = source.items.into_iter().map(|item| kind(item.path)).collect::<Result<_>>()?;
+    Ok((shards, source.left_out.note()))
 }
 
 fn identity(shards: &[(PathBuf, Kind)]) -> Map<String, Value> {

@@ -232,10 +232,8 @@ impl Fetcher {
         let places = parcel.claim.samples.iter().map(|sample| &index.places[*sample as usize]);
         let first = index.places[parcel.claim.samples[0] as usize];
         let total: u64 = places.clone().map(|place| place.len).sum();
-        // Several are claimed together only while they are small, so that what is too large is alone and not read.
-        if places.clone().all(|place| self.source.check_size(place).is_err()) {
-            parcel.pieces.extend(places.map(|place| self.source.check_size(place).map(|()| Piece::NotNeeded)));
-            return 0;
+        if places.clone().any(|place| self.source.check_size(place).is_err()) {
+            return self.fetch_singly(parcel, watch);
         }
         let buffer = &mut parcel.buffers[0];
         let outcome = self.object(first.file, watch).and_then(|object| {
@@ -246,10 +244,27 @@ impl Fetcher {
         for place in places {
             let len = place.len as usize;
             let piece = Piece::Own { buffer: 0, start, len };
-            parcel.pieces.push(self.source.check_size(place).and(outcome.clone()).map(|()| piece));
+            parcel.pieces.push(outcome.clone().map(|()| piece));
             start += len;
         }
         if outcome.is_ok() { total } else { 0 }
+    }
+
+    /// Reads each sample by itself, and what is too large not at all.
+    fn fetch_singly(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
+        let index = Arc::clone(&self.source.index);
+        parcel.reserve_buffers(parcel.claim.samples.len());
+        for (i, sample) in parcel.claim.samples.iter().enumerate() {
+            let place = &index.places[*sample as usize];
+            let (len, buffer) = (place.len as usize, &mut parcel.buffers[i]);
+            let read = self.source.check_size(place).and_then(|()| {
+                let object = self.object(place.file, watch)?;
+                watch.enter(Activity::Reading);
+                Ok(object.read_at(place.offset, len, buffer)?)
+            });
+            parcel.pieces.push(read.map(|()| Piece::Own { buffer: i, start: 0, len }));
+        }
+        own_bytes(&parcel.pieces)
     }
 
     fn object(&mut self, file: u32, watch: &mut Stopwatch) -> Result<&dyn Object, SampleError> {

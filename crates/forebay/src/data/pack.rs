@@ -143,6 +143,7 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     let limit = args.limit.bytes();
     let work = |control: &Control<'_>| unpack(&args.input, &args.out, args.strict, limit, control);
     let done = with_progress("unpacking", &args.work, work)?;
+    done.left_out.iter().for_each(|note| remark(&format!("forebay: {note}")));
     let files = count(done.n_files, "file");
     print(&format!("{}: {files}, {}{}\n", args.out.display(), done.bytes, kept(done.n_kept)))?;
     Ok(judge(&done.skipped))
