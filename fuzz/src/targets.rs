@@ -6,7 +6,7 @@ use forebay_format::image::{self, Dtype, ImageDecoder, ImageSpec, Layout};
 use forebay_format::parquet::{self, Footer, GroupReader};
 use forebay_format::tar::{Entries, SampleScanner, Samples, parse_sample};
 use forebay_format::tensor::Shard;
-use forebay_format::tfrecord::{Compression, FrameScanner, Records, decompress, parse_frame};
+use forebay_format::tfrecord::{Compression, FrameScanner, RecordStream, Records, decompress, parse_frame};
 use forebay_format::{Error, Scanner, Span};
 use forebay_jpeg::{Decoder, Limits, Scale};
 
@@ -107,12 +107,17 @@ fn decode_into(input: &[u8]) -> Result<(), Error> {
 
 fn tfrecord(input: &[u8]) -> String {
     let kind = Compression::sniff(input);
+    let (streamed, is_whole) = stream(input, kind);
     let plain = match decompress(input, kind, 1 << 22) {
         Ok(plain) => plain,
-        Err(error) => return outcome::<(), _>(&Err(error)),
+        Err(error) => {
+            assert!(!is_whole, "streamed to the end in spite of: {error}");
+            return outcome::<(), _>(&Err(error));
+        }
     };
     let records: Vec<_> = Records::new(&plain).collect();
     let (spans, scanned) = scan(FrameScanner::new(plain.len() as u64), &plain);
+    assert_eq!(streamed, spans, "a stream has the records that its expanded bytes have");
     // The scanner does not see payloads, so it may find more, never fewer.
     let n_good = records.iter().filter(|record| record.is_ok()).count();
     assert!(spans.len() >= n_good);
@@ -121,6 +126,21 @@ fn tfrecord(input: &[u8]) -> String {
     }
     let last = records.into_iter().last().transpose().map(|_| ());
     format!("{kind:?} {} {}", outcome(&last), outcome(&scanned))
+}
+
+/// The places of the records of a stream, every second one read, and whether it came to its end.
+fn stream(input: &[u8], kind: Compression) -> (Vec<Span>, bool) {
+    let mut stream = RecordStream::new(input, kind, 1 << 22);
+    let (mut spans, mut frame) = (Vec::new(), Vec::new());
+    loop {
+        let Ok(next) = stream.next_span() else { return (spans, false) };
+        let Some(span) = next else { return (spans, true) };
+        let passed = if spans.len() % 2 == 0 { stream.read_frame(&mut frame) } else { stream.pass_over() };
+        if passed.is_err() {
+            return (spans, false);
+        }
+        spans.push(span);
+    }
 }
 
 fn example(input: &[u8]) -> String {

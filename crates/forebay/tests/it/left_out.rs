@@ -63,6 +63,16 @@ fn every_command_says_what_was_left_out() {
 }
 
 #[test]
+fn unpacking_says_what_lies_beside_the_shards() {
+    let dir = mixed();
+    assert_eq!(dir.run("data pack set tar --to tar").code, Some(0));
+    dir.write("tar/archive.zip", b"PK\x03\x04");
+    let ran = dir.run("data pack tar back --to files");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "forebay: 1 file left out: 1 other file (archive.zip)\n"));
+    assert!(ran.stdout.starts_with("back: 3 files"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_folder_of_unsupported_images_alone_says_so() {
     let dir = Dir::new();
     dir.write("set/1.avif", AVIF);
