@@ -52,7 +52,8 @@ const MAKING: &[&str] = &[
     "data make caltech101 photos --count 12 --median-size 4KB",
     "data pack photos shards --to tfrecord",
     "ingest photos --threads 1,2 --repeats 2 --warmups 0 --batch 4 --json record.json",
-    "train photos --accelerator emulated:1ms --steps 4 --batch 4 --checkpoint-every 1 --checkpoint-dir kept --burst-dir near --checkpoint-size 1MB",
+    "train photos --accelerator emulated:1ms --steps 4 --batch 4 --checkpoint-every 1 --checkpoint-dir kept \
+     --burst-dir near --checkpoint-size 1MB",
     "checkpoint restore kept --burst-dir near --to model.safetensors",
     "workload make tiny.yaml --data records",
     "study run tiny.toml --out study",

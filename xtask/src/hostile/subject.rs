@@ -65,9 +65,17 @@ pub const SUBJECTS: &[Subject] = &[
     subject("train", "train photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 2", &["photos"])
         .outputs(JSON)
         .long("train photos --accelerator emulated:5ms --steps 1000000 --batch 4"),
-    subject("train", "train photos --accelerator emulated:1ms --steps 4 --batch 4 --checkpoint-every 2 --checkpoint-dir slow --burst-dir fast --checkpoint-size 1MB", &["photos"])
-        .writes(&["slow", "fast"])
-        .long("train photos --accelerator emulated:5ms --steps 1000000 --batch 4 --checkpoint-every 9 --checkpoint-dir slow --burst-dir fast --checkpoint-size 40MB"),
+    subject(
+        "train",
+        "train photos --accelerator emulated:1ms --steps 4 --batch 4 --checkpoint-every 2 \
+         --checkpoint-dir slow --burst-dir fast --checkpoint-size 1MB",
+        &["photos"],
+    )
+    .writes(&["slow", "fast"])
+    .long(
+        "train photos --accelerator emulated:5ms --steps 1000000 --batch 4 --checkpoint-every 9 \
+         --checkpoint-dir slow --burst-dir fast --checkpoint-size 40MB",
+    ),
     subject("train", "train photos --model alexnet --steps 1 --batch 2 --baseline 1", &["photos"])
         .long("train photos --model alexnet --steps 1000 --batch 8"),
     subject("checkpoint bench", "checkpoint bench bench --size 1MB --saves 1", &[])
@@ -88,7 +96,9 @@ pub const SUBJECTS: &[Subject] = &[
     subject("checkpoint convert", "checkpoint convert model.safetensors out --to tensorflow", &["model.safetensors"])
         .writes(&["out.index", "out.data-00000-of-00001", "out.meta", "checkpoint"])
         .outputs(JSON),
-    subject("watch", "watch --count 2 --interval 20ms", &[]).outputs(&["--csv"]).long("watch --count 100000 --interval 20ms"),
+    subject("watch", "watch --count 2 --interval 20ms", &[])
+        .outputs(&["--csv"])
+        .long("watch --count 100000 --interval 20ms"),
     subject("watch", "watch --interval 20ms -- true", &[]).long("watch --interval 20ms -- sleep 1000"),
     subject("study list", "study list", &[]),
     subject("study show", "study show tiny.toml", &["tiny.toml"]),
