@@ -19,8 +19,8 @@ fn main() {
     let (mut records, mut archive) = (Vec::new(), Vec::new());
     for n in 0..SAMPLES {
         tfrecord::append(&mut records, &payload);
-        tar::append_file(&mut archive, &format!("{n:06}.jpg"), &image).unwrap();
-        tar::append_file(&mut archive, &format!("{n:06}.cls"), b"3").unwrap();
+        tar::append_file(&mut archive, format!("{n:06}.jpg"), &image).unwrap();
+        tar::append_file(&mut archive, format!("{n:06}.cls"), b"3").unwrap();
     }
     tar::finish(&mut archive);
 

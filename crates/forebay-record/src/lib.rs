@@ -97,13 +97,13 @@ pub enum Error {
     )]
     Disagrees {
         /// The cell: its id, or its number.
-        cell: String,
+        cell: Box<str>,
         /// The summary's name in the record.
-        field: String,
+        field: Box<str>,
         /// What the record says.
-        written: String,
+        written: Box<str>,
         /// What its raw values give.
-        derived: String,
+        derived: Box<str>,
         /// Which those are, with their verb: "repeats give".
         from: &'static str,
     },

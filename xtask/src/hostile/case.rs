@@ -23,6 +23,11 @@ pub enum Deed {
     Remove(&'static str),
 }
 
+/// Changes a case's folder before the run.
+pub type Prepare = Box<dyn Fn(&Path) -> Result<()>>;
+/// Undoes what outlives the folder.
+pub type Clear = Box<dyn Fn(&Path)>;
+
 /// A command to be run in a copy of the inputs.
 pub struct Case {
     pub subject: Subject,
@@ -35,9 +40,9 @@ pub struct Case {
     pub env: Vec<(&'static str, Option<String>)>,
     pub blow: Option<Blow>,
     /// Changes the copy before the run. What it leaves is what must be unchanged afterwards.
-    pub prepare: Option<Box<dyn Fn(&Path) -> Result<()>>>,
+    pub prepare: Option<Prepare>,
     /// Undoes what outlives the copy, such as a mount.
-    pub clear: Option<Box<dyn Fn(&Path)>>,
+    pub clear: Option<Clear>,
     /// Folder of the copy to run in.
     pub folder: PathBuf,
     /// Files beside the subject's own that may be written.

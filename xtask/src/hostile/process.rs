@@ -63,12 +63,11 @@ fn wait(mut child: Child, case: &Case, folder: &Path) -> Result<(Option<ExitStat
             return Ok((Some(status), struck.map(|at| at.elapsed())));
         }
         match (case.blow, struck) {
-            (Some(Blow { deed, after }), None) => {
-                if start.elapsed() >= after {
-                    strike(deed, &child, folder);
-                    struck = Some(Instant::now());
-                }
+            (Some(Blow { deed, after }), None) if start.elapsed() >= after => {
+                strike(deed, &child, folder);
+                struck = Some(Instant::now());
             }
+            (Some(_), None) => {}
             _ if struck.unwrap_or(start).elapsed() > case.limit => {
                 send("KILL", &format!("-{}", child.id()));
                 child.wait()?;

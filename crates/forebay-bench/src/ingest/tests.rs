@@ -41,7 +41,6 @@ fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
         repeats,
         seed: 0,
         first_come: false,
-        keys: Default::default(),
     }
 }
 

@@ -130,7 +130,10 @@ mod tests {
     }
 
     /// The payloads, every second one read and the others passed over, and how it ended.
-    fn walk(bytes: &[u8], kind: Compression, limit: u64) -> (Vec<(Span, Option<Vec<u8>>)>, Option<Error>) {
+    /// Records with their contents, where these are within the limit, and what ended the walk.
+    type Walked = (Vec<(Span, Option<Vec<u8>>)>, Option<Error>);
+
+    fn walk(bytes: &[u8], kind: Compression, limit: u64) -> Walked {
         let mut stream = RecordStream::new(bytes, kind, limit);
         let (mut found, mut frame) = (Vec::new(), Vec::new());
         loop {

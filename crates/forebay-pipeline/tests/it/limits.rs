@@ -59,7 +59,7 @@ fn a_record_is_refused_by_its_length_and_not_read() {
 fn a_tar_sample_is_refused_by_the_length_of_all_its_parts() {
     let mut shard = Vec::new();
     for (n, len) in [SMALL, LARGE, SMALL].into_iter().enumerate() {
-        tar::append_file(&mut shard, &format!("{n}.jpg"), &vec![7; len]).unwrap();
+        tar::append_file(&mut shard, format!("{n}.jpg"), &vec![7; len]).unwrap();
     }
     tar::finish(&mut shard);
     let (samples, failed, bytes) = read(&[("d/a.tar", shard.clone())]);

@@ -25,8 +25,8 @@ fn records(first: u32, last: u32) -> Vec<u8> {
 fn archive(first: u32, last: u32) -> Vec<u8> {
     let mut shard = Vec::new();
     for i in first..last {
-        tar::append_file(&mut shard, &format!("{i:04}.jpg"), &i.to_le_bytes()).unwrap();
-        tar::append_file(&mut shard, &format!("{i:04}.cls"), (i % 10).to_string().as_bytes()).unwrap();
+        tar::append_file(&mut shard, format!("{i:04}.jpg"), &i.to_le_bytes()).unwrap();
+        tar::append_file(&mut shard, format!("{i:04}.cls"), (i % 10).to_string().as_bytes()).unwrap();
     }
     tar::finish(&mut shard);
     shard

@@ -60,7 +60,8 @@ fn cells<C>(record: &Record<C>, check: fn(&C) -> Checked) -> Result<(), Error> {
 fn in_cell(cell: &str) -> impl Fn(Wrong) -> Error {
     move |wrong| {
         let Wrong { field, written, derived, from } = wrong;
-        Error::Disagrees { cell: cell.to_owned(), field, written, derived, from }
+        let (field, written, derived) = (field.into(), written.into(), derived.into());
+        Error::Disagrees { cell: cell.into(), field, written, derived, from }
     }
 }
 
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn both_numbers_are_shown_with_the_digits_that_differ() {
-        let said = wrong("images_per_s", 9999.0, 2178.394_123_4, "repeats give");
+        let said = wrong("images_per_s", 9999.0, 2_178.394_123, "repeats give");
         assert_eq!((said.written.as_str(), said.derived.as_str()), ("9999", "2178.39"));
         let close = wrong("wall_s", 2.0, 2.000_003, "repeats give");
         assert_eq!((close.written.as_str(), close.derived.as_str()), ("2", "2.000003"));

@@ -34,5 +34,5 @@ fn by_rate(run: &Run, version: Version) -> Option<(u64, f64)> {
     found.sort_by(f64::total_cmp);
     let batch = *found.get(found.len() / 2)?;
     let whole = batch.round();
-    (whole >= 1.0 && whole < 1e15).then(|| (whole as u64, (batch - whole).abs()))
+    (1.0..1e15).contains(&whole).then(|| (whole as u64, (batch - whole).abs()))
 }

@@ -11,7 +11,7 @@ fn archive(dir: &Dir) -> Vec<u8> {
     let mut archive = Vec::new();
     tar::append_file(&mut archive, "./", b"").unwrap();
     for (name, bytes) in dir.images("set") {
-        tar::append_file(&mut archive, &format!("./{name}"), &bytes).unwrap();
+        tar::append_file(&mut archive, format!("./{name}"), &bytes).unwrap();
     }
     tar::finish(&mut archive);
     archive

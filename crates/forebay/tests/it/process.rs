@@ -127,6 +127,7 @@ pub(crate) fn bytes_read(dir: &Dir, line: &str) -> u64 {
 
 /// Runs to the end, and says how many bytes of memory it had at most. What the test itself has counts too: a process is
 /// counted from its fork on.
+#[expect(clippy::zombie_processes, reason = "wait4, which also tells the memory, waits for it")]
 pub(crate) fn peak_bytes(dir: &Dir, line: &str) -> (Ran, u64) {
     let (out, err) = (dir.path(".stdout"), dir.path(".stderr"));
     let file = |path| fs::File::create(path).unwrap();

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::readers;
 use crate::hostile::arena::run_quietly;
@@ -29,14 +29,14 @@ const INTRUDERS: &[Intruder] = &[
     ("a huge record", |dir| Ok(fs::write(dir.join("lone.tfrecord"), [0x7f; 64])?)),
     ("a pipe", |dir| run_quietly(Command::new("mkfifo").arg(dir.join("pipe")))),
     ("a pipe with an image's name", |dir| run_quietly(Command::new("mkfifo").arg(dir.join("pipe.jpg")))),
-    ("a socket", |dir| Ok(drop(UnixListener::bind(short(&dir.join("s.jpg")))?))),
+    ("a socket", |dir| UnixListener::bind(short(&dir.join("s.jpg"))).map(drop).context("cannot make a socket")),
     ("an endless device", |dir| Ok(symlink("/dev/zero", dir.join("zero.jpg"))?)),
     ("an endless device without a name's end", |dir| Ok(symlink("/dev/zero", dir.join("zero"))?)),
     ("a link to nothing", |dir| Ok(symlink("nothing", dir.join("gone.jpg"))?)),
     ("a link to itself", |dir| Ok(symlink("loop.jpg", dir.join("loop.jpg"))?)),
     ("a folder that holds itself", |dir| Ok(symlink(".", dir.join("again"))?)),
     ("a folder with an image's name", |dir| Ok(fs::create_dir(dir.join("folder.jpg"))?)),
-    ("an empty image", |dir| Ok(drop(File::create(dir.join("empty.jpg"))?))),
+    ("an empty image", |dir| fs::write(dir.join("empty.jpg"), "").context("cannot make a file")),
     ("a text with an image's name", |dir| Ok(fs::write(dir.join("text.jpg"), "no image\n")?)),
     ("a name that is not UTF-8", |dir| copy(dir, b"\xff\xfe.jpg")),
     ("a name with a line's end", |dir| copy(dir, b"a\nb.jpg")),
