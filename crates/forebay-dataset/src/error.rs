@@ -78,7 +78,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: forebay_format::Error,
+        source: Box<forebay_format::Error>,
     },
     /// Names of features were given for data that have none.
     #[error("{}: only TFRecord records have named features, and none are there", path.escaped())]

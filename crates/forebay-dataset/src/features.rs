@@ -35,7 +35,7 @@ pub(crate) fn decide(
         Compression::None => Keys::decide_first(payloads(object.as_ref(), max_sample)?, given),
         packed => Keys::decide_first(expanded_payloads(object.as_ref(), packed, max_sample)?, given),
     };
-    decided.map_err(|source| Error::Format { path: shard.to_owned(), source })
+    decided.map_err(|source| Error::Format { path: shard.to_owned(), source: Box::new(source) })
 }
 
 /// The payloads of a shard up to the first damage; records that are too large are passed over.

@@ -56,7 +56,7 @@ impl Source {
 
     fn of_file(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let mut buffer = Buffer::default();
-        let refused = |source| Error::Format { path: path.to_owned(), source };
+        let refused = |source| Error::Format { path: path.to_owned(), source: Box::new(source) };
         match read_head(storage, path, &mut buffer)? {
             Kind::Text => {
                 storage.open(path)?.read_within(list::MAX_LEN, &mut buffer).map_err(too_long)?;
@@ -81,7 +81,7 @@ impl Source {
             };
             left_out.add(kind, &below(&file, path).escaped());
             if let (Kind::Packed(how), None) = (kind, &archive) {
-                archive = Some(Error::Format { path: file, source: FormatError::Archive { how } });
+                archive = Some(Error::Format { path: file, source: Box::new(FormatError::Archive { how }) });
             }
         }
         if let Some(error) = archive.filter(|_| files.is_empty() && left_out.is_archives_alone()) {
