@@ -136,7 +136,8 @@ impl Outputs {
 
     /// Refuses a file that exists and may not be replaced.
     fn judge(&self, path: &Path, place: &Path, found: Option<&Metadata>, kind: Kind) -> Result<()> {
-        let Some(found) = found.filter(|found| !found.is_dir() && !(found.is_file() && found.len() == 0)) else {
+        let is_harmless = |found: &Metadata| found.is_dir() || (found.is_file() && found.len() == 0);
+        let Some(found) = found.filter(|found| !is_harmless(found)) else {
             return Ok(());
         };
         if found.is_file() && kind.is_ours(place).with_context(|| cannot_write(path))? {
