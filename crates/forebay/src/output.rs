@@ -181,7 +181,7 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a remark to stderr as [`print`] does, at one go: ranks of one run share it, and a line of one must not be torn by another's.
+/// Writes a remark to stderr as [`print()`] does, at one go: ranks of one run share it, and a line of one must not be torn by another's.
 pub(crate) fn remark(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", visible_lines(text)).as_bytes());
 }

@@ -20,7 +20,7 @@ const SAME_WISH_MS: u64 = 300;
 static STOP: AtomicBool = AtomicBool::new(false);
 /// Whether there is nothing yet that a stopped run would keep or clear away.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
-/// When the first signal came, in milliseconds since [`begin`].
+/// When the first signal came, in milliseconds since the program began.
 static FIRST_MS: AtomicU64 = AtomicU64::new(0);
 /// What the handler writes to; -1 until there is a thread that reads.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
