@@ -148,7 +148,7 @@ fn about_data(error: &anyhow::Error) -> Option<String> {
         "RAR" => "unrar x",
         _ => "7z x",
     };
-    error.chain().find_map(|cause| match cause.downcast_ref::<forebay_format::Error>()? {
+    error.chain().find_map(|cause| match format_error(cause)? {
         SeveralImages { candidates } => Some(format!("--image-key NAME, one of {}", candidates.join(", "))),
         Archive { how } => Some(format!("unpack it first, for example with `{}`", unpacker(*how))),
         Utf16 => Some("iconv -f UTF-16 -t UTF-8 LIST > NEW".to_owned()),
@@ -159,7 +159,12 @@ fn about_data(error: &anyhow::Error) -> Option<String> {
 /// Whether what stopped the run is the end of a file or its content.
 fn is_damaged(error: &anyhow::Error) -> bool {
     use forebay_format::Error::{Checksum, Truncated};
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Truncated { .. } | Checksum { .. })))
+    error.chain().any(|cause| matches!(format_error(cause), Some(Truncated { .. } | Checksum { .. })))
+}
+
+/// A cause as an error of a format; larger errors keep it in a box.
+fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a forebay_format::Error> {
+    cause.downcast_ref().or_else(|| Some(&**cause.downcast_ref::<Box<forebay_format::Error>>()?))
 }
 
 fn is_stopped(error: &anyhow::Error) -> bool {

@@ -24,7 +24,7 @@ fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
     let dir = Dir::new();
     save(&dir, "slow", "safetensors", &[20]);
     // Values that an emulated disk takes long to read.
-    let mut running = Running::start(&dir, "checkpoint restore slow --tier lustre --to out.safetensors");
+    let mut running = Running::start(&dir, "checkpoint restore slow --tier hdd --to out.safetensors");
     running.wait_until("a file aside with bytes", |_| is_being_written(&dir));
     running.signal(libc::SIGSTOP);
     let aside = hidden(&dir);
@@ -45,7 +45,7 @@ fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
 fn the_slower_of_two_to_one_name_hears_that_it_is_there() {
     let dir = Dir::new();
     save(&dir, "slow", "safetensors", &[20]);
-    let mut running = Running::start(&dir, "checkpoint restore slow --tier lustre --to out.safetensors");
+    let mut running = Running::start(&dir, "checkpoint restore slow --tier hdd --to out.safetensors");
     running.wait_until("a file aside with bytes", |_| is_being_written(&dir));
     running.signal(libc::SIGSTOP);
     dir.met("checkpoint restore slow --to out.safetensors");

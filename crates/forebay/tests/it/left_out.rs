@@ -68,7 +68,7 @@ fn unpacking_says_what_lies_beside_the_shards() {
     assert_eq!(dir.run("data pack set tar --to tar").code, Some(0));
     dir.write("tar/archive.zip", b"PK\x03\x04");
     let ran = dir.run("data pack tar back --to files");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "forebay: 1 file left out: 1 other file (archive.zip)\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "note: 1 file left out: 1 other file (archive.zip)\n"));
     assert!(ran.stdout.starts_with("back: 3 files"), "{}", ran.stdout);
 }
 
