@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::shell::{binary, cargo, program, root, run, target};
+use crate::shell::{binary, cargo, output, program, root, run, target};
 use crate::{ci, system};
 
 /// Examples that write files for other libraries to read, and read theirs.
@@ -34,10 +34,21 @@ pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
 /// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
 pub fn browser() -> Result<()> {
     system::need("chromium", "chromium")?;
+    fonts()?;
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     let tests = root().join("tests/browser");
     let python = environment("browser", &tests.join("requirements.txt"))?;
     run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
+}
+
+/// The first font of the page's list that Debian has. Chromium without its recommended packages brings only DejaVu, which is
+/// a sixth wider.
+fn fonts() -> Result<()> {
+    let families = output(program("fc-list").args([":", "family"])).unwrap_or_default();
+    if families.contains("Liberation Sans") {
+        return Ok(());
+    }
+    system::install(&["fonts-liberation", "fontconfig"], "the font Liberation Sans is missing")
 }
 
 /// Our files read by TensorFlow, safetensors, webdataset, NumPy and Pillow, and theirs by us.
