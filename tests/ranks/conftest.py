@@ -1,6 +1,6 @@
 """Real ranks: Open MPI's mpirun and a Slurm of four nodes on this machine, with the binaries named by FOREBAY and FOREBAY_RANKS.
 
-FOREBAY is a forebay with the feature mpi, FOREBAY_RANKS the example `ranks` of forebay-bench.
+FOREBAY is a forebay with the feature mpi, FOREBAY_RANKS the example `ranks` of forebay-emulation.
 """
 
 import os

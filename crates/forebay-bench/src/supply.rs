@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_measure::Io;
+use forebay_measure::usage::cores;
 use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
 use forebay_record::{DatasetNote, Failure, TriedThreads};
 use forebay_storage::{CHOICE_LIMIT, Local, Mode, Profile, Shaped, Storage, choose_mode};
 use forebay_units::{Bytes, PathText};
-
-use crate::ingest::Io;
 
 /// Files read per mode when the mode is chosen by measurement.
 const CHOICE_FILES: usize = 256;
@@ -124,25 +124,6 @@ pub(crate) fn none_usable(n_samples: u64) -> String {
         1 => "the only sample could not be used".to_owned(),
         n => format!("not one of {n} samples could be used; the first"),
     }
-}
-
-/// An error with its causes; one that repeats its cause's words is not written twice.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
-/// Cores of this machine.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Whether a path is a regular file that may be read whole; a pipe is not opened to find out.

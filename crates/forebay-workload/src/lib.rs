@@ -5,7 +5,7 @@
 //! [`Plan`] says what a number of accelerators would do with it, and [`metric`] what the times of their steps come to.
 //!
 //! It does no I/O: texts in, plans and numbers out. It is not a runner: how a workload is read and what it measures is
-//! `forebay-bench`'s. A count or a size in a file may be 10^15 at most, a dataset 10^18 bytes.
+//! `forebay-emulation`'s. A count or a size in a file may be 10^15 at most, a dataset 10^18 bytes.
 //!
 //! ```
 //! use forebay_workload::{Plan, builtin, read};

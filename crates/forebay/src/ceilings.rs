@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
-use forebay_bench::ceiling::{self, Ceiling, Load, Saved, Tier};
+use forebay_probe::ceiling::{self, Ceiling, Load, Saved, Tier};
 use forebay_record::{Environment, IngestCell, ProbeCell, Record};
 use forebay_units::PathText;
 

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use forebay_bench::ingest::{Cache, Event, Io, Plan, ThreadCount};
+use forebay_bench::ingest::{Event, Plan};
+use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_observe::{Options, Sampler};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
@@ -125,7 +126,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     let threshold = args.min_images_per_s;
     let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
-    let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
+    let environment = forebay_measure::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let mut bar = progress::unknown("ingest");

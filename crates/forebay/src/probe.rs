@@ -1,16 +1,18 @@
 //! `forebay probe`: flags in, plan built, storage measured, table out.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use forebay_bench::ceiling::{Load, Tier};
-use forebay_bench::probe::{Event, Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
 use forebay_dataset::{Control, InspectOptions, Progress};
 use forebay_observe::{Options, Sampler};
+use forebay_pipeline::Source;
+use forebay_probe::ceiling::{Load, Tier};
+use forebay_probe::{Event, Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
 use forebay_record::{Engine, ProbeCell, TierKind};
-use forebay_storage::Profile;
+use forebay_storage::{Local, Profile};
 use forebay_units::{Bytes, PathText, escaped_words, format_seconds, group_digits};
 use indicatif::ProgressBar;
 
@@ -117,7 +119,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     save.as_ref().map_or(Ok(()), ceilings::check)?;
     let notes = ground.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&ground)?;
-    let environment = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
+    let environment = forebay_measure::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
@@ -131,7 +133,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         }
         Event::Advanced { bytes } => bar.inc(bytes),
     };
-    let record = forebay_bench::probe::run(&plan, environment, command_line, &mut observe, stop::flag());
+    let record = forebay_probe::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
     let mut record = record?;
     record.series = Some(sampler.stop());
@@ -158,7 +160,7 @@ fn stand_on(cell: &mut ProbeCell, kernel: &str) {
 }
 
 fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
-    let preview = forebay_bench::probe::preview(plan)?;
+    let preview = forebay_probe::preview(plan)?;
     let free = preview.free_bytes.map_or(String::new(), |free| format!(" of the {} that are free", Bytes(free)));
     let mut text = format!(
         "{}: {} cells of {} runs: {} written and at most {} read; {}{free} on the disk meanwhile, {} of memory\n",
@@ -188,7 +190,7 @@ fn estimate(plan: &Plan, ground: &Ground, preview: &Preview) -> String {
         let slower = tier.read_bytes_per_s.min(tier.write_bytes_per_s) as f64;
         return format!("estimated time: {}\n", at(slower, &format!(", the slower rate of {}", tier.name)));
     }
-    let place = forebay_bench::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
+    let place = forebay_measure::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
     let tier = ground.kernel.as_ref().map(|profile| Tier { name: &profile.name, kind: TierKind::Kernel });
     let known = Ceilings::load(None).ok().and_then(|ceilings| ceilings.pick(&place, tier, Load::Shards));
     match known {
@@ -229,13 +231,14 @@ impl Args {
         match &self.like {
             Some(data) => {
                 // A target that cannot be used is said before a large dataset is looked at.
-                forebay_bench::probe::preview(&plan)?;
+                forebay_probe::preview(&plan)?;
                 let (mix, files) = like(data)?;
                 plan.sizes = Sizes::Mix(mix);
                 let by_default = !(self.sequential || self.random || self.files);
                 plan.modes.files |= by_default && files && length.is_none();
                 if plan.modes.files {
-                    plan.trees = vec![Tree::like(data, plan.size, SEED)?];
+                    let source = Source::discover(Arc::new(Local::default()), data)?;
+                    plan.trees = vec![Tree::like(data, source.files(), plan.size, SEED)?];
                 }
             }
             None if plan.modes.files => plan.trees = plan.sizes.trees(plan.size, SEED)?,

@@ -1,6 +1,6 @@
 //! What the values of flags may be, where several commands take them.
 
-use forebay_bench::ingest::{Io, ThreadCount};
+use forebay_measure::{Io, ThreadCount};
 use forebay_units::Bytes;
 
 /// How large a sample may be: the flag of every command that reads samples.

@@ -3,10 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
-use forebay_bench::checkpoint::Place;
-use forebay_bench::ingest::Cache;
-use forebay_bench::workload::ranks::Solo;
-use forebay_bench::workload::{Plan, run};
+use forebay_emulation::ranks::Solo;
+use forebay_emulation::{Plan, run};
+use forebay_measure::{Cache, Place};
 use forebay_record::Environment;
 use forebay_storage::Profile;
 

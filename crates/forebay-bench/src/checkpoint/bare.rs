@@ -6,9 +6,10 @@ use std::thread::Builder;
 use std::time::Instant;
 
 use forebay_checkpoint::{Fetch, Region, Snapshot, Values};
+use forebay_measure::{Place, Scratch};
 
-use super::{Error, Place};
-use crate::probe::{self, Pass, Scratch};
+use super::Error;
+use super::bare_file::{self, Pass};
 
 /// The file that is written and read, gone before the next save.
 const FILE: &str = "bare";
@@ -32,8 +33,8 @@ pub(super) fn rates(
         let [write, read] = [profile.write_bytes_per_s, profile.read_bytes_per_s].map(|rate| rate as f64 / 1e6);
         return Ok(Rates { write, read });
     }
-    let write = probe::write(scratch, FILE, bytes, run, cancel)?;
-    let read = probe::read(scratch, FILE, bytes, cancel)?;
+    let write = bare_file::write(scratch, FILE, bytes, run, cancel)?;
+    let read = bare_file::read(scratch, FILE, bytes, cancel)?;
     let path = scratch.path().join(FILE);
     std::fs::remove_file(&path).map_err(|source| Error::Io { what: "removing", path, source })?;
     let [write, read] = [write, read].map(Pass::mb_per_s);

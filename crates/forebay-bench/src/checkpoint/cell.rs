@@ -1,14 +1,15 @@
 //! From what was measured to a cell.
 
 use forebay_checkpoint::Mode;
+use forebay_measure::Place;
 use forebay_record::{CheckpointCell, CheckpointSample, TierKind};
 use forebay_units::{PathText, Summary, format_seconds, median};
 
+use super::Plan;
 use super::bare::Rates;
 use super::plan::mode_name;
 use super::site::Site;
 use super::values::Values;
-use super::{Place, Plan};
 
 /// All that was measured of one mode and format.
 #[derive(Debug, Default)]

@@ -5,16 +5,15 @@
 //! below the places, which go on every way out; what a killed run left behind, the next one removes.
 
 mod bare;
+mod bare_file;
 mod cell;
 pub(crate) mod device;
-mod places;
 mod plan;
 mod run;
 mod site;
 mod trial;
 mod values;
 
-pub use places::{Place, Places};
 pub use plan::{Gpu, MODES, Plan, State, mode_name};
 pub use run::{Error, Event, run};
-pub(crate) use site::COPIES;
+pub use site::COPIES;

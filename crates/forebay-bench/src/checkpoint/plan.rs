@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_checkpoint::Mode;
-
-use super::Places;
+use forebay_measure::Places;
 
 /// The modes by their names.
 pub const MODES: [(&str, Mode); 3] = [("direct", Mode::Direct), ("burst", Mode::Burst), ("async", Mode::Async)];

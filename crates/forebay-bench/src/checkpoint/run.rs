@@ -29,7 +29,7 @@ pub enum Error {
     Train(#[from] forebay_train::Error),
     /// A place cannot be used, or its ceiling not be measured.
     #[error(transparent)]
-    Probe(#[from] crate::probe::Error),
+    Place(#[from] forebay_measure::Error),
     /// There is less room than the benchmark needs.
     #[error(
         "{}: the benchmark needs {needed} and {free} are free; give a smaller --size, or another folder",
@@ -167,8 +167,8 @@ mod tests {
     use forebay_checkpoint::Mode;
 
     use super::super::device::tests::Fake;
-    use super::super::{Place, Places};
     use super::*;
+    use forebay_measure::{Place, Places};
 
     fn plan(dir: &std::path::Path) -> Plan {
         let place = |name: &str| {

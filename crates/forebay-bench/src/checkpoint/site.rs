@@ -7,16 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_checkpoint::{Tier, heeding};
+use forebay_measure::{FileSystem, Memory, Places, Scratch, remove_left_overs};
 use forebay_units::Bytes;
 
-use super::{Error, Places};
-use crate::file_system::FileSystem;
-use crate::probe::{self, Memory, Scratch};
+use super::Error;
 
 /// How the folders' names begin.
 const PREFIX: &str = ".forebay-checkpoint-bench-";
 /// Checkpoints that are on a place at once: the last one and the one being written.
-pub(crate) const COPIES: u64 = 2;
+pub const COPIES: u64 = 2;
 /// Manifests, indices, and what a file system needs for itself.
 const BESIDE: u64 = 16 << 20;
 /// How often a wish to stop is looked for.
@@ -39,7 +38,7 @@ impl Site {
     pub(super) fn open(places: &Places) -> Result<Self, Error> {
         let (mut scratch, mut notes) = (Vec::new(), Vec::new());
         for place in places.nearest_first() {
-            let left = probe::remove_left_overs(&place.dir, PREFIX);
+            let left = remove_left_overs(&place.dir, PREFIX);
             if !left.is_empty() {
                 notes.push(format!("removed what a killed benchmark had left behind: {}", left.join(", ")));
             }
@@ -115,8 +114,8 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Place;
     use super::*;
+    use forebay_measure::Place;
 
     fn places(dir: &Path) -> Places {
         let place = |name: &str| {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use forebay_checkpoint::format::{Catalog, Format};
 use forebay_checkpoint::{Fate, Handle, Header, Level, Memory, Mode, Options, Region, Snapshot, Store, Wanted};
+use forebay_measure::usage::{peak_resident_bytes, status_bytes};
 use forebay_record::CheckpointSample;
 
 use super::cell::Measured;
@@ -14,7 +15,6 @@ use super::run::Event;
 use super::site::Site;
 use super::values::Values;
 use super::{Error, Plan, bare};
-use crate::usage::{peak_resident_bytes, status_bytes};
 
 /// The stem of the files.
 const STEM: &str = "model";

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_checkpoint::{Dtype, Header, Region, Snapshot, Tensor};
+use forebay_measure::Random;
 use forebay_train::{Cpu, Cuda, Engine, Labels, Model, Network, Precision, Settings};
 use forebay_units::Bytes;
 
 use super::device::{self, Holder, OnDevice};
 use super::{Error, Plan, State, bare};
-use crate::probe::Random;
 
 /// AlexNet's parameters, as torchvision names them.
 const ALEXNET: [(&str, &[u64]); 16] = [

@@ -11,5 +11,5 @@ mod run;
 mod tests;
 mod trial;
 
-pub use plan::{Cache, Io, Plan, ThreadCount};
+pub use plan::Plan;
 pub use run::{Error, Event, Preview, preview, run};

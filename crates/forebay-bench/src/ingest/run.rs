@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_measure::{Cache, ThreadCount};
 use forebay_pipeline::{Source, Stats};
 use forebay_record::{CacheState, DatasetNote, Environment, IngestCell, IngestRepeat, Record};
 use forebay_storage::Local;
 use forebay_units::PathText;
 
 use super::cell::{Repeats, cell};
-use super::plan::{Cache, Plan, ThreadCount};
+use super::plan::Plan;
 use super::trial::{Level, Trial};
 use crate::supply;
 

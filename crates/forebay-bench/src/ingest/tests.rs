@@ -8,12 +8,13 @@ use forebay_dataset::{Control, MakePlan, MakeSpec, Profile, make};
 use forebay_format::MAX_SAMPLE_SIZE;
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_pipeline::Source;
 use forebay_record::{AnyRecord, Environment, IngestCell, Record};
 use forebay_storage::{Effect, Fault, Faulty, Local, Mode, Operation};
 use forebay_units::Bytes;
 
-use super::plan::{Cache, Io, Plan, ThreadCount};
+use super::plan::Plan;
 use super::run::{Error, measure};
 use super::trial::Trial;
 

@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use forebay_format::image::ImageSpec;
+use forebay_measure::usage::cores;
+use forebay_measure::usage::cpu_seconds;
+use forebay_measure::{Cache, ThreadCount};
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::IngestRepeat;
 use forebay_storage::{Null, Storage};
 
 use super::cache;
-use super::plan::{Cache, Plan, ThreadCount};
+use super::plan::Plan;
 use super::run::{Error, Event};
-use crate::supply::{self, cores};
-use crate::usage::cpu_seconds;
+use crate::supply;
 
 /// Samples of the floor measurement: enough for a stable rate, a few milliseconds of time.
 const FLOOR_SAMPLES: usize = 50_000;

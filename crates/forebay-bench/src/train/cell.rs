@@ -1,5 +1,7 @@
 //! Runs summed up: the median one beside the raw totals.
 
+use forebay_measure::laps::Part;
+use forebay_measure::usage;
 use forebay_pipeline::Tuning;
 use forebay_record::{Baseline, Epoch, Feed, TierKind, TrainCell, TrainTotals};
 use forebay_storage::Profile;
@@ -11,7 +13,6 @@ use super::plan::{Input, Plan};
 use super::run::Error;
 use super::totals;
 use super::trial::{Trained, Trial};
-use crate::laps::Part;
 use crate::supply;
 
 /// What was settled before the first run.
@@ -112,7 +113,7 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
         keeps_up: feed.is_some_and(|feed| feed.gives_images_per_s > feed.takes_images_per_s),
         shares_cores: trial.kind.shares_cores(),
         threads: trial.threads.max(1),
-        cores: supply::cores(),
+        cores: usage::cores(),
         reads: trial.stock.is_some(),
         saving: trial.plan.checkpoint.as_ref().map(|plan| {
             let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
@@ -156,7 +157,7 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
 fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
     notes.extend(run.notes.clone());
     if let Some(error) = &run.driven.failure {
-        notes.push(format!("it ended after {}: {}", count(run.totals.n_steps, "step"), supply::chain(error)));
+        notes.push(format!("it ended after {}: {}", count(run.totals.n_steps, "step"), forebay_measure::chain(error)));
     }
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(
@@ -165,8 +166,8 @@ fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
         ));
     }
     let wanted = match trial.plan.cache {
-        crate::ingest::Cache::Cold => forebay_record::CacheState::Cold,
-        crate::ingest::Cache::Warm => return,
+        forebay_measure::Cache::Cold => forebay_record::CacheState::Cold,
+        forebay_measure::Cache::Warm => return,
     };
     let is_known = run.totals.evidence.block_bytes.is_some();
     if run.totals.cache.is_some_and(|found| found != wanted && is_known) {

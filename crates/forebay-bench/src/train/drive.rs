@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use forebay_measure::laps::{Laps, Part, Parts};
+use forebay_measure::stall::Charges;
 use forebay_pipeline::Times;
 
 use super::feeder::{Feeder, Load};
 use super::run::{Error, Event};
 use super::taker::{Finished, Taker};
-use crate::laps::{Laps, Part, Parts};
-use crate::stall::Charges;
 
 /// How long the host rests between two looks for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);

@@ -5,10 +5,10 @@
 //! shortens the run by so much, but never by more than the accelerator waited.
 
 use forebay_checkpoint::Mode;
+use forebay_measure::stall::{Causes, Work};
 use forebay_record::{Lever, TrainCheckpoint};
 
 use super::plan::Checkpointing;
-use crate::stall::{Causes, Work};
 
 /// A wait below this share of the run is not worth a lever.
 const WORTH: f64 = 0.01;

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use forebay_checkpoint::{Mode, WhenBehind};
 use forebay_format::example::KeyNames;
+use forebay_measure::Places;
+use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_storage::Profile;
 use forebay_train::{Emulation, Optimizer, Precision};
 use forebay_units::Bytes;
-
-use crate::checkpoint::Places;
-use crate::ingest::{Cache, Io, ThreadCount};
 
 /// Where batches come from.
 #[derive(Debug, Clone, PartialEq)]

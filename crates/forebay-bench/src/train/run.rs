@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_measure::cold;
+use forebay_measure::{Cache, ThreadCount};
 use forebay_pipeline::Tuning;
 use forebay_record::{DatasetNote, Environment, Record, TrainCell, Validation};
 use forebay_train::Model;
@@ -15,8 +17,7 @@ use super::saving::{self, Start};
 use super::stock::Stock;
 use super::taker::{EMULATED_IMAGE, Kind};
 use super::trial::{Machine, Trained, Trial};
-use crate::ingest::{Cache, ThreadCount};
-use crate::{cold, supply};
+use crate::supply;
 
 /// As many classes as anybody has told apart, and more.
 pub(super) const MOST_CLASSES: usize = 1_000_000;
@@ -41,7 +42,7 @@ pub enum Error {
     Checkpoint(#[from] forebay_checkpoint::Error),
     /// A folder for the checkpoints of one of several runs cannot be made.
     #[error(transparent)]
-    Scratch(#[from] crate::probe::Error),
+    Scratch(#[from] forebay_measure::Error),
     /// The state cannot be laid out in its format, or not be read from it.
     #[error(transparent)]
     Format(#[from] forebay_checkpoint::format::Error),
@@ -401,7 +402,7 @@ fn repeats(
         let start = saving::for_round(trial, &mut start)?;
         let trained = trial.repeat(&what, machine, start, observe, cancel)?;
         if let Some(error) = &trained.driven.failure {
-            observe(Event::Failed { error: supply::chain(error) });
+            observe(Event::Failed { error: forebay_measure::chain(error) });
         }
         let interrupted = cancel.load(Ordering::Relaxed) || trained.driven.failure.is_some();
         // Of several runs, one that was cut short is not like the others; a single one is all there is.

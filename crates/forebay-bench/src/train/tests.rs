@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile as Made};
+use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_record::{Environment, Record, TrainCell};
 use forebay_storage::{Mode, Profile};
 use forebay_train::{Adam, Optimizer};
 use forebay_units::Bytes;
 
 use super::*;
-use crate::ingest::{Cache, Io, ThreadCount};
 
 /// Sixty photographs of a few kilobytes in 45 of 102 classes.
 pub(super) fn data(dir: &Path) -> PathBuf {

@@ -1,12 +1,12 @@
 //! A run summed up.
 
+use forebay_measure::laps::Part;
+use forebay_measure::stall::Work;
 use forebay_pipeline::{Stats, Times};
 use forebay_record::{CacheEvidence, TrainStep, TrainTotals};
 use forebay_units::Summary;
 
 use super::drive::{Driven, Step};
-use crate::laps::Part;
-use crate::stall::Work;
 
 /// What a run needs beside its loop.
 pub(super) struct Around {

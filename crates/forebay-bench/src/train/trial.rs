@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_measure::Cache;
+use forebay_measure::cold;
+use forebay_measure::laps::{Laps, Part};
+use forebay_measure::reads::Watcher;
+use forebay_measure::stall::{Charges, Split, Work};
+use forebay_measure::usage::{cores, cpu_seconds};
 use forebay_pipeline::{State, Stats, Threads};
 use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTotals, Validation};
 use forebay_train::PageLock;
@@ -16,12 +22,6 @@ use super::saving::{Saver, Start};
 use super::stock::Stock;
 use super::taker::{Kind, Taker};
 use super::totals::{self, Around};
-use crate::ingest::Cache;
-use crate::laps::{Laps, Part};
-use crate::reads::Watcher;
-use crate::stall::{Charges, Split, Work};
-use crate::usage::cpu_seconds;
-use crate::{cold, supply};
 
 /// Steps of the baseline that are not counted: the first ones plan, allocate and warm up.
 const WARM_UP: u64 = 2;
@@ -103,7 +103,7 @@ impl Trial<'_> {
             n_steps,
             device_prefetch: self.plan.device_prefetch,
             no_prefetch: self.plan.prefetch == 0 && self.plan.device_prefetch == 0,
-            charges: Charges::new(self.threads.max(1), supply::cores()),
+            charges: Charges::new(self.threads.max(1), cores()),
             cancel,
         }
     }

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
-use forebay_bench::checkpoint::{Event, Gpu, MODES, Places, Plan, State};
+use forebay_bench::checkpoint::{Event, Gpu, MODES, Plan, State};
 use forebay_checkpoint::{Mode, format};
+use forebay_measure::Places;
 use forebay_observe::{Options, Sampler};
 use forebay_train::Model;
 use forebay_units::{Bytes, PathText, escaped_words};
@@ -76,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
-    let environment = forebay_bench::describe_environment(&args.folders.dir, env!("CARGO_PKG_VERSION"));
+    let environment = forebay_measure::describe_environment(&args.folders.dir, env!("CARGO_PKG_VERSION"));
     let sampler = Sampler::start(Options::default())?;
     let mut bar = ProgressBar::hidden();
     let mut observe = |event: Event| match event {
@@ -139,14 +140,14 @@ impl Args {
 
 /// What cannot be done, without what to do about it in a probe.
 fn in_our_words(error: forebay_bench::checkpoint::Error) -> anyhow::Error {
-    use forebay_bench::checkpoint::Error::Probe;
-    use forebay_bench::probe::Error::{Denied, NothingCanBeMade, ReadOnly};
+    use forebay_bench::checkpoint::Error::Place;
+    use forebay_measure::Error::{Denied, NothingCanBeMade, ReadOnly};
     match &error {
-        Probe(ReadOnly { path }) => {
+        Place(ReadOnly { path }) => {
             anyhow!("{}: the file system is mounted read-only; name a folder that can be written", path.escaped())
         }
-        Probe(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.escaped()),
-        Probe(NothingCanBeMade { path }) => {
+        Place(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.escaped()),
+        Place(NothingCanBeMade { path }) => {
             anyhow!("{}: nothing can be created there; name a folder of a disk", path.escaped())
         }
         _ => error.into(),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use forebay_bench::checkpoint::{Place, Places};
+use forebay_measure::{Place, Places};
 use forebay_storage::Profile;
 use forebay_units::PathText;
 use serde::Serialize;

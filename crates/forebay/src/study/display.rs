@@ -3,9 +3,9 @@
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use forebay_bench::study::{At, Beat, Event};
 use forebay_record::{Step, StudyCell};
 use forebay_report::visible;
+use forebay_study::{At, Beat, Event};
 use forebay_units::{count, format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 

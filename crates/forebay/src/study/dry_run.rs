@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use forebay_bench::study::{
+use forebay_record::Step;
+use forebay_study::{
     CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, ProbeKind, Rest, Work, spaces,
 };
-use forebay_record::Step;
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, look_down};

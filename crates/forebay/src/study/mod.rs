@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
-use forebay_bench::study::{Error, Found, Ground, find};
 use forebay_record::{DatasetSpec, StudySpec};
+use forebay_study::{Error, Found, Ground, find};
 use forebay_units::PathText;
 
 use crate::output::Outcome;

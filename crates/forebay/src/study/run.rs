@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use forebay_bench::study::{
+use forebay_record::{Environment, StudyHead, StudySpec};
+use forebay_study::{
     DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps,
     begun_on, data_of, data_to_keep, make, spaces,
 };
-use forebay_record::{Environment, StudyHead, StudySpec};
 use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::Display;
@@ -103,16 +103,16 @@ fn read_by(plan: &Plan) -> impl Iterator<Item = &Path> {
 }
 
 /// What a run would do, and where its data lies; of one that is gone on with, what it has not done.
-fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_bench::study::Result<(Rest, PathBuf)> {
+fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Rest, PathBuf)> {
     let Some(out) = args.out.as_ref().filter(|_| args.resume) else { return Ok((Rest::whole(plan), data)) };
-    let environment = forebay_bench::describe_environment(there(&data), env!("CARGO_PKG_VERSION"));
+    let environment = forebay_measure::describe_environment(there(&data), env!("CARGO_PKG_VERSION"));
     let run = Folder::look(out, &head_of(plan, environment, &data))?;
     let data = args.data.clone().unwrap_or_else(|| data_of(out, &run.head).0);
     Ok((Rest::after(plan, &run, args.retry_failed), data))
 }
 
 /// The plan for this machine; of a run that is gone on with, for the machine it was begun on, whose cells it has.
-fn plan_of(spec: StudySpec, args: &Args) -> forebay_bench::study::Result<Plan> {
+fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
     let begun_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| begun_on(out));
     match begun_on.filter(|machine| machine.n_cores > 0) {
         Some(machine) => Plan::for_cores(spec, args.scale.into(), machine.n_cores),
@@ -129,8 +129,8 @@ fn check_tiers(plan: &Plan) -> Result<()> {
 }
 
 impl<'a> Run<'a> {
-    fn open(args: &'a Args, plan: &'a Plan) -> forebay_bench::study::Result<Self> {
-        let environment = |data: &Path| forebay_bench::describe_environment(there(data), env!("CARGO_PKG_VERSION"));
+    fn open(args: &'a Args, plan: &'a Plan) -> forebay_study::Result<Self> {
+        let environment = |data: &Path| forebay_measure::describe_environment(there(data), env!("CARGO_PKG_VERSION"));
         let started = environment(Path::new(".")).started_at;
         let out = out_of(args, plan, &started.replace(['-', ':'], ""));
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes the data and runs the cells.
-    fn go(&mut self, samples: Samples) -> forebay_bench::study::Result<Ended> {
+    fn go(&mut self, samples: Samples) -> forebay_study::Result<Ended> {
         stop::finishing("the cell");
         let plan = self.plan;
         let places = Places::new(plan, &self.data);
@@ -181,12 +181,12 @@ impl<'a> Run<'a> {
         let seconds = |cell: &_| estimator.cell(cell).seconds;
         let mut steps = Steps::new(plan, &self.data, &look_down, crate::cuda::folders());
         let mut display = Display::new();
-        let mut observe = |event: forebay_bench::study::Event<'_>| {
+        let mut observe = |event: forebay_study::Event<'_>| {
             samples.mark(&event);
             display.show(event);
         };
         let (rest, folder) = (&self.rest, &mut self.folder);
-        let ended = forebay_bench::study::run(plan, rest, folder, &mut steps, &seconds, &mut observe, stop::flag());
+        let ended = forebay_study::run(plan, rest, folder, &mut steps, &seconds, &mut observe, stop::flag());
         samples.end();
         ended
     }

@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use forebay_bench::study::Event;
 use forebay_observe::{CsvSink, Options, Sampler};
 use forebay_record::Series;
+use forebay_study::Event;
 use forebay_units::PathText;
 
 use crate::output::remark;

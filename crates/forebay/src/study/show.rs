@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use forebay_bench::study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
 use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, Scaled, StudySpec};
+use forebay_study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
 use forebay_units::{Bytes, PathText, count};
 
 use super::{explained, found, look_down};

@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
-use forebay_bench::ingest::{Cache, Io, ThreadCount};
 use forebay_bench::train::{Accelerator, Device, Input, Length, Plan, Validate};
+use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_storage::Profile;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 

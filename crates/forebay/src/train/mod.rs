@@ -46,7 +46,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
 
 /// Runs the plan with the live line, and with what the machine did meanwhile; also whether it failed after some steps.
 fn observed(plan: &Plan, data: &Path) -> Result<(Record<TrainCell>, bool)> {
-    let environment = forebay_bench::describe_environment(data, env!("CARGO_PKG_VERSION"));
+    let environment = forebay_measure::describe_environment(data, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
     let listing = progress::unknown("train");

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
-use forebay_bench::checkpoint::{MODES, Place, Places, mode_name};
+use forebay_bench::checkpoint::{MODES, mode_name};
 use forebay_bench::train::Checkpointing;
 use forebay_checkpoint::{Mode, WhenBehind, format};
+use forebay_measure::{Place, Places};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, PathText, group_digits};
 

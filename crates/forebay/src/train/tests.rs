@@ -1,9 +1,9 @@
 //! What the flags come to.
 
 use clap::Parser;
-use forebay_bench::ingest::{Cache, Io, ThreadCount};
 use forebay_bench::train::{Accelerator, Device, Input, Length, Plan, Validate};
 use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_train::{Optimizer, Precision};
 
 use super::Args;

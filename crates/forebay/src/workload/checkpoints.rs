@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use forebay_bench::checkpoint::Place;
-use forebay_bench::workload::{Plan, checkpoint_place};
+use forebay_emulation::{Plan, checkpoint_place};
+use forebay_measure::Place;
 use forebay_workload::Workload;
 
 use crate::output::remark;

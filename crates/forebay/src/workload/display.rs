@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use forebay_bench::workload::Event;
+use forebay_emulation::Event;
 use forebay_units::{Bytes, format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use forebay_bench::workload::ranks::{PATIENCE, Ranks};
 use forebay_dataset::{Control, MadeRecords, Progress, foresee_records, make_records};
+use forebay_emulation::ranks::{PATIENCE, Ranks};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
 

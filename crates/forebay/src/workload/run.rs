@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use forebay_bench::ingest::Cache;
-use forebay_bench::workload::ranks::Ranks;
-use forebay_bench::workload::{Event, INTERRUPTED, Plan, checkpoint_place, checkpoint_warning};
 use forebay_dataset::RECORDS_MARKER;
+use forebay_emulation::ranks::Ranks;
+use forebay_emulation::{Event, INTERRUPTED, Plan, checkpoint_place, checkpoint_warning};
+use forebay_measure::Cache;
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
@@ -141,7 +141,7 @@ fn foresee(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<()> {
     shared(ranks, check_data(args, &plan.workload, &plan.data))?;
     let out = plan.out.as_deref().filter(|_| ranks.rank() == 0);
     shared(ranks, out.map_or(Ok(()), |out| out::check(out, out_named_by(args))))?;
-    forebay_bench::workload::foresee(plan, ranks).map_err(|error| explained(args, plan, error))
+    forebay_emulation::foresee(plan, ranks).map_err(|error| explained(args, plan, error))
 }
 
 /// What says where results go.
@@ -219,7 +219,7 @@ fn making(args: &Args, data: &Path) -> String {
 }
 
 /// An error of the run, with the command that makes data where files are missing.
-fn explained(args: &Args, plan: &Plan, error: forebay_bench::workload::Error) -> anyhow::Error {
+fn explained(args: &Args, plan: &Plan, error: forebay_emulation::Error) -> anyhow::Error {
     let error = anyhow::Error::from(error);
     let is_missing = error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
@@ -231,8 +231,8 @@ fn explained(args: &Args, plan: &Plan, error: forebay_bench::workload::Error) ->
 }
 
 /// Runs the plan with the live line, and with what the machine did meanwhile.
-fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>, forebay_bench::workload::Error> {
-    let environment = forebay_bench::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
+fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>, forebay_emulation::Error> {
+    let environment = forebay_measure::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = (ranks.rank() == 0).then(|| Sampler::start(Options::default()).ok()).flatten();
     let display = Mutex::new(Display::new(ranks.rank() == 0));
@@ -245,7 +245,7 @@ fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell
             display.show(&event);
         }
     };
-    let record = forebay_bench::workload::run(plan, ranks, environment, command_line, &observe, stop::flag());
+    let record = forebay_emulation::run(plan, ranks, environment, command_line, &observe, stop::flag());
     if let Ok(display) = display.lock() {
         display.finish();
     }
@@ -270,7 +270,7 @@ fn give_all(plan: &Plan, record: &Record<WorkloadCell>, target: Option<&Output>)
 
 /// Where things would go, for a run that is only shown.
 fn places(plan: &Plan) -> String {
-    let system = forebay_bench::describe_environment(&plan.data, "").data_file_system;
+    let system = forebay_measure::describe_environment(&plan.data, "").data_file_system;
     let system = system.map(|system| format!(" ({system})")).unwrap_or_default();
     let mut out = format!("{:<10}  {}{system}\n", "data in", plan.data.escaped());
     if let Some(place) = checkpoint_place(plan) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use forebay_bench::workload::ranks::{self, Failed, Launch, Ranks, Waiting};
+use forebay_emulation::ranks::{self, Failed, Launch, Ranks, Waiting};
 
 use crate::output::{Outcome, complain, in_words, remark, status};
 
@@ -42,7 +42,7 @@ pub(super) fn said_once(ranks: &dyn Ranks, outcome: Result<Outcome>) -> Result<O
 fn is_of_a_lost_rank(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let of_run = match cause.downcast_ref() {
-            Some(forebay_bench::workload::Error::Rank(failed)) => Some(failed),
+            Some(forebay_emulation::Error::Rank(failed)) => Some(failed),
             _ => None,
         };
         of_run.or_else(|| cause.downcast_ref::<Failed>()).is_some_and(|failed| failed.is_lost)
@@ -57,8 +57,8 @@ mod tests {
     fn a_rank_that_is_lost_is_told_from_one_that_failed() {
         let failed = |is_lost| Failed { rank: 0, host: "a".to_owned(), reason: "gone".to_owned(), is_lost };
         assert!(is_of_a_lost_rank(&anyhow::Error::from(failed(true))));
-        assert!(is_of_a_lost_rank(&anyhow::Error::from(forebay_bench::workload::Error::Rank(failed(true)))));
-        assert!(!is_of_a_lost_rank(&anyhow::Error::from(forebay_bench::workload::Error::Rank(failed(false)))));
+        assert!(is_of_a_lost_rank(&anyhow::Error::from(forebay_emulation::Error::Rank(failed(true)))));
+        assert!(!is_of_a_lost_rank(&anyhow::Error::from(forebay_emulation::Error::Rank(failed(false)))));
         assert!(!is_of_a_lost_rank(&anyhow!("no such file")));
     }
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Format, Layout};
 use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
+use forebay_measure::{Place, Scratch};
 use forebay_record::{TierKind, TrainCheckpoints};
 use forebay_units::{Clock, PathText, count};
 
@@ -28,8 +29,7 @@ use super::plan::{Checkpointing, Plan};
 use super::run::{Error, Event};
 use super::taker::Taker;
 use super::trial::Trial;
-use crate::checkpoint::{Place, device, mode_name};
-use crate::probe::{self, Scratch};
+use crate::checkpoint::{device, mode_name};
 use identity::Identity;
 use ledger::Ledger;
 pub(super) use resume::{Start, begin, check};
@@ -69,7 +69,7 @@ pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<
 /// Removes the folders of single runs that were killed; says which.
 fn remove_left_overs(plan: &Checkpointing) -> Vec<String> {
     let said = |place: &Place| {
-        let left = probe::remove_left_overs(&place.dir, SCRATCH);
+        let left = forebay_measure::remove_left_overs(&place.dir, SCRATCH);
         let dir = place.dir.escaped();
         (!left.is_empty()).then(|| format!("removed what a killed run had left in {dir}: {}", left.join(", ")))
     };

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_measure::Scratch;
+use forebay_measure::{Place, Places};
 use forebay_record::{Environment, Record, SaveFate, TrainCell};
 
 use super::super::plan::{Checkpointing, Length, Plan};
 use super::super::run::{Error, Event, run};
 use super::super::tests::{data, emulated, learning};
 use super::SCRATCH;
-use crate::checkpoint::{Place, Places};
-use crate::probe::Scratch;
 
 fn saving(dir: &Path, every: u64, mode: Mode) -> Checkpointing {
     let fast = (mode == Mode::Burst).then(|| Place::new(dir.join("fast")));

@@ -8,10 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use forebay_checkpoint::Counters;
+use forebay_measure::reads::{EVERY, gather};
 use forebay_record::TierTraffic;
 
 use super::Saver;
-use crate::reads::{EVERY, gather};
 
 /// What passes a tier.
 #[derive(Clone)]

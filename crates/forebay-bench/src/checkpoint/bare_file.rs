@@ -1,0 +1,150 @@
+//! One file written and read past the page cache as fast as the device takes it: what others set their own rates beside.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use forebay_checkpoint::Region;
+use forebay_measure::{Context, Random, Scratch, stamp};
+
+use super::Error;
+
+/// Bytes a request.
+const BLOCK: u64 = 4 << 20;
+/// As many as a save keeps in flight; bytes that lie ready need no more.
+const DEPTH: usize = 8;
+/// What the length of a direct request is a multiple of.
+const PAGE: u64 = 4096;
+
+/// Bytes that went one way, and how long that took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Pass {
+    pub(super) bytes: u64,
+    pub(super) seconds: f64,
+}
+
+impl Pass {
+    /// Megabytes (10^6 bytes) a second.
+    pub(super) fn mb_per_s(self) -> f64 {
+        self.bytes as f64 / 1e6 / self.seconds
+    }
+}
+
+/// Makes a file of so many bytes, rounded up to whole pages, and makes it durable: its space allocated, its blocks
+/// written, synced. `run` makes its content another one than before.
+pub(super) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
+    let size = size.next_multiple_of(PAGE);
+    let start = Instant::now();
+    let path = scratch.fresh(name, size)?;
+    let allocating = start.elapsed();
+    let (workers, file) = (workers(&path, true)?, File::open(&path).context("opening", &path)?);
+    let start = Instant::now();
+    let bytes = each_block(workers, size, cancel, |file, memory, offset| {
+        stamp(memory, offset, run);
+        file.write_all_at(memory, offset)
+    })
+    .context("writing", &path)?;
+    // What was stopped is not kept, and syncing it may take long.
+    if !cancel.load(Ordering::Relaxed) {
+        file.sync_all().context("syncing", &path)?;
+    }
+    Ok(Pass { bytes, seconds: (allocating + start.elapsed()).as_secs_f64() })
+}
+
+/// Reads a file that [`write`] made, from end to end.
+pub(super) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
+    let path = scratch.path().join(name);
+    let workers = workers(&path, false)?;
+    let start = Instant::now();
+    let size = size.next_multiple_of(PAGE);
+    let bytes = each_block(workers, size, cancel, |file, memory, offset| file.read_exact_at(memory, offset))
+        .context("reading", &path)?;
+    Ok(Pass { bytes, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// The file opened once per worker, each with memory of its own in huge pages: the kernel has a thousand times fewer of them to
+/// look after, and a save and a restore of ours have the same.
+fn workers(path: &Path, write: bool) -> Result<Vec<(File, Region)>, Error> {
+    let worker = |number: usize| {
+        let file = open(path, write).context("opening", path)?;
+        let mut memory = Region::new(BLOCK as usize)?;
+        Random::new(0, number as u64).fill(&mut memory);
+        Ok((file, memory))
+    };
+    (0..DEPTH).map(worker).collect()
+}
+
+/// Past the page cache where the file system can.
+fn open(path: &Path, write: bool) -> io::Result<File> {
+    let with = |flags| OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path);
+    with(libc::O_DIRECT).or_else(|_| {
+        let file = with(0)?;
+        // SAFETY: a valid descriptor and plain integers. Advice that is not taken changes nothing.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_SEQUENTIAL) };
+        Ok(file)
+    })
+}
+
+/// Lets the workers take the blocks of a file as they come, until all are done, one fails or `cancel` is set: bytes moved.
+fn each_block(
+    workers: Vec<(File, Region)>,
+    size: u64,
+    cancel: &AtomicBool,
+    act: impl Fn(&File, &mut [u8], u64) -> io::Result<()> + Sync,
+) -> io::Result<u64> {
+    let (next, moved, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let work = |file: File, mut memory: Region| {
+        while !cancel.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+            let offset = next.fetch_add(BLOCK, Ordering::Relaxed);
+            if offset >= size {
+                break;
+            }
+            let len = BLOCK.min(size - offset);
+            act(&file, &mut memory[..len as usize], offset).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            moved.fetch_add(len, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let spawn = |(number, (file, memory)): (usize, (File, Region))| {
+            let named = thread::Builder::new().name(format!("forebay:bare-{number}"));
+            named.spawn_scoped(scope, move || work(file, memory))
+        };
+        let threads: Vec<_> = workers.into_iter().enumerate().map(spawn).collect();
+        failed.fetch_or(threads.iter().any(Result::is_err), Ordering::Relaxed);
+        let ended = |thread: thread::ScopedJoinHandle<'_, io::Result<()>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().try_for_each(|thread| ended(thread?))
+    })?;
+    Ok(moved.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_every_byte_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(dir.path(), ".forebay-bare-").unwrap();
+        let cancel = AtomicBool::new(false);
+        let wrote = write(&scratch, "data", 9_000_001, 1, &cancel).unwrap();
+        assert_eq!(wrote.bytes, 9_000_001_u64.next_multiple_of(PAGE));
+        let found = read(&scratch, "data", 9_000_001, &cancel).unwrap();
+        assert_eq!(found.bytes, wrote.bytes);
+        assert!(wrote.seconds > 0.0 && found.mb_per_s() > 0.0);
+        let first = std::fs::read(scratch.path().join("data")).unwrap();
+        write(&scratch, "data", 9_000_001, 2, &cancel).unwrap();
+        assert_ne!(
+            std::fs::read(scratch.path().join("data")).unwrap(),
+            first,
+            "no device can tell it was there before"
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! The accelerators of a process: all wait for their batches, compute, meet, and save when it is time.
+//!
+//! One thread does it for all of them. An accelerator that computes needs no core; were each a thread, a core that is shared with
+//! readers would have to come round to every one of them twice a step, and all would wait for the one it came to last.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use forebay_measure::chain;
+use forebay_measure::laps;
+use forebay_units::Clock;
+use forebay_workload::{Part, Time, Workload};
+
+use super::compute::{Draws, Pace};
+use super::feed::Supply;
+use super::ranks::{Failed, Ranks, Verdict};
+use super::run::{Error, Event};
+use super::saving::Saver;
+use super::seat::{Book, Doing, Look, Seat};
+use super::side_by_side::side_by_side;
+use super::times::{Epoch, Saved};
+
+/// An observer is not told of a step more often than this.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
+/// What a run gives the accelerators of a process.
+pub(super) struct Course<'a> {
+    pub(super) workload: &'a Workload,
+    /// The accelerators of this process, by their numbers over all.
+    pub(super) accelerators: std::ops::Range<u64>,
+    pub(super) n_steps: u64,
+    pub(super) n_steps_eval: u64,
+    /// Epochs after which it is evaluated.
+    pub(super) evaluations: &'a [u64],
+    /// Readers of this process, and the cores they share.
+    pub(super) n_readers: usize,
+    pub(super) n_cores: usize,
+    pub(super) supply: &'a dyn Supply,
+    pub(super) ranks: &'a dyn Ranks,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) saver: Option<&'a Saver>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Where the run began on the clock.
+    pub(super) origin_ns: u64,
+    /// Called before the accelerators begin to train in an epoch, and after they have.
+    pub(super) begin_epoch: &'a (dyn Fn() + Sync),
+    pub(super) end_epoch: &'a (dyn Fn() + Sync),
+    /// Called around the restores.
+    pub(super) begin_restore: &'a (dyn Fn() + Sync),
+    pub(super) end_restore: &'a (dyn Fn() + Sync),
+    pub(super) observe: &'a (dyn Fn(Event) + Sync),
+}
+
+impl Course<'_> {
+    /// Whether this process was asked to stop: all end where they meet next.
+    pub(super) fn is_ending(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Meets the other processes.
+    pub(super) fn meet(&self) -> Result<Verdict, Failed> {
+        let met = self.ranks.meet_or_stop(Ok(if self.is_ending() { Verdict::Stop } else { Verdict::Go }));
+        if met != Ok(Verdict::Go) {
+            self.supply.end();
+        }
+        met
+    }
+
+    /// Tells all the others why one accelerator cannot go on.
+    pub(super) fn give_up<T>(&self, accelerator: u64, reason: &str) -> Result<T, Failed> {
+        self.fail(format!("accelerator {accelerator}: {reason}"))
+    }
+
+    /// Tells all the others why this process cannot go on.
+    pub(super) fn fail<T>(&self, reason: String) -> Result<T, Failed> {
+        self.supply.end();
+        self.ranks.meet(Err(reason.clone()))?;
+        // All end in any case.
+        Err(Failed { rank: self.ranks.rank(), host: self.ranks.host(), reason, is_lost: false })
+    }
+
+    /// The outcomes of all accelerators, or why the first that failed did.
+    pub(super) fn all<T>(&self, outcomes: Vec<Result<T, Error>>) -> Result<Vec<T>, Failed> {
+        let mut all = Vec::with_capacity(outcomes.len());
+        for (accelerator, outcome) in self.accelerators.clone().zip(outcomes) {
+            match outcome {
+                Ok(value) => all.push(value),
+                Err(error) => return self.give_up(accelerator, &chain(&error)),
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What an accelerator did.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    pub(super) epochs: Vec<Epoch>,
+    pub(super) saves: Vec<Saved>,
+    /// What was in memory of each checkpoint that was read back, before it was.
+    pub(super) residents: Vec<Option<f64>>,
+    pub(super) is_stopped: bool,
+}
+
+/// Runs all accelerators of this process: what each did.
+pub(super) fn drive(course: &Course<'_>) -> Result<Vec<Ran>, Failed> {
+    let mut crew = Crew::new(course);
+    let verdict = match course.workload.workflow.train {
+        true => crew.train()?,
+        false => crew.save_and_restore()?,
+    };
+    crew.ran.iter_mut().for_each(|ran| ran.is_stopped = verdict == Verdict::Stop);
+    Ok(crew.ran)
+}
+
+pub(super) struct Crew<'a> {
+    pub(super) course: &'a Course<'a>,
+    pub(super) ran: Vec<Ran>,
+    pace: Pace,
+    draws: Vec<Draws>,
+    told_ns: u64,
+}
+
+impl<'a> Crew<'a> {
+    fn new(course: &'a Course<'a>) -> Self {
+        let seed = course.workload.train.seed;
+        let draws: Vec<Draws> = course.accelerators.clone().map(|number| Draws::new(seed, number)).collect();
+        let ran = draws.iter().map(|_| Ran::default()).collect();
+        Self { course, ran, pace: Pace::new(Arc::clone(&course.clock)), draws, told_ns: 0 }
+    }
+
+    fn train(&mut self) -> Result<Verdict, Failed> {
+        let course = self.course;
+        let of = course.workload.train.epochs;
+        for epoch in 1..=of {
+            (course.observe)(Event::Epoch { epoch, of, n_steps: course.n_steps });
+            let mut verdict = self.epoch(epoch)?;
+            if verdict == Verdict::Go && course.evaluations.contains(&epoch) {
+                (course.observe)(Event::Evaluating { epoch });
+                verdict = self.evaluate(epoch)?;
+            }
+            if verdict == Verdict::Stop {
+                return Ok(Verdict::Stop);
+            }
+        }
+        Ok(Verdict::Go)
+    }
+
+    /// One pass over the data.
+    fn epoch(&mut self, epoch: u64) -> Result<Verdict, Failed> {
+        let course = self.course;
+        (course.begin_epoch)();
+        if course.meet()? == Verdict::Stop {
+            return Ok(Verdict::Stop);
+        }
+        let mut seats = self.open(Part::Train, epoch)?;
+        let mut verdict = self.steps(&mut seats, epoch)?;
+        let ended = side_by_side(course.n_cores, seats, "end", |_, seat: Seat| Ok(seat.finish()));
+        let (mut books, feds): (Vec<Book>, Vec<_>) = course.all(ended)?.into_iter().unzip();
+        lap(&mut books, laps::Part::Other);
+        if verdict == Verdict::Go {
+            (course.end_epoch)();
+            verdict = course.meet()?;
+            lap(&mut books, laps::Part::Barrier);
+            books.iter_mut().for_each(Book::end_block);
+            if verdict == Verdict::Go && self.saves_after_epoch(epoch) {
+                verdict = self.save(&mut books, epoch, course.n_steps)?;
+            }
+        }
+        books.iter_mut().for_each(Book::end_block);
+        for ((ran, book), fed) in self.ran.iter_mut().zip(books).zip(feds) {
+            ran.epochs.push(book.into_epoch(&fed));
+        }
+        Ok(verdict)
+    }
+
+    /// Takes the accelerators' places in a pass.
+    fn open(&self, part: Part, epoch: u64) -> Result<Vec<Seat>, Failed> {
+        let course = self.course;
+        let books: Vec<Book> = course.accelerators.clone().map(|number| Book::open(course, number, epoch)).collect();
+        let opened = side_by_side(course.n_cores, books, "open", |i, book| {
+            let feed = course.supply.open(part, course.accelerators.start + i as u64, epoch)?;
+            Ok(Seat::new(feed, book))
+        });
+        course.all(opened)
+    }
+
+    fn steps(&mut self, seats: &mut [Seat], epoch: u64) -> Result<Verdict, Failed> {
+        let course = self.course;
+        for step in 1..=course.n_steps {
+            if self.step(seats, step, &course.workload.train.computation_time)? == Verdict::Stop {
+                return Ok(Verdict::Stop);
+            }
+            self.tell_step(step, seats);
+            if self.saves_after_step(step) {
+                let mut books: Vec<&mut Book> = seats.iter_mut().map(|seat| &mut seat.book).collect();
+                books.iter_mut().for_each(|book| book.end_block());
+                let verdict = self.save(&mut books, epoch, step)?;
+                books.iter_mut().for_each(|book| book.end_block());
+                if verdict == Verdict::Stop {
+                    return Ok(Verdict::Stop);
+                }
+            }
+            seats.iter_mut().for_each(|seat| _ = seat.book.laps.lap(laps::Part::Other));
+        }
+        Ok(Verdict::Go)
+    }
+
+    /// All wait, compute and meet.
+    fn step(&mut self, seats: &mut [Seat], step: u64, law: &Time) -> Result<Verdict, Failed> {
+        let course = self.course;
+        seats.iter_mut().for_each(Seat::begin);
+        let mut n_left = seats.len();
+        loop {
+            let is_ending = course.is_ending();
+            for (i, seat) in seats.iter_mut().enumerate() {
+                let number = course.accelerators.start + i as u64;
+                match seat.look(course, is_ending) {
+                    Ok(Look::Same) => (),
+                    Ok(Look::Fed) => seat.compute(course.clock.now_ns(), self.draws[i].next(law)),
+                    Ok(Look::Arrived) => n_left -= 1,
+                    Ok(Look::Ended) => return course.give_up(number, &format!("its data ended before step {step}")),
+                    Err(error) => return course.give_up(number, &chain(&error)),
+                }
+            }
+            // A batch that is not there is not waited for in a run that ends.
+            if n_left == 0 || is_ending && seats.iter().any(|seat| seat.doing == Doing::Waiting) {
+                break;
+            }
+            // To wake readers takes longer than all the rest of a step's beginning: it is done while all compute.
+            seats.iter_mut().for_each(Seat::go_on);
+            self.pace.rest(next_end(seats));
+        }
+        let verdict = course.meet()?;
+        // Where one rank is asked to stop, the others do not know how far it came: the step counts on none.
+        match verdict {
+            Verdict::Go => seats.iter_mut().for_each(|seat| seat.book.met()),
+            Verdict::Stop => seats.iter_mut().for_each(|seat| seat.book.break_off()),
+        }
+        Ok(verdict)
+    }
+
+    fn evaluate(&mut self, epoch: u64) -> Result<Verdict, Failed> {
+        let course = self.course;
+        let mut verdict = course.meet()?;
+        let mut seats = self.open(Part::Eval, epoch)?;
+        for step in 1..=course.n_steps_eval {
+            if verdict == Verdict::Stop {
+                break;
+            }
+            verdict = self.step(&mut seats, step, &course.workload.evaluation.eval_time)?;
+        }
+        let ended = side_by_side(course.n_cores, seats, "end", |_, seat: Seat| Ok(seat.finish().0));
+        for (ran, book) in self.ran.iter_mut().zip(course.all(ended)?) {
+            if let Some(times) = ran.epochs.last_mut() {
+                times.evaluated = Some(book.into_evaluated());
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn saves_after_step(&self, step: u64) -> bool {
+        let every = self.course.workload.checkpoint.steps_between.filter(|every| *every > 0);
+        self.course.saver.is_some() && every.is_some_and(|every| step.is_multiple_of(every))
+    }
+
+    fn saves_after_epoch(&self, epoch: u64) -> bool {
+        let rules = &self.course.workload.checkpoint;
+        let is_due = || {
+            let since = epoch.checked_sub(rules.after_epoch.max(1));
+            since.is_some_and(|since| since.is_multiple_of(rules.epochs_between.max(1)))
+        };
+        self.course.saver.is_some() && rules.steps_between.is_none() && is_due()
+    }
+
+    fn tell_step(&mut self, done: u64, seats: &[Seat]) {
+        let (course, now) = (self.course, self.course.clock.now_ns());
+        let is_due = now >= self.told_ns + TELL_EVERY.as_nanos() as u64 || done == course.n_steps;
+        if let Some(first) = seats.first().filter(|_| is_due) {
+            self.told_ns = now;
+            (course.observe)(Event::Step { done, wait_share: first.book.wait_share() });
+        }
+    }
+}
+
+/// What went by belongs to that part.
+pub(super) fn lap<B: std::borrow::BorrowMut<Book>>(books: &mut [B], part: laps::Part) {
+    books.iter_mut().for_each(|book| _ = book.borrow_mut().laps.lap(part));
+}
+
+/// When the first of those that compute has ended.
+fn next_end(seats: &[Seat]) -> Option<u64> {
+    let ends = seats.iter().filter_map(|seat| match seat.doing {
+        Doing::Computing { until_ns } => Some(until_ns),
+        Doing::Waiting | Doing::Arrived => None,
+    });
+    ends.min()
+}

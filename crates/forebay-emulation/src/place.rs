@@ -1,0 +1,102 @@
+//! Where checkpoints go: what that place lies on, and the scratch folder of those that do not stay.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use forebay_measure::file_system_of;
+use forebay_measure::{Scratch, remove_left_overs};
+use forebay_record::{CheckpointPlace, TierKind};
+use forebay_workload::Format;
+
+use super::plan::Plan;
+use super::prepare::together;
+use super::ranks::Ranks;
+use super::run::Error;
+
+/// How the names of scratch folders begin.
+const PREFIX: &str = ".forebay-checkpoints-";
+
+/// Where a plan's checkpoints go, and what that lies on; `None` where it saves none. Nothing need be there yet.
+pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
+    let place = &plan.checkpoints;
+    let profile = place.shaped.as_ref().or(place.kernel.as_ref());
+    let kind = if place.shaped.is_some() { TierKind::Shaped } else { TierKind::Kernel };
+    let reads = plan.workload.workflow.train && plan.workload.dataset.format != Format::Synthetic;
+    plan.workload.workflow.checkpoint.then(|| CheckpointPlace {
+        path: place.dir.display().to_string(),
+        file_system: file_system_of(there(&place.dir)).map(|(system, _)| system),
+        is_with_data: device_of(&place.dir).zip(device_of(&plan.data)).filter(|_| reads).map(|(a, b)| a == b),
+        tier: profile.map(|profile| profile.name.clone()),
+        tier_kind: profile.map(|_| kind),
+        is_removed: !plan.keeps_checkpoints,
+    })
+}
+
+/// What to mind where checkpoints go to another device than the one that the data is read from.
+pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
+    let place = checkpoint_place(plan)?;
+    let of_data = plan.tier.as_ref().filter(|_| plan.workload.workflow.train).map(|profile| profile.name.as_str());
+    let device = place.device().unwrap_or_else(|| "an unknown file system".to_owned());
+    if place.is_with_data == Some(false) {
+        let system = file_system_of(&plan.data).map_or("another one".to_owned(), |(system, _)| system);
+        return Some(format!(
+            "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of checkpoints \
+             are of the former, those of reads of the latter",
+            place.path,
+            plan.data.display()
+        ));
+    }
+    of_data.filter(|tier| place.tier.as_deref() != Some(tier)).map(|tier| {
+        format!(
+            "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
+            place.path
+        )
+    })
+}
+
+/// The nearest folder above a path that is there, or the path itself.
+pub(super) fn there(path: &Path) -> &Path {
+    let is_there = |path: &&Path| !path.as_os_str().is_empty() && path.exists();
+    path.ancestors().find(is_there).unwrap_or(Path::new("."))
+}
+
+fn device_of(path: &Path) -> Option<u64> {
+    std::fs::metadata(there(path)).ok().map(|found| found.dev())
+}
+
+/// The folder of a run's checkpoints. One that does not stay goes when this is dropped: only once no rank uses it any more.
+pub(super) struct Folder {
+    pub(super) dir: PathBuf,
+    is_removed: bool,
+    /// The first rank's, which holds the lock that keeps other runs from removing it.
+    _scratch: Option<Scratch>,
+}
+
+impl Folder {
+    /// The plan's own, or a scratch folder in it that all ranks share.
+    pub(super) fn open(plan: &Plan, ranks: &dyn Ranks) -> Result<Self, Error> {
+        let dir = &plan.checkpoints.dir;
+        if plan.keeps_checkpoints {
+            return Ok(Self { dir: dir.clone(), is_removed: false, _scratch: None });
+        }
+        let scratch = (ranks.rank() == 0).then(|| {
+            remove_left_overs(dir, PREFIX);
+            Scratch::create(dir, PREFIX).map_err(|source| Error::Scratch { path: dir.clone(), source })
+        });
+        let scratch = together(ranks, scratch.transpose())?;
+        let mine = scratch.as_ref().map(|scratch| scratch.path().as_os_str().as_bytes().to_vec());
+        let dir = OsString::from_vec(ranks.broadcast(mine.unwrap_or_default())?).into();
+        Ok(Self { dir, is_removed: true, _scratch: scratch })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_removed {
+            // Hosts need not share the folder, so every rank removes what it sees. The next run has another try.
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}

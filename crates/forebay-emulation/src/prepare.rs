@@ -1,0 +1,299 @@
+//! Before the first step: all ranks agree on the plan, the data is made where the workload says so, and caches are emptied.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records};
+use forebay_format::indexed::write::{OFFSETS, SIZES};
+use forebay_measure::Cache;
+use forebay_measure::chain;
+use forebay_measure::cold::{self, Before};
+use forebay_units::{Bytes, count};
+use forebay_workload::{Format, Part, Shuffle, Workload};
+
+use super::plan::Plan;
+use super::ranks::Ranks;
+use super::read::Seeds;
+use super::run::{Error, Event};
+use super::stock::Stock;
+
+/// Files whose pages are counted where nothing is evicted.
+const LOOKED_AT: u64 = 1024;
+
+/// Ends all ranks where one has failed: the one with its own error, the others with its reason.
+pub(super) fn together<T>(ranks: &dyn Ranks, outcome: Result<T, Error>) -> Result<T, Error> {
+    match outcome {
+        Ok(value) => ranks.meet(Ok(())).map(|()| value).map_err(Error::Rank),
+        Err(error) => {
+            // All have heard it; this one can say more of it.
+            let _ = ranks.meet(Err(chain(&error)));
+            Err(error)
+        }
+    }
+}
+
+/// What every rank says, by rank, on all of them.
+pub(super) fn everybody(ranks: &dyn Ranks, mine: &str) -> Result<Vec<String>, Error> {
+    let all = ranks.gather(mine.as_bytes().to_vec())?.unwrap_or_default();
+    let all = ranks.broadcast(all.join(&b'\n'))?;
+    Ok(String::from_utf8_lossy(&all).split('\n').map(str::to_owned).collect())
+}
+
+/// Which of the ranks of its host this one is, and how many there are.
+pub(super) fn on_host(ranks: &dyn Ranks) -> Result<(u64, u64), Error> {
+    let (me, host) = (ranks.rank(), ranks.host());
+    let all = everybody(ranks, &host)?;
+    let here = || (0..).zip(&all).filter(|(_, of)| **of == host).map(|(rank, _)| rank);
+    Ok((here().filter(|rank: &u64| *rank < me).count() as u64, here().count() as u64))
+}
+
+/// Makes sure that all ranks do the same, and says the seeds of the orders: the workload's, or those of the moment.
+pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
+    let seeds = seeds(&plan.workload);
+    let mine = format!("{} {}\n{}", seeds.files, seeds.samples, text(plan));
+    let first = ranks.broadcast(mine.into_bytes())?;
+    let first = String::from_utf8_lossy(&first);
+    let (seeds, theirs) = first.split_once('\n').unwrap_or((&first, ""));
+    let differs = difference(theirs, &text(plan)).map(|what| Error::OtherPlan { rank: ranks.rank(), what });
+    together(ranks, differs.map_or(Ok(()), Err))?;
+    let known = seeds
+        .split_once(' ')
+        .and_then(|(files, samples)| Some(Seeds { files: files.parse().ok()?, samples: samples.parse().ok()? }));
+    known.ok_or_else(|| Error::OtherPlan { rank: ranks.rank(), what: format!("no seeds but \"{seeds}\"") })
+}
+
+fn seeds(workload: &Workload) -> Seeds {
+    let of_moment = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let seed = |shuffle| if shuffle == Shuffle::Random { of_moment() } else { workload.train.seed };
+    Seeds { files: seed(workload.reader.file_shuffle), samples: seed(workload.reader.sample_shuffle) }
+}
+
+/// All that ranks must have in common, line by line.
+fn text(plan: &Plan) -> String {
+    let Plan { workload, accelerators, verify, cache, tier, out, .. } = plan;
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "version: {version}\naccelerators: {accelerators}\nverify: {verify}\ncache: {cache:?}\ntier: {tier:?}\nout: {out:?}\n\
+         {workload:#?}"
+    )
+}
+
+/// The first line that differs.
+fn difference(theirs: &str, ours: &str) -> Option<String> {
+    if theirs == ours {
+        return None;
+    }
+    let mut lines = theirs.lines().zip(ours.lines());
+    let differs = lines.find(|(theirs, ours)| theirs != ours);
+    let line = |text: &str| text.trim().trim_end_matches(',').to_owned();
+    Some(match differs {
+        Some((theirs, ours)) => format!("the first has \"{}\", this one \"{}\"", line(theirs), line(ours)),
+        None => "one of them says more than the other".to_owned(),
+    })
+}
+
+/// The orders, in words.
+pub(super) fn order(workload: &Workload, seeds: Seeds) -> String {
+    let name = |shuffle, seed| match shuffle {
+        Shuffle::Off => "off".to_owned(),
+        Shuffle::Seed => format!("seed {seed}"),
+        Shuffle::Random => format!("random, seed {seed} of the moment"),
+    };
+    let (files, samples) = (workload.reader.file_shuffle, workload.reader.sample_shuffle);
+    format!("files: {}, samples: {}", name(files, seeds.files), name(samples, seeds.samples))
+}
+
+/// Makes this rank's share of the data.
+pub(super) fn generate(
+    plan: &Plan,
+    ranks: &dyn Ranks,
+    observe: &(dyn Fn(Event) + Sync),
+    stop: &AtomicBool,
+) -> Result<MadeRecords, Error> {
+    let told = Mutex::new(0);
+    let progress = |progress: forebay_dataset::Progress| {
+        let percent = 100 * progress.done / progress.total.max(1);
+        let mut last = told.lock().expect("no holder of this lock panics");
+        if percent != *last {
+            *last = percent;
+            observe(Event::Preparing { what: format!("making the data, {percent} %") });
+        }
+    };
+    observe(Event::Preparing { what: "making the data".to_owned() });
+    let control = Control { threads: 0, cancel: stop, progress: &progress };
+    Ok(make_records(&plan.workload, &plan.data, ranks.rank(), ranks.size(), &control)?)
+}
+
+/// What was made, in words.
+pub(super) fn made_note(made: &MadeRecords) -> String {
+    let kept = if made.n_kept > 0 { format!("; {} were there already", made.n_kept) } else { String::new() };
+    format!("this process made {} of data, {}{kept}", count(made.n_written, "file"), Bytes(made.bytes))
+}
+
+/// Removes what this run made: this rank's files, and then, by the first rank, the folders and the mark where nothing is left in them.
+/// Where a rank found some of its files there already, all of them stay, on all ranks.
+pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeRecords>) -> Result<Option<String>, Error> {
+    let dataset = &plan.workload.dataset;
+    let Some(made) = made else {
+        return Ok(Some(
+            "dataset.keep_files is false, but this run did not make the data, so that it stays".to_owned(),
+        ));
+    };
+    let was_there = everybody(ranks, &made.n_kept.to_string())?.iter().any(|n_kept| n_kept != "0");
+    let note = was_there.then(|| "some of the data was there before this run, so that it stays".to_owned());
+    let removed = if was_there { Ok(()) } else { remove_share(plan, ranks) };
+    together(ranks, removed)?;
+    if ranks.rank() == 0 {
+        let folders = |top: &str| {
+            let top = plan.data.join(top);
+            let below = std::fs::read_dir(&top).into_iter().flatten().flatten().map(|entry| entry.path());
+            below.chain([top]).collect::<Vec<PathBuf>>()
+        };
+        for folder in [Part::Train.folder(), Part::Eval.folder(), "index"].into_iter().flat_map(folders) {
+            // One that holds anything is not removed.
+            let _ = std::fs::remove_dir(folder);
+        }
+        let is_left = |part: Part| dataset.n_files(part) > 0 && plan.data.join(part.folder()).exists();
+        if ![Part::Train, Part::Eval].into_iter().any(is_left) {
+            remove(plan.data.join(RECORDS_MARKER))?;
+            let _ = std::fs::remove_dir(&plan.data);
+        }
+    }
+    Ok(note)
+}
+
+/// Removes this rank's files, and the index files that some formats have beside them.
+fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
+    let dataset = &plan.workload.dataset;
+    for part in [Part::Train, Part::Eval] {
+        for file in (ranks.rank()..dataset.n_files(part)).step_by(ranks.size() as usize) {
+            let path = plan.data.join(dataset.path_of(part, file));
+            for made in beside(part, &path, &plan.data) {
+                remove(made)?;
+            }
+            remove(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: PathBuf) -> Result<(), Error> {
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Io { what: "removing", path, source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Brings the page cache into the state that was asked for: the ranks of a host empty it of all files, each of its share of them.
+pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), stock: &Stock) -> Result<Before, Error> {
+    let n_files = plan.workload.dataset.n_files_train;
+    if plan.cache == Cache::Warm {
+        return Ok(cold::prepare(&stock.files(0, n_files.div_ceil(LOOKED_AT)), false)?);
+    }
+    let train = stock.files(index, n);
+    let indices = train.iter().flat_map(|path| beside(Part::Train, path, &plan.data));
+    let eval = stock.eval_files(index, n);
+    let eval_indices = eval.iter().flat_map(|path| beside(Part::Eval, path, &plan.data));
+    // What is not trained on is not counted in the evidence.
+    let others: Vec<PathBuf> = indices.chain(eval_indices).filter(|path| path.exists()).chain(eval.clone()).collect();
+    cold::prepare(&others, true)?;
+    Ok(cold::prepare(&train, true)?)
+}
+
+/// In what the data was made otherwise than the workload says.
+pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
+    let is_read = plan.workload.dataset.format != Format::Synthetic;
+    if is_read { made_otherwise(&plan.workload.dataset, &plan.data) } else { Vec::new() }
+}
+
+/// The index files that some formats have beside a file.
+fn beside(part: Part, path: &Path, data: &Path) -> [PathBuf; 3] {
+    let with = |path: &Path, end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let index = data.join("index").join(part.folder()).join(path.file_name().unwrap_or_default());
+    [with(path, OFFSETS), with(path, SIZES), with(&index, ".idx")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ranks::{Failed, Solo, Verdict};
+    use super::*;
+    use forebay_measure::Place;
+
+    /// The second of two ranks, whose first said this.
+    struct Second(String);
+
+    impl Ranks for Second {
+        fn rank(&self) -> u64 {
+            1
+        }
+
+        fn size(&self) -> u64 {
+            2
+        }
+
+        fn host(&self) -> String {
+            "b".to_owned()
+        }
+
+        fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed> {
+            mine.map_err(|reason| Failed { rank: 1, host: self.host(), reason, is_lost: false })
+        }
+
+        fn gather(&self, _: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed> {
+            Ok(None)
+        }
+
+        fn broadcast(&self, _: Vec<u8>) -> Result<Vec<u8>, Failed> {
+            Ok(self.0.clone().into_bytes())
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan {
+            workload: Workload::default(),
+            data: "data".into(),
+            checkpoints: Place::new("checkpoints"),
+            keeps_checkpoints: true,
+            accelerators: 2,
+            threshold: None,
+            access_log: None,
+            verify: true,
+            cache: Cache::Warm,
+            tier: None,
+            out: None,
+        }
+    }
+
+    #[test]
+    fn ranks_with_other_settings_are_told_which() {
+        let mut other = plan();
+        other.workload.dataset.n_files_train = 9;
+        let second = Second(format!("5 6\n{}", text(&other)));
+        let error = agree(&plan(), &second).unwrap_err().to_string();
+        assert!(error.contains("n_files_train: 9") && error.contains("n_files_train: 8"), "{error}");
+        let same = Second(format!("5 6\n{}", text(&plan())));
+        let first = Seeds { files: 5, samples: 6 };
+        assert_eq!(agree(&plan(), &same).unwrap(), first, "the seeds are the first rank's");
+        assert_eq!(agree(&plan(), &Solo).unwrap(), Seeds::from(123));
+    }
+
+    #[test]
+    fn a_seed_of_the_moment_is_named() {
+        let mut workload = Workload::default();
+        workload.reader.sample_shuffle = Shuffle::Random;
+        workload.reader.file_shuffle = Shuffle::Seed;
+        let seeds = Seeds { samples: 77, ..seeds(&workload) };
+        assert_eq!(order(&workload, seeds), "files: seed 123, samples: random, seed 77 of the moment");
+        assert_ne!(super::seeds(&workload).samples, workload.train.seed);
+        workload.reader.sample_shuffle = Shuffle::Seed;
+        assert_eq!(order(&workload, super::seeds(&workload)), "files: seed 123, samples: seed 123");
+    }
+}

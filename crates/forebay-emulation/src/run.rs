@@ -1,0 +1,433 @@
+//! Running the plan.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use forebay_dataset::MadeRecords;
+use forebay_measure::cold::Before;
+use forebay_measure::reads::Watcher;
+use forebay_measure::{chain, usage};
+use forebay_record::{CacheEvidence, Environment, Record, WorkloadCell, WorkloadRank};
+use forebay_storage::cache;
+use forebay_units::{Bytes, Clock, PathText, SystemClock};
+
+use super::access::AccessLog;
+use super::cell::{self, Known};
+use super::crew::{Course, Ran, drive};
+use super::feed::{Feed, Supply};
+use super::host::{Host, Watch};
+use super::place::Folder;
+use super::plan::Plan;
+use super::prepare::{self, together};
+use super::ranks::{Failed, Ranks};
+use super::read::Seeds;
+use super::results::{self, Setting};
+use super::saving::{self, Saver};
+use super::stock::{Deal, Stock};
+use super::told::Told;
+
+/// A run that could not be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The pipeline could not be built.
+    #[error(transparent)]
+    Pipeline(#[from] forebay_pipeline::Error),
+    /// The storage failed outside the pipeline.
+    #[error(transparent)]
+    Storage(#[from] forebay_storage::Error),
+    /// A checkpoint could not be saved, or read again.
+    #[error(transparent)]
+    Checkpoint(#[from] forebay_checkpoint::Error),
+    /// A model's share cannot be laid out in files.
+    #[error(transparent)]
+    Format(#[from] forebay_checkpoint::format::Error),
+    /// The data could not be made.
+    #[error(transparent)]
+    Dataset(#[from] forebay_dataset::Error),
+    /// One rank failed, and all end.
+    #[error(transparent)]
+    Rank(#[from] Failed),
+    /// The workload cannot be run so.
+    #[error(transparent)]
+    Plan(#[from] forebay_workload::Problem),
+    /// The ranks were not started alike.
+    #[error("rank {rank} was started with another plan than the first: {what}")]
+    OtherPlan {
+        /// The rank that differs.
+        rank: u64,
+        /// In what.
+        what: String,
+    },
+    /// There is less room for checkpoints than they need.
+    #[error("{}: checkpoints need {needed} and {free} are free", path.escaped())]
+    TooLittleSpace {
+        /// Where.
+        path: PathBuf,
+        /// What they need.
+        needed: Bytes,
+        /// What there is.
+        free: Bytes,
+    },
+    /// Fewer checkpoints are there than are to be read.
+    #[error("{} has {n} of the {wanted} checkpoints that are to be read", path.escaped())]
+    NothingSaved {
+        /// The folder of a rank.
+        path: PathBuf,
+        /// What it has.
+        n: u64,
+        /// What is wanted.
+        wanted: u64,
+    },
+    /// No scratch folder for checkpoints can be made.
+    #[error("cannot make a scratch folder for checkpoints in {}", path.display())]
+    Scratch {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: forebay_measure::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+    /// Anything else the system reported.
+    #[error("{what} {}", path.escaped())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// What happens meanwhile, for a display.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Something is prepared: files are listed, caches emptied.
+    Preparing {
+        /// What, in words.
+        what: String,
+    },
+    /// An epoch begins.
+    Epoch {
+        /// Which, from 1.
+        epoch: u64,
+        /// Of how many.
+        of: u64,
+        /// Steps it has.
+        n_steps: u64,
+    },
+    /// The first accelerator of this process has made so many steps of the epoch. Told at most twenty times a second.
+    Step {
+        /// How many.
+        done: u64,
+        /// Its wait so far, of its time so far.
+        wait_share: f64,
+    },
+    /// A checkpoint was saved or restored by the first accelerator of this process.
+    Saved {
+        /// Bytes of it.
+        bytes: u64,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// The part of an epoch that evaluates.
+    Evaluating {
+        /// After which epoch.
+        epoch: u64,
+    },
+}
+
+/// Runs a workload. The record is the first rank's; others get `None`.
+///
+/// # Errors
+/// When it could not be run, on any rank: all end with the same reason. A run that is stopped yields what was measured, with a note.
+pub fn run(
+    plan: &Plan,
+    ranks: &dyn Ranks,
+    environment: Environment,
+    command_line: Vec<String>,
+    observe: &(dyn Fn(Event) + Sync),
+    stop: &AtomicBool,
+) -> Result<Option<Record<WorkloadCell>>, Error> {
+    let totals = forebay_workload::Plan::new(&plan.workload, plan.accelerators * ranks.size());
+    let totals = together(ranks, totals.map_err(Error::Plan))?;
+    let seeds = prepare::agree(plan, ranks)?;
+    let workflow = plan.workload.workflow;
+    let made = match workflow.generate_data {
+        true => Some(together(ranks, prepare::generate(plan, ranks, observe, stop))?),
+        false => None,
+    };
+    if !workflow.train && !workflow.checkpoint {
+        return Ok((ranks.rank() == 0).then(|| only_made(made.as_ref(), environment, command_line)));
+    }
+    if workflow.checkpoint {
+        saving::check_room(plan, ranks, totals.checkpoints)?;
+    }
+    let saves_in = workflow.checkpoint.then(|| Folder::open(plan, ranks)).transpose()?;
+    let neighbours = prepare::on_host(ranks)?;
+    let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observe))?;
+    // Only now does no rank read headers and indices any more.
+    part.before = together(ranks, part.caches(neighbours))?;
+    let mut told = part.run(&totals, &environment, stop)?;
+    told.notes.extend(made.as_ref().map(prepare::made_note));
+    // All ranks are past their last save and restore.
+    part.saver = None;
+    drop(saves_in);
+    if workflow.train && !plan.workload.dataset.keep_files {
+        let removed = prepare::remove_made(plan, ranks, made.as_ref());
+        told.notes.extend(together(ranks, removed)?.filter(|_| ranks.rank() == 0));
+    }
+    let known = Known { plan, totals, seeds, storage: part.storage() };
+    finish(&known, ranks, &part, &told, environment, command_line)
+}
+
+/// Brings all parts together, and writes the results.
+fn finish(
+    known: &Known<'_>,
+    ranks: &dyn Ranks,
+    part: &Part<'_>,
+    told: &Told,
+    environment: Environment,
+    command_line: Vec<String>,
+) -> Result<Option<Record<WorkloadCell>>, Error> {
+    let bytes = serde_json::to_vec(told).expect("plain numbers and texts are JSON");
+    let all = ranks.gather(bytes)?.map(|all| {
+        let told =
+            all.iter().map(|bytes| serde_json::from_slice(bytes).expect("ranks of one version write the same JSON"));
+        told.collect::<Vec<Told>>()
+    });
+    let whole = results::Whole::agree(ranks, all.as_deref())?;
+    let mut record = all.map(|all| (cell::record(known, &all, environment, command_line), all));
+    let written = known.plan.out.as_ref().map_or(Ok(()), |out| {
+        let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
+        results::write(out, known, Setting { started_at: part.started_at, whole }, told, all)
+    });
+    // What was measured is not lost because a copy of it cannot be written.
+    let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
+    let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
+    if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
+        record.notes.push(format!("DLIO's result files are not whole: {reason}"));
+    }
+    Ok(record.map(|(record, _)| record))
+}
+
+/// A run that made data and nothing else.
+fn only_made(made: Option<&MadeRecords>, environment: Environment, command_line: Vec<String>) -> Record<WorkloadCell> {
+    let mut record = Record::new(command_line, environment);
+    record.notes.extend(made.map(prepare::made_note));
+    record.notes.push("the workload neither trains nor saves: there is nothing to measure".to_owned());
+    record
+}
+
+/// This process's part of a run, ready to begin.
+struct Part<'a> {
+    plan: &'a Plan,
+    ranks: &'a dyn Ranks,
+    observe: &'a (dyn Fn(Event) + Sync),
+    clock: Arc<dyn Clock>,
+    origin_ns: u64,
+    age_s: Option<f64>,
+    started_at: std::time::SystemTime,
+    deal: Deal,
+    stock: Option<Stock>,
+    saver: Option<Saver>,
+    before: Option<Before>,
+    log: Option<Arc<AccessLog>>,
+}
+
+/// Where there is no data there are no feeds.
+struct NoSupply;
+
+impl Supply for NoSupply {
+    fn open(&self, _: forebay_workload::Part, accelerator: u64, _: u64) -> Result<Box<dyn Feed>, Error> {
+        unreachable!("accelerator {accelerator} of a run that only saves asks for no data")
+    }
+}
+
+impl<'a> Part<'a> {
+    fn open(
+        plan: &'a Plan,
+        ranks: &'a dyn Ranks,
+        totals: &forebay_workload::Plan,
+        seeds: Seeds,
+        saves_in: Option<&Folder>,
+        observe: &'a (dyn Fn(Event) + Sync),
+    ) -> Result<Self, Error> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let (origin_ns, age_s, started_at) = (clock.now_ns(), usage::age_s(), std::time::SystemTime::now());
+        let deal = Deal {
+            first: ranks.rank() * plan.accelerators,
+            n: plan.accelerators,
+            of: totals.accelerators,
+            n_steps: totals.steps_per_epoch,
+            n_steps_eval: totals.steps_eval,
+            seeds,
+        };
+        let workflow = plan.workload.workflow;
+        let log = plan.access_log.as_ref().filter(|_| workflow.train);
+        let log = log.map(|dir| AccessLog::create(dir, ranks.rank(), Arc::clone(&clock), origin_ns)).transpose()?;
+        observe(Event::Preparing { what: "looking at the data".to_owned() });
+        let stock = workflow.train.then(|| Stock::open(plan, deal, log.as_ref())).transpose()?;
+        let range = deal.first..deal.first + deal.n;
+        let saver =
+            saves_in.map(|folder| Saver::open(&plan.workload, (&folder.dir, plan.checkpoints.fs()), range, deal.of));
+        let saver = saver.transpose()?;
+        let before = None;
+        Ok(Self { plan, ranks, observe, clock, origin_ns, age_s, started_at, deal, stock, saver, before, log })
+    }
+
+    /// Brings the page cache into the state that was asked for.
+    fn caches(&self, neighbours: (u64, u64)) -> Result<Option<Before>, Error> {
+        self.stock.as_ref().map(|stock| prepare::caches(self.plan, neighbours, stock)).transpose()
+    }
+
+    fn storage(&self) -> String {
+        self.stock.as_ref().map(Stock::storage).unwrap_or_default()
+    }
+
+    /// Runs all accelerators of this process.
+    fn run(
+        &self,
+        totals: &forebay_workload::Plan,
+        environment: &Environment,
+        stop: &AtomicBool,
+    ) -> Result<Told, Error> {
+        let (device, restores) = (Spans::default(), Spans::default());
+        let watcher = self.watcher()?;
+        let workload = &self.plan.workload;
+        let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
+        let course = Course {
+            workload,
+            accelerators: self.deal.first..self.deal.first + self.deal.n,
+            n_steps: totals.steps_per_epoch,
+            n_steps_eval: totals.steps_eval,
+            evaluations: if super::stock::evaluates(workload) { &totals.evaluations } else { &[] },
+            n_readers: (self.deal.n * workload.reader.read_threads.max(1)) as usize,
+            n_cores: usage::cores(),
+            supply: self.stock.as_ref().map_or(&NoSupply as &dyn Supply, |stock| stock),
+            ranks: self.ranks,
+            stop,
+            saver: self.saver.as_ref(),
+            clock: Arc::clone(&self.clock),
+            origin_ns: self.origin_ns,
+            begin_epoch: &|| {
+                host.epoch();
+                device.begin();
+            },
+            end_epoch: &|| device.end(),
+            begin_restore: &|| restores.begin(),
+            end_restore: &|| restores.end(),
+            observe: self.observe,
+        };
+        let ran = together(self.ranks, accelerate(&course));
+        let reads = watcher.map(Watcher::finish);
+        let ran = ran?;
+        together(self.ranks, self.log.as_ref().map_or(Ok(()), |log| log.finish()))?;
+        let told = self.told(ran, device.total(), restores.total(), environment);
+        Ok(Told { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, ..told })
+    }
+
+    /// The first process watches what it reads.
+    fn watcher(&self) -> Result<Option<Watcher>, Error> {
+        let stock = self.stock.as_ref().filter(|_| self.ranks.rank() == 0);
+        let tally = stock.map(|stock| Arc::clone(stock.tally()));
+        tally.map(|tally| Watcher::start(move || tally.bytes())).transpose().map_err(Error::Thread)
+    }
+
+    fn told(&self, ran: Vec<Ran>, device: Option<u64>, restored: Option<u64>, environment: &Environment) -> Told {
+        let cores = usage::allowed_cores();
+        let is_stopped = ran.iter().any(|ran| ran.is_stopped);
+        let residents = ran.iter().flat_map(|ran| &ran.residents).copied().collect::<Option<Vec<f64>>>();
+        let resident = residents.filter(|all| !all.is_empty()).map(|all| all.into_iter().fold(0.0, f64::max));
+        let (epochs, saves): (Vec<_>, Vec<_>) = ran.into_iter().map(|ran| (ran.epochs, ran.saves)).unzip();
+        let (epochs, saves) = (epochs.concat(), saves.concat());
+        let bytes_moved = epochs.iter().map(|epoch| epoch.bytes).sum();
+        let resident_before = self.before.as_ref().and_then(Before::resident);
+        let read_back: u64 = saves.iter().filter(|saved| saved.is_restore).map(|saved| saved.bytes).sum();
+        let restored = (read_back > 0).then_some(CacheEvidence {
+            resident_before: resident,
+            block_bytes: restored,
+            bytes_read: read_back,
+        });
+        Told {
+            process: WorkloadRank {
+                rank: self.ranks.rank(),
+                host: self.ranks.host(),
+                n_cores: cores.len().max(1) as u64,
+                accelerators: self.deal.n,
+                bytes_moved,
+                bytes_device: device,
+                peak_rss_bytes: usage::peak_resident_bytes(),
+            },
+            cores,
+            n_online: usage::online_cores(),
+            memory_bytes: environment.memory_bytes,
+            host: Host::default(),
+            evidence: CacheEvidence { resident_before, block_bytes: device, bytes_read: bytes_moved },
+            epochs,
+            saves,
+            is_stopped,
+            restored,
+            cpu_s: 0.0,
+            age_s: self.age_s,
+            reads: None,
+            otherwise: self.stock.as_ref().map_or_else(Vec::new, |_| prepare::otherwise(self.plan)),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Runs the accelerators on a thread of their own, which is woken otherwise than others.
+fn accelerate(course: &Course<'_>) -> Result<Vec<Ran>, Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("forebay:acc".to_owned());
+        match thread.spawn_scoped(scope, || guarded(course)) {
+            Ok(thread) => Ok(thread.join().expect("a panic was caught in the thread")?),
+            Err(error) => Ok(course.fail(format!("cannot start a thread: {error}"))?),
+        }
+    })
+}
+
+/// A panic is the failure of all, rather than the others' wait for ever.
+pub(super) fn guarded(course: &Course<'_>) -> Result<Vec<Ran>, Failed> {
+    catch_unwind(AssertUnwindSafe(|| drive(course))).unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        course.fail(format!("its accelerators panicked: {what}"))
+    })
+}
+
+/// Bytes that block devices gave during some spans of time.
+#[derive(Default)]
+struct Spans(Mutex<Span>);
+
+#[derive(Default)]
+struct Span {
+    begun: Option<u64>,
+    sum: Option<u64>,
+}
+
+impl Spans {
+    fn begin(&self) {
+        self.0.lock().expect("no holder of this lock panics").begun = cache::block_bytes_read();
+    }
+
+    fn end(&self) {
+        let mut span = self.0.lock().expect("no holder of this lock panics");
+        if let Some((begun, now)) = span.begun.take().zip(cache::block_bytes_read()) {
+            *span.sum.get_or_insert(0) += now.saturating_sub(begun);
+        }
+    }
+
+    /// The sum, with the span at work where a run was stopped in it.
+    fn total(&self) -> Option<u64> {
+        self.end();
+        self.0.lock().expect("no holder of this lock panics").sum
+    }
+}

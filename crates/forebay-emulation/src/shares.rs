@@ -1,0 +1,152 @@
+//! The accelerators' shares of checkpoints, saved and read back by all of them at the same time.
+
+use std::borrow::BorrowMut;
+use std::time::Duration;
+
+use forebay_measure::laps::Part;
+
+use super::crew::{Crew, lap};
+use super::ranks::{Failed, Verdict};
+use super::run::{Error, Event};
+use super::saving::Saver;
+use super::seat::Book;
+use super::side_by_side::side_by_side;
+use super::times::Saved;
+
+/// How often a pause between checkpoints looks whether it shall end.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
+
+/// The bytes of a share, and when it was done with.
+type Done = (u64, u64);
+
+impl Crew<'_> {
+    /// Saves all shares, as a part of the epoch's time. Until the last of all has saved, all stand still for the checkpoint, those too
+    /// that have nothing to save.
+    pub(super) fn save<B: BorrowMut<Book>>(
+        &mut self,
+        books: &mut [B],
+        epoch: u64,
+        step: u64,
+    ) -> Result<Verdict, Failed> {
+        lap(books, Part::Other);
+        let n_saves = self.n_saves();
+        let verdict = self.save_shares(epoch, step, (epoch - 1) * self.course.n_steps + step)?;
+        lap(books, Part::Checkpoint);
+        if self.n_saves() > n_saves {
+            books.iter_mut().for_each(|book| book.borrow_mut().times.saved_after.push(step));
+        }
+        self.prune()?;
+        lap(books, Part::Other);
+        Ok(verdict)
+    }
+
+    /// A run that only saves and restores.
+    pub(super) fn save_and_restore(&mut self) -> Result<Verdict, Failed> {
+        let (course, rules) = (self.course, &self.course.workload.checkpoint);
+        for save in 1..=rules.n_write {
+            if save > 1 {
+                self.pause(rules.time_between);
+            }
+            if course.meet()? == Verdict::Stop || self.save_shares(0, save, save)? == Verdict::Stop {
+                return Ok(Verdict::Stop);
+            }
+            self.prune()?;
+        }
+        // Nobody reads before all have written.
+        if rules.n_read > 0 && course.meet()? == Verdict::Stop {
+            return Ok(Verdict::Stop);
+        }
+        for restore in 1..=rules.n_read {
+            if self.restore_shares(restore)? == Verdict::Stop {
+                return Ok(Verdict::Stop);
+            }
+        }
+        Ok(Verdict::Go)
+    }
+
+    fn save_shares(&mut self, epoch: u64, step: u64, step_of_run: u64) -> Result<Verdict, Failed> {
+        let (course, start_ns) = (self.course, self.course.clock.now_ns());
+        let done = self.each("save", |saver, accelerator| {
+            let bytes = saver.save(accelerator, step_of_run, course.stop)?;
+            Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
+        })?;
+        let verdict = course.meet()?;
+        self.note(Saved { epoch, step, ..Saved::default() }, start_ns, done, verdict);
+        Ok(verdict)
+    }
+
+    fn restore_shares(&mut self, restore: u64) -> Result<Verdict, Failed> {
+        let course = self.course;
+        let shelves = self.each("look", |saver, accelerator| saver.shelf(accelerator, restore))?;
+        (course.begin_restore)();
+        if course.meet()? == Verdict::Stop {
+            return Ok(Verdict::Stop);
+        }
+        for (ran, shelf) in self.ran.iter_mut().zip(&shelves) {
+            ran.residents.extend(shelf.as_ref().map(|shelf| shelf.resident));
+        }
+        let start_ns = course.clock.now_ns();
+        let read = side_by_side(shelves.len(), shelves, "restore", |_, shelf| {
+            let bytes = shelf.map_or(Ok(Some(0)), |shelf| shelf.read(course.stop))?;
+            Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
+        });
+        let read = course.all(read)?;
+        (course.end_restore)();
+        let verdict = course.meet()?;
+        self.note(Saved { step: restore, is_restore: true, ..Saved::default() }, start_ns, read, verdict);
+        Ok(verdict)
+    }
+
+    /// Removes what is not kept, which is no part of a save.
+    fn prune(&self) -> Result<(), Failed> {
+        self.each("prune", |saver, accelerator| saver.prune(accelerator)).map(|_| ())
+    }
+
+    /// Does it for every accelerator at the same time; nothing where there is nothing to save.
+    fn each<T: Send>(
+        &self,
+        what: &str,
+        act: impl Fn(&Saver, u64) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Failed> {
+        let course = self.course;
+        let Some(saver) = course.saver else { return Ok(Vec::new()) };
+        let all: Vec<u64> = course.accelerators.clone().collect();
+        course.all(side_by_side(all.len(), all, what, |_, accelerator| act(saver, accelerator)))
+    }
+
+    /// Notes what each took; with `rank_sync` that is until all have ended, which is now. One that was stopped in the midst of it counts
+    /// for nothing, on all ranks: where one was asked to stop, the others do not know how far it came.
+    fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>, verdict: Verdict) {
+        let course = self.course;
+        let Some(done) = done.into_iter().collect::<Option<Vec<Done>>>() else { return };
+        if verdict == Verdict::Stop && course.ranks.size() > 1 {
+            return;
+        }
+        let met_ns = course.clock.now_ns();
+        let is_together = course.workload.checkpoint.rank_sync;
+        for ((accelerator, ran), (bytes, end_ns)) in course.accelerators.clone().zip(&mut self.ran).zip(done) {
+            let ns = if is_together { met_ns } else { end_ns } - start_ns;
+            let number = ran.saves.len() as u64;
+            let start_ns = start_ns - course.origin_ns;
+            ran.saves.push(Saved { accelerator, number, bytes, start_ns, ns, ..saved });
+        }
+        let first = self.ran.first().and_then(|ran| ran.saves.last()).filter(|saved| saved.bytes > 0);
+        if let Some(Saved { bytes, ns, .. }) = first {
+            (course.observe)(Event::Saved { bytes: *bytes, seconds: *ns as f64 / 1e9 });
+        }
+    }
+
+    /// Checkpoints that were saved or restored so far.
+    fn n_saves(&self) -> usize {
+        self.ran.first().map_or(0, |ran| ran.saves.len())
+    }
+
+    /// The workload's own time between two saves, unless the run is to end.
+    fn pause(&self, seconds: f64) {
+        let (course, start) = (self.course, self.course.clock.now_ns());
+        let until = start + (seconds.max(0.0) * 1e9) as u64;
+        while course.clock.now_ns() < until && !course.is_ending() {
+            course.clock.sleep_until_ns(until.min(course.clock.now_ns() + LOOK_FOR_STOP.as_nanos() as u64));
+        }
+    }
+}

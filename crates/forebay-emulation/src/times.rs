@@ -1,0 +1,140 @@
+//! What one accelerator did in one epoch, in nanoseconds, as it is told to the first process.
+
+use std::collections::BTreeMap;
+
+use forebay_measure::laps::{Part, Parts};
+use forebay_measure::stall::Causes;
+use serde::{Deserialize, Serialize};
+
+/// Steps between two checkpoints of an epoch, on the run's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Block {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) n_steps: u64,
+}
+
+/// An evaluation. Its time is no part of the epoch's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Evaluated {
+    pub(super) start_ns: u64,
+    pub(super) wall_ns: u64,
+    pub(super) samples: u64,
+    pub(super) load: Vec<u64>,
+    pub(super) compute: Vec<u64>,
+    /// What the computation should have taken, and how late its ends were noticed.
+    pub(super) drawn_ns: u64,
+    pub(super) late_ns: u64,
+}
+
+/// Waits by cause, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Stalls {
+    pub(super) storage: f64,
+    pub(super) decode: f64,
+    pub(super) threads: f64,
+    pub(super) prefetch: f64,
+    /// Readers had no free place while the sample that was in turn was still missing.
+    pub(super) queue: f64,
+    /// Readers could have gone on, but had no core.
+    #[serde(default)]
+    pub(super) cores: f64,
+    /// `reader.preprocess_time`.
+    #[serde(default)]
+    pub(super) preprocess: f64,
+    pub(super) other: f64,
+}
+
+impl From<Causes> for Stalls {
+    fn from(causes: Causes) -> Self {
+        let Causes { storage, decode, threads, prefetch, order, cores, preprocess, other } = causes;
+        Self { storage, decode, threads, prefetch, queue: order, cores, preprocess, other }
+    }
+}
+
+impl Stalls {
+    pub(super) fn add(&mut self, more: &Self) {
+        self.storage += more.storage;
+        self.decode += more.decode;
+        self.threads += more.threads;
+        self.prefetch += more.prefetch;
+        self.queue += more.queue;
+        self.cores += more.cores;
+        self.preprocess += more.preprocess;
+        self.other += more.other;
+    }
+
+    pub(super) fn by_name(&self) -> [(&'static str, f64); 8] {
+        [
+            ("storage", self.storage),
+            ("decode", self.decode),
+            ("threads", self.threads),
+            ("prefetch", self.prefetch),
+            ("queue", self.queue),
+            ("cores", self.cores),
+            ("preprocess", self.preprocess),
+            ("other", self.other),
+        ]
+    }
+}
+
+/// One accelerator in one epoch. The parts sum to the wall clock, to the nanosecond.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Epoch {
+    pub(super) accelerator: u64,
+    pub(super) epoch: u64,
+    /// On the run's clock.
+    pub(super) start_ns: u64,
+    pub(super) wait_ns: u64,
+    pub(super) compute_ns: u64,
+    pub(super) barrier_ns: u64,
+    pub(super) checkpoint_ns: u64,
+    pub(super) other_ns: u64,
+    /// From the start to the first batch.
+    pub(super) first_wait_ns: u64,
+    /// What the computation should have taken, and how late its ends were noticed, which is a part of the other time.
+    pub(super) drawn_ns: u64,
+    pub(super) late_ns: u64,
+    pub(super) samples: u64,
+    /// Bytes that its readers moved.
+    pub(super) bytes: u64,
+    /// Step by step.
+    pub(super) load: Vec<u64>,
+    pub(super) compute: Vec<u64>,
+    pub(super) barrier: Vec<u64>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) saved_after: Vec<u64>,
+    pub(super) stalls: Stalls,
+    pub(super) worker_time: BTreeMap<String, f64>,
+    pub(super) evaluated: Option<Evaluated>,
+}
+
+impl Epoch {
+    pub(super) fn wall_ns(&self) -> u64 {
+        self.wait_ns + self.compute_ns + self.barrier_ns + self.checkpoint_ns + self.other_ns
+    }
+
+    /// Takes in what the stopwatch has counted.
+    pub(super) fn set_parts(&mut self, parts: Parts) {
+        self.wait_ns = parts.ns(Part::Wait);
+        self.compute_ns = parts.ns(Part::Compute);
+        self.barrier_ns = parts.ns(Part::Barrier);
+        self.checkpoint_ns = parts.ns(Part::Checkpoint);
+        self.other_ns = parts.total_ns() - self.wait_ns - self.compute_ns - self.barrier_ns - self.checkpoint_ns;
+    }
+}
+
+/// One checkpoint as one accelerator saved or restored it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Saved {
+    pub(super) accelerator: u64,
+    /// Counted over the run, writes before reads.
+    pub(super) number: u64,
+    pub(super) epoch: u64,
+    pub(super) step: u64,
+    pub(super) is_restore: bool,
+    pub(super) bytes: u64,
+    /// On the run's clock.
+    pub(super) start_ns: u64,
+    pub(super) ns: u64,
+}

@@ -1,0 +1,338 @@
+//! What changes the meaning of a run's numbers, in words.
+
+use std::collections::BTreeMap;
+
+use forebay_measure::Cache;
+use forebay_record::{CacheState, WorkloadTotals};
+use forebay_units::{Bytes, count};
+use forebay_workload::{Part, Workload};
+
+use super::place::checkpoint_warning;
+use super::plan::Plan;
+use super::times::{Epoch, Evaluated};
+use super::told::Told;
+use super::totals::is_amplified;
+
+/// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
+const FEW_STEPS: u64 = 50;
+/// What an emulated computation may take longer than it should.
+const CLOCK_BOUND: f64 = 1.02;
+
+/// Everything to be warned of.
+pub(super) fn warnings(
+    plan: &Plan,
+    n_steps: u64,
+    told: &[Told],
+    totals: &WorkloadTotals,
+    state: CacheState,
+) -> Vec<String> {
+    let workload = &plan.workload;
+    let trains = workload.workflow.train;
+    let training = [
+        trains.then(|| no_steps(totals)).flatten(),
+        trains.then(|| few_steps(n_steps)).flatten(),
+        (trains && totals.bytes_moved > 0).then(|| caches(plan, totals, state)).flatten(),
+        (trains && totals.bytes_moved > 0 && state != CacheState::Cold)
+            .then(|| fits_in_memory(workload, totals, told))
+            .flatten(),
+        (trains && is_amplified(totals.bytes_device, totals.bytes_moved)).then(|| amplified(totals)),
+        otherwise(told),
+        clock_bound(told),
+        devices(plan, told),
+    ];
+    let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
+        "checkpoint.fsync is false, but every checkpoint was saved durably: there is no other way to save here. DLIO's own \
+         saves end in memory"
+            .to_owned()
+    });
+    training.into_iter().flatten().chain(pinned(workload, told)).chain(checkpoint_warning(plan)).chain(saving).collect()
+}
+
+fn no_steps(totals: &WorkloadTotals) -> Option<String> {
+    (totals.steps == 0).then(|| "not one step was made: there is nothing to conclude from this run".to_owned())
+}
+
+fn few_steps(n_steps: u64) -> Option<String> {
+    (n_steps < FEW_STEPS).then(|| {
+        format!(
+            "only {} per epoch: DLIO leaves out the first one, in which everything that is read ahead is waited for, so that its \
+             figure hides that wait; the whole epoch's does not. {FEW_STEPS} or more make the two agree",
+            count(n_steps, "step")
+        )
+    })
+}
+
+fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<String> {
+    let is_known = totals.bytes_device.is_some();
+    match (plan.cache, state) {
+        (Cache::Cold, CacheState::Warm | CacheState::Mixed) if is_known => Some(
+            "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file system in \
+             memory, somebody else reads them too, or there was more than one pass over them"
+                .to_owned(),
+        ),
+        // An emulated device is as slow as it says, wherever the bytes come from.
+        _ if plan.tier.is_some() => None,
+        (_, CacheState::Warm) => Some(
+            "the data came from the page cache: rates are those of this machine's memory and processors, not of its storage"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Hosts with the memory of one process there.
+fn hosts(told: &[Told]) -> BTreeMap<&str, Option<u64>> {
+    told.iter().map(|told| (told.process.host.as_str(), told.memory_bytes)).collect()
+}
+
+fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, told: &[Told]) -> Option<String> {
+    let hosts = hosts(told);
+    // Files may be larger than the values in them: what was moved tells.
+    let moved = totals.bytes_moved / workload.train.epochs.max(1);
+    let bytes = workload.dataset.bytes(Part::Train).max(moved) / (hosts.len() as u64).max(1);
+    let least = hosts.values().copied().collect::<Option<Vec<u64>>>()?.into_iter().min()?;
+    (bytes <= least).then(|| {
+        format!(
+            "the data fits in memory ({} per host of {}): from the second epoch on, or after making it, it may come from the page \
+             cache; five times the memory rules that out",
+            Bytes(bytes),
+            Bytes(least)
+        )
+    })
+}
+
+fn amplified(totals: &WorkloadTotals) -> String {
+    let device = totals.bytes_device.unwrap_or(0);
+    format!(
+        "block devices gave {} for {} that were read: the kernel reads ahead, or something else of this process read too; the rate \
+         from devices is that of all of it, and does not tell how much of the data was in memory",
+        Bytes(device),
+        Bytes(totals.bytes_moved)
+    )
+}
+
+fn otherwise(told: &[Told]) -> Option<String> {
+    let first = told.iter().find(|told| !told.otherwise.is_empty())?;
+    Some(format!(
+        "the data was made for another workload, so that the figures are of that data and DLIO's are of neither: {}",
+        first.otherwise.join("; ")
+    ))
+}
+
+/// Processes do not share a device that each of them emulates.
+fn devices(plan: &Plan, told: &[Told]) -> Option<String> {
+    let profile = plan.tier.as_ref().filter(|_| told.len() > 1)?;
+    Some(format!(
+        "{} processes, each with an emulated {} of its own: together they are given {} times what one device gives",
+        told.len(),
+        profile.name,
+        told.len()
+    ))
+}
+
+fn clock_bound(told: &[Told]) -> Option<String> {
+    let sum = |ns: fn(&Epoch) -> u64| told.iter().flat_map(|told| &told.epochs).map(ns).sum::<u64>() as f64;
+    let evaluated = |of: fn(&Evaluated) -> u64| {
+        let evaluations = told.iter().flat_map(|told| &told.epochs).filter_map(|epoch| epoch.evaluated.as_ref());
+        evaluations.map(of).sum::<u64>() as f64
+    };
+    let drawn = sum(|epoch| epoch.drawn_ns) + evaluated(|done| done.drawn_ns);
+    let late = sum(|epoch| epoch.late_ns) + evaluated(|done| done.late_ns);
+    (drawn > 0.0 && drawn + late > CLOCK_BOUND * drawn).then(|| {
+        format!(
+            "clock-bound emulation: the ends of emulated computations were noticed {:.1} % of their time late, since this machine \
+             woke too late or had no core free; utilisation and rate are understated by so much",
+            100.0 * late / drawn
+        )
+    })
+}
+
+/// Processes with fewer cores than they need, while the machine has more. One core is always too few: the accelerators want it too.
+fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
+    let readers = |told: &Told| told.process.accelerators.max(1) * workload.reader.read_threads.max(1);
+    let is_pinned = |told: &&Told| {
+        let n_cores = told.cores.len() as u64;
+        n_cores > 0 && n_cores < told.n_online && (n_cores == 1 || n_cores < readers(told))
+    };
+    let mut texts = Vec::new();
+    let few: Vec<&Told> = told.iter().filter(is_pinned).collect();
+    if let Some(first) = few.first() {
+        let (who, n_cores) = (first.process.rank, first.cores.len() as u64);
+        let others = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
+        texts.push(format!(
+            "rank {who}{others} may use {} of {} for {}: it was pinned by what started it (mpirun \
+             --bind-to none, srun --cpus-per-task), so that decoding is slower than this machine is",
+            count(n_cores, "core"),
+            first.n_online,
+            count(readers(first), "read thread")
+        ));
+    }
+    let mut on: BTreeMap<(&str, u32), Vec<u64>> = BTreeMap::new();
+    for told in told.iter().filter(|told| told.cores.len() == 1 && told.n_online > 1) {
+        on.entry((&told.process.host, told.cores[0])).or_default().push(told.process.rank);
+    }
+    for ((host, core), ranks) in on.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
+        let ranks: Vec<String> = ranks.iter().map(u64::to_string).collect();
+        texts.push(format!("ranks {} are all pinned to core {core} of {host}: they take turns", ranks.join(", ")));
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_measure::Place;
+    use forebay_record::{CacheEvidence, WorkloadRank};
+    use forebay_workload::Time;
+
+    use super::super::totals::state_of;
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut workload = Workload::default();
+        workload.train.computation_time = Time::Normal { mean: 0.001, stdev: 0.0 };
+        Plan {
+            workload,
+            data: "data".into(),
+            checkpoints: Place::new("checkpoints"),
+            keeps_checkpoints: true,
+            accelerators: 1,
+            threshold: None,
+            access_log: None,
+            verify: true,
+            cache: Cache::Warm,
+            tier: None,
+            out: None,
+        }
+    }
+
+    fn told(rank: u64, cores: &[u32], drawn_ns: u64) -> Told {
+        let process = WorkloadRank { rank, host: "node7".to_owned(), ..WorkloadRank::default() };
+        let epochs = vec![Epoch { drawn_ns, late_ns: 1_000_000 - drawn_ns, ..Epoch::default() }];
+        Told { process, cores: cores.to_vec(), n_online: 8, memory_bytes: Some(1 << 40), epochs, ..Told::default() }
+    }
+
+    fn totals() -> WorkloadTotals {
+        WorkloadTotals { steps: 100, bytes_moved: 1_000, bytes_device: Some(1_000), ..WorkloadTotals::default() }
+    }
+
+    fn of(plan: &Plan, n_steps: u64, told: &[Told], state: CacheState) -> Vec<String> {
+        warnings(plan, n_steps, told, &totals(), state)
+    }
+
+    #[test]
+    fn a_long_cold_run_on_all_cores_needs_no_warning() {
+        assert_eq!(of(&plan(), 50, &[told(0, &[0, 1, 2, 3], 1_000_000)], CacheState::Cold), Vec::<String>::new());
+    }
+
+    #[test]
+    fn few_steps_are_warned_of() {
+        let texts = of(&plan(), 49, &[told(0, &[0, 1], 1_000_000)], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].starts_with("only 49 steps per epoch"), "{texts:?}");
+    }
+
+    #[test]
+    fn data_that_fits_in_memory_is_warned_of_unless_it_came_from_the_device() {
+        let texts = of(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Mixed);
+        assert!(texts.len() == 1 && texts[0].starts_with("the data fits in memory"), "{texts:?}");
+        let small = Told { memory_bytes: Some(1_000), ..told(0, &[0, 1], 1_000_000) };
+        assert_eq!(of(&plan(), 50, &[small], CacheState::Mixed), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_core_of_many_and_fewer_cores_than_all_readers_are_too_few() {
+        let mut plan = plan();
+        plan.workload.reader.read_threads = 1;
+        let texts = of(&plan, 50, &[told(0, &[3], 1_000_000)], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].contains("1 core of 8 for 1 read thread:"), "{texts:?}");
+        let mut four = told(0, &[0, 1], 1_000_000);
+        four.process.accelerators = 4;
+        let texts = of(&plan, 50, &[four], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].contains("2 cores of 8 for 4 read threads:"), "{texts:?}");
+    }
+
+    #[test]
+    fn bytes_that_were_read_ahead_prove_nothing_and_are_warned_of() {
+        let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
+        let texts = warnings(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
+        assert!(
+            texts.iter().any(|text| text.starts_with("block devices gave 1.5 KB for 1.0 KB that were read")),
+            "{texts:?}"
+        );
+        let evidence =
+            |resident| CacheEvidence { resident_before: resident, block_bytes: Some(1_500), bytes_read: 1_000 };
+        let states = [None, Some(0.5), Some(0.0)].map(|resident| state_of(&evidence(resident)));
+        assert_eq!(states, [CacheState::Mixed, CacheState::Mixed, CacheState::Cold]);
+    }
+
+    #[test]
+    fn an_evaluation_that_takes_too_long_is_warned_of() {
+        let mut told = told(0, &[0, 1], 1_000_000);
+        told.epochs[0].evaluated = Some(Evaluated { drawn_ns: 1_000_000, late_ns: 200_000, ..Evaluated::default() });
+        let texts = of(&plan(), 50, &[told], CacheState::Cold);
+        assert!(texts.len() == 1 && texts[0].contains("10.0 %"), "{texts:?}");
+    }
+
+    #[test]
+    fn data_from_the_page_cache_is_warned_of() {
+        let texts = of(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        assert!(texts[0].starts_with("the data came from the page cache"), "{texts:?}");
+        let texts = of(&Plan { cache: Cache::Cold, ..plan() }, 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        assert!(texts[0].starts_with("a cold cache was asked for"), "{texts:?}");
+    }
+
+    #[test]
+    fn an_emulation_that_takes_too_long_is_warned_of() {
+        let texts = of(&plan(), 50, &[told(0, &[0, 1], 970_000)], CacheState::Cold);
+        assert!(
+            texts.len() == 1 && texts[0].starts_with("clock-bound emulation") && texts[0].contains("3.1 %"),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn ranks_that_were_pinned_are_warned_of() {
+        let mut plan = plan();
+        plan.workload.reader.read_threads = 4;
+        let texts = of(&plan, 50, &[told(0, &[2], 1_000_000), told(1, &[2], 1_000_000)], CacheState::Cold);
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].starts_with("rank 0 and 1 more may use 1 core of 8 for 4 read threads"), "{texts:?}");
+        assert_eq!(texts[1], "ranks 0, 1 are all pinned to core 2 of node7: they take turns");
+        let all = Told { n_online: 2, ..told(0, &[0, 1], 1_000_000) };
+        assert_eq!(of(&plan, 50, &[all], CacheState::Cold), Vec::<String>::new(), "a small machine is not pinned");
+    }
+
+    #[test]
+    fn checkpoints_on_another_device_than_the_data_are_warned_of() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut plan = Plan { data: dir.path().to_owned(), ..plan() };
+        plan.workload.workflow.checkpoint = true;
+        plan.workload.checkpoint.fsync = true;
+        plan.checkpoints = Place::new(dir.path().join("saves"));
+        let of = |plan: &Plan| of(plan, 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Cold);
+        assert_eq!(of(&plan), Vec::<String>::new(), "the same device");
+        plan.tier = "hdd".parse().ok();
+        let texts = of(&plan);
+        assert!(texts.len() == 1 && texts[0].starts_with("the emulated hdd holds for the data alone"), "{texts:?}");
+        plan.checkpoints.shaped.clone_from(&plan.tier);
+        assert_eq!(of(&plan), Vec::<String>::new(), "each is emulated");
+        (plan.tier, plan.checkpoints) = (None, Place::new("/proc/saves"));
+        let texts = of(&plan);
+        assert!(
+            texts.len() == 1 && texts[0].starts_with("checkpoints and data are on different file systems"),
+            "{texts:?}"
+        );
+        assert!(texts[0].contains("/proc/saves is on proc on proc"), "{texts:?}");
+        plan.workload.dataset.format = forebay_workload::Format::Synthetic;
+        assert_eq!(of(&plan), Vec::<String>::new(), "nothing is read");
+    }
+
+    #[test]
+    fn a_run_without_a_step_and_a_save_without_fsync_are_warned_of() {
+        let mut plan = plan();
+        plan.workload.workflow.checkpoint = true;
+        let none = WorkloadTotals::default();
+        let texts = warnings(&plan, 50, &[told(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[0].starts_with("not one step") && texts[1].starts_with("checkpoint.fsync is false"), "{texts:?}");
+    }
+}

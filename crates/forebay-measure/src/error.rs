@@ -1,0 +1,126 @@
+//! Why a folder or a file of an experiment cannot be used, with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use forebay_units::PathText;
+
+use crate::file_system::FileSystem;
+
+/// A folder or a file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing lies there.
+    #[error("{}: no such folder; make it, or name one on the disk to be measured", path.escaped())]
+    NotThere {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// It is there, and nothing can be made in it.
+    #[error("{}: nothing can be created there; name a folder on the disk to be measured", path.escaped())]
+    NothingCanBeMade {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error(
+        "{}: the file system is mounted read-only; probe another folder, or name a large file on this one: its reads are \
+         measured without writing",
+        path.escaped()
+    )]
+    ReadOnly {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The user may not write there.
+    #[error("{}: permission denied; name a folder you may write to, or a large file you may read", path.escaped())]
+    Denied {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The device has no room left, although there was enough when the experiment began.
+    #[error("{}: no space left on the device; give a smaller --size, or another folder", path.escaped())]
+    Full {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The file system ran out of inodes meanwhile.
+    #[error("{}: no inodes left on the file system; give another folder", path.escaped())]
+    NoInodes {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A folder or file that this process made itself may not be opened.
+    #[error("{}: just created and not accessible; allow the owner access with `umask 077`", path.escaped())]
+    Masked {
+        /// What was made.
+        path: PathBuf,
+    },
+    /// Anything else the system reported.
+    #[error("{what} {}", path.escaped())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Sorts a system error into its outcome.
+    pub fn from_io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull if is_without_inodes(&path) => Self::NoInodes { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            io::ErrorKind::PermissionDenied => Self::Denied { path },
+            io::ErrorKind::NotFound => Self::NotThere { path },
+            _ => Self::Io { what, path, source },
+        }
+    }
+
+    /// The same for what this process has just made or makes in its own folder: only the process's umask can deny that.
+    pub fn from_own(what: &'static str, path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Masked { path: path.to_owned() },
+            _ => Self::from_io(what, path, source),
+        }
+    }
+}
+
+/// Whether the file system of a file that could not be written has space and lacks inodes.
+fn is_without_inodes(path: &Path) -> bool {
+    let found = path.ancestors().find_map(|path| FileSystem::of(path).ok());
+    found.is_some_and(|system| system.free_files == Some(0) && system.free_bytes != Some(0))
+}
+
+/// Adds what was attempted, and on what, to a system error.
+pub trait Context<T> {
+    #[allow(missing_docs)]
+    fn context(self, what: &'static str, path: &Path) -> Result<T, Error>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, what: &'static str, path: &Path) -> Result<T, Error> {
+        self.map_err(|source| Error::from_io(what, path, source))
+    }
+}
+
+/// An error with its causes; one that repeats its cause's words is not written twice.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,39 @@
+//! Memory that can still be had.
+
+use std::fs;
+
+use crate::usage::status_bytes;
+
+/// Memory of this machine, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it.
+    pub total: u64,
+    /// What can be had without swapping, within `ulimit -v`.
+    pub available: u64,
+}
+
+impl Memory {
+    /// `None` where the kernel does not tell.
+    pub fn now() -> Option<Self> {
+        let text = fs::read_to_string("/proc/meminfo").ok()?;
+        let of = |name: &str| -> Option<u64> {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+        };
+        let available = of("MemAvailable:")?;
+        Some(Self {
+            total: of("MemTotal:")?,
+            available: address_space_left().map_or(available, |left| left.min(available)),
+        })
+    }
+}
+
+/// Bytes that this process may still map under its own limit (`ulimit -v`); `None` where it has none.
+fn address_space_left() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid structure that the call fills.
+    let code = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    let limit = (code == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)?;
+    Some(limit.saturating_sub(status_bytes("VmSize:")?))
+}

@@ -1,0 +1,32 @@
+//! What storage gives without a pipeline on top: the ceiling that other results are set beside.
+//!
+//! Sequential, as IOR does it: one file is written (fsync included) and read from end to end. Random, as fio does it:
+//! pieces of a mix of sizes at random places. Files: open, read and close of many small ones. Each with the engines,
+//! block sizes and depths of the plan; rounds go over all of them before the next begins, and the first is not kept.
+//!
+//! [`ceiling`] sets saved probes beside the results of other experiments.
+//!
+//! What is written lies in a hidden folder of its own, which goes on every way out; what a killed run left behind, the
+//! next one removes.
+
+pub mod ceiling;
+mod cell;
+mod crew;
+mod error;
+mod files_ring;
+mod mix;
+mod plan;
+mod preflight;
+mod preview;
+mod requests;
+mod ring;
+mod run;
+mod site;
+mod threads;
+mod trial;
+
+pub use error::Error;
+pub use mix::Mix;
+pub use plan::{Modes, Plan, Sizes, TIME_LIMIT, Tree};
+pub use preview::{Preview, preview};
+pub use run::{Event, run};

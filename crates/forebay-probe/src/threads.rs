@@ -1,0 +1,211 @@
+//! The engines `sync` and `direct`, and every emulated device: plain system calls, one thread a request in flight.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use forebay_measure::{Random, stamp};
+use forebay_record::Engine;
+use forebay_storage::{Buffer, Object, Storage, Writer};
+
+use super::crew::{Tally, Worker};
+use super::error::{Context, Error};
+use super::requests::{GRAIN, Request, Requests};
+
+/// Opens a file past the page cache, or through it with the kernel told what to expect, as fio does.
+pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests) -> Result<File, Error> {
+    let flags = if engine == Engine::Sync { 0 } else { libc::O_DIRECT };
+    let file = OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path).context("opening", path)?;
+    if engine == Engine::Sync {
+        let advice = match requests {
+            Requests::Sequential { .. } => libc::POSIX_FADV_SEQUENTIAL,
+            // Otherwise the kernel reads on behind every request, and bytes nobody wants count as traffic.
+            Requests::Random { .. } => libc::POSIX_FADV_RANDOM,
+        };
+        // SAFETY: a valid descriptor and plain integers. Advice that is not taken changes nothing.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice) };
+    }
+    Ok(file)
+}
+
+/// A buffer whose pages are there before the clock starts, with content that does not compress.
+pub(super) fn buffer(len: u64, number: usize) -> Buffer {
+    let mut buffer = Buffer::default();
+    buffer.resize(len as usize);
+    Random::new(0, number as u64).fill(buffer.as_mut_slice());
+    buffer
+}
+
+/// The memory of a worker's requests. Direct I/O needs whole pages. Through the page cache it begins 16 bytes into one, where
+/// `malloc` puts a large block and so fio and most programs have theirs: copying there takes up to twice the time.
+struct Block {
+    memory: Buffer,
+    start: usize,
+}
+
+impl Block {
+    fn new(engine: Engine, len: u64, number: usize) -> Self {
+        let start = if engine == Engine::Sync { 16 } else { 0 };
+        Self { memory: buffer(len + start as u64, number), start }
+    }
+
+    fn of(&mut self, request: Request) -> &mut [u8] {
+        &mut self.memory.as_mut_slice()[self.start..][..request.len as usize]
+    }
+}
+
+/// Runs each request through `act`, timed.
+fn serve(
+    requests: impl Iterator<Item = Request>,
+    tally: &mut Tally<'_>,
+    mut act: impl FnMut(Request) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for request in requests {
+        if tally.is_over() {
+            break;
+        }
+        let start = Instant::now();
+        act(request)?;
+        tally.count(start, request.len);
+    }
+    Ok(())
+}
+
+/// Workers that read a file.
+pub(super) fn readers<'a>(
+    path: &'a Path,
+    engine: Engine,
+    depth: usize,
+    largest: u64,
+    requests: &'a Requests,
+) -> Result<Vec<Worker<'a>>, Error> {
+    let worker = |number: usize| -> Result<Worker<'a>, Error> {
+        let (file, mut block) = (open(path, engine, false, requests)?, Block::new(engine, largest, number));
+        Ok(Box::new(move |tally| {
+            serve(requests.of_worker(number, depth), tally, |request| {
+                file.read_exact_at(block.of(request), request.offset).context("reading", path)
+            })
+        }))
+    };
+    (0..depth).map(worker).collect()
+}
+
+/// Workers that write a file.
+pub(super) fn writers<'a>(
+    path: &'a Path,
+    engine: Engine,
+    depth: usize,
+    largest: u64,
+    requests: &'a Requests,
+    run: u64,
+) -> Result<Vec<Worker<'a>>, Error> {
+    let worker = |number: usize| -> Result<Worker<'a>, Error> {
+        let (file, mut block) = (open(path, engine, true, requests)?, Block::new(engine, largest, number));
+        Ok(Box::new(move |tally| {
+            serve(requests.of_worker(number, depth), tally, |request| {
+                let bytes = block.of(request);
+                stamp(bytes, request.offset, run);
+                file.write_all_at(bytes, request.offset).context("writing", path)
+            })
+        }))
+    };
+    (0..depth).map(worker).collect()
+}
+
+/// Workers that read an object of an emulated device.
+pub(super) fn object_readers<'a>(
+    storage: &dyn Storage,
+    path: &Path,
+    depth: usize,
+    requests: &'a Requests,
+) -> Result<Vec<Worker<'a>>, Error> {
+    let worker = |number: usize| -> Result<Worker<'a>, Error> {
+        let (object, mut buffer): (Box<dyn Object>, _) = (storage.open(path)?, Buffer::default());
+        Ok(Box::new(move |tally| {
+            serve(requests.of_worker(number, depth), tally, |request| {
+                Ok(object.read_at(request.offset, request.len as usize, &mut buffer)?)
+            })
+        }))
+    };
+    (0..depth).map(worker).collect()
+}
+
+/// The one worker that writes an object of an emulated device, and commits it.
+pub(super) fn object_writer<'a>(
+    mut object: Box<dyn Writer>,
+    largest: u64,
+    requests: &'a Requests,
+    run: u64,
+) -> Worker<'a> {
+    let mut buffer = buffer(largest, 0);
+    Box::new(move |tally| {
+        serve(requests.of_worker(0, 1), tally, |request| {
+            let block = &mut buffer.as_mut_slice()[..request.len as usize];
+            stamp(block, request.offset, run);
+            Ok(object.write(block)?)
+        })?;
+        Ok(object.commit()?)
+    })
+}
+
+/// A file of a tree, in the order in which it is read.
+pub(super) struct Leaf {
+    pub(super) path: PathBuf,
+    pub(super) len: u64,
+}
+
+/// Workers that open, read and close files.
+pub(super) fn file_readers<'a>(
+    leaves: &'a [Leaf],
+    engine: Engine,
+    depth: usize,
+    largest: u64,
+    requests: &'a Requests,
+) -> Vec<Worker<'a>> {
+    let flags = if engine == Engine::Sync { 0 } else { libc::O_DIRECT };
+    let worker = |number: usize| -> Worker<'a> {
+        // A byte more than the longest file: a read that comes back short has seen the end.
+        let mut buffer = buffer((largest + 1).next_multiple_of(GRAIN), number);
+        Box::new(move |tally| {
+            serve(requests.of_worker(number, depth), tally, |request| {
+                let leaf = &leaves[request.offset as usize];
+                let opened = OpenOptions::new().read(true).custom_flags(flags).open(&leaf.path);
+                let file = opened.context("opening", &leaf.path)?;
+                let n = file.read_at(buffer.whole_mut(), 0).context("reading", &leaf.path)?;
+                check_len(leaf, n as u64)
+            })
+        })
+    };
+    (0..depth).map(worker).collect()
+}
+
+/// Workers that open, read and close files of an emulated device.
+pub(super) fn file_object_readers<'a>(
+    storage: &'a dyn Storage,
+    leaves: &'a [Leaf],
+    depth: usize,
+    requests: &'a Requests,
+) -> Vec<Worker<'a>> {
+    let worker = |number: usize| -> Worker<'a> {
+        let mut buffer = Buffer::default();
+        Box::new(move |tally| {
+            serve(requests.of_worker(number, depth), tally, |request| {
+                let leaf = &leaves[request.offset as usize];
+                storage.open(&leaf.path)?.read_all(&mut buffer)?;
+                check_len(leaf, buffer.len() as u64)
+            })
+        })
+    };
+    (0..depth).map(worker).collect()
+}
+
+/// Whether all of a file was read: bytes are counted as moved, never as expected.
+pub(super) fn check_len(leaf: &Leaf, found: u64) -> Result<(), Error> {
+    if found == leaf.len {
+        return Ok(());
+    }
+    let (path, wanted) = (leaf.path.clone(), leaf.len);
+    Err(forebay_storage::Error::Truncated { path, offset: 0, wanted, found }.into())
+}

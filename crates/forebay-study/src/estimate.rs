@@ -1,0 +1,279 @@
+//! How long cells will take, before any has been run.
+//!
+//! A tier's part comes from its profile, the processor's from a few pictures made and decoded now. What a real device
+//! takes is not known before it is measured and not counted, nor what lies between repeats; once cells are done, the
+//! time left is corrected by what they took.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use forebay_checkpoint::Mode;
+use forebay_dataset::synth::Camera;
+use forebay_dataset::{MakePlan, MakeSpec, Packing};
+use forebay_format::image::{Dtype, ImageDecoder, ImageSpec, Layout};
+use forebay_measure::ThreadCount;
+use forebay_pipeline::Source;
+use forebay_storage::{Local, Profile};
+use forebay_units::Bytes;
+
+use super::dataset::DatasetSource;
+use super::places::{Making, Places, ToMake};
+use super::plan::{CellPlan, Plan};
+use super::records;
+use super::steps::{CheckpointSettings, IngestSettings, ProbeKind, ProbeSettings, Route, TrainSettings, Work};
+
+/// Pictures the calibration makes and decodes: a few hundredths of a second.
+const PICTURES: u64 = 6;
+
+/// What a cell will do.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Estimate {
+    /// Images over all rounds.
+    pub images: u64,
+    /// Bytes read over all rounds.
+    pub read: Bytes,
+    /// Bytes written over all rounds.
+    pub written: Bytes,
+    /// Seconds; `None` when nothing about the storage or the data is known.
+    pub seconds: Option<f64>,
+}
+
+/// How many samples a dataset has, and their mean size; zeros when it cannot be read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Samples {
+    n: u64,
+    bytes: f64,
+    /// The part of them that is decoded.
+    encoded: f64,
+}
+
+/// Estimates the cells of a plan.
+pub struct Estimator<'a> {
+    plan: &'a Plan,
+    /// By the dataset's name.
+    samples: HashMap<String, Samples>,
+    cores: f64,
+    make_s_per_byte: f64,
+    decode_s_per_byte: f64,
+}
+
+impl<'a> Estimator<'a> {
+    /// Looks at the data and measures this processor for a moment.
+    pub fn new(plan: &'a Plan, places: &Places<'_>) -> Self {
+        let (make_s_per_byte, decode_s_per_byte) = calibrate();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let mut samples = HashMap::new();
+        for cell in &plan.cells {
+            if let (Some(name), Some(path)) = (cell.work.dataset(), places.data_of(cell)) {
+                samples.entry(name.to_owned()).or_insert_with(|| samples_of(plan, name, &path));
+            }
+        }
+        Self { plan, samples, cores, make_s_per_byte, decode_s_per_byte }
+    }
+
+    /// What a cell will do.
+    pub fn cell(&self, cell: &CellPlan) -> Estimate {
+        let rounds = (cell.warmups + cell.repeats) as u64;
+        let profile = self.plan.profile_of(cell);
+        match &cell.work {
+            Work::Ingest(settings) => self.ingest(settings, profile.as_ref(), rounds),
+            Work::Probe(settings) => probe(settings, profile.as_ref(), rounds),
+            Work::Train(settings) => self.train(settings, profile.as_ref(), rounds),
+            Work::Checkpoint(settings) => self.checkpoint(settings, rounds),
+            // Only the first and last bytes of files are read; of shards all.
+            Work::Inspect(_) => Estimate::default(),
+            Work::Workload(_) if cell.left_out.is_some() => Estimate::default(),
+            Work::Workload(settings) => records::estimate(settings, profile.as_ref(), rounds),
+        }
+    }
+
+    /// Seconds to make a dataset on all cores; `None` for packing, which is the storage's work more than theirs.
+    pub fn making_s(&self, wanted: &ToMake<'_>) -> Option<f64> {
+        match &wanted.making {
+            Making::Make(plan) => Some(plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores),
+            Making::Pack { .. } | Making::Records(_) => None,
+        }
+    }
+
+    /// Seconds one core takes to decode an image of 112 KB, ImageNet's median.
+    pub fn decode_s(&self) -> f64 {
+        self.decode_s_per_byte * 112_000.0
+    }
+
+    fn ingest(&self, settings: &IngestSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
+        let name = settings.dataset.as_deref().unwrap_or_default();
+        let samples = self.samples.get(name).copied().unwrap_or_default();
+        if samples.n == 0 {
+            return Estimate::default();
+        }
+        let images = settings.images_a_repeat(samples.n).saturating_mul(rounds);
+        let rate = self.rate(samples, settings.threads, profile, !settings.read_only);
+        let known = profile.is_some() || !settings.read_only;
+        Estimate {
+            images,
+            read: Bytes((images as f64 * samples.bytes) as u64),
+            written: Bytes(0),
+            seconds: known.then(|| images as f64 / rate),
+        }
+    }
+
+    fn train(&self, settings: &TrainSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
+        let name = settings.dataset.as_deref().filter(|_| !settings.synthetic);
+        let samples = name.and_then(|name| self.samples.get(name)).copied().unwrap_or_default();
+        if samples.n == 0 && !settings.synthetic {
+            return Estimate::default();
+        }
+        let images = settings.images_a_run(samples.n).saturating_mul(rounds);
+        let (steps, batch) = ((images / settings.batch) as f64, settings.batch as f64);
+        let make_s = match settings.synthetic {
+            true => 0.0,
+            false => batch / self.rate(samples, settings.threads, profile, true),
+        };
+        let baseline = if settings.synthetic { 0.0 } else { settings.baseline as f64 };
+        let saving = self.saving(settings, settings.n_saves(samples.n), rounds);
+        // How long a network's step takes is not known before it is trained.
+        let seconds = settings.accelerator.map(|emulation| {
+            let step_s = emulation.law.mean().as_secs_f64();
+            let both = if settings.prefetch > 0 { step_s.max(make_s) } else { step_s + make_s };
+            steps * both + baseline * step_s + saving.seconds.unwrap_or(0.0)
+        });
+        let read = Bytes(((images as f64 * samples.bytes) as u64).saturating_add(saving.read.0));
+        Estimate { images, read, written: saving.written, seconds }
+    }
+
+    /// What the checkpoints of a train cell come to: the stalls, and the last one drained after the end.
+    fn saving(&self, settings: &TrainSettings, n_saves: u64, rounds: u64) -> Estimate {
+        let Some(route) = settings.saving.route() else { return Estimate::default() };
+        // As for the time of a step, the emulated accelerator counts where there is one.
+        let emulated = settings.accelerator.and(settings.saving.size);
+        let bytes = emulated.map_or_else(|| settings.state_bytes(), |size| size.0);
+        let (first_s, behind_s) = self.save_s(&route, bytes);
+        let (read, written) = moved(&route, bytes.saturating_mul(n_saves).saturating_mul(rounds));
+        let (stall_s, after_s) = match settings.saving.mode {
+            Some(Mode::Async) => (0.0, first_s + behind_s),
+            _ => (first_s, behind_s),
+        };
+        let seconds = (n_saves as f64 * stall_s + after_s) * rounds as f64;
+        Estimate { images: 0, read, written, seconds: Some(seconds) }
+    }
+
+    /// A benchmark of checkpoints: every save is drained, and restored from the nearest tier.
+    fn checkpoint(&self, settings: &CheckpointSettings, rounds: u64) -> Estimate {
+        let Some(route) = settings.route() else { return Estimate::default() };
+        let bytes = settings.state_bytes();
+        let (first_s, behind_s) = self.save_s(&route, bytes);
+        let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));
+        let restore_s = nearest.as_ref().map(|profile| bytes as f64 / profile.read_bytes_per_s as f64);
+        let all = bytes.saturating_mul(rounds);
+        let (read, written) = moved(&route, all);
+        let seconds = restore_s.map(|restore_s| rounds as f64 * (first_s + behind_s + restore_s));
+        Estimate { images: 0, read: Bytes(read.0.saturating_add(all)), written, seconds }
+    }
+
+    /// Seconds until a state is durable on the first tier, and from there until it is on the last: written there and read
+    /// back. What has no profile takes none.
+    fn save_s(&self, route: &Route, bytes: u64) -> (f64, f64) {
+        let s = |bytes_per_s: u64| bytes as f64 / bytes_per_s as f64;
+        let profile = |name: &str| self.plan.profile(name);
+        let first_s = route.tiers().next().and_then(profile).map_or(0.0, |fast| s(fast.write_bytes_per_s));
+        let drain_s = |slow: Profile| s(slow.write_bytes_per_s) + s(slow.read_bytes_per_s);
+        let behind_s = route.fast.as_ref().and_then(|_| profile(&route.slow)).map_or(0.0, drain_s);
+        (first_s, behind_s)
+    }
+
+    /// Images a second that so many threads make.
+    fn rate(&self, samples: Samples, threads: ThreadCount, profile: Option<&Profile>, decode: bool) -> f64 {
+        let decode_s = if decode { self.decode_s_per_byte * samples.encoded } else { 0.0 };
+        let threads = match threads {
+            ThreadCount::Fixed(n) => n as f64,
+            ThreadCount::Auto => self.cores,
+        };
+        let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
+        // A thread does one after the other; cores and device set limits of their own.
+        (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device)
+    }
+}
+
+/// Bytes read and written when so many are saved: on a second tier they are written again, and read back.
+fn moved(route: &Route, bytes: u64) -> (Bytes, Bytes) {
+    match route.fast {
+        Some(_) => (Bytes(bytes.saturating_mul(2)), Bytes(bytes.saturating_mul(2))),
+        None => (Bytes(0), Bytes(bytes)),
+    }
+}
+
+/// Seconds a request of a thread takes, and the most images a second that the device gives to all.
+fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
+    let latency_s = profile.latency_at(threads as usize) as f64 / 1e9;
+    let read_s = latency_s + bytes / profile.stream_bytes_per_s as f64;
+    (read_s, (profile.servers as f64 / read_s).min(profile.read_bytes_per_s as f64 / bytes))
+}
+
+fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
+    if settings.modes != [ProbeKind::Sequential] {
+        // How long random reads go on is the probe's own affair.
+        return Estimate::default();
+    }
+    let n_blocks = settings.blocks.as_ref().map_or(1, Vec::len);
+    let n_settings = (n_blocks * settings.depths.len() * settings.engines.as_ref().map_or(1, Vec::len)) as u64;
+    let bytes = Bytes(settings.size.0.saturating_mul(rounds).saturating_mul(n_settings));
+    let seconds = profile.map(|profile| {
+        let s = |bytes_per_s: u64| bytes.0 as f64 / bytes_per_s as f64;
+        s(profile.read_bytes_per_s) + s(profile.write_bytes_per_s)
+    });
+    Estimate { images: 0, read: bytes, written: bytes, seconds }
+}
+
+fn samples_of(plan: &Plan, name: &str, path: &Path) -> Samples {
+    let made = |plan: &MakePlan| {
+        let bytes = plan.expected_bytes().0 as f64 / plan.count() as f64;
+        Samples { n: plan.count(), bytes, encoded: bytes }
+    };
+    match plan.dataset(name).map(|dataset| &dataset.source) {
+        Some(DatasetSource::Make(plan)) => made(plan),
+        Some(DatasetSource::Pack { packing, of }) => {
+            let files = match plan.dataset(of).map(|origin| &origin.source) {
+                Some(DatasetSource::Make(plan)) => made(plan),
+                Some(DatasetSource::Path(path)) => look(path).unwrap_or_default(),
+                _ => Samples::default(),
+            };
+            let encoded = if matches!(packing, Packing::Tensor { .. }) { 0.0 } else { files.encoded };
+            Samples { bytes: packing.sample_bytes(files.bytes as u64) as f64, encoded, ..files }
+        }
+        _ => look(path).unwrap_or_default(),
+    }
+}
+
+fn look(path: &Path) -> Option<Samples> {
+    let source = Source::discover(Arc::new(Local::default()), path).ok()?;
+    let length = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let total: u64 = source.files().iter().map(length).sum();
+    let n = source.n_samples() as u64;
+    let bytes = total as f64 / n as f64;
+    (n > 0).then_some(Samples { n, bytes, encoded: bytes })
+}
+
+/// Seconds a byte that making and decoding pictures takes on one core of this machine.
+fn calibrate() -> (f64, f64) {
+    let plan = MakePlan::new(&MakeSpec::new(forebay_dataset::Profile::Imagenet)).expect("the profile as it is");
+    let spec = ImageSpec { width: 224, height: 224, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false };
+    let (mut camera, mut decoder) = (Camera::new(), ImageDecoder::new(spec));
+    let (mut file, mut pixels) = (Vec::new(), vec![0; spec.sample_bytes()]);
+    let (mut made_s, mut decoded_s, mut bytes) = (0.0, 0.0, 0.0);
+    for index in 0..=PICTURES {
+        let start = Instant::now();
+        camera.take(&plan.picture(index).shot, &mut file);
+        let made = start.elapsed();
+        decoder.decode_into(&file, &mut pixels).expect("a picture of our own is whole");
+        // The first one also pays for memory and tables.
+        if index > 0 {
+            made_s += made.as_secs_f64();
+            decoded_s += (start.elapsed() - made).as_secs_f64();
+            bytes += file.len() as f64;
+        }
+    }
+    (made_s / bytes, decoded_s / bytes)
+}

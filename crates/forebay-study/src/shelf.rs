@@ -1,0 +1,100 @@
+//! The folders that a cell's checkpoints lie in: one a tier, empty at the start and gone at the end.
+//!
+//! Tiers that are emulated in process share a folder, so each has one of its own below it. It is locked (`flock`, which
+//! the kernel lets go of with its process), so that what a killed run left can be removed and what another run is
+//! writing cannot.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use forebay_units::PathText;
+
+use super::places::{LookDown, Places};
+use super::steps::{Failed, Route};
+
+/// The folders of one cell.
+pub(super) struct Shelf {
+    _folders: Vec<Folder>,
+    /// Where checkpoints go.
+    pub(super) places: forebay_measure::Places,
+    /// What the record should say of the tiers.
+    pub(super) notes: Vec<String>,
+}
+
+impl Shelf {
+    /// Makes the folders of a route, each of which keeps so many checkpoints.
+    pub(super) fn make(places: &Places<'_>, route: &Route, keep: u64, look_down: LookDown<'_>) -> Result<Self, Failed> {
+        let (mut folders, mut notes) = (Vec::new(), Vec::new());
+        let mut place = |tier: &str| -> Result<forebay_measure::Place, Failed> {
+            let folder = Folder::make(places.checkpoints_of(tier))?;
+            let ground = look_down(&folder.path);
+            notes.extend(ground.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)));
+            let dir = folder.path.clone();
+            folders.push(folder);
+            Ok(forebay_measure::Place { dir, shaped: places.profile_of(tier).or(ground.shaped), kernel: ground.kernel })
+        };
+        let fast = route.fast.as_deref().map(&mut place).transpose()?;
+        let places = forebay_measure::Places { slow: place(&route.slow)?, fast, keep: keep as usize };
+        Ok(Self { _folders: folders, places, notes })
+    }
+}
+
+/// A folder, locked as long as this lives.
+struct Folder {
+    path: PathBuf,
+    /// `None` where the file system knows no locks.
+    _lock: Option<File>,
+}
+
+impl Folder {
+    /// Makes it, or empties what an earlier run left.
+    fn make(path: PathBuf) -> Result<Self, Failed> {
+        fs::create_dir_all(&path).map_err(words("make", &path))?;
+        let lock = File::open(&path).map_err(words("open", &path))?;
+        let lock = match lock.try_lock() {
+            Ok(()) => Some(lock),
+            Err(TryLockError::Error(_)) => None,
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!("another run has its checkpoints in {}", path.escaped()).into());
+            }
+        };
+        for entry in fs::read_dir(&path).map_err(words("list", &path))? {
+            let left = entry.map_err(words("list", &path))?.path();
+            let removed = if left.is_dir() { fs::remove_dir_all(&left) } else { fs::remove_file(&left) };
+            removed.map_err(words("remove", &left))?;
+        }
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Where this fails, the next run has another try.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn words(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failed {
+    move |error| format!("cannot {what} {}: {error}", path.escaped()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_begins_empty_is_locked_and_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data/checkpoints-hdd");
+        fs::create_dir_all(path.join("step-000000000020")).unwrap();
+        fs::write(path.join("step-000000000020/left"), "over").unwrap();
+        fs::write(path.join(".forebay.lock"), "").unwrap();
+        let folder = Folder::make(path.clone()).unwrap();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        let said = Folder::make(path.clone()).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(said, format!("another run has its checkpoints in {}", path.display()));
+        assert!(path.exists(), "a refused run leaves it alone");
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

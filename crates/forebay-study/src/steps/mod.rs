@@ -1,0 +1,373 @@
+//! What a cell does: one file a step, with the names and values it may be told.
+
+mod checkpoint;
+mod ingest;
+mod inspect;
+mod probe;
+mod route;
+mod train;
+mod value;
+mod workload;
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use forebay_record::{CheckpointCell, IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
+use forebay_storage::Profile;
+
+pub use checkpoint::CheckpointSettings;
+pub use ingest::IngestSettings;
+pub use inspect::InspectSettings;
+pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
+pub use route::Route;
+pub use train::{Saving, TrainDevice, TrainSettings};
+pub use workload::WorkloadSettings;
+pub(super) use workload::is_key;
+
+use super::places::{Ground, LookDown, Places};
+use super::plan::{CellPlan, Plan};
+use super::shelf::Shelf;
+
+/// Why a cell failed.
+pub type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a cell measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// By the ingest step.
+    pub ingest: Option<IngestCell>,
+    /// By the probe step.
+    pub probe: Vec<ProbeCell>,
+    /// By the train step.
+    pub train: Option<Box<TrainCell>>,
+    /// By the checkpoint step.
+    pub checkpoint: Option<Box<CheckpointCell>>,
+    /// By the inspect step.
+    pub inspection: Option<Inspection>,
+    /// What a reader must know to understand the numbers.
+    pub notes: Vec<String>,
+    /// Of a workload.
+    pub workload: Option<Box<forebay_record::WorkloadCell>>,
+}
+
+/// A sign of life of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Beat {
+    /// A repeat begins.
+    Repeat {
+        /// In words: "4 threads, repeat 2 of 5".
+        what: String,
+    },
+    /// Something was moved since the last time.
+    Moved {
+        /// Images delivered; none by a probe.
+        images: u64,
+        /// Bytes moved.
+        bytes: u64,
+    },
+}
+
+/// What measures cells.
+///
+/// When `cancel` is set it comes back soon; what it then gives is dropped.
+pub trait Bench {
+    /// Measures a cell.
+    ///
+    /// # Errors
+    /// Whatever kept the cell from being measured; the study records it and goes on.
+    fn measure(
+        &mut self,
+        cell: &CellPlan,
+        observe: &mut dyn FnMut(Beat),
+        cancel: &AtomicBool,
+    ) -> Result<Measured, Failed>;
+}
+
+/// What a cell does, with all its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// The ingest micro-benchmark.
+    Ingest(IngestSettings),
+    /// The raw ceilings.
+    Probe(ProbeSettings),
+    /// Training.
+    Train(Box<TrainSettings>),
+    /// What a dataset consists of.
+    Inspect(InspectSettings),
+    /// Saving and restoring a state.
+    Checkpoint(CheckpointSettings),
+    /// A workload in the manner of DLIO.
+    Workload(Box<WorkloadSettings>),
+}
+
+impl Work {
+    pub(super) fn new(step: Step, seed: u64) -> Self {
+        match step {
+            Step::Ingest => Self::Ingest(IngestSettings::new(seed)),
+            Step::Probe => Self::Probe(ProbeSettings::new()),
+            Step::Train => Self::Train(Box::new(TrainSettings::new(seed))),
+            Step::Inspect => Self::Inspect(InspectSettings::default()),
+            Step::Checkpoint => Self::Checkpoint(CheckpointSettings::new(seed)),
+            Step::Workload => Self::Workload(Box::new(WorkloadSettings::new())),
+        }
+    }
+
+    /// What the cell does, as the file has it.
+    pub fn step(&self) -> Step {
+        match self {
+            Self::Ingest(_) => Step::Ingest,
+            Self::Probe(_) => Step::Probe,
+            Self::Train(_) => Step::Train,
+            Self::Inspect(_) => Step::Inspect,
+            Self::Checkpoint(_) => Step::Checkpoint,
+            Self::Workload(_) => Step::Workload,
+        }
+    }
+
+    /// Sets one of the step's [`names`], or a key of a workload.
+    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), String> {
+        match self {
+            Self::Ingest(settings) => settings.set(name, level),
+            Self::Probe(settings) => settings.set(name, level),
+            Self::Train(settings) => settings.set(name, level),
+            Self::Inspect(settings) => settings.set(name, level),
+            Self::Checkpoint(settings) => settings.set(name, level),
+            Self::Workload(settings) => settings.set(name, level),
+        }
+    }
+
+    /// What contradicts itself or lacks something.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Ingest(settings) => settings.check(),
+            Self::Probe(settings) => settings.check(),
+            Self::Train(settings) => settings.check(),
+            Self::Inspect(_) => Ok(()),
+            Self::Checkpoint(settings) => settings.check(),
+            Self::Workload(settings) => settings.check(),
+        }
+    }
+
+    /// The name of the tier that it reads or probes.
+    pub fn tier(&self) -> Option<&str> {
+        match self {
+            Self::Ingest(settings) => settings.tier.as_deref(),
+            Self::Probe(settings) => settings.tier.as_deref(),
+            Self::Train(settings) => settings.tier.as_deref(),
+            Self::Inspect(settings) => settings.tier.as_deref(),
+            Self::Workload(settings) => settings.tier.as_deref(),
+            Self::Checkpoint(_) => None,
+        }
+    }
+
+    /// Where its checkpoints go; `None` when it makes none.
+    pub fn route(&self) -> Option<Route> {
+        match self {
+            Self::Train(settings) => settings.saving.route(),
+            Self::Checkpoint(settings) => settings.route(),
+            Self::Ingest(_) | Self::Probe(_) | Self::Inspect(_) | Self::Workload(_) => None,
+        }
+    }
+
+    /// The name of the dataset it reads or imitates.
+    pub fn dataset(&self) -> Option<&str> {
+        match self {
+            Self::Ingest(settings) => settings.dataset.as_deref(),
+            Self::Probe(settings) => settings.like.as_deref(),
+            Self::Train(settings) => settings.dataset.as_deref().filter(|_| !settings.synthetic),
+            Self::Inspect(settings) => settings.dataset.as_deref(),
+            Self::Workload(settings) => settings.dataset.as_deref(),
+            Self::Checkpoint(_) => None,
+        }
+    }
+
+    /// Gives it the dataset that its experiment names.
+    pub(super) fn read(&mut self, dataset: &str) {
+        let place = match self {
+            Self::Ingest(settings) => &mut settings.dataset,
+            Self::Train(settings) => &mut settings.dataset,
+            Self::Inspect(settings) => &mut settings.dataset,
+            Self::Workload(settings) => &mut settings.dataset,
+            Self::Probe(_) | Self::Checkpoint(_) => return,
+        };
+        *place = Some(dataset.to_owned());
+    }
+
+    /// Whether it cannot be without a dataset.
+    pub(super) fn needs_data(&self) -> bool {
+        match self {
+            Self::Ingest(_) | Self::Inspect(_) => true,
+            Self::Train(settings) => !settings.synthetic,
+            // A workload makes its own where none is named.
+            Self::Probe(_) | Self::Checkpoint(_) | Self::Workload(_) => false,
+        }
+    }
+}
+
+/// The settings and factors a step knows.
+pub(super) fn names(step: Step) -> &'static [&'static str] {
+    match step {
+        Step::Ingest => ingest::NAMES,
+        Step::Probe => probe::NAMES,
+        Step::Train => train::NAMES,
+        Step::Inspect => inspect::NAMES,
+        Step::Checkpoint => checkpoint::NAMES,
+        Step::Workload => workload::NAMES,
+    }
+}
+
+/// The quantities a step's cells have, and the speed-up of them.
+pub(super) fn metrics(step: Step) -> &'static [&'static str] {
+    match step {
+        Step::Ingest => ingest::METRICS,
+        Step::Probe => probe::METRICS,
+        Step::Train => train::METRICS,
+        Step::Inspect => inspect::METRICS,
+        Step::Checkpoint => checkpoint::METRICS,
+        Step::Workload => workload::METRICS,
+    }
+}
+
+/// The real steps, on the places of a run.
+pub struct Steps<'a> {
+    plan: &'a Plan,
+    places: Places<'a>,
+    look_down: LookDown<'a>,
+    /// Looked for once, when a cell asks.
+    gpu: OnceCell<train::Gpu>,
+    cuda_folders: Vec<PathBuf>,
+}
+
+impl<'a> Steps<'a> {
+    /// Cells of the plan; data that is made lies in `data`, what folders stand on is found by `look_down`, and CUDA's
+    /// libraries may lie in `cuda_folders`.
+    pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>, cuda_folders: Vec<PathBuf>) -> Self {
+        Self { plan, places: Places::new(plan, data), look_down, gpu: OnceCell::new(), cuda_folders }
+    }
+
+    /// The folders of a cell's checkpoints; `None` when it makes none.
+    fn shelf(&self, cell: &CellPlan) -> Result<Option<Shelf>, Failed> {
+        let keep = match &cell.work {
+            Work::Train(settings) => settings.saving.keep(),
+            _ => train::KEEP,
+        };
+        let make = |route| Shelf::make(&self.places, &route, keep, self.look_down);
+        cell.work.route().map(make).transpose()
+    }
+}
+
+impl Bench for Steps<'_> {
+    fn measure(
+        &mut self,
+        cell: &CellPlan,
+        observe: &mut dyn FnMut(Beat),
+        cancel: &AtomicBool,
+    ) -> Result<Measured, Failed> {
+        let data = self.places.data_of(cell);
+        let shelf = self.shelf(cell)?;
+        let dir = self.places.folder_of(cell.work.tier());
+        let stands_on = match &cell.work {
+            Work::Probe(_) => (self.look_down)(&dir),
+            // Synthetic batches stand on nothing, and so does what only has a shelf.
+            Work::Train(settings) if settings.synthetic => Ground::default(),
+            Work::Checkpoint(_) => Ground::default(),
+            _ => (self.look_down)(data.as_deref().unwrap_or(&dir)),
+        };
+        let on = Stage {
+            shaped: self.plan.profile_of(cell).or(stands_on.shaped),
+            kernel: stands_on.kernel,
+            warmups: cell.warmups,
+            repeats: cell.repeats,
+            cuda_folders: self.cuda_folders.clone(),
+            saves: shelf.as_ref().map(|shelf| shelf.places.clone()),
+        };
+        let mut measured = match &cell.work {
+            Work::Ingest(settings) => {
+                let data = data.expect("a plan has no ingest cell without a dataset");
+                ingest::run(settings, data, on, observe, cancel)
+            }
+            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observe, cancel),
+            Work::Train(settings) => {
+                let gpu = match settings.device {
+                    Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
+                    _ => &Ok(()),
+                };
+                train::run(settings, data, on, gpu, observe, cancel)
+            }
+            Work::Inspect(_) => inspect::run(&data.expect("a plan has no inspect cell without a dataset"), cancel),
+            Work::Checkpoint(settings) => checkpoint::run(settings, on, observe, cancel),
+            Work::Workload(settings) => {
+                let data = data.expect("a plan has no workload cell without data");
+                workload::run(settings, data, dir.join("workload-checkpoints"), on, observe, cancel)
+            }
+        }?;
+        measured.notes.extend(stands_on.notes);
+        measured.notes.extend(shelf.into_iter().flat_map(|shelf| shelf.notes));
+        Ok(measured)
+    }
+}
+
+/// What a cell runs on, and how often.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stage {
+    /// The device that this process emulates.
+    pub shaped: Option<Profile>,
+    /// The device that the kernel emulates.
+    pub kernel: Option<Profile>,
+    /// Rounds that are not kept.
+    pub warmups: usize,
+    /// Rounds that are.
+    pub repeats: usize,
+    /// Folders that CUDA's libraries may lie in.
+    pub cuda_folders: Vec<PathBuf>,
+    /// Where its checkpoints go.
+    pub saves: Option<forebay_measure::Places>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_a_step_can_be_set_and_no_other() {
+        for step in [Step::Ingest, Step::Probe, Step::Train, Step::Inspect, Step::Checkpoint, Step::Workload] {
+            for name in names(step) {
+                let tried = [
+                    Level::Integer(4096),
+                    Level::Integer(8),
+                    Level::Number(0.5),
+                    Level::Flag(true),
+                    Level::Text("alexnet".to_owned()),
+                    Level::Text("adamw".to_owned()),
+                    Level::Text("tf32".to_owned()),
+                    Level::Text("emulated:3ms".to_owned()),
+                    Level::Text("auto".to_owned()),
+                    Level::Text("sync".to_owned()),
+                    Level::Text("burst".to_owned()),
+                    Level::Text("tensorflow".to_owned()),
+                    Level::Text("random".to_owned()),
+                    Level::Text("4K/30:8K/70".to_owned()),
+                ];
+                let set = |level: &Level| Work::new(step, 0).set(name, level).is_ok();
+                assert!(tried.iter().any(set), "{step:?} {name}");
+                assert!(!tried.iter().all(set), "{step:?} {name} takes anything");
+            }
+            assert!(Work::new(step, 0).set("colour", &Level::Integer(1)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_probe_that_contradicts_itself_is_refused() {
+        let probe = |mode: &str, with: &[&str]| {
+            let mut work = Work::new(Step::Probe, 0);
+            work.set("mode", &Level::Text(mode.to_owned())).unwrap();
+            with.iter().for_each(|name| work.set(name, &Level::Text("4K/100".to_owned())).unwrap());
+            work.check()
+        };
+        assert_eq!(probe("random,files", &["mix"]), Ok(()));
+        assert_eq!(probe("sequential", &[]), Ok(()));
+        assert_eq!(probe("random", &["mix", "like"]).unwrap_err(), "give mix or like, not both");
+        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix and like are for random requests"));
+    }
+}

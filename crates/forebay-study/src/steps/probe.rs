@@ -1,0 +1,224 @@
+//! The probe step: a cell of it is one probe of one place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use forebay_dataset::{Control, InspectOptions};
+use forebay_pipeline::Source;
+use forebay_probe::{self as probe, Mix, Modes, Plan, Sizes, Tree};
+use forebay_record::{Engine, Environment, Level};
+use forebay_storage::Local;
+use forebay_units::{Bytes, PathText};
+
+use super::value::{self, Refused};
+use super::{Beat, Failed, Measured, Stage};
+
+/// Bytes a sequential request, as `forebay probe` has them.
+const BLOCK: u64 = 1 << 20;
+/// Seed of places, order and content.
+const SEED: u64 = 0;
+
+/// What a cell may be told.
+pub(super) const NAMES: &[&str] = &["block", "depth", "engine", "like", "mix", "mode", "size", "tier"];
+/// What can be asked of a measured cell.
+pub(super) const METRICS: &[&str] =
+    &["read_mb_per_s", "write_mb_per_s", "random_mb_per_s", "random_iops", "files_per_s", "speed_up"];
+
+/// A kind of probing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// One file written and read from end to end.
+    Sequential,
+    /// Reads at random places of one file.
+    Random,
+    /// Open, read and close of many small files.
+    Files,
+}
+
+/// A probe cell's settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeSettings {
+    /// The tier's name; without one the place of the data is probed.
+    pub tier: Option<String>,
+    /// What is done.
+    pub modes: Vec<ProbeKind>,
+    /// Size of the file.
+    pub size: Bytes,
+    /// Bytes a request; without it the probe's own: 1 MiB sequentially, a mix at random.
+    pub blocks: Option<Vec<Bytes>>,
+    /// Requests in flight.
+    pub depths: Vec<u64>,
+    /// How it is done; without it past the page cache, where that can be.
+    pub engines: Option<Vec<Engine>>,
+    /// A mix of request sizes, as fio's `bssplit` writes it.
+    pub mix: Option<String>,
+    /// The dataset whose sizes are the mix.
+    pub like: Option<String>,
+}
+
+/// A cell with everything that names stood for.
+#[derive(Debug, Clone)]
+pub struct ProbeRequest<'a> {
+    /// What is done.
+    pub settings: &'a ProbeSettings,
+    /// Where.
+    pub dir: PathBuf,
+    /// Where the dataset lies whose sizes are the mix.
+    pub like: Option<PathBuf>,
+    /// On which device, and how often; of the warm-ups there is one.
+    pub on: Stage,
+}
+
+impl ProbeSettings {
+    /// The defaults of `forebay probe`, sequential alone.
+    pub(super) fn new() -> Self {
+        Self {
+            tier: None,
+            modes: vec![ProbeKind::Sequential],
+            size: Bytes(5 << 30),
+            blocks: None,
+            depths: vec![1],
+            engines: None,
+            mix: None,
+            like: None,
+        }
+    }
+
+    /// Sets one of [`NAMES`].
+    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
+        match name {
+            "block" => self.blocks = Some(value::list(level, block)?),
+            "depth" => self.depths = value::list(level, |level| value::integer(level, 1..=1_024))?,
+            "engine" => self.engines = Some(value::list(level, engine)?),
+            "like" => self.like = Some(value::text(level)?.to_owned()),
+            "mix" => self.mix = Some(mix(level)?),
+            "mode" => self.modes = value::list(level, mode)?,
+            "size" => self.size = value::bytes(level, 4_096..=64 << 40)?,
+            "tier" => self.tier = Some(value::text(level)?.to_owned()),
+            _ => return Err("not a setting of probe".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// What contradicts itself or lacks something.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        if self.mix.is_some() && self.like.is_some() {
+            return Err("give mix or like, not both".to_owned());
+        }
+        if self.modes == [ProbeKind::Sequential] && (self.mix.is_some() || self.like.is_some()) {
+            return Err("mix and like are for random requests and files; sequential ones have block".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Runs a cell.
+pub(super) fn run(
+    request: &ProbeRequest<'_>,
+    observe: &mut dyn FnMut(Beat),
+    cancel: &AtomicBool,
+) -> Result<Measured, Failed> {
+    let plan = plan(request, cancel)?;
+    let mut tell = |event: probe::Event| match event {
+        probe::Event::Run { what } => observe(Beat::Repeat { what }),
+        probe::Event::Advanced { bytes } => observe(Beat::Moved { images: 0, bytes }),
+        // Remarks are among the notes too.
+        probe::Event::Started { .. } | probe::Event::Remark { .. } => {}
+    };
+    let is_there = plan.target.exists();
+    std::fs::create_dir_all(&plan.target)?;
+    // Where and by which command it ran stands in the study's own head.
+    let probed = probe::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel);
+    if !is_there {
+        // Only an empty folder is removed by this, and one that is not shall stay.
+        let _ = std::fs::remove_dir(&plan.target);
+    }
+    let mut record = probed?;
+    if let Some(profile) = &request.on.kernel {
+        record.cells.iter_mut().for_each(|cell| cell.on_kernel_tier(&profile.name));
+    }
+    if record.cells.is_empty() {
+        return Err("no run was finished".into());
+    }
+    Ok(Measured { probe: record.cells, notes: record.notes, ..Measured::default() })
+}
+
+fn plan(request: &ProbeRequest<'_>, cancel: &AtomicBool) -> Result<Plan, Failed> {
+    let settings = request.settings;
+    let of_blocks = settings.blocks.as_ref().map(|blocks| blocks.iter().map(|block| block.0).collect::<Vec<_>>());
+    let sizes = match (&settings.mix, &request.like, &of_blocks) {
+        (Some(mix), _, _) => Sizes::Mix(mix.parse::<Mix>()?),
+        (None, Some(data), _) => Sizes::Mix(mix_of(data, cancel)?),
+        (None, None, Some(blocks)) => Sizes::Fixed(blocks.clone()),
+        (None, None, None) => Sizes::Mix(Mix::of_images()),
+    };
+    let has = |kind| settings.modes.contains(&kind);
+    let mut plan = Plan {
+        target: request.dir.clone(),
+        modes: Modes {
+            sequential: has(ProbeKind::Sequential),
+            random: has(ProbeKind::Random),
+            files: has(ProbeKind::Files),
+        },
+        size: settings.size.0,
+        blocks: of_blocks.unwrap_or_else(|| vec![BLOCK]),
+        sizes,
+        trees: Vec::new(),
+        depths: settings.depths.iter().map(|depth| *depth as usize).collect(),
+        engines: settings.engines.clone(),
+        runs: request.on.warmups + request.on.repeats,
+        tier: request.on.shaped.clone(),
+        seed: SEED,
+    };
+    if plan.modes.files {
+        plan.trees = match &request.like {
+            Some(data) => {
+                let source = Source::discover(Arc::new(Local::default()), data)?;
+                vec![Tree::like(data, source.files(), plan.size, SEED)?]
+            }
+            None => plan.sizes.trees(plan.size, SEED)?,
+        };
+    }
+    Ok(plan)
+}
+
+/// The mix of a dataset's sizes.
+fn mix_of(data: &Path, cancel: &AtomicBool) -> Result<Mix, Failed> {
+    let control = Control { threads: 0, cancel, progress: &|_| {} };
+    let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control)?;
+    let none = || format!("{}: there is not a single sound sample to take sizes from", data.escaped());
+    Ok(found.bssplit.ok_or_else(none)?.parse()?)
+}
+
+fn block(level: &Level) -> Result<Bytes, Refused> {
+    let block = value::bytes(level, 512..=1 << 30)?;
+    if block.0 % 512 == 0 { Ok(block) } else { Err(value::refuse(level, "a multiple of 512 bytes, as \"128KiB\"")) }
+}
+
+fn engine(level: &Level) -> Result<Engine, Refused> {
+    match value::text(level)? {
+        "sync" => Ok(Engine::Sync),
+        "direct" => Ok(Engine::Direct),
+        "uring" => Ok(Engine::Uring),
+        _ => Err(value::refuse(level, "sync, direct or uring")),
+    }
+}
+
+fn mode(level: &Level) -> Result<ProbeKind, Refused> {
+    match value::text(level)? {
+        "sequential" => Ok(ProbeKind::Sequential),
+        "random" => Ok(ProbeKind::Random),
+        "files" => Ok(ProbeKind::Files),
+        _ => Err(value::refuse(level, "sequential, random or files")),
+    }
+}
+
+/// "4K/10:128K/90": sizes and their shares in per cent.
+fn mix(level: &Level) -> Result<String, Refused> {
+    let text = value::text(level)?;
+    match text.parse::<Mix>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(reason) => Err(value::refuse(level, &format!("sizes and shares, as \"4K/10:128K/90\" ({reason})"))),
+    }
+}

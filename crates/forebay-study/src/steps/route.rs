@@ -1,0 +1,140 @@
+//! Where checkpoints go and in which form, as the train and the checkpoint step are told it.
+
+use forebay_bench::checkpoint::MODES;
+use forebay_checkpoint::{Mode, format};
+use forebay_record::Level;
+
+use super::value::{self, Refused};
+
+/// The tiers of checkpoints: "hdd", or "optane → hdd" where another takes them first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The tier that they go to at last.
+    pub slow: String,
+    /// The burst buffer before it.
+    pub fast: Option<String>,
+}
+
+impl Route {
+    /// A tier's name, or two with an arrow between them.
+    pub(super) fn of(level: &Level) -> Result<Self, Refused> {
+        let text = value::text(level)?;
+        let mut names = text.split('→').flat_map(|part| part.split("->")).map(|name| name.trim().to_owned());
+        let route = match (names.next(), names.next(), names.next()) {
+            (Some(slow), None, _) => Self { slow, fast: None },
+            (Some(fast), Some(slow), None) => Self { slow, fast: Some(fast) },
+            _ => return Err(value::refuse(level, WANTED)),
+        };
+        let is_empty = route.tiers().any(str::is_empty);
+        if is_empty { Err(value::refuse(level, WANTED)) } else { Ok(route) }
+    }
+
+    /// With this burst buffer before it.
+    pub(super) fn behind(self, burst: Option<&str>) -> Result<Self, Refused> {
+        match (burst, &self.fast) {
+            (Some(burst), Some(fast)) => {
+                Err(format!("\"{fast} → {}\" has a burst buffer, and burst says {burst}: give one of them", self.slow))
+            }
+            (Some(burst), None) => Ok(Self { fast: Some(burst.to_owned()), ..self }),
+            (None, _) => Ok(self),
+        }
+    }
+
+    /// Its tiers, nearest first.
+    pub fn tiers(&self) -> impl Iterator<Item = &str> {
+        self.fast.iter().chain([&self.slow]).map(String::as_str)
+    }
+
+    /// The mode that is asked for, or the one that goes with the tiers.
+    pub(super) fn mode(&self, asked: Option<Mode>) -> Mode {
+        asked.unwrap_or(if self.fast.is_some() { Mode::Burst } else { Mode::Direct })
+    }
+
+    /// What its tiers and a mode say against each other.
+    pub(super) fn check(&self, asked: Option<Mode>) -> Result<(), Refused> {
+        match (&self.fast, asked) {
+            (Some(fast), _) if *fast == self.slow => {
+                Err(format!("{fast} cannot be its own burst buffer: give another tier"))
+            }
+            (Some(_), Some(Mode::Direct)) => {
+                Err("direct saves go to the last tier at once: leave the burst buffer out".to_owned())
+            }
+            (None, Some(Mode::Burst)) => Err("burst saves need a tier in front: give burst".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+const WANTED: &str = "a tier's name, or two as \"optane → hdd\"";
+
+/// A tier's name, or "none".
+pub(super) fn burst(level: &Level) -> Result<Option<String>, Refused> {
+    Ok(Some(value::text(level)?.to_owned()).filter(|name| name != "none"))
+}
+
+/// When training goes on.
+pub(super) fn mode(level: &Level) -> Result<Mode, Refused> {
+    let text = value::text(level)?;
+    let named = MODES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode);
+    named.ok_or_else(|| value::refuse(level, "direct, burst or async"))
+}
+
+/// The name of a format.
+pub(super) fn format(level: &Level) -> Result<&'static str, Refused> {
+    let names = format::FORMATS.map(|format| format.name());
+    let known = names.into_iter().find(|name| Ok(*name) == value::text(level));
+    known.ok_or_else(|| value::refuse(level, &names.join(" or ")))
+}
+
+/// The format where none is named.
+pub(super) fn usual_format() -> &'static str {
+    format::FORMATS[0].name()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(text: &str) -> Result<Route, Refused> {
+        Route::of(&Level::Text(text.to_owned()))
+    }
+
+    #[test]
+    fn a_route_is_a_tier_or_two() {
+        let of = |slow: &str, fast: Option<&str>| Route { slow: slow.to_owned(), fast: fast.map(str::to_owned) };
+        assert_eq!(route("hdd"), Ok(of("hdd", None)));
+        for text in ["optane → hdd", "optane->hdd", " optane →hdd"] {
+            assert_eq!(route(text), Ok(of("hdd", Some("optane"))), "{text}");
+        }
+        for text in ["optane →", "→ hdd", "a → b → c"] {
+            assert!(route(text).unwrap_err().ends_with("give a tier's name, or two as \"optane → hdd\""), "{text}");
+        }
+        assert_eq!(route("optane → hdd").unwrap().tiers().collect::<Vec<_>>(), ["optane", "hdd"]);
+        assert_eq!(of("hdd", None).behind(Some("optane")), route("optane → hdd"));
+        let said = route("optane → hdd").unwrap().behind(Some("ssd")).unwrap_err();
+        assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
+    }
+
+    #[test]
+    fn the_mode_follows_the_tiers_and_cannot_contradict_them() {
+        let modes = |text: &str| [None, Some(Mode::Async)].map(|asked| route(text).unwrap().mode(asked));
+        assert_eq!(modes("hdd"), [Mode::Direct, Mode::Async]);
+        assert_eq!(modes("optane → hdd"), [Mode::Burst, Mode::Async]);
+        let said = |text: &str, asked| route(text).unwrap().check(asked);
+        assert_eq!(said("hdd", Some(Mode::Async)), Ok(()));
+        assert_eq!(said("hdd", Some(Mode::Burst)).unwrap_err(), "burst saves need a tier in front: give burst");
+        let direct = said("optane → hdd", Some(Mode::Direct)).unwrap_err();
+        assert_eq!(direct, "direct saves go to the last tier at once: leave the burst buffer out");
+        let own = said("hdd → hdd", None).unwrap_err();
+        assert_eq!(own, "hdd cannot be its own burst buffer: give another tier");
+    }
+
+    #[test]
+    fn values_say_what_they_may_be() {
+        let text = |text: &str| Level::Text(text.to_owned());
+        assert_eq!(mode(&text("lazy")).unwrap_err(), "\"lazy\": give direct, burst or async");
+        assert_eq!(format(&text("pickle")).unwrap_err(), "\"pickle\": give safetensors or tensorflow");
+        assert_eq!((format(&text("tensorflow")), usual_format()), (Ok("tensorflow"), "safetensors"));
+        assert_eq!((burst(&text("none")), burst(&text("optane"))), (Ok(None), Ok(Some("optane".to_owned()))));
+    }
+}

@@ -1,0 +1,247 @@
+//! The workload step: a cell of it is one run of a workload, with whatever of it is overridden.
+//!
+//! Every name with a dot is a key of the workload (`reader.batch_size`), so that a study can vary all of them. The data of a
+//! cell follows from the workload; cells with the same data share it.
+
+mod loader;
+mod run;
+mod shrink;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use forebay_record::{Level, WorkloadSpec};
+use forebay_units::Bytes;
+use forebay_workload::{Dataset, Format, Part, Workload, builtin};
+
+use super::value::{self, Refused};
+
+pub(super) use run::run;
+
+/// What a cell may be told, beside the keys of workloads, which have a dot.
+pub(super) const NAMES: &[&str] = &[
+    "accelerators",
+    "cold",
+    "dataset",
+    "dlio_decode_mb_per_s",
+    "processes",
+    "shrink_bytes",
+    "shrink_time",
+    "threshold",
+    "tier",
+    "workload",
+];
+/// What can be asked of a measured cell.
+pub(super) const METRICS: &[&str] = &[
+    "au_epoch",
+    "au_steady",
+    "au_dlio",
+    "samples_per_s",
+    "mb_per_s_moved",
+    "mb_per_s_device",
+    "first_batch_s",
+    "barrier_s",
+    "wall_s",
+    "dlio_mib_per_s",
+    "dlio_samples_per_s",
+    "checkpoint_max_s",
+    "speed_up",
+];
+
+/// The most accelerators of a cell.
+const MAX_ACCELERATORS: u64 = 4_096;
+/// Files whose samples' sizes are looked at for their mean.
+const LOOKED_AT: u64 = 10_000;
+/// The share of the machine's memory that batches may take.
+const MEMORY_SHARE: f64 = 0.5;
+
+/// A workload cell's settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadSettings {
+    /// The workload's name: built in, or one of the study's own.
+    pub workload: Option<String>,
+    /// What the study's own file says; `None` for one that is built in.
+    text: Option<String>,
+    /// Its keys that are overridden.
+    pub overrides: BTreeMap<String, Level>,
+    /// Processes of the source, each of which is so many emulated accelerators here.
+    pub processes: u64,
+    /// Accelerators of a process.
+    pub accelerators: u64,
+    /// Data that is there, in place of what would be made.
+    pub dataset: Option<String>,
+    /// The tier's name; without one the data is read where it lies.
+    pub tier: Option<String>,
+    /// Evict before the run.
+    pub cold: bool,
+    /// The utilisation over whole epochs that must be reached, of 1.
+    pub threshold: Option<f64>,
+    /// Imitates DLIO's PyTorch loader: every worker makes whole batches of files in order, and the workers of a process share a
+    /// core that decodes so many megabytes a second; its files have the sizes that DLIO gives them.
+    pub dlio_decode_mb_per_s: Option<f64>,
+    /// How many times smaller records are than the workload says.
+    pub shrink_bytes: f64,
+    /// How many times shorter all its times are.
+    pub shrink_time: f64,
+}
+
+impl WorkloadSettings {
+    pub(super) fn new() -> Self {
+        Self {
+            workload: None,
+            text: None,
+            overrides: BTreeMap::new(),
+            processes: 1,
+            accelerators: 1,
+            dataset: None,
+            tier: None,
+            cold: false,
+            threshold: None,
+            dlio_decode_mb_per_s: None,
+            shrink_bytes: 1.0,
+            shrink_time: 1.0,
+        }
+    }
+
+    /// Sets one of [`NAMES`], or a key of the workload.
+    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
+        match name {
+            "accelerators" => self.accelerators = value::integer(level, 1..=MAX_ACCELERATORS)?,
+            "cold" => self.cold = value::flag(level)?,
+            "dataset" => self.dataset = Some(value::text(level)?.to_owned()),
+            "dlio_decode_mb_per_s" => self.dlio_decode_mb_per_s = Some(above_zero(level)?),
+            "processes" => self.processes = value::integer(level, 1..=MAX_ACCELERATORS)?,
+            "shrink_bytes" => self.shrink_bytes = at_least_one(level)?,
+            "shrink_time" => self.shrink_time = at_least_one(level)?,
+            "threshold" => self.threshold = Some(share(level)?),
+            "tier" => self.tier = Some(value::text(level)?.to_owned()),
+            "workload" => self.workload = Some(value::text(level)?.to_owned()),
+            "checkpoint.checkpoint_folder" | "dataset.data_folder" | "output.folder" | "storage.storage_root" => {
+                return Err("a study has folders of its own: --data and --out name them".to_owned());
+            }
+            _ if is_key(name) => {
+                self.overrides.insert(name.to_owned(), level.clone());
+            }
+            _ => return Err("not a setting of workload".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Finds the workload among the study's own; one that is neither there nor built in is refused by [`Self::check`].
+    pub(crate) fn find(&mut self, own: &[WorkloadSpec]) {
+        let name = self.workload.as_deref();
+        self.text = own.iter().find(|spec| Some(spec.name.as_str()) == name).map(|spec| spec.text.clone());
+    }
+
+    /// What contradicts itself, lacks something, or is no workload.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        if self.processes.saturating_mul(self.accelerators) > MAX_ACCELERATORS {
+            return Err(format!("it has more than {MAX_ACCELERATORS} accelerators"));
+        }
+        self.read().map(|_| ())
+    }
+
+    /// Accelerators over all processes.
+    pub fn all_accelerators(&self) -> u64 {
+        self.processes * self.accelerators
+    }
+
+    /// The workload with its overrides, with the loader that is imitated, and as small as it shall be.
+    pub(crate) fn read(&self) -> Result<Workload, Refused> {
+        let mut workload = self.as_written()?;
+        shrink::bytes(&mut workload, self.shrink_bytes)?;
+        shrink::times(&mut workload, self.shrink_time);
+        if let Some(mb_per_s) = self.dlio_decode_mb_per_s {
+            // As many times longer or shorter as all else.
+            loader::imitate(&mut workload, mb_per_s * self.shrink_time / self.shrink_bytes);
+        }
+        Ok(workload)
+    }
+
+    fn as_written(&self) -> Result<Workload, Refused> {
+        let Some(name) = self.workload.as_deref() else { return Err("it has no workload: give one".to_owned()) };
+        let text = match (&self.text, builtin::find(name)) {
+            (Some(text), _) => text,
+            (None, Some(builtin)) => builtin.text,
+            (None, None) => {
+                let known: Vec<&str> = builtin::all().iter().map(|builtin| builtin.name).collect();
+                return Err(format!("there is no workload \"{name}\"; built in are {}", known.join(", ")));
+            }
+        };
+        let overrides: Vec<String> =
+            self.overrides.iter().map(|(key, level)| format!("++workload.{key}={level}")).collect();
+        let read = forebay_workload::read(name, text, &overrides).map_err(|problems| {
+            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            said.join("; ")
+        })?;
+        Ok(read.workload)
+    }
+
+    /// Why this machine or program cannot run it, or why it has nothing to run; `None` when nothing is known against it.
+    pub(crate) fn unfit(&self, memory: Option<Bytes>) -> Option<String> {
+        let workload = self.read().ok()?;
+        if workload.dataset.format == Format::Hdf5 && !HAS_HDF5 {
+            return Some("this build has no HDF5: build with --features hdf5".to_owned());
+        }
+        if let Err(problem) = forebay_workload::Plan::new(&workload, self.all_accelerators()) {
+            return Some(problem.to_string());
+        }
+        let needed = Bytes(batches_bytes(&workload).saturating_mul(self.all_accelerators()));
+        let most = memory.map(|memory| Bytes((memory.0 as f64 * MEMORY_SHARE) as u64));
+        most.filter(|most| needed > *most)
+            .map(|most| format!("its batches take {needed} of memory, and half of this machine's is {most}"))
+    }
+}
+
+/// Whether HDF5 can be made and read.
+const HAS_HDF5: bool = cfg!(feature = "hdf5");
+
+/// Whether a name is a key of workloads.
+pub(crate) fn is_key(name: &str) -> bool {
+    name.contains('.')
+}
+
+/// Bytes of the batches of one accelerator: those made ahead.
+fn batches_bytes(workload: &Workload) -> u64 {
+    let reader = &workload.reader;
+    let transformed: u64 = reader.transformed_dims.iter().product::<u64>() * reader.transformed_element.bytes();
+    let delivered = match (reader.transformed_dims.is_empty(), workload.dataset.record_length_bytes_resize) {
+        (false, _) => transformed,
+        (true, 0) => mean_sample_bytes(&workload.dataset) as u64,
+        (true, resized) => resized,
+    };
+    reader.n_ahead().max(1).saturating_mul(reader.batch_size).saturating_mul(delivered)
+}
+
+/// Bytes of a training sample, as they come out of the dataset's law.
+fn mean_sample_bytes(dataset: &Dataset) -> f64 {
+    let n_files = dataset.n_files(Part::Train).min(LOOKED_AT);
+    let sum: u64 = (0..n_files).map(|i| dataset.shape_of(Part::Train, i).sample_bytes).sum();
+    if n_files == 0 { 0.0 } else { sum as f64 / n_files as f64 }
+}
+
+fn above_zero(level: &Level) -> Result<f64, Refused> {
+    number(level)
+        .filter(|value| *value > 0.0 && value.is_finite())
+        .ok_or_else(|| value::refuse(level, "a number above 0"))
+}
+
+fn at_least_one(level: &Level) -> Result<f64, Refused> {
+    let of = number(level).filter(|value| *value >= 1.0 && value.is_finite());
+    of.ok_or_else(|| value::refuse(level, "a number from 1"))
+}
+
+fn share(level: &Level) -> Result<f64, Refused> {
+    number(level)
+        .filter(|value| (0.0..=1.0).contains(value))
+        .ok_or_else(|| value::refuse(level, "a number from 0 to 1"))
+}
+
+fn number(level: &Level) -> Option<f64> {
+    match level {
+        Level::Number(value) => Some(*value),
+        Level::Integer(value) => Some(*value as f64),
+        Level::Flag(_) | Level::Text(_) => None,
+    }
+}
