@@ -9,11 +9,11 @@ use std::time::Instant;
 use forebay_storage::Buffer;
 use io_uring::{IoUring, opcode, squeue, types};
 
-use super::crew::{Tally, Worker};
 use super::error::{Context, Error};
 use super::requests::{GRAIN, Requests};
 use super::ring::{make_ring, wait_for_one};
 use super::threads::{Leaf, buffer, check_len};
+use super::workers::{Tally, Worker};
 
 const OPEN: u64 = 0;
 const READ: u64 = 1;

@@ -11,19 +11,19 @@
 
 pub mod ceiling;
 mod cell;
-mod crew;
 mod error;
 mod files_ring;
 mod mix;
 mod plan;
 mod preflight;
+mod prepared_target;
 mod preview;
 mod requests;
 mod ring;
 mod run;
-mod site;
 mod threads;
 mod trial;
+mod workers;
 
 pub use error::Error;
 pub use mix::Mix;

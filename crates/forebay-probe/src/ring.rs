@@ -10,10 +10,10 @@ use forebay_measure::stamp;
 use forebay_storage::Buffer;
 use io_uring::{IoUring, opcode, squeue, types};
 
-use super::crew::{Tally, Worker};
 use super::error::Context;
 use super::requests::{GRAIN, Request, Requests};
 use super::threads::buffer;
+use super::workers::{Tally, Worker};
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use forebay_units::{Bytes, PathText};
 use super::cell::{Measured, cell};
 use super::error::Error;
 use super::plan::{Combination, Plan, Unit};
-use super::site::Site;
+use super::prepared_target::PreparedTarget;
 use super::trial::{Trial, Watch};
 
 /// What an observer is told.
@@ -48,22 +48,22 @@ pub fn run(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Record<ProbeCell>, Error> {
-    let site = Site::open(plan)?;
+    let target = PreparedTarget::open(plan)?;
     let mut record = Record::new(command_line, environment);
     record.dataset.path = plan.target.escaped().into_owned();
-    for text in &site.remarks {
+    for text in &target.remarks {
         observe(Event::Remark { text: text.clone() });
     }
-    record.notes.extend(site.remarks.iter().cloned());
-    record.notes.extend(alignment_note(plan, &site));
-    record.notes.extend(depth_note(plan, &site));
-    let cells = plan.combinations(&site.engines, site.may_write());
+    record.notes.extend(target.remarks.iter().cloned());
+    record.notes.extend(alignment_note(plan, &target));
+    record.notes.extend(depth_note(plan, &target));
+    let cells = plan.combinations(&target.engines, target.may_write());
     let planned: u64 = cells.iter().map(|cell| planned_bytes(plan, cell)).sum();
-    let prepared = if site.may_write() { plan.prepared_bytes() } else { 0 };
+    let prepared = if target.may_write() { plan.prepared_bytes() } else { 0 };
     observe(Event::Started { bytes: planned * plan.runs as u64 + prepared });
-    lay_out(plan, &site, observe, cancel)?;
-    let trees = plant(plan, &site, observe, cancel)?;
-    let trial = Trial { plan, site: &site, trees };
+    lay_out(plan, &target, observe, cancel)?;
+    let trees = plant(plan, &target, observe, cancel)?;
+    let trial = Trial { plan, target: &target, trees };
     let measured = rounds(&trial, &cells, observe, cancel)?;
     record.cells = cells.iter().zip(measured).filter_map(|(of, measured)| cell(plan, of, measured)).collect();
     if cancel.load(Ordering::Relaxed) {
@@ -108,24 +108,29 @@ fn rounds(
 }
 
 /// Writes the file where no cell does, so that it can be read.
-fn lay_out(plan: &Plan, site: &Site, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Result<(), Error> {
-    if !plan.modes.random || plan.modes.sequential || !site.may_write() {
+fn lay_out(
+    plan: &Plan,
+    target: &PreparedTarget,
+    observe: &mut dyn FnMut(Event),
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    if !plan.modes.random || plan.modes.sequential || !target.may_write() {
         return Ok(());
     }
     observe(Event::Run { what: "writing the file".to_owned() });
-    site.lay_out(plan.usable_size(), cancel, &mut |bytes| observe(Event::Advanced { bytes }))
+    target.lay_out(plan.usable_size(), cancel, &mut |bytes| observe(Event::Advanced { bytes }))
 }
 
 fn plant(
     plan: &Plan,
-    site: &Site,
+    target: &PreparedTarget,
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Vec<Vec<super::threads::Leaf>>, Error> {
     let mut trees = Vec::new();
     for (number, tree) in plan.trees.iter().enumerate().filter(|_| plan.modes.files) {
         observe(Event::Run { what: "making the files".to_owned() });
-        trees.push(site.plant(tree, number, cancel, &mut |bytes| observe(Event::Advanced { bytes }))?);
+        trees.push(target.plant(tree, number, cancel, &mut |bytes| observe(Event::Advanced { bytes }))?);
     }
     Ok(trees)
 }
@@ -155,22 +160,22 @@ fn describe(of: &Combination, round: usize, runs: usize) -> String {
     format!("{mode}, {engine}{block}, depth {}, {run}", of.depth)
 }
 
-fn alignment_note(plan: &Plan, site: &Site) -> Option<String> {
+fn alignment_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
     use super::plan::Sizes;
-    let unit = site.alignment;
+    let unit = target.alignment;
     let short = match &plan.sizes {
         Sizes::Fixed(sizes) => sizes.iter().any(|size| size % unit != 0),
         Sizes::Mix(mix) => mix.sizes().any(|size| size % unit != 0),
     };
-    let direct = site.engines.iter().any(|engine| *engine != Engine::Sync);
+    let direct = target.engines.iter().any(|engine| *engine != Engine::Sync);
     let concerns = plan.modes.random && direct && short;
     concerns.then(|| {
         format!("random requests past the page cache are rounded up to multiples of {unit} bytes, as this device needs")
     })
 }
 
-fn depth_note(plan: &Plan, site: &Site) -> Option<String> {
-    let concerns = plan.tier.is_some() && plan.modes.sequential && site.may_write();
+fn depth_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
+    let concerns = plan.tier.is_some() && plan.modes.sequential && target.may_write();
     (concerns && plan.depths.iter().any(|depth| *depth > 1)).then(|| {
         "an emulated device takes one write after the other: its writes are measured with depth 1 alone".to_owned()
     })

@@ -10,9 +10,9 @@ use forebay_measure::{Random, stamp};
 use forebay_record::Engine;
 use forebay_storage::{Buffer, Object, Storage, Writer};
 
-use super::crew::{Tally, Worker};
 use super::error::{Context, Error};
 use super::requests::{GRAIN, Request, Requests};
+use super::workers::{Tally, Worker};
 
 /// Opens a file past the page cache, or through it with the kernel told what to expect, as fio does.
 pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests) -> Result<File, Error> {

@@ -11,20 +11,20 @@ use forebay_record::{CacheEvidence, Engine, ProbeMode, ProbeRepeat};
 use forebay_storage::{Local, Mode, Shaped, Storage, cache};
 use forebay_units::Histogram;
 
-use super::crew::{self, Done, Shared};
 use super::error::{Context, Error};
 use super::files_ring;
 use super::mix::Mix;
 use super::plan::{Combination, Plan, TIME_LIMIT, Unit};
+use super::prepared_target::PreparedTarget;
 use super::requests::{Request, Requests};
 use super::ring::{self, Direction};
-use super::site::Site;
 use super::threads::{self, Leaf};
+use super::workers::{self, Done, Shared};
 
-/// A plan on its site.
+/// A plan on its target.
 pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) site: &'a Site,
+    pub(super) target: &'a PreparedTarget,
     /// The files of each tree.
     pub(super) trees: Vec<Vec<Leaf>>,
 }
@@ -66,8 +66,8 @@ impl Trial<'_> {
         let before = cache::block_bytes_written();
         let done = match self.shaped(cell.engine) {
             Some(device) => {
-                let writer = threads::object_writer(device.create(&self.site.file)?, block, &requests, run);
-                crew::run(vec![writer], Shared::new(watch.cancel, None), || Ok(()), watch.moved)?
+                let writer = threads::object_writer(device.create(&self.target.file)?, block, &requests, run);
+                workers::run(vec![writer], Shared::new(watch.cancel, None), || Ok(()), watch.moved)?
             }
             None => self.write_file(cell, block, &requests, run, watch)?,
         };
@@ -84,8 +84,8 @@ impl Trial<'_> {
         run: u64,
         watch: Watch<'_>,
     ) -> Result<Done, Error> {
-        let path = &self.site.file;
-        self.site.fresh_file(self.plan.usable_size())?;
+        let path = &self.target.file;
+        self.target.fresh_file(self.plan.usable_size())?;
         let workers = match cell.engine {
             Engine::Uring => {
                 let file = threads::open(path, cell.engine, true, requests)?;
@@ -97,7 +97,7 @@ impl Trial<'_> {
         let stopped = || watch.cancel.load(Ordering::Relaxed);
         // What is thrown away anyway need not reach the disk first.
         let sync = || if stopped() { Ok(()) } else { file.sync_all().context("syncing", path) };
-        crew::run(workers, Shared::new(watch.cancel, None), sync, watch.moved)
+        workers::run(workers, Shared::new(watch.cancel, None), sync, watch.moved)
     }
 
     fn read_random(
@@ -107,7 +107,7 @@ impl Trial<'_> {
         run: u64,
         watch: Watch<'_>,
     ) -> Result<(ProbeRepeat, Histogram), Error> {
-        let unit = if cell.engine == Engine::Sync { 1 } else { self.site.alignment };
+        let unit = if cell.engine == Engine::Sync { 1 } else { self.target.alignment };
         let mix = mix.aligned(unit);
         let mut random = Random::new(self.plan.seed, run);
         let requests = Requests::random(&mix, self.plan.usable_size(), &mut random);
@@ -121,7 +121,7 @@ impl Trial<'_> {
         requests: &Requests,
         watch: Watch<'_>,
     ) -> Result<(ProbeRepeat, Histogram), Error> {
-        let path = &self.site.file;
+        let path = &self.target.file;
         let before = cold::prepare(slice::from_ref(path), true)?;
         let device = self.shaped(cell.engine);
         let workers = match (&device, cell.engine) {
@@ -133,7 +133,7 @@ impl Trial<'_> {
             (None, _) => threads::readers(path, cell.engine, cell.depth, largest, requests)?,
         };
         let limit = (cell.mode != ProbeMode::SequentialRead).then_some(TIME_LIMIT);
-        let done = crew::run(workers, Shared::new(watch.cancel, limit), || Ok(()), watch.moved)?;
+        let done = workers::run(workers, Shared::new(watch.cancel, limit), || Ok(()), watch.moved)?;
         let evidence = cold::conclude(&before, done.bytes);
         Ok(repeat(done, evidence))
     }
@@ -159,7 +159,7 @@ impl Trial<'_> {
             (None, Engine::Uring) => vec![files_ring::worker(leaves, cell.depth, largest, &requests)],
             (None, _) => threads::file_readers(leaves, cell.engine, cell.depth, largest, &requests),
         };
-        let done = crew::run(workers, Shared::new(watch.cancel, Some(TIME_LIMIT)), || Ok(()), watch.moved)?;
+        let done = workers::run(workers, Shared::new(watch.cancel, Some(TIME_LIMIT)), || Ok(()), watch.moved)?;
         let evidence = cold::conclude(&before, done.bytes);
         Ok(repeat(done, evidence))
     }

@@ -22,8 +22,8 @@ const PREFIX: &str = ".forebay-probe-";
 /// Bytes of the file on which engines and eviction are tried.
 const TRIAL_BYTES: usize = 1 << 20;
 
-/// Where a probe takes place.
-pub(super) struct Site {
+/// A target, checked and ready to be measured.
+pub(super) struct PreparedTarget {
     /// `None` where the target is a file that is only read.
     scratch: Option<Scratch>,
     /// The file whose reads are measured.
@@ -35,7 +35,7 @@ pub(super) struct Site {
     pub(super) remarks: Vec<String>,
 }
 
-impl Site {
+impl PreparedTarget {
     /// Checks the target and makes it ready.
     pub(super) fn open(plan: &Plan) -> Result<Self, Error> {
         let target = Target::of(&plan.target)?;
@@ -76,7 +76,7 @@ impl Site {
 
     /// The file made anew, with its space allocated and nothing in it.
     pub(super) fn fresh_file(&self, size: u64) -> Result<(), Error> {
-        let scratch = self.scratch.as_ref().expect("only a site with a scratch folder is written to");
+        let scratch = self.scratch.as_ref().expect("only a target with a scratch folder is written to");
         scratch.fresh("data", size)?;
         Ok(())
     }
