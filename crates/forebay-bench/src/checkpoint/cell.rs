@@ -8,7 +8,7 @@ use forebay_units::{PathText, Summary, format_seconds, median};
 use super::Plan;
 use super::bare::Rates;
 use super::plan::mode_name;
-use super::site::Site;
+use super::scratch_dirs::ScratchDirs;
 use super::values::Values;
 
 /// All that was measured of one mode and format.
@@ -23,7 +23,7 @@ pub(super) struct Measured {
 /// The cell of a mode and a format.
 pub(super) fn cell(
     plan: &Plan,
-    site: &Site,
+    dirs: &ScratchDirs,
     values: &Values,
     mode: Mode,
     format: &str,
@@ -34,8 +34,8 @@ pub(super) fn cell(
     let durable_fast = of(|sample| sample.durable_fast_s);
     let spread = Summary::of(&durable_fast).filter(|summary| summary.n > 1);
     let rates = |pick: fn(&Rates) -> f64| median(&measured.rates.iter().map(pick).collect::<Vec<_>>());
-    let (storage, tier) = described(&site.places().slow, &plan.places.slow);
-    let burst = site.places().fast.as_ref().zip(plan.places.fast.as_ref()).map(|(own, given)| described(own, given));
+    let (storage, tier) = described(&dirs.places().slow, &plan.places.slow);
+    let burst = dirs.places().fast.as_ref().zip(plan.places.fast.as_ref()).map(|(own, given)| described(own, given));
     let (burst_storage, burst_tier) = burst.unzip();
     let (tier, tier_kind) = tier.unzip();
     let (burst_tier, burst_tier_kind) = burst_tier.flatten().unzip();

@@ -10,10 +10,10 @@ mod cell;
 pub(crate) mod device;
 mod plan;
 mod run;
-mod site;
+mod scratch_dirs;
 mod trial;
 mod values;
 
 pub use plan::{Gpu, MODES, Plan, State, mode_name};
 pub use run::{Error, Event, run};
-pub use site::COPIES;
+pub use scratch_dirs::COPIES;

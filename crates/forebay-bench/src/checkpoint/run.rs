@@ -9,7 +9,7 @@ use forebay_units::{Bytes, PathText};
 
 use super::cell::{cell, scatter};
 use super::plan::mode_name;
-use super::site::Site;
+use super::scratch_dirs::ScratchDirs;
 use super::trial::Trial;
 use super::values::Values;
 use super::{Plan, State};
@@ -105,9 +105,9 @@ pub fn run(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Record<CheckpointCell>, Error> {
-    let site = Site::open(&plan.places)?;
+    let dirs = ScratchDirs::open(&plan.places)?;
     if let State::Bytes(bytes) = plan.state {
-        site.check(bytes)?;
+        dirs.check(bytes)?;
     }
     let what = match &plan.state {
         State::Bytes(bytes) => format!("making {} of state", Bytes(*bytes)),
@@ -117,10 +117,10 @@ pub fn run(
     let values = Values::of(plan, cancel)?;
     let mut record = Record::new(command_line, environment);
     record.dataset.path = plan.places.slow.dir.escaped().into_owned();
-    record.notes.extend(site.notes.iter().cloned());
+    record.notes.extend(dirs.notes.iter().cloned());
     if let Some(values) = values {
-        site.check(values.bytes().len() as u64)?;
-        record.cells = site.heeding(cancel, || measure(plan, &site, &values, observe, cancel))?;
+        dirs.check(values.bytes().len() as u64)?;
+        record.cells = dirs.heeding(cancel, || measure(plan, &dirs, &values, observe, cancel))?;
     }
     record.notes.extend(record.cells.iter().flat_map(scatter));
     if cancel.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ pub fn run(
 /// Each mode with each format, as far as it comes.
 fn measure(
     plan: &Plan,
-    site: &Site,
+    dirs: &ScratchDirs,
     values: &Values,
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
@@ -144,7 +144,7 @@ fn measure(
     if cancel.load(Ordering::Relaxed) {
         return Ok(cells);
     }
-    let mut trial = Trial::new(plan, site, values, cancel)?;
+    let mut trial = Trial::new(plan, dirs, values, cancel)?;
     for mode in &plan.modes {
         for name in &plan.formats {
             if cancel.load(Ordering::Relaxed) {
@@ -155,7 +155,7 @@ fn measure(
             observe(Event::Started { what, n_saves: plan.saves as u64 + 1 });
             let measured = trial.run(*mode, format, observe, cancel)?;
             if !measured.samples.is_empty() {
-                cells.push(cell(plan, site, values, *mode, name, measured));
+                cells.push(cell(plan, dirs, values, *mode, name, measured));
             }
         }
     }
@@ -264,10 +264,10 @@ mod tests {
     fn a_state_on_a_device_is_saved_from_there_in_every_mode_and_restored_the_same() {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan(dir.path());
-        let site = Site::open(&plan.places).unwrap();
+        let dirs = ScratchDirs::open(&plan.places).unwrap();
         let fake = Fake([vec![1.5; 700_000], vec![-2.0; 3]]);
         let values = Values::held("two tensors".to_owned(), Box::new(fake)).unwrap();
-        let cells = measure(&plan, &site, &values, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        let cells = measure(&plan, &dirs, &values, &mut |_| {}, &AtomicBool::new(false)).unwrap();
         assert_eq!(cells.len(), 6);
         for cell in &cells {
             assert_eq!((cell.device.as_deref(), cell.bytes, cell.n_tensors), (Some("a fake"), 2_800_012, 2));

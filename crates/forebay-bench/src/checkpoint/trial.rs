@@ -12,7 +12,7 @@ use forebay_record::CheckpointSample;
 use super::cell::Measured;
 use super::device::prepare;
 use super::run::Event;
-use super::site::Site;
+use super::scratch_dirs::ScratchDirs;
 use super::values::Values;
 use super::{Error, Plan, bare};
 
@@ -22,7 +22,7 @@ const STEM: &str = "model";
 /// What all modes and formats share.
 pub(super) struct Trial<'a> {
     plan: &'a Plan,
-    site: &'a Site,
+    dirs: &'a ScratchDirs,
     values: &'a Values,
     /// Memory that the state is copied to, touched before and locked for its device.
     copy: Region,
@@ -31,12 +31,17 @@ pub(super) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn new(plan: &'a Plan, site: &'a Site, values: &'a Values, cancel: &AtomicBool) -> Result<Self, Error> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        dirs: &'a ScratchDirs,
+        values: &'a Values,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Error> {
         let copy = values.memory_for_copies(cancel)?;
         // A file is the values and a directory of them.
         let mut memory = Memory::default();
         memory.reserve_until(values.bytes().len() + (1 << 20), cancel)?;
-        Ok(Self { plan, site, values, copy, memory })
+        Ok(Self { plan, dirs, values, copy, memory })
     }
 
     /// Saves and restores once that is not kept, and then as often as the plan says, or until it is to stop.
@@ -48,7 +53,7 @@ impl<'a> Trial<'a> {
         cancel: &AtomicBool,
     ) -> Result<Measured, Error> {
         let before = resident_bytes();
-        let store = Store::open(self.site.tiers(), self.options(mode))?;
+        let store = Store::open(self.dirs.tiers(), self.options(mode))?;
         if mode == Mode::Async {
             self.values.with_snapshot(|snapshot| Ok(prepare(&store, &format.plan(STEM, snapshot)?, snapshot)?))?;
         }
@@ -78,7 +83,7 @@ impl<'a> Trial<'a> {
         }
         let closed = store.close();
         // The next mode or format begins with nothing.
-        self.site.clear()?;
+        self.dirs.clear()?;
         let failed = closed.errors.into_iter().next().filter(|_| !cancel.load(Ordering::Relaxed));
         failed.map_or(Ok(measured), |error| Err(error.into()))
     }
@@ -113,10 +118,10 @@ impl<'a> Trial<'a> {
             return Ok((None, None));
         }
         // The place that this mode writes to first is the one it is restored from.
-        let tier = if mode == Mode::Direct { self.site.tiers().len() - 1 } else { 0 };
-        let place = self.site.places().nearest_first().nth(tier).expect("a tier is a place");
+        let tier = if mode == Mode::Direct { self.dirs.tiers().len() - 1 } else { 0 };
+        let place = self.dirs.places().nearest_first().nth(tier).expect("a tier is a place");
         let n_bytes = self.values.bytes().len() as u64;
-        let rates = bare::rates(place, self.site.scratch(tier), n_bytes, save, cancel)?;
+        let rates = bare::rates(place, self.dirs.scratch(tier), n_bytes, save, cancel)?;
         Ok((Some(rates), Some(self.values.copy_s(&mut self.copy)?)))
     }
 

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const STATES: u64 = 4;
 
 /// A folder of our own on each place, nearest first.
-pub(super) struct Site {
+pub(super) struct ScratchDirs {
     places: Places,
     scratch: Vec<Scratch>,
     /// Set when the run is to stop: what is being saved, drained or restored ends at its next chunk.
@@ -33,7 +33,7 @@ pub(super) struct Site {
     pub(super) notes: Vec<String>,
 }
 
-impl Site {
+impl ScratchDirs {
     /// Makes the folders, after what a killed run left there is gone.
     pub(super) fn open(places: &Places) -> Result<Self, Error> {
         let (mut scratch, mut notes) = (Vec::new(), Vec::new());
@@ -131,12 +131,12 @@ mod tests {
         let places = places(dir.path());
         std::fs::create_dir_all(dir.path().join("slow/.forebay-checkpoint-bench-1-0/x")).unwrap();
         std::fs::create_dir_all(dir.path().join("slow/step-000000000001")).unwrap();
-        let site = Site::open(&places).unwrap();
-        assert_eq!(site.notes.len(), 1, "{:?}", site.notes);
-        let tiers = site.tiers();
+        let dirs = ScratchDirs::open(&places).unwrap();
+        assert_eq!(dirs.notes.len(), 1, "{:?}", dirs.notes);
+        let tiers = dirs.tiers();
         assert!(tiers[0].dir.starts_with(dir.path().join("fast")) && tiers[1].dir.starts_with(dir.path().join("slow")));
         assert_eq!(tiers[0].keep.last, 1);
-        drop(site);
+        drop(dirs);
         let left: Vec<_> =
             std::fs::read_dir(dir.path().join("slow")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["step-000000000001"]);
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn too_little_room_is_said_with_the_figures() {
         let dir = tempfile::tempdir().unwrap();
-        let site = Site::open(&places(dir.path())).unwrap();
-        site.check(1 << 20).unwrap();
-        let error = site.check(1 << 50).unwrap_err();
+        let dirs = ScratchDirs::open(&places(dir.path())).unwrap();
+        dirs.check(1 << 20).unwrap();
+        let error = dirs.check(1 << 50).unwrap_err();
         assert!(matches!(error, Error::TooLittleSpace { .. }), "{error}");
         assert!(error.to_string().contains("needs 4503.6"), "both folders are on one disk: {error}");
     }
