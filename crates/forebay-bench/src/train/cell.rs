@@ -59,8 +59,8 @@ pub(super) fn cell(
         tried: supply::tried(settled.tuning.as_ref()),
         prefetch: plan.prefetch as u64,
         device_prefetch: plan.device_prefetch as u64,
-        output: trial.stock.as_ref().map(|stock| stock.output()),
-        storage: trial.stock.as_ref().map(|stock| stock.storage_description.clone()).unwrap_or_default(),
+        output: trial.data.as_ref().map(|data| data.output()),
+        storage: trial.data.as_ref().map(|data| data.storage_description.clone()).unwrap_or_default(),
         tier: tier.map(|(profile, _)| profile.name.clone()),
         tier_kind: tier.map(|(_, kind)| kind),
         images_per_s: rate.median,
@@ -82,7 +82,7 @@ pub(super) fn cell(
 
 /// Of an emulated accelerator, whose steps take no longer for having waited: those of the run itself.
 fn own_baseline(trial: &Trial<'_>, run: &Trained) -> Option<Baseline> {
-    let wanted = trial.plan.baseline > 0 && trial.stock.is_some() && trial.kind.emulation().is_some();
+    let wanted = trial.plan.baseline > 0 && trial.data.is_some() && trial.kind.emulation().is_some();
     let n_steps = run.totals.n_steps;
     let whole: f64 = run.driven.steps.iter().map(|step| step.parts.seconds(Part::Compute)).sum();
     (wanted && n_steps > 0).then(|| Baseline { n_steps, step_s: whole / n_steps as f64, is_mean: true })
@@ -114,7 +114,7 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
         shares_cores: trial.kind.shares_cores(),
         threads: trial.threads.max(1),
         cores: usage::cores(),
-        reads: trial.stock.is_some(),
+        reads: trial.data.is_some(),
         saving: trial.plan.checkpoint.as_ref().map(|plan| {
             let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
             Saving::of(plan, run.totals.checkpoint_s, saves)
@@ -125,7 +125,7 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
 /// What is taken beside what is given.
 fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
     let (images, busy_s) = (run.totals.images as f64, run.work.busy_s());
-    if trial.stock.is_none() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
+    if trial.data.is_none() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
         return None;
     }
     let takes = trial.plan.batch as f64 / step_s;

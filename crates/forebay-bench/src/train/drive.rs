@@ -9,9 +9,9 @@ use forebay_measure::laps::{Laps, Part, Parts};
 use forebay_measure::stall::Charges;
 use forebay_pipeline::Times;
 
+use super::consumer::{Consumer, Finished};
 use super::feeder::{Feeder, Load};
 use super::run::{Error, Event};
-use super::taker::{Finished, Taker};
 
 /// How long the host rests between two looks for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);
@@ -70,27 +70,27 @@ pub(super) struct Reached {
 }
 
 /// What is done between two steps, each thing on an account of its own.
-pub(super) trait Between {
+pub(super) trait StepHooks {
     /// Judges the network, if it is the time.
-    fn judge(&mut self, step: u64, taker: &mut dyn Taker) -> Result<Judged, Error>;
+    fn judge(&mut self, step: u64, consumer: &mut dyn Consumer) -> Result<Judged, Error>;
     /// Saves the state, if it is the time: what may be told, if it was.
-    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Vec<Event>, Error>;
+    fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error>;
 }
 
 /// Nothing.
-impl Between for () {
-    fn judge(&mut self, _step: u64, _taker: &mut dyn Taker) -> Result<Judged, Error> {
+impl StepHooks for () {
+    fn judge(&mut self, _step: u64, _consumer: &mut dyn Consumer) -> Result<Judged, Error> {
         Ok(Judged::Not)
     }
 
-    fn save(&mut self, _at: Reached, _taker: &dyn Taker) -> Result<Vec<Event>, Error> {
+    fn save(&mut self, _at: Reached, _consumer: &dyn Consumer) -> Result<Vec<Event>, Error> {
         Ok(Vec::new())
     }
 }
 
 /// A loop under way.
 struct Drive<'a> {
-    taker: &'a mut dyn Taker,
+    consumer: &'a mut dyn Consumer,
     feeder: &'a mut Feeder,
     orders: Orders<'a>,
     laps: Laps,
@@ -108,12 +108,12 @@ struct Drive<'a> {
 
 /// Runs the loop. The stopwatch was started before the pipeline: the first wait begins there.
 pub(super) fn drive(
-    taker: &mut dyn Taker,
+    consumer: &mut dyn Consumer,
     feeder: &mut Feeder,
     started: Laps,
     orders: Orders<'_>,
     observe: &mut dyn FnMut(Event),
-    between: &mut dyn Between,
+    between: &mut dyn StepHooks,
 ) -> Result<Driven, Error> {
     // Starting the pipeline is part of the first wait.
     let (first_wait_ns, mut charges) = (started.total().ns(Part::Wait), orders.charges);
@@ -121,7 +121,7 @@ pub(super) fn drive(
     let driven = Driven { steps: Vec::new(), total: Parts::default(), first_wait_ns, charges, failure: None };
     let staged = VecDeque::new();
     let mut drive = Drive {
-        taker,
+        consumer,
         feeder,
         orders,
         laps: started,
@@ -145,7 +145,7 @@ pub(super) fn drive(
 }
 
 impl Drive<'_> {
-    fn run(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn Between) -> Result<(), Error> {
+    fn run(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn StepHooks) -> Result<(), Error> {
         self.steps(observe, between)?;
         match self.orders.cancel.load(Ordering::Relaxed) && !self.driven.steps.is_empty() {
             true => self.save(true, observe, between),
@@ -153,7 +153,7 @@ impl Drive<'_> {
         }
     }
 
-    fn steps(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn Between) -> Result<(), Error> {
+    fn steps(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn StepHooks) -> Result<(), Error> {
         let mut told = 0;
         while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.cancel.load(Ordering::Relaxed) {
             self.at_last_step = self.driven.charges;
@@ -175,7 +175,7 @@ impl Drive<'_> {
             });
             told = so_far;
             self.laps.lap(Part::Other);
-            if let Judged::Validated(event) = between.judge(self.reached(), self.taker)? {
+            if let Judged::Validated(event) = between.judge(self.reached(), self.consumer)? {
                 self.laps.lap(Part::Validate);
                 event.into_iter().for_each(&mut *observe);
             }
@@ -195,12 +195,12 @@ impl Drive<'_> {
         &mut self,
         is_stopping: bool,
         observe: &mut dyn FnMut(Event),
-        between: &mut dyn Between,
+        between: &mut dyn StepHooks,
     ) -> Result<(), Error> {
         let is_last = self.driven.steps.len() as u64 == self.orders.n_steps;
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
         self.laps.lap(Part::Other);
-        let saved = between.save(at, &*self.taker);
+        let saved = between.save(at, &*self.consumer);
         if saved.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(());
         }
@@ -228,22 +228,22 @@ impl Drive<'_> {
         }
         let Some(load) = load.transpose()? else { return Ok(false) };
         self.stage(load)?;
-        self.taker.wait_arrived()?;
+        self.consumer.wait_arrived()?;
         self.laps.lap(Part::Copy);
         Ok(true)
     }
 
     fn stage(&mut self, load: Load) -> Result<(), Error> {
         self.staged.push_back((load.len() as u64, self.feeder.position()));
-        self.taker.stage(load)
+        self.consumer.stage(load)
     }
 
     /// Makes a step; `None` when it was broken off.
     fn step(&mut self) -> Result<Option<Step>, Error> {
         let (images, position) = self.staged.pop_front().expect("a step follows a batch");
-        self.taker.start()?;
+        self.consumer.start()?;
         self.send_ahead()?;
-        let finished = self.taker.finish(self.orders.cancel)?;
+        let finished = self.consumer.finish(self.orders.cancel)?;
         self.laps.lap(Part::Compute);
         let Finished::Done(loss) = finished else { return Ok(None) };
         let step = Step { parts: self.laps.end_step(), loss, images };
@@ -260,7 +260,7 @@ impl Drive<'_> {
             match self.feeder.poll() {
                 Poll::Ready(Some(load)) => self.stage(load?)?,
                 Poll::Ready(None) => self.is_dry = true,
-                Poll::Pending if self.taker.is_done()? => break,
+                Poll::Pending if self.consumer.is_done()? => break,
                 Poll::Pending => std::thread::sleep(NAP),
             }
         }

@@ -4,14 +4,14 @@
 //! a moment in which it does not is a wait for data, a copy, a checkpoint, a validation, or something else.
 
 mod cell;
+mod consumer;
+mod data;
 mod drive;
 mod feeder;
 mod lever;
 mod plan;
 mod run;
 mod saving;
-mod stock;
-mod taker;
 #[cfg(test)]
 mod tests;
 mod totals;

@@ -12,10 +12,10 @@ use forebay_train::Model;
 use forebay_units::{Clock, PathText, SystemClock};
 
 use super::cell::{Settled, cell};
+use super::consumer::{EMULATED_IMAGE, Kind};
+use super::data::TrainingData;
 use super::plan::{Accelerator, Input, Length, Plan, Validate};
 use super::saving::{self, Start};
-use super::stock::Stock;
-use super::taker::{EMULATED_IMAGE, Kind};
 use super::trial::{Machine, Trained, Trial};
 use crate::supply;
 
@@ -247,7 +247,7 @@ pub struct Preview {
 
 /// The parts of a plan, found and checked.
 struct Found {
-    stock: Option<Stock>,
+    data: Option<TrainingData>,
     kind: Kind,
     n_steps: u64,
     steps_per_epoch: u64,
@@ -258,18 +258,18 @@ fn find(plan: &Plan) -> Result<Found, Error> {
         Accelerator::Emulated(_) => EMULATED_IMAGE,
         Accelerator::Network { model, .. } => Model::named(model, CLASSES)?.input,
     };
-    let stock = Stock::find(plan, image)?;
-    let classes = match (&plan.accelerator, &stock) {
-        (Accelerator::Network { classes: None, .. }, Some(stock)) => stock.classes()?,
+    let data = TrainingData::find(plan, image)?;
+    let classes = match (&plan.accelerator, &data) {
+        (Accelerator::Network { classes: None, .. }, Some(data)) => data.classes()?,
         _ => CLASSES,
     };
     let kind = Kind::of(plan, classes)?;
-    let per_epoch = stock.as_ref().map(Stock::steps_per_epoch);
+    let per_epoch = data.as_ref().map(TrainingData::steps_per_epoch);
     let n_steps = match plan.length {
         Length::Steps(n) => n,
         Length::Epochs(n) => n.saturating_mul(per_epoch.unwrap_or(1)),
     };
-    Ok(Found { stock, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps) })
+    Ok(Found { data, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps) })
 }
 
 /// Looks at the data and says what the plan would do; measures nothing.
@@ -277,9 +277,9 @@ fn find(plan: &Plan) -> Result<Found, Error> {
 /// # Errors
 /// When the data or the model cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
-    let Found { stock, kind, n_steps, steps_per_epoch } = find(plan)?;
+    let Found { data, kind, n_steps, steps_per_epoch } = find(plan)?;
     Ok(Preview {
-        dataset: stock.as_ref().map(Stock::note).unwrap_or_default(),
+        dataset: data.as_ref().map(TrainingData::note).unwrap_or_default(),
         n_steps,
         steps_per_epoch,
         n_parameters: kind.n_parameters()?,
@@ -307,19 +307,19 @@ pub fn run(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<Record<TrainCell>, Error> {
-    let Found { stock, kind, n_steps, steps_per_epoch } = find(plan)?;
+    let Found { data, kind, n_steps, steps_per_epoch } = find(plan)?;
     let mut record = Record::new(command_line, environment);
-    if let Some(stock) = &stock {
-        record.dataset = stock.note();
-        record.notes.extend(supply::notes_of(&stock.source));
+    if let Some(data) = &data {
+        record.dataset = data.note();
+        record.notes.extend(supply::notes_of(&data.source));
     }
     if kind.classes() == Some(1) {
         record.notes.push("there is a single class, so that there is nothing to learn: the loss is 0".to_owned());
     }
-    let stock = stock.map(|stock| stock.through(plan, &mut record.notes)).transpose()?;
-    let judges = judges(plan, &kind, stock.as_ref(), &mut record.notes)?;
+    let data = data.map(|data| data.through(plan, &mut record.notes)).transpose()?;
+    let judges = judges(plan, &kind, data.as_ref(), &mut record.notes)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let mut trial = Trial { plan, stock, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
+    let mut trial = Trial { plan, data, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
     let start = saving::begin(&trial, observe, &mut record.notes)?;
     if start.step >= n_steps {
         record.notes.extend(start.nothing_left(&trial, observe, cancel)?);
@@ -341,24 +341,29 @@ pub fn run(
 }
 
 /// Other data that the network is judged on. Its classes must be those of the training data.
-fn judges(plan: &Plan, kind: &Kind, learnt: Option<&Stock>, notes: &mut Vec<String>) -> Result<Option<Stock>, Error> {
+fn judges(
+    plan: &Plan,
+    kind: &Kind,
+    learnt: Option<&TrainingData>,
+    notes: &mut Vec<String>,
+) -> Result<Option<TrainingData>, Error> {
     let Some(Validate::Data(path)) = &plan.validate else { return Ok(None) };
     // A set smaller than a batch can be judged, though not learnt from.
     let plan = Plan { input: Input::Data(path.clone()), validate: None, batch: 1, ..plan.clone() };
-    let Some(stock) = Stock::find(&plan, kind.image())? else { return Ok(None) };
-    notes.extend(supply::notes_of(&stock.source));
-    let (theirs, ours) = (stock.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
+    let Some(data) = TrainingData::find(&plan, kind.image())? else { return Ok(None) };
+    notes.extend(supply::notes_of(&data.source));
+    let (theirs, ours) = (data.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
     // Folders are numbered by their names: one more or less and every label after it means another class.
     let other = theirs.iter().enumerate().find(|(label, name)| ours.get(*label) != Some(name));
     if let Some((_, name)) = other.filter(|_| !ours.is_empty()) {
         let (n, expected, name) = (theirs.len(), ours.len(), name.clone());
         return Err(Error::OtherClasses { path: path.clone(), n, expected, name });
     }
-    let largest = stock.source.n_classes().unwrap_or(0);
+    let largest = data.source.n_classes().unwrap_or(0);
     if let Some(classes) = kind.classes().map(|n| n as usize).filter(|classes| largest > *classes) {
         return Err(Error::Label { name: path.escaped().into_owned(), label: largest as i64 - 1, classes });
     }
-    stock.through(&plan, notes).map(Some)
+    data.through(&plan, notes).map(Some)
 }
 
 /// The number of threads: as given, or found by letting the tuner settle before anything is measured.
@@ -367,15 +372,15 @@ fn settle_threads(
     observe: &mut dyn FnMut(Event),
     cancel: &AtomicBool,
 ) -> Result<(Option<Tuning>, bool), Error> {
-    let Some(stock) = &trial.stock else { return Ok((None, false)) };
+    let Some(data) = &trial.data else { return Ok((None, false)) };
     if let ThreadCount::Fixed(threads) = trial.plan.threads {
         trial.threads = threads;
         return Ok((None, false));
     }
     observe(Event::Preparing { what: "finding the thread count".to_owned() });
     let is_cold = trial.plan.cache == Cache::Cold;
-    cold::prepare(stock.source.files(), is_cold)?;
-    let (threads, tuning) = supply::tune(&stock.tuning(is_cold), cancel)?;
+    cold::prepare(data.source.files(), is_cold)?;
+    let (threads, tuning) = supply::tune(&data.tuning(is_cold), cancel)?;
     trial.threads = threads;
     Ok((tuning, true))
 }

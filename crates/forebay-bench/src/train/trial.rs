@@ -14,13 +14,13 @@ use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTota
 use forebay_train::PageLock;
 use forebay_units::Clock;
 
-use super::drive::{Between, Driven, Judged, Orders, Reached, drive};
+use super::consumer::{Consumer, Kind};
+use super::data::TrainingData;
+use super::drive::{Driven, Judged, Orders, Reached, StepHooks, drive};
 use super::feeder::{Feeder, MadeBatch};
 use super::plan::Plan;
 use super::run::{Error, Event};
 use super::saving::{Saver, Start};
-use super::stock::Stock;
-use super::taker::{Kind, Taker};
 use super::totals::{self, Around};
 
 /// Steps of the baseline that are not counted: the first ones plan, allocate and warm up.
@@ -30,9 +30,9 @@ const WARM_UP: u64 = 2;
 pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
     /// What is learnt from; `None` for batches in memory.
-    pub(super) stock: Option<Stock>,
+    pub(super) data: Option<TrainingData>,
     /// Other data that is judged.
-    pub(super) judges: Option<Stock>,
+    pub(super) judges: Option<TrainingData>,
     pub(super) kind: Kind,
     pub(super) n_steps: u64,
     pub(super) steps_per_epoch: u64,
@@ -60,17 +60,17 @@ pub(super) struct Trained {
 
 /// What takes the batches, and whether it has taken any.
 pub(super) struct Machine {
-    taker: Box<dyn Taker>,
+    consumer: Box<dyn Consumer>,
     is_used: bool,
 }
 
 impl Machine {
     /// As it was built.
-    fn fresh(&mut self) -> Result<&mut dyn Taker, Error> {
+    fn fresh(&mut self) -> Result<&mut dyn Consumer, Error> {
         if std::mem::replace(&mut self.is_used, true) {
-            self.taker.reset()?;
+            self.consumer.reset()?;
         }
-        Ok(self.taker.as_mut())
+        Ok(self.consumer.as_mut())
     }
 }
 
@@ -117,16 +117,16 @@ impl Trial<'_> {
         cancel: &AtomicBool,
     ) -> Result<Option<Baseline>, Error> {
         let wanted = self.plan.baseline;
-        if wanted == 0 || self.stock.is_none() || self.kind.emulation().is_some() {
+        if wanted == 0 || self.data.is_none() || self.kind.emulation().is_some() {
             return Ok(None);
         }
         observe(Event::Preparing { what: format!("{wanted} steps on a batch in memory") });
         let n_steps = wanted + WARM_UP;
-        let (taker, mut feeder) = (machine.fresh()?, self.in_memory(n_steps));
-        let _lock = taker.lock_pages(feeder.memory()).ok().flatten();
+        let (consumer, mut feeder) = (machine.fresh()?, self.in_memory(n_steps));
+        let _lock = consumer.lock_pages(feeder.memory()).ok().flatten();
         let laps = Laps::start(Arc::clone(&self.clock));
         let orders = self.orders(0, n_steps, cancel);
-        let driven = drive(taker, &mut feeder, laps, orders, &mut |_| {}, &mut ())?;
+        let driven = drive(consumer, &mut feeder, laps, orders, &mut |_| {}, &mut ())?;
         let counted = driven.steps.get(WARM_UP as usize..).unwrap_or_default();
         let baseline = |step_s| Baseline { n_steps: counted.len() as u64, step_s, is_mean: false };
         Ok(totals::step_s(counted).map(baseline))
@@ -135,7 +135,7 @@ impl Trial<'_> {
     /// What takes the batches, planned once for all runs.
     pub(super) fn build(&self, observe: &mut dyn FnMut(Event)) -> Result<Machine, Error> {
         observe(Event::Preparing { what: format!("building {}", self.kind.name()) });
-        Ok(Machine { taker: self.kind.build(self.plan.batch, self.places(), self.plan.seed)?, is_used: false })
+        Ok(Machine { consumer: self.kind.build(self.plan.batch, self.places(), self.plan.seed)?, is_used: false })
     }
 
     /// One run from fresh weights, or from those of a checkpoint.
@@ -147,23 +147,23 @@ impl Trial<'_> {
         observe: &mut dyn FnMut(Event),
         cancel: &AtomicBool,
     ) -> Result<Trained, Error> {
-        let taker = machine.fresh()?;
-        start.load(taker)?;
+        let consumer = machine.fresh()?;
+        start.load(consumer)?;
         let (first, position) = (start.step, start.position);
-        let files = self.stock.as_ref().map(|stock| stock.source.files()).unwrap_or_default();
+        let files = self.data.as_ref().map(|data| data.source.files()).unwrap_or_default();
         let before = cold::prepare(files, self.plan.cache == Cache::Cold)?;
-        let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } = self.open(taker, first, position, || {
+        let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } = self.open(consumer, first, position, || {
             observe(Event::Started { what: what.to_owned(), first, n_steps: self.n_steps });
         })?;
         if let Some(saver) = &mut start.saver {
             saver.begin(laps.started_ns())?;
         }
         let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
-        let mut pauses =
-            Pauses { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
+        let mut hooks =
+            ValidateAndSave { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
         let orders = self.orders(first, self.n_steps - first, cancel);
-        let driven = drive(taker, &mut feeder, laps, orders, observe, &mut pauses);
-        let Pauses { saver, validations, faults, .. } = pauses;
+        let driven = drive(consumer, &mut feeder, laps, orders, observe, &mut hooks);
+        let ValidateAndSave { saver, validations, faults, .. } = hooks;
         let (mut driven, saver) = match driven {
             Ok(driven) => (driven, saver),
             Err(error) => return Err(abandoned(saver, error, observe)),
@@ -171,7 +171,7 @@ impl Trial<'_> {
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
-            let error = all_failed(stats, self.stock.as_ref().map_or(0, Stock::n_learnt), self.plan.batch);
+            let error = all_failed(stats, self.data.as_ref().map_or(0, TrainingData::n_learnt), self.plan.batch);
             return Err(abandoned(saver, error, observe));
         }
         if !cancel.load(Ordering::Relaxed) {
@@ -194,15 +194,21 @@ impl Trial<'_> {
         let (driven, work) = charged(driven, around.stats.as_ref());
         let totals = totals::totals(&driven, &around);
         let notes = note.into_iter().chain(doubt).chain(faults.into_iter().next()).chain(saving_notes).collect();
-        let (device, stats) = (taker.device(), around.stats);
+        let (device, stats) = (consumer.device(), around.stats);
         Ok(Trained { driven, totals, work, stats, validations, reads, checkpoints, first, device, notes })
     }
 
     /// Where batches come from, and the stopwatch: a batch in memory is made before it starts, a pipeline is started on it.
-    fn open(&self, taker: &dyn Taker, first: u64, position: Option<u64>, tell: impl FnOnce()) -> Result<Opened, Error> {
-        let Some(stock) = &self.stock else {
+    fn open(
+        &self,
+        consumer: &dyn Consumer,
+        first: u64,
+        position: Option<u64>,
+        tell: impl FnOnce(),
+    ) -> Result<Opened, Error> {
+        let Some(data) = &self.data else {
             let feeder = self.in_memory(self.n_steps - first);
-            let lock = taker.lock_pages(feeder.memory());
+            let lock = consumer.lock_pages(feeder.memory());
             tell();
             let laps = Laps::start(Arc::clone(&self.clock));
             return Ok(Opened { feeder, watcher: None, lock, laps, cpu_s: cpu_seconds() });
@@ -210,7 +216,7 @@ impl Trial<'_> {
         tell();
         let (mut laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
         // Lent batches come back when they have left the host: one more than can be on the way.
-        let pipeline = stock
+        let pipeline = data
             .training(Threads::Fixed(self.threads), self.n_steps)
             .at_most(self.n_steps - first)
             .prefetch(self.plan.prefetch)
@@ -222,7 +228,7 @@ impl Trial<'_> {
         let watcher = feeder.meter().map(|meter| Watcher::start(move || meter.bytes_read())).transpose()?;
         laps.lap(Part::Wait);
         // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
-        let lock = taker.lock_pages(feeder.memory());
+        let lock = consumer.lock_pages(feeder.memory());
         laps.lap(Part::Other);
         Ok(Opened { feeder, watcher, lock, laps, cpu_s })
     }
@@ -248,8 +254,8 @@ fn of_data_alone(evidence: Option<CacheEvidence>, saver: Option<&Saver>) -> (Opt
     (Some(alone), doubt)
 }
 
-/// What happens between the steps of a run.
-struct Pauses<'a> {
+/// Validates and saves when it is time.
+struct ValidateAndSave<'a> {
     trial: &'a Trial<'a>,
     saver: Option<Saver>,
     cancel: &'a AtomicBool,
@@ -257,17 +263,17 @@ struct Pauses<'a> {
     faults: Vec<String>,
 }
 
-impl Between for Pauses<'_> {
-    fn judge(&mut self, step: u64, taker: &mut dyn Taker) -> Result<Judged, Error> {
-        let Some(examined) = self.trial.validate(step, taker, self.cancel)? else { return Ok(Judged::Not) };
+impl StepHooks for ValidateAndSave<'_> {
+    fn judge(&mut self, step: u64, consumer: &mut dyn Consumer) -> Result<Judged, Error> {
+        let Some(examined) = self.trial.validate(step, consumer, self.cancel)? else { return Ok(Judged::Not) };
         self.faults.extend(examined.fault);
         self.validations.push(examined.validation);
         let epoch = step / self.trial.steps_per_epoch;
         Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
     }
 
-    fn save(&mut self, at: Reached, taker: &dyn Taker) -> Result<Vec<Event>, Error> {
-        self.saver.as_mut().map_or(Ok(Vec::new()), |saver| saver.save(at, taker, self.cancel))
+    fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error> {
+        self.saver.as_mut().map_or(Ok(Vec::new()), |saver| saver.save(at, consumer, self.cancel))
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_pipeline::Stats;
 use forebay_record::Validation;
 
+use super::consumer::Consumer;
 use super::plan::Validate;
 use super::run::Error;
-use super::taker::Taker;
 use super::trial::Trial;
 
 /// What came of judging it.
@@ -23,20 +23,20 @@ impl Trial<'_> {
     pub(super) fn validate(
         &self,
         step: u64,
-        taker: &mut dyn Taker,
+        consumer: &mut dyn Consumer,
         cancel: &AtomicBool,
     ) -> Result<Option<Examined>, Error> {
-        let stock = match (&self.plan.validate, &self.judges) {
-            (Some(Validate::Share(_)), _) => self.stock.as_ref(),
+        let data = match (&self.plan.validate, &self.judges) {
+            (Some(Validate::Share(_)), _) => self.data.as_ref(),
             (_, judges) => judges.as_ref(),
         };
-        let Some(stock) = stock.filter(|_| step.is_multiple_of(self.steps_per_epoch)) else { return Ok(None) };
+        let Some(data) = data.filter(|_| step.is_multiple_of(self.steps_per_epoch)) else { return Ok(None) };
         let begin_ns = self.clock.now_ns();
-        let mut batches = stock.judged(self.threads, self.plan.batch).iter()?;
+        let mut batches = data.judged(self.threads, self.plan.batch).iter()?;
         let (mut n_samples, mut n_right, mut loss) = (0_u64, 0_u64, 0.0_f64);
         while let Some(batch) = batches.next_unless(cancel) {
             let batch = batch?;
-            if let Some(judgement) = taker.evaluate(&batch)? {
+            if let Some(judgement) = consumer.evaluate(&batch)? {
                 n_samples += batch.len() as u64;
                 n_right += judgement.n_right as u64;
                 loss += f64::from(judgement.loss) * batch.len() as f64;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_checkpoint::{Error as StoreError, Fate, Handle, Level};
 
+use super::super::consumer::Consumer;
 use super::super::drive::Reached;
 use super::super::run::Error;
-use super::super::taker::Taker;
 use super::{Saver, TELL};
 
 /// The store tells one older error a call; more than these are not waited for.
@@ -21,10 +21,16 @@ impl Saver {
     }
 
     /// Asks for a save, and again where the store tells of something older instead; the first of these is kept.
-    pub(super) fn ask(&self, at: Reached, taker: &dyn Taker, before: &mut Option<Error>) -> Result<Arc<Handle>, Error> {
+    pub(super) fn ask(
+        &self,
+        at: Reached,
+        consumer: &dyn Consumer,
+        before: &mut Option<Error>,
+    ) -> Result<Arc<Handle>, Error> {
         let store = &self.store;
         for tries in 1..=MOST_TOLD {
-            match self.with_snapshot(at, taker, |snapshot, layout| Ok(store.save(at.step, None, snapshot, layout)?)) {
+            match self.with_snapshot(at, consumer, |snapshot, layout| Ok(store.save(at.step, None, snapshot, layout)?))
+            {
                 Ok(handle) => return Ok(Arc::new(handle)),
                 Err(error) if tries < MOST_TOLD && is_older(&error, tries) => {
                     before.get_or_insert(error);
@@ -69,7 +75,7 @@ impl Saver {
     pub(super) fn insist(
         &self,
         at: Reached,
-        taker: &dyn Taker,
+        consumer: &dyn Consumer,
         cancel: &AtomicBool,
         before: &mut Option<Error>,
     ) -> Result<Arc<Handle>, Error> {
@@ -78,7 +84,7 @@ impl Saver {
             let _ = last.wait(Level::DurableFast);
         }
         loop {
-            let handle = self.ask(at, taker, before)?;
+            let handle = self.ask(at, consumer, before)?;
             let is_skipped = matches!(handle.wait(Level::DurableFast), Ok(Fate::Skipped));
             if !is_skipped || at.is_stopping || cancel.load(Ordering::Relaxed) {
                 return Ok(handle);

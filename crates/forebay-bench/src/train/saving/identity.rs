@@ -26,8 +26,8 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn of(trial: &Trial<'_>) -> Self {
         let (kind, plan) = (&trial.kind, trial.plan);
-        let stock = trial.stock.as_ref();
-        let data = stock.map_or("one batch in memory", |stock| stock.source.packing());
+        let data = trial.data.as_ref();
+        let packing = data.map_or("one batch in memory", |data| data.source.packing());
         let named = [
             ("model", kind.model()),
             ("accelerator", kind.emulation()),
@@ -35,11 +35,11 @@ impl Identity {
             ("optimizer", kind.optimizer()),
             ("batch", Some(plan.batch.to_string())),
             ("seed", Some(plan.seed.to_string())),
-            ("data", Some(data.to_owned())),
-            (SAMPLES, stock.map(|stock| stock.source.n_samples().to_string())),
-            (HELD_OUT, stock.map(|stock| stock.n_held_out().to_string())),
-            (NAMES, stock.map(|stock| format!("{:016x}", stock.names()))),
-            (SIZES, stock.map(|stock| format!("{:016x}", stock.sizes()))),
+            ("data", Some(packing.to_owned())),
+            (SAMPLES, data.map(|data| data.source.n_samples().to_string())),
+            (HELD_OUT, data.map(|data| data.n_held_out().to_string())),
+            (NAMES, data.map(|data| format!("{:016x}", data.names()))),
+            (SIZES, data.map(|data| format!("{:016x}", data.sizes()))),
         ];
         let fixed = named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         Self { fixed, learning_rate: kind.learning_rate().map(|rate| rate.to_string()) }

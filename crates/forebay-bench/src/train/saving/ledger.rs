@@ -19,12 +19,12 @@ struct Line {
 }
 
 #[derive(Default)]
-struct Book {
+struct SaveTable {
     lines: Mutex<Vec<Line>>,
     change: Condvar,
 }
 
-impl Book {
+impl SaveTable {
     fn lock(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock().expect("no holder of this lock panics")
     }
@@ -35,35 +35,35 @@ type Awaited = (usize, u64, Arc<Handle>);
 
 /// The saves of a run.
 pub(super) struct Ledger {
-    book: Arc<Book>,
+    table: Arc<SaveTable>,
     waiters: Vec<(Sender<Awaited>, JoinHandle<()>)>,
 }
 
 impl Ledger {
     pub(super) fn start(clock: Arc<dyn Clock>) -> std::io::Result<Self> {
-        let book = Arc::new(Book::default());
+        let table = Arc::new(SaveTable::default());
         let mut waiters = Vec::new();
         for (name, level) in [("forebay:on-fast", Level::DurableFast), ("forebay:on-slow", Level::DurableSlow)] {
             let (sender, awaited) = mpsc::channel::<Awaited>();
-            let (book, clock) = (Arc::clone(&book), Arc::clone(&clock));
+            let (table, clock) = (Arc::clone(&table), Arc::clone(&clock));
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
                 for (line, asked_ns, handle) in awaited {
                     let outcome = handle.wait(level);
                     let after_s = (clock.now_ns() - asked_ns) as f64 / 1e9;
-                    note(&mut book.lock()[line], level, outcome, after_s);
-                    book.change.notify_all();
+                    note(&mut table.lock()[line], level, outcome, after_s);
+                    table.change.notify_all();
                 }
             })?;
             waiters.push((sender, thread));
         }
-        Ok(Self { book, waiters })
+        Ok(Self { table, waiters })
     }
 
     /// Enters a save that has returned.
     pub(super) fn add(&self, step: u64, at_s: f64, asked_ns: u64, stall_s: f64, handle: Arc<Handle>) {
         let save = failed(step, at_s, stall_s);
         let line = {
-            let mut lines = self.book.lock();
+            let mut lines = self.table.lock();
             lines.push(Line { save, is_settled: false });
             lines.len() - 1
         };
@@ -76,19 +76,19 @@ impl Ledger {
     /// Enters a save that was asked for in vain.
     pub(super) fn add_failed(&self, step: u64, at_s: f64, stall_s: f64) {
         let save = failed(step, at_s, stall_s);
-        self.book.lock().push(Line { save, is_settled: true });
+        self.table.lock().push(Line { save, is_settled: true });
     }
 
     /// Saves that are still on their way.
     pub(super) fn n_open(&self) -> usize {
-        self.book.lock().iter().filter(|line| !line.is_settled).count()
+        self.table.lock().iter().filter(|line| !line.is_settled).count()
     }
 
     /// Waits until something is known of another one, for so long at most.
     pub(super) fn wait(&self, at_most: Duration) {
-        let lines = self.book.lock();
+        let lines = self.table.lock();
         if lines.iter().any(|line| !line.is_settled) {
-            let _ = self.book.change.wait_timeout(lines, at_most);
+            let _ = self.table.change.wait_timeout(lines, at_most);
         }
     }
 
@@ -99,7 +99,7 @@ impl Ledger {
             // A panic of the thread has been printed; what it knew is in the book.
             let _ = thread.join();
         }
-        let lines = self.book.lock();
+        let lines = self.table.lock();
         let concluded = |line: &Line| match line.save {
             // It never reached the last tier, and was safe on the first.
             save @ TrainCheckpoint { fate: SaveFate::Failed, durable_fast_s: Some(_), .. } => {

@@ -24,10 +24,10 @@ use forebay_measure::{Place, Scratch};
 use forebay_record::{TierKind, TrainCheckpoints};
 use forebay_units::{Clock, PathText, count};
 
+use super::consumer::Consumer;
 use super::drive::Reached;
 use super::plan::{Checkpointing, Plan};
 use super::run::{Error, Event};
-use super::taker::Taker;
 use super::trial::Trial;
 use crate::checkpoint::{device, mode_name};
 use identity::Identity;
@@ -157,10 +157,10 @@ impl Saver {
     }
 
     /// Gets the memory that a save needs, before training begins.
-    fn prepare(&mut self, taker: &dyn Taker) -> Result<(), Error> {
+    fn prepare(&mut self, consumer: &dyn Consumer) -> Result<(), Error> {
         let at = Reached { step: u64::MAX, position: Some(u64::MAX), is_last: false, is_stopping: false };
         let (store, mode) = (&self.store, self.plan.mode);
-        self.n_bytes = self.with_snapshot(at, taker, |snapshot, layout| {
+        self.n_bytes = self.with_snapshot(at, consumer, |snapshot, layout| {
             if mode == Mode::Async {
                 device::prepare(store, layout, snapshot)?;
             }
@@ -182,10 +182,10 @@ impl Saver {
     fn with_snapshot<T>(
         &self,
         at: Reached,
-        taker: &dyn Taker,
+        consumer: &dyn Consumer,
         act: impl FnOnce(&Snapshot<'_>, &Layout) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let view = taker.view()?;
+        let view = consumer.view()?;
         let headers = view.as_ref().map(device::headers).unwrap_or_default();
         let there = view.as_ref().and_then(device::OnDevice::of);
         let tensors = match (&view, &self.made) {
@@ -204,7 +204,12 @@ impl Saver {
 
     /// Saves if it is the time, or if the run ends here and the state was not saved yet. What went wrong before does not
     /// keep it from that: it is told once the state is safe on the first tier.
-    pub(super) fn save(&mut self, at: Reached, taker: &dyn Taker, cancel: &AtomicBool) -> Result<Vec<Event>, Error> {
+    pub(super) fn save(
+        &mut self,
+        at: Reached,
+        consumer: &dyn Consumer,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Event>, Error> {
         self.reached = at.step;
         let is_due = at.is_stopping || at.step.is_multiple_of(self.plan.every);
         if !is_due || self.is_saved(at.step) {
@@ -214,8 +219,8 @@ impl Saver {
         let mut before = None;
         let must = at.is_stopping || at.is_last && self.plan.when_behind == WhenBehind::Skip;
         let asked = self.heeding(cancel, || match must {
-            true => self.insist(at, taker, cancel, &mut before),
-            false => self.ask(at, taker, &mut before),
+            true => self.insist(at, consumer, cancel, &mut before),
+            false => self.ask(at, consumer, &mut before),
         });
         let stall_s = || (self.clock.now_ns() - asked_ns) as f64 / 1e9;
         let at_s = (asked_ns - self.started_ns) as f64 / 1e9;

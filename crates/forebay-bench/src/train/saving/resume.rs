@@ -11,9 +11,9 @@ use forebay_checkpoint::format::{self, Catalog};
 use forebay_checkpoint::{Error as StoreError, Guard, Name, PassedOver, Restored, Store, Tier, restore};
 use forebay_units::PathText;
 
+use super::super::consumer::Consumer;
 use super::super::plan::{Checkpointing, Plan};
 use super::super::run::{Error, Event};
-use super::super::taker::Taker;
 use super::super::trial::Trial;
 use super::identity::{self, Identity};
 use super::{Saver, is_scratch, left_to_drain, remove_left_overs, state};
@@ -49,15 +49,15 @@ impl Start {
     }
 
     /// Brings what takes the batches to where the run begins.
-    pub(in super::super) fn load(&mut self, taker: &mut dyn Taker) -> Result<(), Error> {
+    pub(in super::super) fn load(&mut self, consumer: &mut dyn Consumer) -> Result<(), Error> {
         if let Some((restored, catalog)) = self.found.take() {
-            let is_learnt = taker.view()?.is_some();
+            let is_learnt = consumer.view()?.is_some();
             match is_learnt {
-                true => taker.go_on(self.step, Some(&state::loaded(&restored, &catalog)?))?,
-                false => taker.go_on(self.step, None)?,
+                true => consumer.go_on(self.step, Some(&state::loaded(&restored, &catalog)?))?,
+                false => consumer.go_on(self.step, None)?,
             }
         }
-        self.saver.as_mut().map_or(Ok(()), |saver| saver.prepare(taker))
+        self.saver.as_mut().map_or(Ok(()), |saver| saver.prepare(consumer))
     }
 
     /// Ends a run that has nothing to do, with what an earlier one left to be drained unless it is to stop: what to say
@@ -212,7 +212,7 @@ fn found(
         return Err(Error::OtherRun { path, what });
     }
     let position = identity::position(&catalog.notes);
-    if trial.stock.is_some() && position.is_none() {
+    if trial.data.is_some() && position.is_none() {
         return Err(Error::OtherRun { path, what: "it does not say which samples it has used".to_owned() });
     }
     restored.passed_over.iter().for_each(|one| tell(passed(one), observe, notes));

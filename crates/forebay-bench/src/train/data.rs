@@ -18,8 +18,8 @@ const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
 /// Passes over the data that the tuner may use.
 const TUNING_EPOCHS: u64 = 100;
 
-/// Samples, and what is asked of them.
-pub(super) struct Stock {
+/// The samples to train or validate on, and the pipelines over them.
+pub(super) struct TrainingData {
     pub(super) source: Source,
     path: PathBuf,
     /// Whether the labels are those that a manifest beside the data names.
@@ -32,7 +32,7 @@ pub(super) struct Stock {
     seed: u64,
 }
 
-impl Stock {
+impl TrainingData {
     /// Finds the data of a plan; `None` for batches in memory.
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
         let Input::Data(path) = &plan.input else { return Ok(None) };
@@ -43,7 +43,7 @@ impl Stock {
             Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),
             _ => 0,
         };
-        let stock = Self {
+        let data = Self {
             source,
             path: path.clone(),
             has_usual_label: plan.keys.has_usual_label(),
@@ -53,11 +53,11 @@ impl Stock {
             batch: plan.batch,
             seed: plan.seed,
         };
-        if stock.steps_per_epoch() == 0 {
+        if data.steps_per_epoch() == 0 {
             let n_samples = n_samples.saturating_sub(n_held_out);
             return Err(Error::TooFewSamples { path: path.clone(), n_samples, batch: plan.batch });
         }
-        Ok(Some(stock))
+        Ok(Some(data))
     }
 
     /// Reads through the storage that the plan asks for.
@@ -143,7 +143,7 @@ impl Stock {
         self.made(supply::shuffled(dataset, self.seed).repeat(epochs), threads, self.batch)
     }
 
-    /// What a network is judged on: the samples held out, or all of another stock.
+    /// What a network is judged on: the samples held out, or all of another dataset.
     pub(super) fn judged(&self, threads: usize, batch: usize) -> Batched {
         let mut dataset = Dataset::new(self.source.clone());
         if self.n_held_out > 0 {

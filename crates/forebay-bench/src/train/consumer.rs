@@ -1,4 +1,4 @@
-//! What takes batches: a network on a device, or an accelerator that only takes time.
+//! What consumes batches: a network on a device, or an accelerator that only takes time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const DEVIATION: [f32; 3] = [58.395, 57.12, 57.375];
 pub(super) const EMULATED_IMAGE: Shape = Shape::new(224, 224, 3);
 
 /// One step is `stage`, `start`, `finish`; while one is under way, others may be staged as far as there is room.
-pub(super) trait Taker {
+pub(super) trait Consumer {
     /// In words, for records.
     fn device(&self) -> String;
     /// Sends a batch towards the device.
@@ -90,7 +90,7 @@ impl Kind {
     }
 
     /// Builds it anew: the same seed gives the same weights and times.
-    pub(super) fn build(&self, batch: usize, places: usize, seed: u64) -> Result<Box<dyn Taker>, Error> {
+    pub(super) fn build(&self, batch: usize, places: usize, seed: u64) -> Result<Box<dyn Consumer>, Error> {
         let print = match self {
             Self::Emulated(emulation) => return Ok(Box::new(Emulated::new(*emulation, seed))),
             Self::Network(blueprint) => blueprint,
@@ -188,7 +188,7 @@ impl<E: Engine> Learner<E> {
     }
 }
 
-impl<E: Engine> Taker for Learner<E> {
+impl<E: Engine> Consumer for Learner<E> {
     fn device(&self) -> String {
         self.network.describe_device()
     }
@@ -254,7 +254,7 @@ impl Emulated {
     }
 }
 
-impl Taker for Emulated {
+impl Consumer for Emulated {
     fn device(&self) -> String {
         self.emulation.to_string()
     }
