@@ -8,8 +8,8 @@ use super::lever::lever;
 use super::place::checkpoint_place;
 use super::plan::Plan;
 use super::prepare;
+use super::rank_report::RankReport;
 use super::read::Seeds;
-use super::told::Told;
 use super::totals::{Run, all, recorded, state_of};
 use super::warnings::warnings;
 
@@ -31,7 +31,7 @@ pub(super) struct Known<'a> {
 /// Puts the record together from what all processes tell.
 pub(super) fn record(
     known: &Known<'_>,
-    told: &[Told],
+    reports: &[RankReport],
     environment: Environment,
     command_line: Vec<String>,
 ) -> Record<WorkloadCell> {
@@ -40,8 +40,8 @@ pub(super) fn record(
     if workload.workflow.train {
         record.dataset = dataset(known);
     }
-    let cell = cell(known, told);
-    record.notes.extend(notes(&cell, told));
+    let cell = cell(known, reports);
+    record.notes.extend(notes(&cell, reports));
     record.cells.push(cell);
     record
 }
@@ -57,17 +57,17 @@ fn dataset(known: &Known<'_>) -> DatasetNote {
     }
 }
 
-fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
+fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
     let (plan, workload) = (known.plan, &known.plan.workload);
-    let run = Run { workload, n_steps: known.totals.steps_per_epoch, told };
+    let run = Run { workload, n_steps: known.totals.steps_per_epoch, reports };
     let mut totals = run.totals();
     let evidence = run.evidence();
-    totals.warnings = warnings(plan, run.n_steps, told, &totals, state_of(&evidence));
+    totals.warnings = warnings(plan, run.n_steps, reports, &totals, state_of(&evidence));
     let trains = workload.workflow.train;
     let with_steps = totals.steps <= MOST_STEPS;
     let mut epochs_of: Vec<_> = run.epochs().map(|epoch| recorded(workload, run.n_steps, epoch, with_steps)).collect();
     epochs_of.sort_by_key(|epoch| (epoch.epoch, epoch.accelerator));
-    let n_cores = told.iter().map(|told| told.process.n_cores).min().unwrap_or(1);
+    let n_cores = reports.iter().map(|report| report.process.n_cores).min().unwrap_or(1);
     WorkloadCell {
         workload: workload.name.clone(),
         format: if trains { workload.dataset.format.name().to_owned() } else { String::new() },
@@ -86,15 +86,15 @@ fn cell(known: &Known<'_>, told: &[Told]) -> WorkloadCell {
         tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
         demand_bytes_per_s: known.totals.demand_bytes_per_s,
         // What was stopped did not do what it would be judged by.
-        judged: if trains && !is_stopped(told) { judged(plan, &totals) } else { Vec::new() },
+        judged: if trains && !is_stopped(reports) { judged(plan, &totals) } else { Vec::new() },
         lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.stalls), n_cores),
         cache: (totals.bytes_moved > 0).then(|| state_of(&evidence)),
         evidence,
-        processes: told.iter().map(|told| told.process.clone()).collect(),
+        processes: reports.iter().map(|report| report.process.clone()).collect(),
         epochs_of,
         saves: run.saves(),
         checkpoint_place: checkpoint_place(plan),
-        reads: told.first().and_then(|told| told.reads.clone()),
+        reads: reports.first().and_then(|report| report.reads.clone()),
         failures: Vec::new(),
         worker_time: run.worker_time(),
         made_by: None,
@@ -118,13 +118,13 @@ fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
     vec![judge("au_epoch", totals.au_epoch, wanted, true), judge("au_dlio", totals.au_dlio, stated, false)]
 }
 
-fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
-    let of_ranks = told.iter().flat_map(|told| {
-        let rank = told.process.rank;
-        told.notes.iter().map(move |note| if rank == 0 { note.clone() } else { format!("rank {rank}: {note}") })
+fn notes(cell: &WorkloadCell, reports: &[RankReport]) -> Vec<String> {
+    let of_ranks = reports.iter().flat_map(|report| {
+        let rank = report.process.rank;
+        report.notes.iter().map(move |note| if rank == 0 { note.clone() } else { format!("rank {rank}: {note}") })
     });
     let mut notes: Vec<String> = of_ranks.collect();
-    if is_stopped(told) {
+    if is_stopped(reports) {
         notes
             .push(format!("{INTERRUPTED}: the steps finished before that are kept; no threshold is held against them"));
     }
@@ -134,17 +134,17 @@ fn notes(cell: &WorkloadCell, told: &[Told]) -> Vec<String> {
             count(cell.totals.steps, "step")
         ));
     }
-    notes.extend(restored_note(told));
+    notes.extend(restored_note(reports));
     notes
 }
 
-fn is_stopped(told: &[Told]) -> bool {
-    told.iter().any(|told| told.is_stopped)
+fn is_stopped(reports: &[RankReport]) -> bool {
+    reports.iter().any(|report| report.is_stopped)
 }
 
 /// Where checkpoints came from that were read back.
-fn restored_note(told: &[Told]) -> Option<String> {
-    let evidence = all(told.iter().filter_map(|told| told.restored.clone()));
+fn restored_note(reports: &[RankReport]) -> Option<String> {
+    let evidence = all(reports.iter().filter_map(|report| report.restored.clone()));
     let from_memory = (evidence.bytes_read > 0).then(|| evidence.from_memory());
     from_memory.map(|share| match share {
         Some(_) if evidence.resident_before.is_none_or(|share| share > 0.05) => format!(

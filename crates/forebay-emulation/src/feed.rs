@@ -6,8 +6,8 @@ use std::task::Poll;
 use forebay_pipeline::{Batch, Batches, Scheduled, Times};
 use forebay_workload::Part;
 
+use super::batch_source::Tally;
 use super::run::Error;
-use super::stock::Tally;
 
 /// The batches of one accelerator in one epoch.
 pub(super) trait Feed: Send {

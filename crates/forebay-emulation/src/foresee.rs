@@ -10,13 +10,13 @@ use std::path::Path;
 
 use forebay_workload::{Format, Part, Time, Workload};
 
+use super::batch_source::{evaluates, storage};
 use super::plan::Plan;
 use super::prepare::together;
 use super::ranks::Ranks;
 use super::read::{Access, NO_HDF5, Samples, refused};
 use super::run::Error;
 use super::saving;
-use super::stock::{evaluates, storage};
 
 /// Looks whether a plan can be run: with all ranks, as a run would be.
 ///

@@ -3,10 +3,12 @@
 //! Every accelerator has a pipeline of its own, takes a batch, computes for as long as the workload says, and waits for the
 //! others at the step's barrier. Time is cut as the accelerator sees it; the parts of an epoch sum to its wall clock.
 
+mod accelerator;
+mod accelerator_group;
 mod access;
+mod batch_source;
 mod cell;
 mod compute;
-mod crew;
 mod draw;
 mod feed;
 mod foresee;
@@ -16,20 +18,18 @@ mod local_time;
 mod place;
 mod plan;
 mod prepare;
+mod rank_report;
 pub mod ranks;
 mod read;
 mod results;
 mod run;
 mod saving;
-mod seat;
 mod shares;
 mod side_by_side;
 mod state;
-mod stock;
 #[cfg(test)]
 mod tests;
 mod times;
-mod told;
 mod totals;
 mod warnings;
 

@@ -13,11 +13,11 @@ use forebay_measure::cold::{self, Before};
 use forebay_units::{Bytes, count};
 use forebay_workload::{Format, Part, Shuffle, Workload};
 
+use super::batch_source::BatchSource;
 use super::plan::Plan;
 use super::ranks::Ranks;
 use super::read::Seeds;
 use super::run::{Error, Event};
-use super::stock::Stock;
 
 /// Files whose pages are counted where nothing is evicted.
 const LOOKED_AT: u64 = 1024;
@@ -189,14 +189,14 @@ fn remove(path: PathBuf) -> Result<(), Error> {
 }
 
 /// Brings the page cache into the state that was asked for: the ranks of a host empty it of all files, each of its share of them.
-pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), stock: &Stock) -> Result<Before, Error> {
+pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) -> Result<Before, Error> {
     let n_files = plan.workload.dataset.n_files_train;
     if plan.cache == Cache::Warm {
-        return Ok(cold::prepare(&stock.files(0, n_files.div_ceil(LOOKED_AT)), false)?);
+        return Ok(cold::prepare(&source.files(0, n_files.div_ceil(LOOKED_AT)), false)?);
     }
-    let train = stock.files(index, n);
+    let train = source.files(index, n);
     let indices = train.iter().flat_map(|path| beside(Part::Train, path, &plan.data));
-    let eval = stock.eval_files(index, n);
+    let eval = source.eval_files(index, n);
     let eval_indices = eval.iter().flat_map(|path| beside(Part::Eval, path, &plan.data));
     // What is not trained on is not counted in the evidence.
     let others: Vec<PathBuf> = indices.chain(eval_indices).filter(|path| path.exists()).chain(eval.clone()).collect();

@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::cell::Known;
+use super::rank_report::RankReport;
 use super::ranks::{Failed, Ranks};
 use super::run::Error;
 use super::times::{Epoch, Evaluated, Saved};
-use super::told::Told;
 use super::totals::{blocks, dlio_of};
 use crate::local_time;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The first process's view of all of them.
-type All<'a> = (&'a Record<WorkloadCell>, &'a [Told]);
+type All<'a> = (&'a Record<WorkloadCell>, &'a [RankReport]);
 
 /// What only the first process knows of all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,11 +34,11 @@ pub(super) struct Whole {
 
 impl Whole {
     /// The first process sums up and tells the others.
-    pub(super) fn agree(ranks: &dyn Ranks, all: Option<&[Told]>) -> Result<Self, Failed> {
+    pub(super) fn agree(ranks: &dyn Ranks, all: Option<&[RankReport]>) -> Result<Self, Failed> {
         let all = all.unwrap_or_default();
-        let hosts: BTreeSet<&str> = all.iter().map(|told| told.process.host.as_str()).collect();
+        let hosts: BTreeSet<&str> = all.iter().map(|report| report.process.host.as_str()).collect();
         let mut whole = Self { n_hosts: hosts.len() as u64, save_bytes: BTreeMap::new() };
-        for saved in all.iter().flat_map(|told| &told.saves) {
+        for saved in all.iter().flat_map(|report| &report.saves) {
             *whole.save_bytes.entry(saved.number).or_insert(0) += saved.bytes;
         }
         let bytes = ranks.broadcast(serde_json::to_vec(&whole).expect("plain numbers are JSON"))?;
@@ -51,18 +51,18 @@ pub(super) fn write(
     out: &Path,
     known: &Known<'_>,
     setting: Setting,
-    told: &Told,
+    report: &RankReport,
     all: Option<All<'_>>,
 ) -> Result<(), Error> {
     let failed = |source| Error::Io { what: "making", path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(failed)?;
     let time = setting;
-    let accelerators: BTreeSet<u64> = told.epochs.iter().map(|epoch| epoch.accelerator).collect();
-    let saving: BTreeSet<u64> = told.saves.iter().map(|saved| saved.accelerator).collect();
+    let accelerators: BTreeSet<u64> = report.epochs.iter().map(|epoch| epoch.accelerator).collect();
+    let saving: BTreeSet<u64> = report.saves.iter().map(|saved| saved.accelerator).collect();
     for accelerator in accelerators.union(&saving) {
-        let output = output(known, &time, told, *accelerator);
+        let output = output(known, &time, report, *accelerator);
         write_json(&out.join(format!("{accelerator}_output.json")), &output)?;
-        let stats = stats(&time, told, *accelerator);
+        let stats = stats(&time, report, *accelerator);
         write_json(&out.join(format!("{accelerator}_per_epoch_stats.json")), &stats)?;
     }
     let Some((record, all)) = all else { return Ok(()) };
@@ -122,32 +122,32 @@ impl Setting {
 }
 
 /// What a host is, in DLIO's keys.
-fn host(known: &Known<'_>, told: &Told, n_hosts: u64) -> Map<String, Value> {
+fn host(known: &Known<'_>, report: &RankReport, n_hosts: u64) -> Map<String, Value> {
     let entries = [
-        ("host_memory_GB", told.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
-        ("host_cpu_count", told.n_online.into()),
-        ("host_processor_name", told.host.processor_name().into()),
-        ("potential_caching", caches(known, told, n_hosts).into()),
-        ("host_cpuinfo", json!(told.host.cpuinfo)),
-        ("host_meminfo", json!(told.host.meminfo)),
-        ("hostname", told.process.host.clone().into()),
+        ("host_memory_GB", report.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
+        ("host_cpu_count", report.n_online.into()),
+        ("host_processor_name", report.host.processor_name().into()),
+        ("potential_caching", caches(known, report, n_hosts).into()),
+        ("host_cpuinfo", json!(report.host.cpuinfo)),
+        ("host_meminfo", json!(report.host.meminfo)),
+        ("hostname", report.process.host.clone().into()),
     ];
     entries.map(|(key, value): (&str, Value)| (key.to_owned(), value)).into_iter().collect()
 }
 
 /// Whether a host's share of the data fits in its memory, as a number.
-fn caches(known: &Known<'_>, told: &Told, n_hosts: u64) -> u8 {
+fn caches(known: &Known<'_>, report: &RankReport, n_hosts: u64) -> u8 {
     let bytes = known.totals.bytes_train / n_hosts.max(1);
-    u8::from(told.memory_bytes.is_some_and(|memory| bytes <= memory))
+    u8::from(report.memory_bytes.is_some_and(|memory| bytes <= memory))
 }
 
 /// `<rank>_output.json`.
-fn output(known: &Known<'_>, time: &Setting, told: &Told, accelerator: u64) -> Value {
-    let mut file = host(known, told, time.whole.n_hosts);
-    for epoch in told.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
+fn output(known: &Known<'_>, time: &Setting, report: &RankReport, accelerator: u64) -> Value {
+    let mut file = host(known, report, time.whole.n_hosts);
+    for epoch in report.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
         let mut entry = epoch_output(known, epoch);
-        let meminfo = told.host.meminfo_by_epoch.get(epoch.epoch as usize - 1);
-        entry.insert("host_meminfo".to_owned(), json!(meminfo.unwrap_or(&told.host.meminfo)));
+        let meminfo = report.host.meminfo_by_epoch.get(epoch.epoch as usize - 1);
+        entry.insert("host_meminfo".to_owned(), json!(meminfo.unwrap_or(&report.host.meminfo)));
         entry.insert("start".to_owned(), time.at(epoch.start_ns).into());
         entry.insert("end".to_owned(), time.at(epoch.start_ns + epoch.wall_ns()).into());
         file.insert(epoch.epoch.to_string(), entry.into());
@@ -203,9 +203,9 @@ fn dlio_of_block(workload: &Workload, n_steps: u64, block: &metric::Block) -> me
 }
 
 /// `<rank>_per_epoch_stats.json`. A run that only saves is DLIO's first epoch.
-fn stats(time: &Setting, told: &Told, accelerator: u64) -> Value {
+fn stats(time: &Setting, report: &RankReport, accelerator: u64) -> Value {
     let mut file = Map::new();
-    for epoch in told.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
+    for epoch in report.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
         // An evaluation comes behind its epoch.
         let mut entry = time.span(epoch.start_ns, epoch.start_ns + epoch.wall_ns());
         for (i, block) in epoch.blocks.iter().enumerate() {
@@ -217,7 +217,7 @@ fn stats(time: &Setting, told: &Told, accelerator: u64) -> Value {
         file.insert(epoch.epoch.to_string(), entry.into());
     }
     let (mut n_saved, mut n_loaded) = (BTreeMap::new(), BTreeMap::new());
-    for saved in told.saves.iter().filter(|saved| saved.accelerator == accelerator) {
+    for saved in report.saves.iter().filter(|saved| saved.accelerator == accelerator) {
         let epoch = saved.epoch.max(1).to_string();
         let counts = if saved.is_restore { &mut n_loaded } else { &mut n_saved };
         let n: &mut u64 = counts.entry(epoch.clone()).or_insert(0);
@@ -240,42 +240,43 @@ fn checkpoint(time: &Setting, saved: &Saved) -> Value {
 }
 
 /// `summary.json`.
-fn summary(known: &Known<'_>, time: &Setting, record: &Record<WorkloadCell>, all: &[Told]) -> Value {
+fn summary(known: &Known<'_>, time: &Setting, record: &Record<WorkloadCell>, all: &[RankReport]) -> Value {
     let workload = &known.plan.workload;
-    let hosts: BTreeMap<&str, &Told> = all.iter().map(|told| (told.process.host.as_str(), told)).collect();
-    let of_hosts = |value: &dyn Fn(&Told) -> Value| hosts.values().map(|told| value(told)).collect::<Vec<Value>>();
+    let hosts: BTreeMap<&str, &RankReport> = all.iter().map(|report| (report.process.host.as_str(), report)).collect();
+    let of_hosts =
+        |value: &dyn Fn(&RankReport) -> Value| hosts.values().map(|report| value(report)).collect::<Vec<Value>>();
     let n_hosts = time.whole.n_hosts.max(1);
-    let ends = all.iter().flat_map(|told| {
-        told.epochs.iter().map(end_ns).chain(told.saves.iter().map(|saved| saved.start_ns + saved.ns))
+    let ends = all.iter().flat_map(|report| {
+        report.epochs.iter().map(end_ns).chain(report.saves.iter().map(|saved| saved.start_ns + saved.ns))
     });
-    let first = all.first().map(|told| told.host.clone()).unwrap_or_default();
+    let first = all.first().map(|report| report.host.clone()).unwrap_or_default();
     json!({
         "start": time.at(0),
         "end": time.at(ends.max().unwrap_or(0)),
         "num_accelerators": known.totals.accelerators,
         "num_hosts": n_hosts,
-        "hostname": all.first().map(|told| told.process.host.clone()).unwrap_or_default(),
+        "hostname": all.first().map(|report| report.process.host.clone()).unwrap_or_default(),
         "metric": metrics(known, record, all),
         "num_files_train": workload.dataset.n_files_train,
         "num_files_eval": workload.dataset.n_files_eval,
         "num_samples_per_file": workload.dataset.n_samples_per_file,
-        "host_cpu_count": of_hosts(&|told| told.n_online.into()),
+        "host_cpu_count": of_hosts(&|report| report.n_online.into()),
         "host_processor_name": first.processor_name(),
-        "potential_caching": of_hosts(&|told| caches(known, told, n_hosts).into()),
+        "potential_caching": of_hosts(&|report| caches(known, report, n_hosts).into()),
         "host_cpuinfo": first.cpuinfo,
         "host_meminfo": first.meminfo,
-        "host_memory_GB": of_hosts(&|told| told.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
+        "host_memory_GB": of_hosts(&|report| report.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
         "data_size_per_host_GB": known.totals.bytes_train as f64 / n_hosts as f64 / GIB,
         "epochs": workload.train.epochs,
     })
 }
 
-fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[Told]) -> Value {
+fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[RankReport]) -> Value {
     let mut metrics = Map::new();
-    let epochs = || all.iter().flat_map(|told| &told.epochs);
+    let epochs = || all.iter().flat_map(|report| &report.epochs);
     let length = known.plan.workload.dataset.record_length_bytes;
     // A run that was stopped did not do what it would be judged by: no utilisation would be enough.
-    let is_stopped = all.iter().any(|told| told.is_stopped);
+    let is_stopped = all.iter().any(|report| report.is_stopped);
     let limit = if is_stopped { f64::INFINITY } else { 100.0 * known.plan.workload.limits.au };
     let train = epochs().filter_map(|epoch| {
         let dlio = dlio_of(&known.plan.workload, known.totals.steps_per_epoch, epoch)?;

@@ -13,20 +13,20 @@ use forebay_record::{CacheEvidence, Environment, Record, WorkloadCell, WorkloadR
 use forebay_storage::cache;
 use forebay_units::{Bytes, Clock, PathText, SystemClock};
 
+use super::accelerator_group::{Ran, RunContext, drive};
 use super::access::AccessLog;
+use super::batch_source::{BatchSource, Deal};
 use super::cell::{self, Known};
-use super::crew::{Course, Ran, drive};
 use super::feed::{Feed, Supply};
 use super::host::{Host, Watch};
 use super::place::Folder;
 use super::plan::Plan;
 use super::prepare::{self, together};
+use super::rank_report::RankReport;
 use super::ranks::{Failed, Ranks};
 use super::read::Seeds;
 use super::results::{self, Setting};
 use super::saving::{self, Saver};
-use super::stock::{Deal, Stock};
-use super::told::Told;
 
 /// A run that could not be.
 #[derive(Debug, thiserror::Error)]
@@ -174,17 +174,17 @@ pub fn run(
     let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observe))?;
     // Only now does no rank read headers and indices any more.
     part.before = together(ranks, part.caches(neighbours))?;
-    let mut told = part.run(&totals, &environment, stop)?;
-    told.notes.extend(made.as_ref().map(prepare::made_note));
+    let mut report = part.run(&totals, &environment, stop)?;
+    report.notes.extend(made.as_ref().map(prepare::made_note));
     // All ranks are past their last save and restore.
     part.saver = None;
     drop(saves_in);
     if workflow.train && !plan.workload.dataset.keep_files {
         let removed = prepare::remove_made(plan, ranks, made.as_ref());
-        told.notes.extend(together(ranks, removed)?.filter(|_| ranks.rank() == 0));
+        report.notes.extend(together(ranks, removed)?.filter(|_| ranks.rank() == 0));
     }
     let known = Known { plan, totals, seeds, storage: part.storage() };
-    finish(&known, ranks, &part, &told, environment, command_line)
+    finish(&known, ranks, &part, &report, environment, command_line)
 }
 
 /// Brings all parts together, and writes the results.
@@ -192,21 +192,21 @@ fn finish(
     known: &Known<'_>,
     ranks: &dyn Ranks,
     part: &Part<'_>,
-    told: &Told,
+    report: &RankReport,
     environment: Environment,
     command_line: Vec<String>,
 ) -> Result<Option<Record<WorkloadCell>>, Error> {
-    let bytes = serde_json::to_vec(told).expect("plain numbers and texts are JSON");
+    let bytes = serde_json::to_vec(report).expect("plain numbers and texts are JSON");
     let all = ranks.gather(bytes)?.map(|all| {
-        let told =
+        let reports =
             all.iter().map(|bytes| serde_json::from_slice(bytes).expect("ranks of one version write the same JSON"));
-        told.collect::<Vec<Told>>()
+        reports.collect::<Vec<RankReport>>()
     });
     let whole = results::Whole::agree(ranks, all.as_deref())?;
     let mut record = all.map(|all| (cell::record(known, &all, environment, command_line), all));
     let written = known.plan.out.as_ref().map_or(Ok(()), |out| {
         let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
-        results::write(out, known, Setting { started_at: part.started_at, whole }, told, all)
+        results::write(out, known, Setting { started_at: part.started_at, whole }, report, all)
     });
     // What was measured is not lost because a copy of it cannot be written.
     let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
@@ -235,7 +235,7 @@ struct Part<'a> {
     age_s: Option<f64>,
     started_at: std::time::SystemTime,
     deal: Deal,
-    stock: Option<Stock>,
+    source: Option<BatchSource>,
     saver: Option<Saver>,
     before: Option<Before>,
     log: Option<Arc<AccessLog>>,
@@ -273,22 +273,22 @@ impl<'a> Part<'a> {
         let log = plan.access_log.as_ref().filter(|_| workflow.train);
         let log = log.map(|dir| AccessLog::create(dir, ranks.rank(), Arc::clone(&clock), origin_ns)).transpose()?;
         observe(Event::Preparing { what: "looking at the data".to_owned() });
-        let stock = workflow.train.then(|| Stock::open(plan, deal, log.as_ref())).transpose()?;
+        let source = workflow.train.then(|| BatchSource::open(plan, deal, log.as_ref())).transpose()?;
         let range = deal.first..deal.first + deal.n;
         let saver =
             saves_in.map(|folder| Saver::open(&plan.workload, (&folder.dir, plan.checkpoints.fs()), range, deal.of));
         let saver = saver.transpose()?;
         let before = None;
-        Ok(Self { plan, ranks, observe, clock, origin_ns, age_s, started_at, deal, stock, saver, before, log })
+        Ok(Self { plan, ranks, observe, clock, origin_ns, age_s, started_at, deal, source, saver, before, log })
     }
 
     /// Brings the page cache into the state that was asked for.
     fn caches(&self, neighbours: (u64, u64)) -> Result<Option<Before>, Error> {
-        self.stock.as_ref().map(|stock| prepare::caches(self.plan, neighbours, stock)).transpose()
+        self.source.as_ref().map(|source| prepare::caches(self.plan, neighbours, source)).transpose()
     }
 
     fn storage(&self) -> String {
-        self.stock.as_ref().map(Stock::storage).unwrap_or_default()
+        self.source.as_ref().map(BatchSource::storage).unwrap_or_default()
     }
 
     /// Runs all accelerators of this process.
@@ -297,20 +297,20 @@ impl<'a> Part<'a> {
         totals: &forebay_workload::Plan,
         environment: &Environment,
         stop: &AtomicBool,
-    ) -> Result<Told, Error> {
+    ) -> Result<RankReport, Error> {
         let (device, restores) = (Spans::default(), Spans::default());
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
         let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
-        let course = Course {
+        let context = RunContext {
             workload,
             accelerators: self.deal.first..self.deal.first + self.deal.n,
             n_steps: totals.steps_per_epoch,
             n_steps_eval: totals.steps_eval,
-            evaluations: if super::stock::evaluates(workload) { &totals.evaluations } else { &[] },
+            evaluations: if super::batch_source::evaluates(workload) { &totals.evaluations } else { &[] },
             n_readers: (self.deal.n * workload.reader.read_threads.max(1)) as usize,
             n_cores: usage::cores(),
-            supply: self.stock.as_ref().map_or(&NoSupply as &dyn Supply, |stock| stock),
+            supply: self.source.as_ref().map_or(&NoSupply as &dyn Supply, |source| source),
             ranks: self.ranks,
             stop,
             saver: self.saver.as_ref(),
@@ -325,22 +325,28 @@ impl<'a> Part<'a> {
             end_restore: &|| restores.end(),
             observe: self.observe,
         };
-        let ran = together(self.ranks, accelerate(&course));
+        let ran = together(self.ranks, accelerate(&context));
         let reads = watcher.map(Watcher::finish);
         let ran = ran?;
         together(self.ranks, self.log.as_ref().map_or(Ok(()), |log| log.finish()))?;
-        let told = self.told(ran, device.total(), restores.total(), environment);
-        Ok(Told { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, ..told })
+        let report = self.report(ran, device.total(), restores.total(), environment);
+        Ok(RankReport { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, ..report })
     }
 
     /// The first process watches what it reads.
     fn watcher(&self) -> Result<Option<Watcher>, Error> {
-        let stock = self.stock.as_ref().filter(|_| self.ranks.rank() == 0);
-        let tally = stock.map(|stock| Arc::clone(stock.tally()));
+        let source = self.source.as_ref().filter(|_| self.ranks.rank() == 0);
+        let tally = source.map(|source| Arc::clone(source.tally()));
         tally.map(|tally| Watcher::start(move || tally.bytes())).transpose().map_err(Error::Thread)
     }
 
-    fn told(&self, ran: Vec<Ran>, device: Option<u64>, restored: Option<u64>, environment: &Environment) -> Told {
+    fn report(
+        &self,
+        ran: Vec<Ran>,
+        device: Option<u64>,
+        restored: Option<u64>,
+        environment: &Environment,
+    ) -> RankReport {
         let cores = usage::allowed_cores();
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let residents = ran.iter().flat_map(|ran| &ran.residents).copied().collect::<Option<Vec<f64>>>();
@@ -355,7 +361,7 @@ impl<'a> Part<'a> {
             block_bytes: restored,
             bytes_read: read_back,
         });
-        Told {
+        RankReport {
             process: WorkloadRank {
                 rank: self.ranks.rank(),
                 host: self.ranks.host(),
@@ -377,29 +383,29 @@ impl<'a> Part<'a> {
             cpu_s: 0.0,
             age_s: self.age_s,
             reads: None,
-            otherwise: self.stock.as_ref().map_or_else(Vec::new, |_| prepare::otherwise(self.plan)),
+            otherwise: self.source.as_ref().map_or_else(Vec::new, |_| prepare::otherwise(self.plan)),
             notes: Vec::new(),
         }
     }
 }
 
 /// Runs the accelerators on a thread of their own, which is woken otherwise than others.
-fn accelerate(course: &Course<'_>) -> Result<Vec<Ran>, Error> {
+fn accelerate(context: &RunContext<'_>) -> Result<Vec<Ran>, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("forebay:acc".to_owned());
-        match thread.spawn_scoped(scope, || guarded(course)) {
+        match thread.spawn_scoped(scope, || guarded(context)) {
             Ok(thread) => Ok(thread.join().expect("a panic was caught in the thread")?),
-            Err(error) => Ok(course.fail(format!("cannot start a thread: {error}"))?),
+            Err(error) => Ok(context.fail(format!("cannot start a thread: {error}"))?),
         }
     })
 }
 
 /// A panic is the failure of all, rather than the others' wait for ever.
-pub(super) fn guarded(course: &Course<'_>) -> Result<Vec<Ran>, Failed> {
-    catch_unwind(AssertUnwindSafe(|| drive(course))).unwrap_or_else(|panic| {
+pub(super) fn guarded(context: &RunContext<'_>) -> Result<Vec<Ran>, Failed> {
+    catch_unwind(AssertUnwindSafe(|| drive(context))).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        course.fail(format!("its accelerators panicked: {what}"))
+        context.fail(format!("its accelerators panicked: {what}"))
     })
 }
 

@@ -50,7 +50,7 @@ struct Shard {
 }
 
 /// One checkpoint of one rank, to be read.
-pub(super) struct Shelf {
+pub(super) struct RankCheckpoint {
     tier: Tier,
     name: Name,
     /// The share of it that was in memory still.
@@ -119,7 +119,7 @@ impl Saver {
 
     /// What an accelerator reads in restore `number` (from 1), with nothing of it left in the page cache: the newest ones, the oldest of
     /// them first. With `recovery_rank_shift` it is what the next rank wrote.
-    pub(super) fn shelf(&self, accelerator: u64, number: u64) -> Result<Option<Shelf>, Error> {
+    pub(super) fn checkpoint(&self, accelerator: u64, number: u64) -> Result<Option<RankCheckpoint>, Error> {
         if self.shards[(accelerator - self.first) as usize].is_none() {
             return Ok(None);
         }
@@ -132,7 +132,7 @@ impl Saver {
         let checkpoint = open(&tier, name)?;
         let files = checkpoint.manifest().files.iter().map(|file| tier.path_of(name).join(&file.name));
         let before = cold::prepare(&files.collect::<Vec<_>>(), true)?;
-        Ok(Some(Shelf { tier, name, resident: before.resident() }))
+        Ok(Some(RankCheckpoint { tier, name, resident: before.resident() }))
     }
 
     /// Whose checkpoint an accelerator reads: its own, or that of the next rank that has one of its own.
@@ -148,7 +148,7 @@ impl Saver {
     }
 }
 
-impl Shelf {
+impl RankCheckpoint {
     /// Reads all of it, and holds every chunk against the sums it was written with: bytes read; `None` when it was told to stop.
     pub(super) fn read(&self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
         let checkpoint = open(&self.tier, self.name)?;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use forebay_measure::laps::Part;
 
-use super::crew::{Crew, lap};
+use super::accelerator::PassTimer;
+use super::accelerator_group::{AcceleratorGroup, lap};
 use super::ranks::{Failed, Verdict};
 use super::run::{Error, Event};
 use super::saving::Saver;
-use super::seat::Book;
 use super::side_by_side::side_by_side;
 use super::times::Saved;
 
@@ -19,41 +19,41 @@ const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 /// The bytes of a share, and when it was done with.
 type Done = (u64, u64);
 
-impl Crew<'_> {
+impl AcceleratorGroup<'_> {
     /// Saves all shares, as a part of the epoch's time. Until the last of all has saved, all stand still for the checkpoint, those too
     /// that have nothing to save.
-    pub(super) fn save<B: BorrowMut<Book>>(
+    pub(super) fn save<B: BorrowMut<PassTimer>>(
         &mut self,
-        books: &mut [B],
+        timers: &mut [B],
         epoch: u64,
         step: u64,
     ) -> Result<Verdict, Failed> {
-        lap(books, Part::Other);
+        lap(timers, Part::Other);
         let n_saves = self.n_saves();
-        let verdict = self.save_shares(epoch, step, (epoch - 1) * self.course.n_steps + step)?;
-        lap(books, Part::Checkpoint);
+        let verdict = self.save_shares(epoch, step, (epoch - 1) * self.context.n_steps + step)?;
+        lap(timers, Part::Checkpoint);
         if self.n_saves() > n_saves {
-            books.iter_mut().for_each(|book| book.borrow_mut().times.saved_after.push(step));
+            timers.iter_mut().for_each(|timer| timer.borrow_mut().times.saved_after.push(step));
         }
         self.prune()?;
-        lap(books, Part::Other);
+        lap(timers, Part::Other);
         Ok(verdict)
     }
 
     /// A run that only saves and restores.
     pub(super) fn save_and_restore(&mut self) -> Result<Verdict, Failed> {
-        let (course, rules) = (self.course, &self.course.workload.checkpoint);
+        let (context, rules) = (self.context, &self.context.workload.checkpoint);
         for save in 1..=rules.n_write {
             if save > 1 {
                 self.pause(rules.time_between);
             }
-            if course.meet()? == Verdict::Stop || self.save_shares(0, save, save)? == Verdict::Stop {
+            if context.meet()? == Verdict::Stop || self.save_shares(0, save, save)? == Verdict::Stop {
                 return Ok(Verdict::Stop);
             }
             self.prune()?;
         }
         // Nobody reads before all have written.
-        if rules.n_read > 0 && course.meet()? == Verdict::Stop {
+        if rules.n_read > 0 && context.meet()? == Verdict::Stop {
             return Ok(Verdict::Stop);
         }
         for restore in 1..=rules.n_read {
@@ -65,34 +65,34 @@ impl Crew<'_> {
     }
 
     fn save_shares(&mut self, epoch: u64, step: u64, step_of_run: u64) -> Result<Verdict, Failed> {
-        let (course, start_ns) = (self.course, self.course.clock.now_ns());
+        let (context, start_ns) = (self.context, self.context.clock.now_ns());
         let done = self.each("save", |saver, accelerator| {
-            let bytes = saver.save(accelerator, step_of_run, course.stop)?;
-            Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
+            let bytes = saver.save(accelerator, step_of_run, context.stop)?;
+            Ok(bytes.map(|bytes| (bytes, context.clock.now_ns())))
         })?;
-        let verdict = course.meet()?;
+        let verdict = context.meet()?;
         self.note(Saved { epoch, step, ..Saved::default() }, start_ns, done, verdict);
         Ok(verdict)
     }
 
     fn restore_shares(&mut self, restore: u64) -> Result<Verdict, Failed> {
-        let course = self.course;
-        let shelves = self.each("look", |saver, accelerator| saver.shelf(accelerator, restore))?;
-        (course.begin_restore)();
-        if course.meet()? == Verdict::Stop {
+        let context = self.context;
+        let checkpoints = self.each("look", |saver, accelerator| saver.checkpoint(accelerator, restore))?;
+        (context.begin_restore)();
+        if context.meet()? == Verdict::Stop {
             return Ok(Verdict::Stop);
         }
-        for (ran, shelf) in self.ran.iter_mut().zip(&shelves) {
-            ran.residents.extend(shelf.as_ref().map(|shelf| shelf.resident));
+        for (ran, checkpoint) in self.ran.iter_mut().zip(&checkpoints) {
+            ran.residents.extend(checkpoint.as_ref().map(|checkpoint| checkpoint.resident));
         }
-        let start_ns = course.clock.now_ns();
-        let read = side_by_side(shelves.len(), shelves, "restore", |_, shelf| {
-            let bytes = shelf.map_or(Ok(Some(0)), |shelf| shelf.read(course.stop))?;
-            Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
+        let start_ns = context.clock.now_ns();
+        let read = side_by_side(checkpoints.len(), checkpoints, "restore", |_, checkpoint| {
+            let bytes = checkpoint.map_or(Ok(Some(0)), |checkpoint| checkpoint.read(context.stop))?;
+            Ok(bytes.map(|bytes| (bytes, context.clock.now_ns())))
         });
-        let read = course.all(read)?;
-        (course.end_restore)();
-        let verdict = course.meet()?;
+        let read = context.all(read)?;
+        (context.end_restore)();
+        let verdict = context.meet()?;
         self.note(Saved { step: restore, is_restore: true, ..Saved::default() }, start_ns, read, verdict);
         Ok(verdict)
     }
@@ -108,31 +108,31 @@ impl Crew<'_> {
         what: &str,
         act: impl Fn(&Saver, u64) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Failed> {
-        let course = self.course;
-        let Some(saver) = course.saver else { return Ok(Vec::new()) };
-        let all: Vec<u64> = course.accelerators.clone().collect();
-        course.all(side_by_side(all.len(), all, what, |_, accelerator| act(saver, accelerator)))
+        let context = self.context;
+        let Some(saver) = context.saver else { return Ok(Vec::new()) };
+        let all: Vec<u64> = context.accelerators.clone().collect();
+        context.all(side_by_side(all.len(), all, what, |_, accelerator| act(saver, accelerator)))
     }
 
     /// Notes what each took; with `rank_sync` that is until all have ended, which is now. One that was stopped in the midst of it counts
     /// for nothing, on all ranks: where one was asked to stop, the others do not know how far it came.
     fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>, verdict: Verdict) {
-        let course = self.course;
+        let context = self.context;
         let Some(done) = done.into_iter().collect::<Option<Vec<Done>>>() else { return };
-        if verdict == Verdict::Stop && course.ranks.size() > 1 {
+        if verdict == Verdict::Stop && context.ranks.size() > 1 {
             return;
         }
-        let met_ns = course.clock.now_ns();
-        let is_together = course.workload.checkpoint.rank_sync;
-        for ((accelerator, ran), (bytes, end_ns)) in course.accelerators.clone().zip(&mut self.ran).zip(done) {
+        let met_ns = context.clock.now_ns();
+        let is_together = context.workload.checkpoint.rank_sync;
+        for ((accelerator, ran), (bytes, end_ns)) in context.accelerators.clone().zip(&mut self.ran).zip(done) {
             let ns = if is_together { met_ns } else { end_ns } - start_ns;
             let number = ran.saves.len() as u64;
-            let start_ns = start_ns - course.origin_ns;
+            let start_ns = start_ns - context.origin_ns;
             ran.saves.push(Saved { accelerator, number, bytes, start_ns, ns, ..saved });
         }
         let first = self.ran.first().and_then(|ran| ran.saves.last()).filter(|saved| saved.bytes > 0);
         if let Some(Saved { bytes, ns, .. }) = first {
-            (course.observe)(Event::Saved { bytes: *bytes, seconds: *ns as f64 / 1e9 });
+            (context.observe)(Event::Saved { bytes: *bytes, seconds: *ns as f64 / 1e9 });
         }
     }
 
@@ -143,10 +143,10 @@ impl Crew<'_> {
 
     /// The workload's own time between two saves, unless the run is to end.
     fn pause(&self, seconds: f64) {
-        let (course, start) = (self.course, self.course.clock.now_ns());
+        let (context, start) = (self.context, self.context.clock.now_ns());
         let until = start + (seconds.max(0.0) * 1e9) as u64;
-        while course.clock.now_ns() < until && !course.is_ending() {
-            course.clock.sleep_until_ns(until.min(course.clock.now_ns() + LOOK_FOR_STOP.as_nanos() as u64));
+        while context.clock.now_ns() < until && !context.is_ending() {
+            context.clock.sleep_until_ns(until.min(context.clock.now_ns() + LOOK_FOR_STOP.as_nanos() as u64));
         }
     }
 }

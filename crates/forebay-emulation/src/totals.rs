@@ -6,19 +6,19 @@ use forebay_record::{CacheEvidence, CacheState, Quantiles, WorkloadEpoch, Worklo
 use forebay_units::quantile;
 use forebay_workload::{Workload, metric};
 
+use super::rank_report::RankReport;
 use super::times::{Epoch, Saved, Stalls};
-use super::told::Told;
 
 /// All processes' parts, with what the workload says of them.
 pub(super) struct Run<'a> {
     pub(super) workload: &'a Workload,
     pub(super) n_steps: u64,
-    pub(super) told: &'a [Told],
+    pub(super) reports: &'a [RankReport],
 }
 
 impl<'a> Run<'a> {
     pub(super) fn epochs(&self) -> impl Iterator<Item = &'a Epoch> + use<'a> {
-        self.told.iter().flat_map(|told| &told.epochs)
+        self.reports.iter().flat_map(|report| &report.epochs)
     }
 
     /// A sum over accelerators and epochs, in seconds.
@@ -58,7 +58,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn evidence(&self) -> CacheEvidence {
-        all(self.told.iter().map(|told| told.evidence.clone()))
+        all(self.reports.iter().map(|report| report.evidence.clone()))
     }
 
     pub(super) fn totals(&self) -> WorkloadTotals {
@@ -88,8 +88,8 @@ impl<'a> Run<'a> {
             stall_by_cause,
             barrier_s: self.seconds(|epoch| epoch.barrier_ns),
             steps: self.epochs().map(|epoch| epoch.barrier.len() as u64).sum(),
-            ranks: self.told.len() as u64,
-            accelerators: self.told.iter().map(|told| told.process.accelerators).sum(),
+            ranks: self.reports.len() as u64,
+            accelerators: self.reports.iter().map(|report| report.process.accelerators).sum(),
             warnings: Vec::new(),
             samples,
             bytes_moved,
@@ -106,14 +106,14 @@ impl<'a> Run<'a> {
             dlio_samples_per_s: dlio_rate,
             dlio_mib_per_s: dlio_rate.map(|rate| rate * self.workload.dataset.record_length_bytes / f64::from(1 << 20)),
             au_eval: metric::au_epoch(eval_compute_s, evaluated_s),
-            peak_rss_bytes: self.told.iter().map(|told| told.process.peak_rss_bytes).sum(),
-            cpu_s: Some(self.told.iter().map(|told| told.cpu_s).sum()),
+            peak_rss_bytes: self.reports.iter().map(|report| report.process.peak_rss_bytes).sum(),
+            cpu_s: Some(self.reports.iter().map(|report| report.cpu_s).sum()),
         }
     }
 
     /// From the start of the first process to the first computation of its first accelerator.
     fn first_step_s(&self) -> Option<f64> {
-        let first = self.told.first()?;
+        let first = self.reports.first()?;
         let epoch = first.epochs.iter().find(|epoch| epoch.epoch == 1 && !epoch.load.is_empty())?;
         Some(first.age_s? + (epoch.start_ns + epoch.first_wait_ns) as f64 / 1e9)
     }
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
     /// The checkpoints, each put together from all accelerators' shares.
     pub(super) fn saves(&self) -> Vec<WorkloadSave> {
         let mut shares: BTreeMap<u64, Vec<&Saved>> = BTreeMap::new();
-        for saved in self.told.iter().flat_map(|told| &told.saves) {
+        for saved in self.reports.iter().flat_map(|report| &report.saves) {
             shares.entry(saved.number).or_default().push(saved);
         }
         shares.into_values().map(|shares| whole_save(&shares)).collect()

@@ -9,8 +9,8 @@ use forebay_workload::{Part, Workload};
 
 use super::place::checkpoint_warning;
 use super::plan::Plan;
+use super::rank_report::RankReport;
 use super::times::{Epoch, Evaluated};
-use super::told::Told;
 use super::totals::is_amplified;
 
 /// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
@@ -22,7 +22,7 @@ const CLOCK_BOUND: f64 = 1.02;
 pub(super) fn warnings(
     plan: &Plan,
     n_steps: u64,
-    told: &[Told],
+    reports: &[RankReport],
     totals: &WorkloadTotals,
     state: CacheState,
 ) -> Vec<String> {
@@ -33,19 +33,25 @@ pub(super) fn warnings(
         trains.then(|| few_steps(n_steps)).flatten(),
         (trains && totals.bytes_moved > 0).then(|| caches(plan, totals, state)).flatten(),
         (trains && totals.bytes_moved > 0 && state != CacheState::Cold)
-            .then(|| fits_in_memory(workload, totals, told))
+            .then(|| fits_in_memory(workload, totals, reports))
             .flatten(),
         (trains && is_amplified(totals.bytes_device, totals.bytes_moved)).then(|| amplified(totals)),
-        otherwise(told),
-        clock_bound(told),
-        devices(plan, told),
+        otherwise(reports),
+        clock_bound(reports),
+        devices(plan, reports),
     ];
     let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
         "checkpoint.fsync is false, but every checkpoint was saved durably: there is no other way to save here. DLIO's own \
          saves end in memory"
             .to_owned()
     });
-    training.into_iter().flatten().chain(pinned(workload, told)).chain(checkpoint_warning(plan)).chain(saving).collect()
+    training
+        .into_iter()
+        .flatten()
+        .chain(pinned(workload, reports))
+        .chain(checkpoint_warning(plan))
+        .chain(saving)
+        .collect()
 }
 
 fn no_steps(totals: &WorkloadTotals) -> Option<String> {
@@ -81,12 +87,12 @@ fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<Str
 }
 
 /// Hosts with the memory of one process there.
-fn hosts(told: &[Told]) -> BTreeMap<&str, Option<u64>> {
-    told.iter().map(|told| (told.process.host.as_str(), told.memory_bytes)).collect()
+fn hosts(reports: &[RankReport]) -> BTreeMap<&str, Option<u64>> {
+    reports.iter().map(|report| (report.process.host.as_str(), report.memory_bytes)).collect()
 }
 
-fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, told: &[Told]) -> Option<String> {
-    let hosts = hosts(told);
+fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankReport]) -> Option<String> {
+    let hosts = hosts(reports);
     // Files may be larger than the values in them: what was moved tells.
     let moved = totals.bytes_moved / workload.train.epochs.max(1);
     let bytes = workload.dataset.bytes(Part::Train).max(moved) / (hosts.len() as u64).max(1);
@@ -111,8 +117,8 @@ fn amplified(totals: &WorkloadTotals) -> String {
     )
 }
 
-fn otherwise(told: &[Told]) -> Option<String> {
-    let first = told.iter().find(|told| !told.otherwise.is_empty())?;
+fn otherwise(reports: &[RankReport]) -> Option<String> {
+    let first = reports.iter().find(|report| !report.otherwise.is_empty())?;
     Some(format!(
         "the data was made for another workload, so that the figures are of that data and DLIO's are of neither: {}",
         first.otherwise.join("; ")
@@ -120,20 +126,20 @@ fn otherwise(told: &[Told]) -> Option<String> {
 }
 
 /// Processes do not share a device that each of them emulates.
-fn devices(plan: &Plan, told: &[Told]) -> Option<String> {
-    let profile = plan.tier.as_ref().filter(|_| told.len() > 1)?;
+fn devices(plan: &Plan, reports: &[RankReport]) -> Option<String> {
+    let profile = plan.tier.as_ref().filter(|_| reports.len() > 1)?;
     Some(format!(
         "{} processes, each with an emulated {} of its own: together they are given {} times what one device gives",
-        told.len(),
+        reports.len(),
         profile.name,
-        told.len()
+        reports.len()
     ))
 }
 
-fn clock_bound(told: &[Told]) -> Option<String> {
-    let sum = |ns: fn(&Epoch) -> u64| told.iter().flat_map(|told| &told.epochs).map(ns).sum::<u64>() as f64;
+fn clock_bound(reports: &[RankReport]) -> Option<String> {
+    let sum = |ns: fn(&Epoch) -> u64| reports.iter().flat_map(|report| &report.epochs).map(ns).sum::<u64>() as f64;
     let evaluated = |of: fn(&Evaluated) -> u64| {
-        let evaluations = told.iter().flat_map(|told| &told.epochs).filter_map(|epoch| epoch.evaluated.as_ref());
+        let evaluations = reports.iter().flat_map(|report| &report.epochs).filter_map(|epoch| epoch.evaluated.as_ref());
         evaluations.map(of).sum::<u64>() as f64
     };
     let drawn = sum(|epoch| epoch.drawn_ns) + evaluated(|done| done.drawn_ns);
@@ -148,14 +154,14 @@ fn clock_bound(told: &[Told]) -> Option<String> {
 }
 
 /// Processes with fewer cores than they need, while the machine has more. One core is always too few: the accelerators want it too.
-fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
-    let readers = |told: &Told| told.process.accelerators.max(1) * workload.reader.read_threads.max(1);
-    let is_pinned = |told: &&Told| {
-        let n_cores = told.cores.len() as u64;
-        n_cores > 0 && n_cores < told.n_online && (n_cores == 1 || n_cores < readers(told))
+fn pinned(workload: &Workload, reports: &[RankReport]) -> Vec<String> {
+    let readers = |report: &RankReport| report.process.accelerators.max(1) * workload.reader.read_threads.max(1);
+    let is_pinned = |report: &&RankReport| {
+        let n_cores = report.cores.len() as u64;
+        n_cores > 0 && n_cores < report.n_online && (n_cores == 1 || n_cores < readers(report))
     };
     let mut texts = Vec::new();
-    let few: Vec<&Told> = told.iter().filter(is_pinned).collect();
+    let few: Vec<&RankReport> = reports.iter().filter(is_pinned).collect();
     if let Some(first) = few.first() {
         let (who, n_cores) = (first.process.rank, first.cores.len() as u64);
         let others = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
@@ -168,8 +174,8 @@ fn pinned(workload: &Workload, told: &[Told]) -> Vec<String> {
         ));
     }
     let mut on: BTreeMap<(&str, u32), Vec<u64>> = BTreeMap::new();
-    for told in told.iter().filter(|told| told.cores.len() == 1 && told.n_online > 1) {
-        on.entry((&told.process.host, told.cores[0])).or_default().push(told.process.rank);
+    for report in reports.iter().filter(|report| report.cores.len() == 1 && report.n_online > 1) {
+        on.entry((&report.process.host, report.cores[0])).or_default().push(report.process.rank);
     }
     for ((host, core), ranks) in on.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
         let ranks: Vec<String> = ranks.iter().map(u64::to_string).collect();
@@ -205,36 +211,43 @@ mod tests {
         }
     }
 
-    fn told(rank: u64, cores: &[u32], drawn_ns: u64) -> Told {
+    fn report(rank: u64, cores: &[u32], drawn_ns: u64) -> RankReport {
         let process = WorkloadRank { rank, host: "node7".to_owned(), ..WorkloadRank::default() };
         let epochs = vec![Epoch { drawn_ns, late_ns: 1_000_000 - drawn_ns, ..Epoch::default() }];
-        Told { process, cores: cores.to_vec(), n_online: 8, memory_bytes: Some(1 << 40), epochs, ..Told::default() }
+        RankReport {
+            process,
+            cores: cores.to_vec(),
+            n_online: 8,
+            memory_bytes: Some(1 << 40),
+            epochs,
+            ..RankReport::default()
+        }
     }
 
     fn totals() -> WorkloadTotals {
         WorkloadTotals { steps: 100, bytes_moved: 1_000, bytes_device: Some(1_000), ..WorkloadTotals::default() }
     }
 
-    fn of(plan: &Plan, n_steps: u64, told: &[Told], state: CacheState) -> Vec<String> {
-        warnings(plan, n_steps, told, &totals(), state)
+    fn of(plan: &Plan, n_steps: u64, reports: &[RankReport], state: CacheState) -> Vec<String> {
+        warnings(plan, n_steps, reports, &totals(), state)
     }
 
     #[test]
     fn a_long_cold_run_on_all_cores_needs_no_warning() {
-        assert_eq!(of(&plan(), 50, &[told(0, &[0, 1, 2, 3], 1_000_000)], CacheState::Cold), Vec::<String>::new());
+        assert_eq!(of(&plan(), 50, &[report(0, &[0, 1, 2, 3], 1_000_000)], CacheState::Cold), Vec::<String>::new());
     }
 
     #[test]
     fn few_steps_are_warned_of() {
-        let texts = of(&plan(), 49, &[told(0, &[0, 1], 1_000_000)], CacheState::Cold);
+        let texts = of(&plan(), 49, &[report(0, &[0, 1], 1_000_000)], CacheState::Cold);
         assert!(texts.len() == 1 && texts[0].starts_with("only 49 steps per epoch"), "{texts:?}");
     }
 
     #[test]
     fn data_that_fits_in_memory_is_warned_of_unless_it_came_from_the_device() {
-        let texts = of(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Mixed);
+        let texts = of(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Mixed);
         assert!(texts.len() == 1 && texts[0].starts_with("the data fits in memory"), "{texts:?}");
-        let small = Told { memory_bytes: Some(1_000), ..told(0, &[0, 1], 1_000_000) };
+        let small = RankReport { memory_bytes: Some(1_000), ..report(0, &[0, 1], 1_000_000) };
         assert_eq!(of(&plan(), 50, &[small], CacheState::Mixed), Vec::<String>::new());
     }
 
@@ -242,9 +255,9 @@ mod tests {
     fn one_core_of_many_and_fewer_cores_than_all_readers_are_too_few() {
         let mut plan = plan();
         plan.workload.reader.read_threads = 1;
-        let texts = of(&plan, 50, &[told(0, &[3], 1_000_000)], CacheState::Cold);
+        let texts = of(&plan, 50, &[report(0, &[3], 1_000_000)], CacheState::Cold);
         assert!(texts.len() == 1 && texts[0].contains("1 core of 8 for 1 read thread:"), "{texts:?}");
-        let mut four = told(0, &[0, 1], 1_000_000);
+        let mut four = report(0, &[0, 1], 1_000_000);
         four.process.accelerators = 4;
         let texts = of(&plan, 50, &[four], CacheState::Cold);
         assert!(texts.len() == 1 && texts[0].contains("2 cores of 8 for 4 read threads:"), "{texts:?}");
@@ -253,7 +266,7 @@ mod tests {
     #[test]
     fn bytes_that_were_read_ahead_prove_nothing_and_are_warned_of() {
         let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
-        let texts = warnings(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
+        let texts = warnings(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
         assert!(
             texts.iter().any(|text| text.starts_with("block devices gave 1.5 KB for 1.0 KB that were read")),
             "{texts:?}"
@@ -266,23 +279,23 @@ mod tests {
 
     #[test]
     fn an_evaluation_that_takes_too_long_is_warned_of() {
-        let mut told = told(0, &[0, 1], 1_000_000);
-        told.epochs[0].evaluated = Some(Evaluated { drawn_ns: 1_000_000, late_ns: 200_000, ..Evaluated::default() });
-        let texts = of(&plan(), 50, &[told], CacheState::Cold);
+        let mut report = report(0, &[0, 1], 1_000_000);
+        report.epochs[0].evaluated = Some(Evaluated { drawn_ns: 1_000_000, late_ns: 200_000, ..Evaluated::default() });
+        let texts = of(&plan(), 50, &[report], CacheState::Cold);
         assert!(texts.len() == 1 && texts[0].contains("10.0 %"), "{texts:?}");
     }
 
     #[test]
     fn data_from_the_page_cache_is_warned_of() {
-        let texts = of(&plan(), 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        let texts = of(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Warm);
         assert!(texts[0].starts_with("the data came from the page cache"), "{texts:?}");
-        let texts = of(&Plan { cache: Cache::Cold, ..plan() }, 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        let texts = of(&Plan { cache: Cache::Cold, ..plan() }, 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Warm);
         assert!(texts[0].starts_with("a cold cache was asked for"), "{texts:?}");
     }
 
     #[test]
     fn an_emulation_that_takes_too_long_is_warned_of() {
-        let texts = of(&plan(), 50, &[told(0, &[0, 1], 970_000)], CacheState::Cold);
+        let texts = of(&plan(), 50, &[report(0, &[0, 1], 970_000)], CacheState::Cold);
         assert!(
             texts.len() == 1 && texts[0].starts_with("clock-bound emulation") && texts[0].contains("3.1 %"),
             "{texts:?}"
@@ -293,11 +306,11 @@ mod tests {
     fn ranks_that_were_pinned_are_warned_of() {
         let mut plan = plan();
         plan.workload.reader.read_threads = 4;
-        let texts = of(&plan, 50, &[told(0, &[2], 1_000_000), told(1, &[2], 1_000_000)], CacheState::Cold);
+        let texts = of(&plan, 50, &[report(0, &[2], 1_000_000), report(1, &[2], 1_000_000)], CacheState::Cold);
         assert_eq!(texts.len(), 2, "{texts:?}");
         assert!(texts[0].starts_with("rank 0 and 1 more may use 1 core of 8 for 4 read threads"), "{texts:?}");
         assert_eq!(texts[1], "ranks 0, 1 are all pinned to core 2 of node7: they take turns");
-        let all = Told { n_online: 2, ..told(0, &[0, 1], 1_000_000) };
+        let all = RankReport { n_online: 2, ..report(0, &[0, 1], 1_000_000) };
         assert_eq!(of(&plan, 50, &[all], CacheState::Cold), Vec::<String>::new(), "a small machine is not pinned");
     }
 
@@ -308,7 +321,7 @@ mod tests {
         plan.workload.workflow.checkpoint = true;
         plan.workload.checkpoint.fsync = true;
         plan.checkpoints = Place::new(dir.path().join("saves"));
-        let of = |plan: &Plan| of(plan, 50, &[told(0, &[0, 1], 1_000_000)], CacheState::Cold);
+        let of = |plan: &Plan| of(plan, 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Cold);
         assert_eq!(of(&plan), Vec::<String>::new(), "the same device");
         plan.tier = "hdd".parse().ok();
         let texts = of(&plan);
@@ -331,7 +344,7 @@ mod tests {
         let mut plan = plan();
         plan.workload.workflow.checkpoint = true;
         let none = WorkloadTotals::default();
-        let texts = warnings(&plan, 50, &[told(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
+        let texts = warnings(&plan, 50, &[report(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
         assert_eq!(texts.len(), 2, "{texts:?}");
         assert!(texts[0].starts_with("not one step") && texts[1].starts_with("checkpoint.fsync is false"), "{texts:?}");
     }

@@ -9,7 +9,7 @@ use forebay_pipeline::{Activity, Times};
 use forebay_units::{Clock, ManualClock, SystemClock};
 use forebay_workload::Part;
 
-use super::super::crew::{Course, Ran};
+use super::super::accelerator_group::{Ran, RunContext};
 use super::super::feed::{Fed, Feed, Supply};
 use super::super::ranks::Failed;
 use super::super::run::guarded;
@@ -73,7 +73,7 @@ fn driven(
     clock: Arc<dyn Clock>,
     stop: &AtomicBool,
 ) -> Result<Vec<Ran>, Failed> {
-    guarded(&Course {
+    guarded(&RunContext {
         workload,
         accelerators: 0..n,
         n_steps: 4,
@@ -268,15 +268,15 @@ fn the_three_utilisations_leave_out_what_they_say() {
     workload.train.computation_time = Time::Normal { mean: 0.000_001, stdev: 0.0 };
     let stop = AtomicBool::new(false);
     let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).unwrap().remove(0);
-    let told = [super::super::told::Told { epochs: ran.epochs, ..Default::default() }];
-    let totals = Run { workload: &workload, n_steps: 4, told: &told }.totals();
+    let reports = [super::super::rank_report::RankReport { epochs: ran.epochs, ..Default::default() }];
+    let totals = Run { workload: &workload, n_steps: 4, reports: &reports }.totals();
     assert!((totals.au_epoch.unwrap() - 100.0 * 4_000.0 / 11_300.0).abs() < 1e-9);
     assert!((totals.au_steady.unwrap() - 100.0 * 4_000.0 / 4_300.0).abs() < 1e-9);
     assert!((totals.au_dlio.unwrap() - 100.0 * 3_000.0 / 3_300.0).abs() < 1e-6, "{:?}", totals.au_dlio);
     assert!((totals.samples_per_s - 64.0 / 22_600e-9).abs() < 1e-3);
     assert!((totals.first_batch_s - 7e-6).abs() < 1e-15);
     assert_eq!(
-        dlio_of(&workload, 4, &told[0].epochs[0]).map(|dlio| dlio.samples_per_s as u64),
+        dlio_of(&workload, 4, &reports[0].epochs[0]).map(|dlio| dlio.samples_per_s as u64),
         Some((2.0 * 8.0 / 3_300e-9) as u64)
     );
     assert!((totals.mb_per_s_moved - 2_000.0 / 22_600e-9 / 1e6).abs() < 1e-6);

@@ -1,4 +1,4 @@
-//! What a process tells the first one when the run is over.
+//! What a rank sends to the first one when the run is over.
 
 use forebay_record::{CacheEvidence, Reads, WorkloadRank};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::times::{Epoch, Saved};
 
 /// One process's part of the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct RankReport {
     pub(super) process: WorkloadRank,
     /// The cores it may use, and those that the machine has.
     pub(super) cores: Vec<u32>,

@@ -60,7 +60,7 @@ pub(super) struct Deal {
 }
 
 /// The data, open.
-pub(super) struct Stock {
+pub(super) struct BatchSource {
     deal: Deal,
     changes: bool,
     train: Samples,
@@ -71,7 +71,7 @@ pub(super) struct Stock {
     tally: Arc<Tally>,
 }
 
-impl Stock {
+impl BatchSource {
     pub(super) fn open(plan: &Plan, deal: Deal, log: Option<&Arc<AccessLog>>) -> Result<Self, Error> {
         let workload = &plan.workload;
         let storage = storage(plan);
@@ -115,7 +115,7 @@ impl Stock {
     }
 }
 
-impl Supply for Stock {
+impl Supply for BatchSource {
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error> {
         let Deal { of, n_steps, n_steps_eval, seeds, .. } = self.deal;
         let seeds = if self.changes { seeds.plus(epoch) } else { seeds };

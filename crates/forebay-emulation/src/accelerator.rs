@@ -7,7 +7,7 @@ use forebay_measure::laps::{Laps, Part};
 use forebay_measure::stall::{Charges, Work};
 use forebay_pipeline::Times;
 
-use super::crew::Course;
+use super::accelerator_group::RunContext;
 use super::feed::{Fed, Feed};
 use super::run::Error;
 use super::times::{Block, Epoch, Evaluated};
@@ -20,8 +20,8 @@ pub(super) enum Doing {
     Arrived,
 }
 
-/// What a look at an accelerator came to.
-pub(super) enum Look {
+/// How far an accelerator has come.
+pub(super) enum Readiness {
     /// It is at what it was at.
     Same,
     /// It has its batch.
@@ -32,20 +32,20 @@ pub(super) enum Look {
     Ended,
 }
 
-/// An accelerator's place in a pass.
-pub(super) struct Seat {
+/// An accelerator in one pass over its data.
+pub(super) struct Accelerator {
     pub(super) doing: Doing,
     feed: Box<dyn Feed>,
     /// It has taken a batch that its readers do not know of.
     is_fed: bool,
     /// What its readers had done for its waits when this step began.
     before: Times,
-    pub(super) book: Book,
+    pub(super) timer: PassTimer,
 }
 
-impl Seat {
-    pub(super) fn new(feed: Box<dyn Feed>, book: Book) -> Self {
-        Self { doing: Doing::Arrived, feed, is_fed: false, before: Times::default(), book }
+impl Accelerator {
+    pub(super) fn new(feed: Box<dyn Feed>, timer: PassTimer) -> Self {
+        Self { doing: Doing::Arrived, feed, is_fed: false, before: Times::default(), timer }
     }
 
     /// Begins a step.
@@ -58,29 +58,29 @@ impl Seat {
     ///
     /// # Errors
     /// When its data cannot be read.
-    pub(super) fn look(&mut self, course: &Course<'_>, is_ending: bool) -> Result<Look, Error> {
+    pub(super) fn poll(&mut self, context: &RunContext<'_>, is_ending: bool) -> Result<Readiness, Error> {
         match self.doing {
             Doing::Waiting => match self.feed.poll() {
-                Poll::Pending => Ok(Look::Same),
+                Poll::Pending => Ok(Readiness::Same),
                 Poll::Ready(next) => {
-                    let Some(samples) = next? else { return Ok(Look::Ended) };
+                    let Some(samples) = next? else { return Ok(Readiness::Ended) };
                     self.is_fed = true;
-                    self.book.waited(course, samples, &self.feed.stall_time().since(&self.before));
-                    Ok(Look::Fed)
+                    self.timer.waited(context, samples, &self.feed.stall_time().since(&self.before));
+                    Ok(Readiness::Fed)
                 }
             },
-            Doing::Computing { until_ns } if is_ending || course.clock.now_ns() >= until_ns => {
-                self.book.computed(until_ns);
+            Doing::Computing { until_ns } if is_ending || context.clock.now_ns() >= until_ns => {
+                self.timer.computed(until_ns);
                 self.doing = Doing::Arrived;
-                Ok(Look::Arrived)
+                Ok(Readiness::Arrived)
             }
-            Doing::Computing { .. } | Doing::Arrived => Ok(Look::Same),
+            Doing::Computing { .. } | Doing::Arrived => Ok(Readiness::Same),
         }
     }
 
     /// Computes for so long from now.
     pub(super) fn compute(&mut self, now_ns: u64, drawn_ns: u64) {
-        self.book.times.drawn_ns += drawn_ns;
+        self.timer.times.drawn_ns += drawn_ns;
         self.doing = Doing::Computing { until_ns: now_ns + drawn_ns };
     }
 
@@ -92,13 +92,13 @@ impl Seat {
     }
 
     /// Ends its readers.
-    pub(super) fn finish(self) -> (Book, Fed) {
-        (self.book, self.feed.finish())
+    pub(super) fn finish(self) -> (PassTimer, Fed) {
+        (self.timer, self.feed.finish())
     }
 }
 
-/// The account of a pass.
-pub(super) struct Book {
+/// Times of a pass, and what its waits are charged to.
+pub(super) struct PassTimer {
     pub(super) laps: Laps,
     pub(super) times: Epoch,
     charges: Charges,
@@ -106,24 +106,24 @@ pub(super) struct Book {
     origin_ns: u64,
 }
 
-impl Book {
-    pub(super) fn open(course: &Course<'_>, accelerator: u64, epoch: u64) -> Self {
-        let laps = Laps::start(Arc::clone(&course.clock));
-        let start_ns = laps.started_ns() - course.origin_ns;
+impl PassTimer {
+    pub(super) fn open(context: &RunContext<'_>, accelerator: u64, epoch: u64) -> Self {
+        let laps = Laps::start(Arc::clone(&context.clock));
+        let start_ns = laps.started_ns() - context.origin_ns;
         Self {
             laps,
             times: Epoch { accelerator, epoch, start_ns, ..Epoch::default() },
-            charges: Charges::new(course.n_readers, course.n_cores),
+            charges: Charges::new(context.n_readers, context.n_cores),
             block: Block { start_ns, ..Block::default() },
-            origin_ns: course.origin_ns,
+            origin_ns: context.origin_ns,
         }
     }
 
     /// A batch of so many samples has come, and its readers did this meanwhile.
-    fn waited(&mut self, course: &Course<'_>, samples: u64, stall: &Times) {
+    fn waited(&mut self, context: &RunContext<'_>, samples: u64, stall: &Times) {
         let waited = self.laps.lap(Part::Wait);
         // Without prefetch, what the computation before would have hidden of this wait is the missing prefetch's.
-        let is_prefetched = course.workload.reader.n_ahead() > 0;
+        let is_prefetched = context.workload.reader.n_ahead() > 0;
         let hidden = self.times.compute.last().filter(|_| !is_prefetched).map_or(0, |computed| waited.min(*computed));
         let is_first = self.times.load.is_empty();
         self.charges.add(waited, hidden, stall, is_first);
