@@ -4,14 +4,15 @@
 //! what is left of it on a [`Bench`]: the real [`Steps`], or in tests one that answers at once.
 
 mod check;
+mod checkpoint_dirs;
 mod cores;
 mod data;
 mod dataset;
-mod enough;
+mod dataset_size;
 mod error;
 mod estimate;
 mod folder;
-mod leave;
+mod left_out;
 mod load;
 mod matrix;
 mod nearest;
@@ -20,7 +21,6 @@ mod places;
 mod plan;
 mod records;
 mod run;
-mod shelf;
 mod space;
 mod steps;
 #[cfg(test)]
@@ -32,11 +32,11 @@ pub use error::{Error, Result};
 pub use estimate::{Estimate, Estimator};
 pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, begun_on, data_of, data_to_keep};
 pub use load::{Found, built_in, find, parse};
-pub use places::{Ground, LookDown, Making, Places, ToMake};
+pub use places::{FindPlacement, Making, Placement, Places, ToMake};
 pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Beat, Bench, CheckpointSettings, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest,
-    ProbeSettings, Route, Saving, Stage, Steps, TrainDevice, TrainSettings, Work, WorkloadSettings,
+    Bench, CheckpointSettings, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest,
+    ProbeSettings, Progress, Route, Saving, Stage, Steps, TrainDevice, TrainSettings, Work, WorkloadSettings,
 };

@@ -21,7 +21,7 @@ const ON_TIER: &str = "forebay-data";
 
 /// What a folder stands on: an emulated device that was brought up, or nothing of ours.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Ground {
+pub struct Placement {
     /// The device that this process has to emulate there.
     pub shaped: Option<Profile>,
     /// The device that the kernel emulates there.
@@ -31,7 +31,7 @@ pub struct Ground {
 }
 
 /// Looks what a folder stands on.
-pub type LookDown<'a> = &'a dyn Fn(&Path) -> Ground;
+pub type FindPlacement<'a> = &'a dyn Fn(&Path) -> Placement;
 
 /// The folders of a run.
 #[derive(Debug, Clone, Copy)]

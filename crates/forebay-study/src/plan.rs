@@ -15,9 +15,9 @@ use super::error::{Error, Result};
 use super::matrix::{self, MAX_CELLS};
 use super::nearest::{did_you_mean, suggest};
 use super::order::permutation;
-use super::places::LookDown;
+use super::places::FindPlacement;
 use super::steps::{Route, Work};
-use super::{check, cores, enough};
+use super::{check, cores, dataset_size};
 
 /// A study that can be run.
 #[derive(Debug, Clone)]
@@ -164,8 +164,8 @@ impl Plan {
         }
         work.check().map_err(|reason| Error::plan(format!("cell {id}"), reason))?;
         self.check_places(&id, &work)?;
-        if let Some(n_samples) = work.dataset().and_then(|name| enough::n_made(self, name)) {
-            enough::for_cell(&id, &work, n_samples)?;
+        if let Some(n_samples) = work.dataset().and_then(|name| dataset_size::n_made(self, name)) {
+            dataset_size::for_cell(&id, &work, n_samples)?;
         }
         let rounds = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         Ok(CellPlan {
@@ -237,7 +237,7 @@ impl Plan {
         command_line: Vec<String>,
         environment: Environment,
         data: &Path,
-        look_down: LookDown<'_>,
+        find_placement: FindPlacement<'_>,
     ) -> StudyHead {
         StudyHead {
             schema: SCHEMA.to_owned(),
@@ -247,7 +247,7 @@ impl Plan {
             spec: self.spec.clone(),
             scale: self.scale,
             n_cells: self.cells.len() as u64,
-            tiers: self.tier_notes(look_down),
+            tiers: self.tier_notes(find_placement),
             data: Some(data.escaped().into_owned()),
             notes: Vec::new(),
         }
@@ -269,17 +269,17 @@ impl Plan {
             }
         }
         dataset::check_there(&self.datasets)?;
-        enough::check_there(self)
+        dataset_size::check_there(self)
     }
 
     /// What stands behind each tier, for the record.
-    pub fn tier_notes(&self, look_down: LookDown<'_>) -> Vec<TierNote> {
+    pub fn tier_notes(&self, find_placement: FindPlacement<'_>) -> Vec<TierNote> {
         let note = |tier: &TierPlan| {
             let (kind, description) = match &tier.served {
                 Served::Shaped(profile) => (TierKind::Shaped, profile.describe()),
                 Served::Folder(path) => {
-                    let ground = look_down(path);
-                    let (kind, what) = match (ground.kernel, ground.shaped) {
+                    let placement = find_placement(path);
+                    let (kind, what) = match (placement.kernel, placement.shaped) {
                         (Some(profile), _) => (TierKind::Kernel, Some(profile.describe())),
                         (None, Some(profile)) => (TierKind::Shaped, Some(profile.describe())),
                         (None, None) => {

@@ -11,7 +11,7 @@ use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 use super::error::Result;
 use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
-use super::steps::{Beat, Bench, Failed, Measured};
+use super::steps::{Bench, Failed, Measured, Progress};
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub enum Event<'a> {
         at: At,
     },
     /// It gives a sign of life.
-    Beat(Beat),
+    Progress(Progress),
     /// It is done and kept, measured or failed.
     Finished {
         /// What came of it.
@@ -148,7 +148,7 @@ pub fn run(
         }
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
-        let measured = bench.measure(cell, &mut |beat| observe(Event::Beat(beat)), cancel);
+        let measured = bench.measure(cell, &mut |progress| observe(Event::Progress(progress)), cancel);
         // What was stopped half-way is no measurement, however it ended.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {

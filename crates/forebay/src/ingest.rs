@@ -16,7 +16,7 @@ use crate::ceilings::{Ceilings, Name};
 use crate::data::InputArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
-use crate::tier::Ground;
+use crate::tier::Placement;
 use crate::values::{SampleLimit, parse_io, parse_positive, parse_threads};
 use crate::{progress, stop, tier};
 
@@ -117,15 +117,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.input.path(&args.data)?;
-    let ground = tier::ground(&args.data)?;
+    let placement = tier::placement(&args.data)?;
     let ceilings = Ceilings::load(args.ceiling.as_ref())?;
     if args.dry_run {
-        return preview(&args.into_plan(&ground)?);
+        return preview(&args.into_plan(&placement)?);
     }
     let json = args.json.target([args.data.as_path()])?;
     let threshold = args.min_images_per_s;
-    let notes = ground.notes_beside(args.tier.as_ref());
-    let plan = args.into_plan(&ground)?;
+    let notes = placement.notes_beside(args.tier.as_ref());
+    let plan = args.into_plan(&placement)?;
     let environment = forebay_measure::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
@@ -184,11 +184,11 @@ fn judge(cells: &[IngestCell], threshold: Option<f64>, is_short: bool) -> Outcom
 }
 
 impl Args {
-    fn into_plan(self, ground: &Ground) -> Result<Plan> {
+    fn into_plan(self, placement: &Placement) -> Result<Plan> {
         if self.threads.is_empty() {
             bail!("--threads: give at least one number, or auto");
         }
-        if let (true, Some(profile)) = (self.mmap, &ground.shaped) {
+        if let (true, Some(profile)) = (self.mmap, &placement.shaped) {
             bail!("--mmap: the tier {} is emulated in this process, which a map goes past", profile.name);
         }
         // Tensor shards keep their own size unless one is asked for; type and layout hold for them too.
@@ -207,8 +207,8 @@ impl Args {
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
             max_sample: self.limit.bytes(),
-            tier: self.tier.or_else(|| ground.shaped.clone()),
-            kernel_tier: ground.kernel.clone(),
+            tier: self.tier.or_else(|| placement.shaped.clone()),
+            kernel_tier: placement.kernel.clone(),
             map_shards: self.mmap,
             warmups: self.warmups as usize,
             repeats: self.repeats as usize,

@@ -18,7 +18,7 @@ use indicatif::ProgressBar;
 
 use crate::ceilings::{self, Ceilings, Name};
 use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::tier::Ground;
+use crate::tier::Placement;
 use crate::{progress, stop, tier};
 
 const SIZE: u64 = 5 << 30;
@@ -110,15 +110,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
-    let ground = tier::ground(&args.target)?;
+    let placement = tier::placement(&args.target)?;
     if args.dry_run {
-        return preview(&args.into_plan(&ground)?, &ground);
+        return preview(&args.into_plan(&placement)?, &placement);
     }
     let json = args.json.target(args.inputs())?;
     let save = args.save.clone();
     save.as_ref().map_or(Ok(()), ceilings::check)?;
-    let notes = ground.notes_beside(args.tier.as_ref());
-    let plan = args.into_plan(&ground)?;
+    let notes = placement.notes_beside(args.tier.as_ref());
+    let plan = args.into_plan(&placement)?;
     let environment = forebay_measure::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
     let command_line = escaped_words(std::env::args_os());
     let sampler = Sampler::start(Options::default())?;
@@ -138,7 +138,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let mut record = record?;
     record.series = Some(sampler.stop());
     record.notes.extend(notes);
-    if let Some(profile) = &ground.kernel {
+    if let Some(profile) = &placement.kernel {
         record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
     }
     give(&forebay_report::probe(&record), json.as_ref().map(|target| (target, record.to_json())))?;
@@ -159,7 +159,7 @@ fn stand_on(cell: &mut ProbeCell, kernel: &str) {
     }
 }
 
-fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
+fn preview(plan: &Plan, placement: &Placement) -> Result<Outcome> {
     let preview = forebay_probe::preview(plan)?;
     let free = preview.free_bytes.map_or(String::new(), |free| format!(" of the {} that are free", Bytes(free)));
     let mut text = format!(
@@ -172,7 +172,7 @@ fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
         Bytes(preview.space_bytes),
         Bytes(preview.memory_bytes),
     );
-    text.push_str(&estimate(plan, ground, &preview));
+    text.push_str(&estimate(plan, placement, &preview));
     for remark in &preview.remarks {
         text.push_str(&format!("note: {remark}\n"));
     }
@@ -181,7 +181,7 @@ fn preview(plan: &Plan, ground: &Ground) -> Result<Outcome> {
 }
 
 /// How long it would take: by the tier's rate, by a probe of this file system, or by what disks usually give.
-fn estimate(plan: &Plan, ground: &Ground, preview: &Preview) -> String {
+fn estimate(plan: &Plan, placement: &Placement, preview: &Preview) -> String {
     let at = |bytes_per_s: f64, of: &str| {
         let rate = group_digits((bytes_per_s / 1e6).round() as u64);
         format!("about {} at {rate} MB/s{of}", format_seconds(preview.seconds_at(bytes_per_s)))
@@ -191,7 +191,7 @@ fn estimate(plan: &Plan, ground: &Ground, preview: &Preview) -> String {
         return format!("estimated time: {}\n", at(slower, &format!(", the slower rate of {}", tier.name)));
     }
     let place = forebay_measure::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
-    let tier = ground.kernel.as_ref().map(|profile| Tier { name: &profile.name, kind: TierKind::Kernel });
+    let tier = placement.kernel.as_ref().map(|profile| Tier { name: &profile.name, kind: TierKind::Kernel });
     let known = Ceilings::load(None).ok().and_then(|ceilings| ceilings.pick(&place, tier, Load::Shards));
     match known {
         Some(ceiling) => format!("estimated time: {}\n", at(ceiling.mb_per_s * 1e6, &format!(", {}", ceiling.of))),
@@ -206,7 +206,7 @@ impl Args {
         file.into_iter().chain(self.like.as_deref())
     }
 
-    fn into_plan(self, ground: &Ground) -> Result<Plan> {
+    fn into_plan(self, placement: &Placement) -> Result<Plan> {
         let modes = self.modes()?;
         let length = std::fs::metadata(&self.target).ok().filter(|found| found.is_file()).map(|found| found.len());
         let blocks = distinct(self.block.iter().map(|block| block.0).collect());
@@ -225,7 +225,7 @@ impl Args {
             depths: distinct(self.depth),
             engines: Some(distinct(self.engine)).filter(|engines| !engines.is_empty()),
             runs: self.runs as usize,
-            tier: self.tier.or_else(|| ground.shaped.clone()),
+            tier: self.tier.or_else(|| placement.shaped.clone()),
             seed: SEED,
         };
         match &self.like {

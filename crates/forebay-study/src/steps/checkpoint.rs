@@ -13,7 +13,7 @@ use forebay_units::Bytes;
 
 use super::route::{self, Route};
 use super::value::{self, Refused};
-use super::{Beat, Failed, Measured, Stage, train};
+use super::{Failed, Measured, Progress, Stage, train};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["burst", "format", "mode", "model", "seed", "size", "tier"];
@@ -105,13 +105,13 @@ impl CheckpointSettings {
 pub(super) fn run(
     settings: &CheckpointSettings,
     on: Stage,
-    observe: &mut dyn FnMut(Beat),
+    observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let bytes = settings.state_bytes();
     let mut tell = |event: Event| match event {
-        Event::Preparing { what } | Event::Started { what, .. } => observe(Beat::Repeat { what }),
-        Event::Saved { .. } => observe(Beat::Moved { images: 0, bytes }),
+        Event::Preparing { what } | Event::Started { what, .. } => observe(Progress::Repeat { what }),
+        Event::Saved { .. } => observe(Progress::Moved { images: 0, bytes }),
     };
     let plan = plan(settings, on)?;
     // Where and by which command it ran stands in the study's own head.

@@ -11,7 +11,7 @@ use forebay_record::{Environment, Level};
 use forebay_units::Bytes;
 
 use super::value::{self, Refused};
-use super::{Beat, Failed, Measured, Stage};
+use super::{Failed, Measured, Progress, Stage};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &[
@@ -149,13 +149,13 @@ pub(super) fn run(
     settings: &IngestSettings,
     data: PathBuf,
     on: Stage,
-    observe: &mut dyn FnMut(Beat),
+    observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let plan = settings.plan(data, on);
     let mut tell = |event: ingest::Event| match event {
-        ingest::Event::Repeat { what } => observe(Beat::Repeat { what }),
-        ingest::Event::Advanced { images, bytes } => observe(Beat::Moved { images, bytes }),
+        ingest::Event::Repeat { what } => observe(Progress::Repeat { what }),
+        ingest::Event::Advanced { images, bytes } => observe(Progress::Moved { images, bytes }),
         ingest::Event::Started { .. } => {}
     };
     // Where and by which command it ran stands in the study's own head.

@@ -25,9 +25,9 @@ pub use train::{Saving, TrainDevice, TrainSettings};
 pub use workload::WorkloadSettings;
 pub(super) use workload::is_key;
 
-use super::places::{Ground, LookDown, Places};
+use super::checkpoint_dirs::CheckpointDirs;
+use super::places::{FindPlacement, Placement, Places};
 use super::plan::{CellPlan, Plan};
-use super::shelf::Shelf;
 
 /// Why a cell failed.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -51,9 +51,9 @@ pub struct Measured {
     pub workload: Option<Box<forebay_record::WorkloadCell>>,
 }
 
-/// A sign of life of a cell.
+/// How far a cell has come.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Beat {
+pub enum Progress {
     /// A repeat begins.
     Repeat {
         /// In words: "4 threads, repeat 2 of 5".
@@ -79,7 +79,7 @@ pub trait Bench {
     fn measure(
         &mut self,
         cell: &CellPlan,
-        observe: &mut dyn FnMut(Beat),
+        observe: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
     ) -> Result<Measured, Failed>;
 }
@@ -233,26 +233,26 @@ pub(super) fn metrics(step: Step) -> &'static [&'static str] {
 pub struct Steps<'a> {
     plan: &'a Plan,
     places: Places<'a>,
-    look_down: LookDown<'a>,
+    find_placement: FindPlacement<'a>,
     /// Looked for once, when a cell asks.
     gpu: OnceCell<train::Gpu>,
     cuda_folders: Vec<PathBuf>,
 }
 
 impl<'a> Steps<'a> {
-    /// Cells of the plan; data that is made lies in `data`, what folders stand on is found by `look_down`, and CUDA's
+    /// Cells of the plan; data that is made lies in `data`, what folders stand on is found by `find_placement`, and CUDA's
     /// libraries may lie in `cuda_folders`.
-    pub fn new(plan: &'a Plan, data: &'a Path, look_down: LookDown<'a>, cuda_folders: Vec<PathBuf>) -> Self {
-        Self { plan, places: Places::new(plan, data), look_down, gpu: OnceCell::new(), cuda_folders }
+    pub fn new(plan: &'a Plan, data: &'a Path, find_placement: FindPlacement<'a>, cuda_folders: Vec<PathBuf>) -> Self {
+        Self { plan, places: Places::new(plan, data), find_placement, gpu: OnceCell::new(), cuda_folders }
     }
 
     /// The folders of a cell's checkpoints; `None` when it makes none.
-    fn shelf(&self, cell: &CellPlan) -> Result<Option<Shelf>, Failed> {
+    fn checkpoint_dirs(&self, cell: &CellPlan) -> Result<Option<CheckpointDirs>, Failed> {
         let keep = match &cell.work {
             Work::Train(settings) => settings.saving.keep(),
             _ => train::KEEP,
         };
-        let make = |route| Shelf::make(&self.places, &route, keep, self.look_down);
+        let make = |route| CheckpointDirs::make(&self.places, &route, keep, self.find_placement);
         cell.work.route().map(make).transpose()
     }
 }
@@ -261,18 +261,18 @@ impl Bench for Steps<'_> {
     fn measure(
         &mut self,
         cell: &CellPlan,
-        observe: &mut dyn FnMut(Beat),
+        observe: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
     ) -> Result<Measured, Failed> {
         let data = self.places.data_of(cell);
-        let shelf = self.shelf(cell)?;
+        let checkpoint_dirs = self.checkpoint_dirs(cell)?;
         let dir = self.places.folder_of(cell.work.tier());
         let stands_on = match &cell.work {
-            Work::Probe(_) => (self.look_down)(&dir),
-            // Synthetic batches stand on nothing, and so does what only has a shelf.
-            Work::Train(settings) if settings.synthetic => Ground::default(),
-            Work::Checkpoint(_) => Ground::default(),
-            _ => (self.look_down)(data.as_deref().unwrap_or(&dir)),
+            Work::Probe(_) => (self.find_placement)(&dir),
+            // Synthetic batches stand on nothing, and so does what only has a checkpoint_dirs.
+            Work::Train(settings) if settings.synthetic => Placement::default(),
+            Work::Checkpoint(_) => Placement::default(),
+            _ => (self.find_placement)(data.as_deref().unwrap_or(&dir)),
         };
         let on = Stage {
             shaped: self.plan.profile_of(cell).or(stands_on.shaped),
@@ -280,7 +280,7 @@ impl Bench for Steps<'_> {
             warmups: cell.warmups,
             repeats: cell.repeats,
             cuda_folders: self.cuda_folders.clone(),
-            saves: shelf.as_ref().map(|shelf| shelf.places.clone()),
+            saves: checkpoint_dirs.as_ref().map(|checkpoint_dirs| checkpoint_dirs.places.clone()),
         };
         let mut measured = match &cell.work {
             Work::Ingest(settings) => {
@@ -303,7 +303,7 @@ impl Bench for Steps<'_> {
             }
         }?;
         measured.notes.extend(stands_on.notes);
-        measured.notes.extend(shelf.into_iter().flat_map(|shelf| shelf.notes));
+        measured.notes.extend(checkpoint_dirs.into_iter().flat_map(|checkpoint_dirs| checkpoint_dirs.notes));
         Ok(measured)
     }
 }

@@ -12,7 +12,7 @@ use forebay_storage::Local;
 use forebay_units::{Bytes, PathText};
 
 use super::value::{self, Refused};
-use super::{Beat, Failed, Measured, Stage};
+use super::{Failed, Measured, Progress, Stage};
 
 /// Bytes a sequential request, as `forebay probe` has them.
 const BLOCK: u64 = 1 << 20;
@@ -116,13 +116,13 @@ impl ProbeSettings {
 /// Runs a cell.
 pub(super) fn run(
     request: &ProbeRequest<'_>,
-    observe: &mut dyn FnMut(Beat),
+    observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let plan = plan(request, cancel)?;
     let mut tell = |event: probe::Event| match event {
-        probe::Event::Run { what } => observe(Beat::Repeat { what }),
-        probe::Event::Advanced { bytes } => observe(Beat::Moved { images: 0, bytes }),
+        probe::Event::Run { what } => observe(Progress::Repeat { what }),
+        probe::Event::Advanced { bytes } => observe(Progress::Moved { images: 0, bytes }),
         // Remarks are among the notes too.
         probe::Event::Started { .. } | probe::Event::Remark { .. } => {}
     };

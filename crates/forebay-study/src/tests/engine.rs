@@ -77,7 +77,7 @@ fn an_observer_hears_of_every_cell_and_of_the_time_left() {
     let mut heard = Vec::new();
     let mut observe = |event: Event<'_>| match event {
         Event::Started { cell, at } => heard.push(format!("start {} {}/{}", cell.id, at.n_done, at.n_cells)),
-        Event::Beat(beat) => assert_eq!(beat, Beat::Moved { images: 1, bytes: 2 }),
+        Event::Progress(now) => assert_eq!(now, Progress::Moved { images: 1, bytes: 2 }),
         Event::Finished { cell, at } => {
             assert!(at.left_s.unwrap() <= (at.n_cells - at.n_done) as f64, "cells took less than their second");
             heard.push(format!("end {} {}/{}", cell.id, at.n_done, at.n_cells));

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_record::{Environment, Scale, StudyCell, StudyHead, StudyRun};
 
-use super::{Beat, Bench, CellPlan, Failed, Folder, Ground, Measured, Outcome, Plan, RECORD, Rest, parse, run};
+use super::{Bench, CellPlan, Failed, Folder, Measured, Outcome, Placement, Plan, Progress, RECORD, Rest, parse, run};
 
 /// Two experiments, 2 × 3 and 1 + 1 + 1 cells.
 const SMALL: &str = r#"
@@ -51,7 +51,7 @@ fn plan_of(text: &str) -> Plan {
 }
 
 fn head_of(plan: &Plan) -> StudyHead {
-    plan.head(vec!["forebay".to_owned()], Environment::default(), Path::new("data"), &|_| Ground::default())
+    plan.head(vec!["forebay".to_owned()], Environment::default(), Path::new("data"), &|_| Placement::default())
 }
 
 /// A bench that notes what it is asked for, and fails or stops where it is told to.
@@ -67,10 +67,10 @@ impl Bench for Fake {
     fn measure(
         &mut self,
         cell: &CellPlan,
-        observe: &mut dyn FnMut(Beat),
+        observe: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
     ) -> Result<Measured, Failed> {
-        observe(Beat::Moved { images: 1, bytes: 2 });
+        observe(Progress::Moved { images: 1, bytes: 2 });
         if self.stop_at == Some(self.asked.len()) {
             cancel.store(true, Ordering::Relaxed);
         }

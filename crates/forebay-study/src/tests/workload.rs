@@ -32,13 +32,14 @@ fn measured(text: &str) -> (Plan, Measured, Vec<String>) {
         make(wanted, &|_| (), &never).unwrap();
     });
     let mut said = Vec::new();
-    let mut hear = |beat: Beat| {
-        if let Beat::Repeat { what } = beat {
+    let mut hear = |progress: Progress| {
+        if let Progress::Repeat { what } = progress {
             said.push(what);
         }
     };
-    let look_down = |_: &Path| Ground::default();
-    let measured = Steps::new(&plan, dir.path(), &look_down, Vec::new()).measure(&plan.cells[0], &mut hear, &never);
+    let find_placement = |_: &Path| Placement::default();
+    let measured =
+        Steps::new(&plan, dir.path(), &find_placement, Vec::new()).measure(&plan.cells[0], &mut hear, &never);
     assert!(!dir.path().join("workload-checkpoints").exists(), "checkpoints go with the last run");
     (plan, measured.unwrap(), said)
 }

@@ -72,8 +72,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
-    let grounds = args.folders.places(&args.tiers, 1)?;
-    let plan = args.plan(grounds.places)?;
+    let placements = args.folders.places(&args.tiers, 1)?;
+    let plan = args.plan(placements.places)?;
     // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
     bar.finish_and_clear();
     let mut record = record.map_err(in_our_words)?;
-    record.notes.extend(grounds.notes);
+    record.notes.extend(placements.notes);
     record.series = Some(sampler.stop());
     give(&forebay_report::checkpoint(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let is_stopped = stop::flag().load(Ordering::Relaxed);

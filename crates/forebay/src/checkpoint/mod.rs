@@ -147,10 +147,10 @@ fn check_folder(dir: &Path) -> Result<()> {
 }
 
 fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
-    let ground = tier::ground(dir)?;
-    let notes = ground.notes_beside(named);
-    let shaped = named.cloned().or(ground.shaped);
-    Ok((Place { dir: dir.to_owned(), shaped, kernel: ground.kernel }, notes))
+    let placement = tier::placement(dir)?;
+    let notes = placement.notes_beside(named);
+    let shaped = named.cloned().or(placement.shaped);
+    Ok((Place { dir: dir.to_owned(), shaped, kernel: placement.kernel }, notes))
 }
 
 /// Gives a result as text, and as JSON where that was asked for.

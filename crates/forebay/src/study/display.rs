@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use forebay_record::{Step, StudyCell};
 use forebay_report::visible;
-use forebay_study::{At, Beat, Event};
+use forebay_study::{At, Event, Progress};
 use forebay_units::{count, format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -41,11 +41,11 @@ impl Display {
                 self.begin(String::new());
                 self.show_bar(at);
             }
-            Event::Beat(Beat::Repeat { what }) => {
+            Event::Progress(Progress::Repeat { what }) => {
                 self.begin(what);
                 self.show_rates();
             }
-            Event::Beat(Beat::Moved { images, bytes }) => {
+            Event::Progress(Progress::Moved { images, bytes }) => {
                 self.images += images;
                 self.bytes += bytes;
                 self.show_rates();

@@ -11,7 +11,7 @@ use forebay_study::{
 };
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
-use super::{about, look_down};
+use super::{about, find_placement};
 use crate::output::{Outcome, print, remark};
 
 /// What is said of an experiment of which nothing is known before it is run.
@@ -48,7 +48,7 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
     text.push('\n');
     text.push_str(&data_lines(plan, &left, &places, &estimator));
     text.push_str(&left_out_lines(plan));
-    for tier in plan.tier_notes(&look_down) {
+    for tier in plan.tier_notes(&find_placement) {
         let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
     }
     text.push_str(&space_lines(&left, &places));

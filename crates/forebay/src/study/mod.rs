@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use forebay_record::{DatasetSpec, StudySpec};
-use forebay_study::{Error, Found, Ground, find};
+use forebay_study::{Error, Found, Placement, find};
 use forebay_units::PathText;
 
 use crate::output::Outcome;
@@ -84,11 +84,11 @@ fn explained(file: Option<&OsStr>, error: Error) -> anyhow::Error {
 }
 
 /// What a folder stands on: a tier of `forebay tier up`, or nothing of ours.
-fn look_down(path: &Path) -> Ground {
-    match crate::tier::ground(path) {
-        Ok(found) => Ground { shaped: found.shaped, kernel: found.kernel, notes: found.notes },
+fn find_placement(path: &Path) -> Placement {
+    match crate::tier::placement(path) {
+        Ok(found) => Placement { shaped: found.shaped, kernel: found.kernel, notes: found.notes },
         Err(error) => {
-            Ground { notes: vec![format!("whether it is a tier cannot be told: {error:#}")], ..Ground::default() }
+            Placement { notes: vec![format!("whether it is a tier cannot be told: {error:#}")], ..Placement::default() }
         }
     }
 }

@@ -14,7 +14,9 @@ use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::Display;
 use super::samples::Samples;
-use super::{Elsewhere, Scale, dry_run, explained, found, look_down, parse_dataset, parse_tier, put_elsewhere, report};
+use super::{
+    Elsewhere, Scale, dry_run, explained, find_placement, found, parse_dataset, parse_tier, put_elsewhere, report,
+};
 use crate::output::{Outcome, Outputs, print, remark};
 use crate::{progress, stop};
 
@@ -123,7 +125,7 @@ fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
 /// Refuses folders of tiers that are not up: the disk below them would be measured.
 fn check_tiers(plan: &Plan) -> Result<()> {
     plan.tiers.iter().try_for_each(|tier| match &tier.served {
-        Served::Folder(path) => crate::tier::ground(path).map(drop),
+        Served::Folder(path) => crate::tier::placement(path).map(drop),
         Served::Shaped(_) => Ok(()),
     })
 }
@@ -179,7 +181,7 @@ impl<'a> Run<'a> {
         }
         let estimator = Estimator::new(plan, &places);
         let seconds = |cell: &_| estimator.cell(cell).seconds;
-        let mut steps = Steps::new(plan, &self.data, &look_down, crate::cuda::folders());
+        let mut steps = Steps::new(plan, &self.data, &find_placement, crate::cuda::folders());
         let mut display = Display::new();
         let mut observe = |event: forebay_study::Event<'_>| {
             samples.mark(&event);
@@ -241,7 +243,7 @@ fn out_of(args: &Args, plan: &Plan, time: &str) -> PathBuf {
 }
 
 fn head_of(plan: &Plan, environment: Environment, data: &Path) -> StudyHead {
-    plan.head(escaped_words(std::env::args_os()), environment, data, &look_down)
+    plan.head(escaped_words(std::env::args_os()), environment, data, &find_placement)
 }
 
 /// The path, or the nearest above it that is there.

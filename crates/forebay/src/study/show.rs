@@ -9,7 +9,7 @@ use forebay_record::{Design, ExperimentSpec, Level, Levels, Scale, Scaled, Study
 use forebay_study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
 use forebay_units::{Bytes, PathText, count};
 
-use super::{explained, found, look_down};
+use super::{explained, find_placement, found};
 use crate::output::{Outcome, print, print_data};
 
 /// The flags of `forebay study show`.
@@ -101,7 +101,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
     for workload in &spec.workloads {
         let _ = writeln!(text, "workload {}: {}", workload.name, workload.path.escaped());
     }
-    for note in quick.tier_notes(&look_down) {
+    for note in quick.tier_notes(&find_placement) {
         let _ = writeln!(text, "tier {}: {}, {}", note.name, note.kind.describe(), note.description);
     }
     for experiment in &spec.experiments {

@@ -1,9 +1,9 @@
 //! `forebay tier`: emulated devices, brought up, taken down and listed.
 
 mod down;
-mod ground;
 mod list;
 mod measured;
+mod placement;
 mod up;
 
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use forebay_storage::tier::{Moment, Registry};
 
 use crate::output::{Outcome, complain};
 
-pub(crate) use ground::{Ground, ground};
+pub(crate) use placement::{Placement, placement};
 
 /// What can be done with tiers.
 #[derive(Debug, Subcommand)]

@@ -17,7 +17,7 @@ use forebay_train::{Emulation, Model, Optimizer, Precision};
 use super::saving::Saving;
 use crate::data::InputArgs;
 use crate::output::JsonArgs;
-use crate::tier::Ground;
+use crate::tier::Placement;
 use crate::values::{SampleLimit, parse_io, parse_threads};
 
 /// Steps of a run on a batch in memory, which has no end of its own.
@@ -165,8 +165,8 @@ impl Args {
         self.data.as_deref().into_iter().chain(validation)
     }
 
-    /// What the flags come to on this ground.
-    pub(super) fn into_plan(self, ground: &Ground) -> Result<Plan> {
+    /// What the flags come to on this placement.
+    pub(super) fn into_plan(self, placement: &Placement) -> Result<Plan> {
         let length = self.length();
         let device_prefetch = self.device_prefetch()?;
         let accelerator = self.accelerator()?;
@@ -191,8 +191,8 @@ impl Args {
             cache: if self.cold { Cache::Cold } else { Cache::Warm },
             io: self.io,
             max_sample: self.limit.bytes(),
-            tier: self.tier.or_else(|| ground.shaped.clone()),
-            kernel_tier: ground.kernel.clone(),
+            tier: self.tier.or_else(|| placement.shaped.clone()),
+            kernel_tier: placement.kernel.clone(),
             cuda_folders: crate::cuda::folders(),
             validate: self.validate,
             checkpoint,

@@ -19,23 +19,23 @@ use forebay_units::{count, escaped_words, group_digits};
 pub(crate) use args::{Args, DeviceName};
 
 use crate::output::{Outcome, give, print, remark};
-use crate::tier::Ground;
+use crate::tier::Placement;
 use crate::{progress, stop, tier};
 use display::Display;
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;
-    let ground = args.data.as_deref().map_or(Ok(Ground::default()), tier::ground)?;
+    let placement = args.data.as_deref().map_or(Ok(Placement::default()), tier::placement)?;
     if args.dry_run {
-        return preview(&args.into_plan(&ground)?);
+        return preview(&args.into_plan(&placement)?);
     }
     let json = args.json.target(args.inputs())?;
     let threshold = args.min_au;
-    let mut notes = ground.notes_beside(args.tier.as_ref());
+    let mut notes = placement.notes_beside(args.tier.as_ref());
     notes.extend(args.saving.notes()?);
     // Where nothing is read there is no path, and no file system to describe.
     let data = args.data.clone().unwrap_or_default();
-    let plan = args.into_plan(&ground)?;
+    let plan = args.into_plan(&placement)?;
     check_validation(&plan)?;
     check_checkpoints(&plan)?;
     let (mut record, failed) = observed(&plan, &data)?;

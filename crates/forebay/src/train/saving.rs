@@ -91,8 +91,8 @@ impl Saving {
         let mode = self.mode()?;
         self.check_folders(dir, data)?;
         let place = |dir: &Path, tier: &Option<Profile>| -> Result<Place> {
-            let ground = tier::ground(dir)?;
-            Ok(Place { dir: dir.to_owned(), shaped: tier.clone().or(ground.shaped), kernel: ground.kernel })
+            let placement = tier::placement(dir)?;
+            Ok(Place { dir: dir.to_owned(), shaped: tier.clone().or(placement.shaped), kernel: placement.kernel })
         };
         let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier)).transpose()?;
         let keep = self.keep.unwrap_or(KEEP) as usize;
@@ -158,7 +158,7 @@ impl Saving {
             [(&self.burst_dir, &self.burst_tier, "burst"), (&self.checkpoint_dir, &self.checkpoint_tier, "checkpoint")]
         {
             let Some(dir) = dir else { continue };
-            let said = tier::ground(dir)?.notes_beside(tier.as_ref());
+            let said = tier::placement(dir)?.notes_beside(tier.as_ref());
             notes.extend(said.iter().map(|note| of_folder(note, which)));
         }
         Ok(notes)

@@ -7,7 +7,7 @@ use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_train::{Optimizer, Precision};
 
 use super::Args;
-use crate::tier::Ground;
+use crate::tier::Placement;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -20,13 +20,13 @@ fn parse(line: &str) -> Result<Line, String> {
 }
 
 fn plan(line: &str) -> Plan {
-    parse(line).unwrap().args.into_plan(&Ground::default()).unwrap()
+    parse(line).unwrap().args.into_plan(&Placement::default()).unwrap()
 }
 
 fn refused(line: &str) -> String {
     match parse(line) {
         Err(error) => error,
-        Ok(parsed) => parsed.args.into_plan(&Ground::default()).unwrap_err().to_string(),
+        Ok(parsed) => parsed.args.into_plan(&Placement::default()).unwrap_err().to_string(),
     }
 }
 

@@ -44,9 +44,9 @@ impl Asked<'_> {
         if !stays {
             self.check_scratch()?;
         }
-        let ground = tier::ground(&dir)?;
-        let notes = ground.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
-        Ok(Chosen { place: Place { dir, shaped: ground.shaped, kernel: ground.kernel }, stays, notes })
+        let placement = tier::placement(&dir)?;
+        let notes = placement.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
+        Ok(Chosen { place: Place { dir, shaped: placement.shaped, kernel: placement.kernel }, stays, notes })
     }
 
     /// The folder that the user or the workload names, or the one in the results.

@@ -149,7 +149,7 @@ fn out_named_by(args: &Args) -> &'static str {
     if args.out.is_some() { "--out" } else { "the workload's output.folder" }
 }
 
-/// The plan of this rank, what its record must say of the ground it stands on, and where the record goes.
+/// The plan of this rank, what its record must say of the tier its data lies on, and where the record goes.
 fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Option<Output>)> {
     let checked = args.source.read()?;
     let workload = &checked.workload;
@@ -157,8 +157,8 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
     if !args.dry_run {
         check_data(args, workload, &data)?;
     }
-    let ground = tier::ground(&data)?;
-    let mut notes = ground.notes_beside(args.tier.as_ref());
+    let placement = tier::placement(&data)?;
+    let mut notes = placement.notes_beside(args.tier.as_ref());
     let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
     if args.access_log && out.is_none() {
         bail!("--access-log: give --out DIR, where it is written to");
@@ -179,7 +179,7 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         access_log: out.clone().filter(|_| args.access_log),
         verify: !args.no_verify,
         cache: if args.cold { Cache::Cold } else { Cache::Warm },
-        tier: args.tier.clone().or(ground.shaped),
+        tier: args.tier.clone().or(placement.shaped),
         out,
         workload: workload.clone(),
     };

@@ -11,7 +11,7 @@ use forebay_units::Bytes;
 
 use super::device::{Gpu, accelerator};
 use super::{Io, TrainSettings, saving};
-use crate::steps::{Beat, Failed, Measured, Stage};
+use crate::steps::{Failed, Measured, Progress, Stage};
 
 /// Runs a cell; `data` is where its dataset lies, `None` for synthetic batches.
 pub(in crate::steps) fn run(
@@ -19,14 +19,14 @@ pub(in crate::steps) fn run(
     data: Option<PathBuf>,
     on: Stage,
     gpu: &Gpu,
-    observe: &mut dyn FnMut(Beat),
+    observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let (plan, note) = plan(settings, data, on, gpu);
     let mut failed = None;
     let mut tell = |event: train::Event| match event {
-        train::Event::Preparing { what } | train::Event::Started { what, .. } => observe(Beat::Repeat { what }),
-        train::Event::Step { images, bytes, .. } => observe(Beat::Moved { images, bytes }),
+        train::Event::Preparing { what } | train::Event::Started { what, .. } => observe(Progress::Repeat { what }),
+        train::Event::Step { images, bytes, .. } => observe(Progress::Moved { images, bytes }),
         train::Event::Failed { error } => failed = Some(error),
         train::Event::Validated { .. }
         | train::Event::Remark { .. }

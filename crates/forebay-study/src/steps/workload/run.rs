@@ -14,7 +14,7 @@ use forebay_record::{Environment, Record, WorkloadCell, WorkloadTotals};
 use forebay_units::PathText;
 
 use super::WorkloadSettings;
-use crate::steps::{Beat, Failed, Measured, Stage};
+use crate::steps::{Failed, Measured, Progress, Stage};
 
 /// Runs a cell on the data in a folder, with its checkpoints in another, which is empty before each run and gone at the end.
 pub(in crate::steps) fn run(
@@ -22,7 +22,7 @@ pub(in crate::steps) fn run(
     data: PathBuf,
     checkpoints: PathBuf,
     on: Stage,
-    observe: &mut dyn FnMut(Beat),
+    observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Measured, Failed> {
     let (warmups, repeats) = (on.warmups, on.repeats);
@@ -31,7 +31,7 @@ pub(in crate::steps) fn run(
     for round in 0..warmups + repeats {
         let _swept = Swept::new(checkpoints.clone())?;
         let name = name_of(round, warmups, repeats);
-        let mut tell = |what: String| observe(Beat::Repeat { what: format!("{name}{what}") });
+        let mut tell = |what: String| observe(Progress::Repeat { what: format!("{name}{what}") });
         let record = run_observed(&plan, &mut tell, cancel)?.ok_or("the only rank had no record")?;
         if cancel.load(Ordering::Relaxed) {
             break;
@@ -80,7 +80,7 @@ fn run_observed(
     tell: &mut dyn FnMut(String),
     cancel: &AtomicBool,
 ) -> Result<Option<Record<WorkloadCell>>, workload::Error> {
-    let (sender, beats) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     thread::scope(|scope| {
         // Where and by which command it ran stands in the study's own head.
         let run = |hear: &(dyn Fn(Event) + Sync)| {
@@ -95,7 +95,7 @@ fn run_observed(
         });
         // Where the system has no thread to spare, it runs on this one, unheard.
         let Ok(runs) = runs else { return run(&|_| {}) };
-        beats.iter().for_each(tell);
+        events.iter().for_each(tell);
         runs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

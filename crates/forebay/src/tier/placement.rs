@@ -11,7 +11,7 @@ use super::up::describe;
 
 /// The tier below a dataset.
 #[derive(Debug, Default)]
-pub(crate) struct Ground {
+pub(crate) struct Placement {
     /// The device that this process has to emulate.
     pub(crate) shaped: Option<Profile>,
     /// The device that the kernel emulates.
@@ -20,7 +20,7 @@ pub(crate) struct Ground {
     pub(crate) notes: Vec<String>,
 }
 
-impl Ground {
+impl Placement {
     /// What the record should say of it when `tier` is asked for on the command line.
     pub(crate) fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
         let mut notes = self.notes.clone();
@@ -41,10 +41,10 @@ impl Ground {
 }
 
 /// The tier that this file or folder lies on; an error where that is not up, for the bare disk would be measured.
-pub(crate) fn ground(data: &Path) -> Result<Ground> {
+pub(crate) fn placement(data: &Path) -> Result<Placement> {
     // Without a home there are no tiers.
-    let Ok(registry) = registry() else { return Ok(Ground::default()) };
-    let Some(tier) = registry.ground(data)? else { return Ok(Ground::default()) };
+    let Ok(registry) = registry() else { return Ok(Placement::default()) };
+    let Some(tier) = registry.ground(data)? else { return Ok(Placement::default()) };
     let mut notes = vec![format!("the data lies on the tier {}: {}", tier.name, describe(&tier))];
     if tier.status()?.reaches_caller == Some(false) {
         notes.push(format!(
@@ -52,11 +52,11 @@ pub(crate) fn ground(data: &Path) -> Result<Ground> {
              from this group sets them",
             tier.name
         ));
-        return Ok(Ground { notes, ..Ground::default() });
+        return Ok(Placement { notes, ..Placement::default() });
     }
     let profile = Some(tier.profile);
     Ok(match tier.kind {
-        Kind::Shaped => Ground { shaped: profile, kernel: None, notes },
-        Kind::Kernel => Ground { shaped: None, kernel: profile, notes },
+        Kind::Shaped => Placement { shaped: profile, kernel: None, notes },
+        Kind::Kernel => Placement { shaped: None, kernel: profile, notes },
     })
 }

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use forebay_units::PathText;
 
-use super::places::{LookDown, Places};
+use super::places::{FindPlacement, Places};
 use super::steps::{Failed, Route};
 
 /// The folders of one cell.
-pub(super) struct Shelf {
+pub(super) struct CheckpointDirs {
     _folders: Vec<Folder>,
     /// Where checkpoints go.
     pub(super) places: forebay_measure::Places,
@@ -21,17 +21,26 @@ pub(super) struct Shelf {
     pub(super) notes: Vec<String>,
 }
 
-impl Shelf {
+impl CheckpointDirs {
     /// Makes the folders of a route, each of which keeps so many checkpoints.
-    pub(super) fn make(places: &Places<'_>, route: &Route, keep: u64, look_down: LookDown<'_>) -> Result<Self, Failed> {
+    pub(super) fn make(
+        places: &Places<'_>,
+        route: &Route,
+        keep: u64,
+        find_placement: FindPlacement<'_>,
+    ) -> Result<Self, Failed> {
         let (mut folders, mut notes) = (Vec::new(), Vec::new());
         let mut place = |tier: &str| -> Result<forebay_measure::Place, Failed> {
             let folder = Folder::make(places.checkpoints_of(tier))?;
-            let ground = look_down(&folder.path);
-            notes.extend(ground.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)));
+            let placement = find_placement(&folder.path);
+            notes.extend(placement.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)));
             let dir = folder.path.clone();
             folders.push(folder);
-            Ok(forebay_measure::Place { dir, shaped: places.profile_of(tier).or(ground.shaped), kernel: ground.kernel })
+            Ok(forebay_measure::Place {
+                dir,
+                shaped: places.profile_of(tier).or(placement.shaped),
+                kernel: placement.kernel,
+            })
         };
         let fast = route.fast.as_deref().map(&mut place).transpose()?;
         let places = forebay_measure::Places { slow: place(&route.slow)?, fast, keep: keep as usize };
