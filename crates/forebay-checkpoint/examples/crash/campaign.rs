@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use forebay_checkpoint::{Cut, Mode, Site};
+use forebay_checkpoint::{Cut, Mode, SyncPoint};
 
 use crate::Error;
 use crate::cases::{self, Outcome};
@@ -36,7 +36,7 @@ pub(crate) struct Done {
 
 /// What came of leaving out the syncs of a place.
 pub(crate) struct Tried {
-    pub(crate) site: Site,
+    pub(crate) point: SyncPoint,
     pub(crate) place: &'static str,
     pub(crate) search: Search,
 }
@@ -97,18 +97,18 @@ fn jobs<'a>(extent: &'a Extent, found: &'a Found) -> Vec<Run<'a>> {
     for way in Way::of_mode(Mode::Burst) {
         jobs.push(rotting(found, way));
     }
-    for site in Site::ALL {
+    for point in SyncPoint::ALL {
         jobs.push(Box::new(move |_| {
             // The model costs next to nothing.
-            note(found, site, MODEL, left_out::on_model(Way::of_mode(Mode::Burst)[0], site, 1)?);
+            note(found, point, MODEL, left_out::on_model(Way::of_mode(Mode::Burst)[0], point, 1)?);
             Ok(())
         }));
     }
     jobs
 }
 
-fn note(found: &Found, site: Site, place: &'static str, search: Search) {
-    found.tried.lock().expect(WHOLE).push(Tried { site, place, search });
+fn note(found: &Found, point: SyncPoint, place: &'static str, search: Search) {
+    found.tried.lock().expect(WHOLE).push(Tried { point, place, search });
 }
 
 type OnDevice = fn(&Device, Way, u64) -> Outcome;
@@ -147,10 +147,10 @@ fn on_disk<'a>(extent: &'a Extent, found: &'a Found, place: &'static str, image:
             Ok(Box::new(move |k| cases::power_cut(&device, way, Cut::Off(k), None)))
         }));
     }
-    for site in Site::ALL {
+    for point in SyncPoint::ALL {
         jobs.push(Box::new(move |dir| {
-            let search = left_out::on_disk(dir, image, Way::of_mode(Mode::Burst)[0], site, extent.stride)?;
-            note(found, site, place, search);
+            let search = left_out::on_disk(dir, image, Way::of_mode(Mode::Burst)[0], point, extent.stride)?;
+            note(found, point, place, search);
             Ok(())
         }));
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use forebay_checkpoint::{Cut, FaultyFs, Fs, LocalFs, Site};
+use forebay_checkpoint::{Cut, FaultyFs, Fs, LocalFs, SyncPoint};
 
 use crate::Error;
 use crate::check::check;
@@ -22,9 +22,9 @@ fn local() -> Arc<dyn Fs> {
     Arc::new(LocalFs)
 }
 
-fn faulty(cut: Cut, without: Option<Site>) -> FaultyFs {
+fn faulty(cut: Cut, without: Option<SyncPoint>) -> FaultyFs {
     match without {
-        Some(site) => FaultyFs::without(local(), cut, site),
+        Some(point) => FaultyFs::without(local(), cut, point),
         None => FaultyFs::new(local(), cut),
     }
 }
@@ -42,7 +42,7 @@ fn check_on(fresh: &Fresh<'_>, way: Way, ledger: &Ledger) -> Result<Result<(), S
 }
 
 /// The history with this cut, and then the power goes.
-pub(crate) fn power_cut(device: &Device, way: Way, cut: Cut, without: Option<Site>) -> Outcome {
+pub(crate) fn power_cut(device: &Device, way: Way, cut: Cut, without: Option<SyncPoint>) -> Outcome {
     let (fresh, mut ledger) = (device.fresh()?, device.ledger.clone());
     let faulty = faulty(cut, without);
     let mounted = fresh.mount()?;
@@ -54,7 +54,7 @@ pub(crate) fn power_cut(device: &Device, way: Way, cut: Cut, without: Option<Sit
 
 /// The process is killed at operation k, and what it had not synced is only in memory; the next one finds room for one
 /// checkpoint on its fast tier, saves, and the power of the slow one goes.
-pub(crate) fn killed_then_cut(device: &Device, way: Way, k: u64, without: Option<Site>) -> Outcome {
+pub(crate) fn killed_then_cut(device: &Device, way: Way, k: u64, without: Option<SyncPoint>) -> Outcome {
     let (fresh, mut ledger) = (device.fresh()?, device.ledger.clone());
     let killed = faulty(Cut::Off(k), without);
     let mounted = fresh.mount()?;

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_checkpoint::{Crash, Cut, FaultyFs, Fs, ModelFs, Site};
+use forebay_checkpoint::{Crash, Cut, FaultyFs, Fs, ModelFs, SyncPoint};
 
 use crate::Error;
 use crate::cases::{Outcome, killed_then_cut, power_cut};
@@ -39,31 +39,31 @@ impl Search {
 }
 
 /// On a real file system: power cuts, and then kills followed by a power cut of the slow tier.
-pub(crate) fn on_disk(dir: &Path, empty: &Image, way: Way, site: Site, stride: u64) -> Result<Search, Error> {
+pub(crate) fn on_disk(dir: &Path, empty: &Image, way: Way, point: SyncPoint, stride: u64) -> Result<Search, Error> {
     let mut search = Search::default();
     let both = Device::with_both(&dir.join("both"), empty, way)?;
-    search.every(stride, |k| power_cut(&both, way, Cut::Off(k), Some(site)))?;
+    search.every(stride, |k| power_cut(&both, way, Cut::Off(k), Some(point)))?;
     if search.loss.is_none() {
         let slow = Device::with_slow(&dir.join("slow"), empty, way)?;
-        search.every(stride, |k| killed_then_cut(&slow, way, k, Some(site)))?;
+        search.every(stride, |k| killed_then_cut(&slow, way, k, Some(point)))?;
     }
     Ok(search)
 }
 
 /// On the model: every kind of crash, and kills.
-pub(crate) fn on_model(way: Way, site: Site, stride: u64) -> Result<Search, Error> {
+pub(crate) fn on_model(way: Way, point: SyncPoint, stride: u64) -> Result<Search, Error> {
     let mut search = Search::default();
     let base = ModelFs::with_dirs(&["fast", "slow"]);
     let ledger = prepare(on(Arc::new(base.clone())), way)?;
     let crashes = [Crash::Nothing, Crash::All, Crash::Lengths, Crash::Some(1), Crash::Some(2), Crash::Some(3)];
     for crash in crashes {
         if search.loss.is_none() {
-            search.every(stride, |k| crashed(&base, &ledger, way, (k, site), &|left, _| left.crash(crash)))?;
+            search.every(stride, |k| crashed(&base, &ledger, way, (k, point), &|left, _| left.crash(crash)))?;
         }
     }
     if search.loss.is_none() {
-        let then: Then<'_> = &|left, ledger| resume_and_crash(left, way, site, ledger);
-        search.every(stride, |k| crashed(&base, &ledger, way, (k, site), then))?;
+        let then: Then<'_> = &|left, ledger| resume_and_crash(left, way, point, ledger);
+        search.every(stride, |k| crashed(&base, &ledger, way, (k, point), then))?;
     }
     Ok(search)
 }
@@ -74,7 +74,7 @@ fn on(fs: Arc<dyn Fs>) -> Vec<forebay_checkpoint::Tier> {
 
 type Then<'a> = &'a dyn Fn(&ModelFs, &mut Ledger);
 
-fn crashed(base: &ModelFs, ledger: &Ledger, way: Way, at: (u64, Site), then: Then<'_>) -> Outcome {
+fn crashed(base: &ModelFs, ledger: &Ledger, way: Way, at: (u64, SyncPoint), then: Then<'_>) -> Outcome {
     let (model, mut ledger) = (base.fork(), ledger.clone());
     let faulty = FaultyFs::without(Arc::new(model.clone()), Cut::Off(at.0), at.1);
     run(on(Arc::new(faulty.clone())), way, &mut ledger);
@@ -83,8 +83,8 @@ fn crashed(base: &ModelFs, ledger: &Ledger, way: Way, at: (u64, Site), then: The
 }
 
 /// The next process goes on with what it sees, and then the power goes.
-fn resume_and_crash(model: &ModelFs, way: Way, site: Site, ledger: &mut Ledger) {
-    let faulty = FaultyFs::without(Arc::new(model.clone()), Cut::Never, site);
+fn resume_and_crash(model: &ModelFs, way: Way, point: SyncPoint, ledger: &mut Ledger) {
+    let faulty = FaultyFs::without(Arc::new(model.clone()), Cut::Never, point);
     resume(on(Arc::new(faulty)), way, ledger);
     model.crash(Crash::Nothing);
 }

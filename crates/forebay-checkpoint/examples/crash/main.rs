@@ -113,7 +113,7 @@ fn run(options: &Options) -> Result<bool, Error> {
     losses.iter().for_each(|loss| println!("LOST: {loss}"));
     needless
         .iter()
-        .for_each(|site| println!("the syncs of {site:?} can be left out, and the campaign does not notice"));
+        .for_each(|point| println!("the syncs of {point:?} can be left out, and the campaign does not notice"));
     println!("{} cases, {} losses, {:.1} s", summary.n_cases(), losses.len(), summary.seconds);
     if let Some(path) = &options.summary {
         fs::write(path, summary.page(&said_by("date", "-I")?, release(&said_by("uname", "-r")?), n_cores()))?;

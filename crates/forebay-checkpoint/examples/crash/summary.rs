@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use forebay_checkpoint::Site;
+use forebay_checkpoint::SyncPoint;
 
 use crate::campaign::{Done, Found, Tried};
 use crate::history::Way;
@@ -31,9 +31,9 @@ impl Summary {
     }
 
     /// Places whose syncs could be left out without a loss anywhere.
-    pub(crate) fn needless(&self) -> Vec<Site> {
-        let is_found = |site: &Site| self.tried.iter().any(|t| t.site == *site && t.search.loss.is_some());
-        Site::ALL.into_iter().filter(|site| !is_found(site)).collect()
+    pub(crate) fn needless(&self) -> Vec<SyncPoint> {
+        let is_found = |point: &SyncPoint| self.tried.iter().any(|t| t.point == *point && t.search.loss.is_some());
+        SyncPoint::ALL.into_iter().filter(|point| !is_found(point)).collect()
     }
 
     /// Cases by kind and place, and by way of saving.
@@ -60,10 +60,10 @@ impl Summary {
     /// What leaving out each place's syncs led to.
     pub(crate) fn left_out(&self) -> String {
         let mut text = "| syncs left out | where | cases | first loss |\n|---|---|---:|---|\n".to_owned();
-        for site in Site::ALL {
-            for tried in self.tried.iter().filter(|tried| tried.site == site) {
+        for point in SyncPoint::ALL {
+            for tried in self.tried.iter().filter(|tried| tried.point == point) {
                 let loss = tried.search.loss.as_deref().unwrap_or("none");
-                let name = format!("{site:?}").to_lowercase();
+                let name = format!("{point:?}").to_lowercase();
                 writeln!(text, "| {name} | {} | {} | {loss} |", tried.place, tried.search.n_cases).expect(TAKES);
             }
         }

@@ -31,7 +31,7 @@ pub enum Cut {
 /// A place in the protocol where something is synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Site {
+pub enum SyncPoint {
     /// Each file with state.
     Data,
     /// The manifest.
@@ -46,7 +46,7 @@ pub enum Site {
     Open,
 }
 
-impl Site {
+impl SyncPoint {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Data, Self::Manifest, Self::Staging, Self::Commit, Self::Trash, Self::Open];
 }
@@ -54,7 +54,7 @@ impl Site {
 #[derive(Debug)]
 struct Script {
     cut: Cut,
-    left_out: Option<Site>,
+    left_out: Option<SyncPoint>,
     n_operations: AtomicU64,
     /// The cut has happened.
     done: AtomicBool,
@@ -76,11 +76,11 @@ impl FaultyFs {
     }
 
     /// As [`new`](Self::new), and leaves out the syncs of one place.
-    pub fn without(inner: Arc<dyn Fs>, cut: Cut, left_out: Site) -> Self {
+    pub fn without(inner: Arc<dyn Fs>, cut: Cut, left_out: SyncPoint) -> Self {
         Self::scripted(inner, cut, Some(left_out))
     }
 
-    fn scripted(inner: Arc<dyn Fs>, cut: Cut, left_out: Option<Site>) -> Self {
+    fn scripted(inner: Arc<dyn Fs>, cut: Cut, left_out: Option<SyncPoint>) -> Self {
         let (n_operations, done) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { inner, script: Arc::new(Script { cut, left_out, n_operations, done, renamed: Mutex::default() }) }
     }
@@ -125,18 +125,18 @@ impl Script {
         }
     }
 
-    fn leaves_out(&self, site: Site) -> bool {
-        self.left_out == Some(site)
+    fn leaves_out(&self, point: SyncPoint) -> bool {
+        self.left_out == Some(point)
     }
 
     /// Which place of the protocol syncs this folder now.
-    fn site_of_folder(&self, dir: &Path) -> Site {
+    fn point_of_folder(&self, dir: &Path) -> SyncPoint {
         let renamed = self.renamed.lock().expect("no holder of this lock panics").remove(dir);
         match renamed {
-            _ if last_name(dir).starts_with(STAGING) => Site::Staging,
-            Some(to) if to.starts_with(TRASH) => Site::Trash,
-            Some(_) => Site::Commit,
-            None => Site::Open,
+            _ if last_name(dir).starts_with(STAGING) => SyncPoint::Staging,
+            Some(to) if to.starts_with(TRASH) => SyncPoint::Trash,
+            Some(_) => SyncPoint::Commit,
+            None => SyncPoint::Open,
         }
     }
 }
@@ -201,9 +201,9 @@ impl Fs for FaultyFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let site = self.script.site_of_folder(dir);
+        let point = self.script.point_of_folder(dir);
         self.script.enter(Operation::SyncFolder, dir)?;
-        if self.script.leaves_out(site) {
+        if self.script.leaves_out(point) {
             return Ok(());
         }
         self.inner.sync_dir(dir)
@@ -256,8 +256,8 @@ impl File for FaultyFile {
             self.lost.store(true, Ordering::SeqCst);
             return Err(error);
         }
-        let site = if last_name(&self.path) == MANIFEST { Site::Manifest } else { Site::Data };
-        if self.lost.load(Ordering::SeqCst) || self.script.leaves_out(site) {
+        let point = if last_name(&self.path) == MANIFEST { SyncPoint::Manifest } else { SyncPoint::Data };
+        if self.lost.load(Ordering::SeqCst) || self.script.leaves_out(point) {
             return Ok(());
         }
         self.inner.sync()

@@ -22,7 +22,7 @@ mod stopping;
 use std::path::Path;
 
 pub use counted::{CountedFs, Counters};
-pub use faulty::{Cut, FaultyFs, Site};
+pub use faulty::{Cut, FaultyFs, SyncPoint};
 pub use local::{LocalFs, lower_io_priority};
 pub use model::{Crash, ModelFs};
 pub use shaped::ShapedFs;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
-use crate::{Crash, Cut, Durability, FaultyFs, Site, restore, verify};
+use crate::{Crash, Cut, Durability, FaultyFs, SyncPoint, restore, verify};
 
 /// What was reported durable, and the seed of each state that a save was begun for.
 #[derive(Default, Clone)]
@@ -112,11 +112,11 @@ fn run_cut(
     way: &Options,
     history: History,
     cut: Cut,
-    without: Option<Site>,
+    without: Option<SyncPoint>,
 ) -> bool {
     let fs = Arc::new(model.clone());
     let faulty = match without {
-        Some(site) => FaultyFs::without(fs, cut, site),
+        Some(point) => FaultyFs::without(fs, cut, point),
         None => FaultyFs::new(fs, cut),
     };
     if let Ok(store) = Store::open(history.tiers(Arc::new(faulty.clone())), way.clone()) {
@@ -188,7 +188,7 @@ impl Tally {
 }
 
 /// A power cut before every operation, every kind of crash after it.
-fn cut_off(without: Option<Site>) -> Tally {
+fn cut_off(without: Option<SyncPoint>) -> Tally {
     let mut tally = Tally::default();
     for (way, history) in ways_and_histories() {
         for k in 0.. {
@@ -222,7 +222,7 @@ fn resume_and_cut(
     ledger: &Ledger,
     way: &Options,
     then: History,
-    without: Option<Site>,
+    without: Option<SyncPoint>,
 ) -> std::result::Result<(), String> {
     let left = model.fork();
     let mut ledger = ledger.clone();
@@ -268,9 +268,9 @@ fn an_operation_that_fails_a_full_disk_and_a_tier_that_vanishes_lose_nothing() {
 
 #[test]
 fn without_the_syncs_of_any_one_place_the_campaign_finds_losses() {
-    for site in Site::ALL {
-        let tally = cut_off(Some(site));
-        println!("{site:?}: after {} cases {:?}", tally.n_cases, tally.losses.first());
-        assert!(!tally.losses.is_empty(), "the syncs of {site:?} could be left out in {} cases", tally.n_cases);
+    for point in SyncPoint::ALL {
+        let tally = cut_off(Some(point));
+        println!("{point:?}: after {} cases {:?}", tally.n_cases, tally.losses.first());
+        assert!(!tally.losses.is_empty(), "the syncs of {point:?} could be left out in {} cases", tally.n_cases);
     }
 }
