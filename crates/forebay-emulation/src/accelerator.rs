@@ -181,7 +181,7 @@ impl PassTimer {
         };
         self.times.set_parts(self.laps.total());
         self.times.bytes = fed.bytes;
-        self.times.stalls = charges.all.into();
+        self.times.stalls = charges.all;
         self.times.worker_time = fed.worker_time.seconds();
         self.times
     }

@@ -1,6 +1,6 @@
 //! The record of a run.
 
-use forebay_record::{DatasetNote, Environment, Judged, Record, TierKind, WorkloadCell, WorkloadTotals};
+use forebay_record::{DatasetNote, Environment, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
 use forebay_units::{PathText, count};
 use forebay_workload::Part;
 
@@ -63,6 +63,9 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
     let mut totals = run.totals();
     let evidence = run.evidence();
     totals.warnings = warnings(plan, run.n_steps, reports, &totals, state_of(&evidence));
+    let tier = plan.tier.as_ref().map(|profile| (profile.name.as_str(), TierKind::Shaped));
+    let cache = (totals.bytes_moved > 0).then(|| state_of(&evidence));
+    let medium = Medium { cache, ..Medium::new(known.storage.clone(), tier, vec![evidence]) };
     let trains = workload.workflow.train;
     let with_steps = totals.steps <= MOST_STEPS;
     let mut epochs_of: Vec<_> = run.epochs().map(|epoch| recorded(workload, run.n_steps, epoch, with_steps)).collect();
@@ -81,15 +84,11 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
         epochs: if trains { workload.train.epochs } else { 0 },
         steps_per_epoch: if trains { run.n_steps } else { 0 },
         order: prepare::order(workload, known.seeds),
-        storage: known.storage.clone(),
-        tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
-        tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
+        medium,
         demand_bytes_per_s: known.totals.demand_bytes_per_s,
         // What was stopped did not do what it would be judged by.
         judged: if trains && !is_stopped(reports) { judged(plan, &totals) } else { Vec::new() },
         lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.stalls), n_cores),
-        cache: (totals.bytes_moved > 0).then(|| state_of(&evidence)),
-        evidence,
         processes: reports.iter().map(|report| report.process.clone()).collect(),
         epochs_of,
         saves: run.saves(),
@@ -113,8 +112,8 @@ fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
         is_met: value.is_some_and(|value| value >= limit),
         is_decisive,
     };
-    let stated = 100.0 * plan.workload.limits.au;
-    let wanted = plan.threshold.map_or(stated, |threshold| 100.0 * threshold);
+    let stated = plan.workload.limits.au;
+    let wanted = plan.threshold.unwrap_or(stated);
     vec![judge("au_epoch", totals.au_epoch, wanted, true), judge("au_dlio", totals.au_dlio, stated, false)]
 }
 

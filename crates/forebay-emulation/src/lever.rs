@@ -6,13 +6,13 @@
 use forebay_record::{Lever, WorkloadTotals};
 use forebay_workload::Workload;
 
-use super::times::Stalls;
+use forebay_measure::stall::Causes;
 
 /// Less than this share of the time is not worth a lever.
 const WORTH: f64 = 0.01;
 
 /// The lever against the largest cause; times are those of the mean accelerator.
-pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_cores: u64) -> Lever {
+pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_cores: u64) -> Lever {
     let n = totals.accelerators.max(1) as f64;
     let wall_s = totals.accelerator_s / n;
     let candidates = candidates(workload, totals, stalls, n_cores);
@@ -34,7 +34,7 @@ pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Stall
 
 type Candidate = (&'static str, f64, String, bool);
 
-fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_cores: u64) -> [Candidate; 10] {
+fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_cores: u64) -> [Candidate; 10] {
     let reader = &workload.reader;
     let format = workload.dataset.format.name();
     [
@@ -51,8 +51,8 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Stalls, n_c
             true,
         ),
         (
-            "queue",
-            stalls.queue,
+            "order",
+            stalls.order,
             format!(
                 "reader.prefetch_size={}: more batches ahead, so that a slow sample holds up fewer others",
                 2 * reader.prefetch_size.max(1)
@@ -112,19 +112,19 @@ mod tests {
 
     #[test]
     fn the_largest_cause_is_acted_on_and_counted_for_one_accelerator() {
-        let stalls = Stalls { storage: 20.0, decode: 6.0, ..Stalls::default() };
+        let stalls = Causes { storage: 20.0, decode: 6.0, ..Causes::default() };
         let lever = lever(&Workload::default(), &totals(100.0), &stalls, 2);
         assert_eq!((lever.name.as_str(), lever.saves_s, lever.wall_s, lever.is_bound), ("storage", 10.0, 40.0, true));
-        let stalls = Stalls { queue: 6.0, ..Stalls::default() };
+        let stalls = Causes { order: 6.0, ..Causes::default() };
         let queue = super::lever(&Workload::default(), &totals(100.0), &stalls, 2);
         assert!(queue.advice.starts_with("reader.prefetch_size=4:"), "{queue:?}");
-        let stalls = Stalls { other: 90.0, ..Stalls::default() };
+        let stalls = Causes { other: 90.0, ..Causes::default() };
         assert_eq!(super::lever(&Workload::default(), &totals(100.0), &stalls, 2).name, "start");
     }
 
     #[test]
     fn where_nothing_waits_the_accelerators_are_the_limit() {
-        let lever = lever(&Workload::default(), &totals(1_000.0), &Stalls::default(), 2);
+        let lever = lever(&Workload::default(), &totals(1_000.0), &Causes::default(), 2);
         assert_eq!((lever.name.as_str(), lever.saves_s, lever.wall_s), ("none", 0.0, 500.0));
     }
 }

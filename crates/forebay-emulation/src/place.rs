@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_measure::file_system_of;
 use forebay_measure::{Scratch, remove_left_overs};
-use forebay_record::{CheckpointPlace, TierKind};
+use forebay_record::{CheckpointPlace, Medium, TierKind};
 use forebay_workload::Format;
 
 use super::plan::Plan;
@@ -26,10 +26,12 @@ pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     let reads = plan.workload.workflow.train && plan.workload.dataset.format != Format::Synthetic;
     plan.workload.workflow.checkpoint.then(|| CheckpointPlace {
         path: place.dir.display().to_string(),
-        file_system: file_system_of(there(&place.dir)).map(|(system, _)| system),
+        medium: Medium::new(
+            file_system_of(there(&place.dir)).map(|(system, _)| system).unwrap_or_default(),
+            profile.map(|profile| (profile.name.as_str(), kind)),
+            Vec::new(),
+        ),
         is_with_data: device_of(&place.dir).zip(device_of(&plan.data)).filter(|_| reads).map(|(a, b)| a == b),
-        tier: profile.map(|profile| profile.name.clone()),
-        tier_kind: profile.map(|_| kind),
         is_removed: !plan.keeps_checkpoints,
     })
 }
@@ -48,7 +50,7 @@ pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
             plan.data.display()
         ));
     }
-    of_data.filter(|tier| place.tier.as_deref() != Some(tier)).map(|tier| {
+    of_data.filter(|tier| place.medium.tier.as_deref() != Some(tier)).map(|tier| {
         format!(
             "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
             place.path

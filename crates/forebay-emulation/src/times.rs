@@ -27,57 +27,6 @@ pub(super) struct Evaluated {
     pub(super) late_ns: u64,
 }
 
-/// Waits by cause, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Stalls {
-    pub(super) storage: f64,
-    pub(super) decode: f64,
-    pub(super) threads: f64,
-    pub(super) prefetch: f64,
-    /// Readers had no free place while the sample that was in turn was still missing.
-    pub(super) queue: f64,
-    /// Readers could have gone on, but had no core.
-    #[serde(default)]
-    pub(super) cores: f64,
-    /// `reader.preprocess_time`.
-    #[serde(default)]
-    pub(super) preprocess: f64,
-    pub(super) other: f64,
-}
-
-impl From<Causes> for Stalls {
-    fn from(causes: Causes) -> Self {
-        let Causes { storage, decode, threads, prefetch, order, cores, preprocess, other } = causes;
-        Self { storage, decode, threads, prefetch, queue: order, cores, preprocess, other }
-    }
-}
-
-impl Stalls {
-    pub(super) fn add(&mut self, more: &Self) {
-        self.storage += more.storage;
-        self.decode += more.decode;
-        self.threads += more.threads;
-        self.prefetch += more.prefetch;
-        self.queue += more.queue;
-        self.cores += more.cores;
-        self.preprocess += more.preprocess;
-        self.other += more.other;
-    }
-
-    pub(super) fn by_name(&self) -> [(&'static str, f64); 8] {
-        [
-            ("storage", self.storage),
-            ("decode", self.decode),
-            ("threads", self.threads),
-            ("prefetch", self.prefetch),
-            ("queue", self.queue),
-            ("cores", self.cores),
-            ("preprocess", self.preprocess),
-            ("other", self.other),
-        ]
-    }
-}
-
 /// One accelerator in one epoch. The parts sum to the wall clock, to the nanosecond.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Epoch {
@@ -104,7 +53,7 @@ pub(super) struct Epoch {
     pub(super) barrier: Vec<u64>,
     pub(super) blocks: Vec<Block>,
     pub(super) saved_after: Vec<u64>,
-    pub(super) stalls: Stalls,
+    pub(super) stalls: Causes,
     pub(super) worker_time: BTreeMap<String, f64>,
     pub(super) evaluated: Option<Evaluated>,
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{CacheEvidence, CacheState, Quantiles, WorkloadEpoch, WorkloadSave, WorkloadTotals};
+use forebay_record::{CacheEvidence, CacheState, Cause, Quantiles, WorkloadEpoch, WorkloadSave, WorkloadTotals};
 use forebay_units::quantile;
 use forebay_workload::{Workload, metric};
 
+use forebay_measure::stall::Causes;
+
 use super::rank_report::RankReport;
-use super::times::{Epoch, Saved, Stalls};
+use super::times::{Epoch, Saved};
 
 /// All processes' parts, with what the workload says of them.
 pub(super) struct Run<'a> {
@@ -33,7 +35,7 @@ impl<'a> Run<'a> {
         sums
     }
 
-    /// The mean over accelerators of what they computed of a time of theirs, in percent.
+    /// The mean over accelerators of what they computed of a time of theirs.
     fn au(&self, time: impl Fn(&Epoch) -> u64) -> Option<f64> {
         let (computed, times) = (self.by_accelerator(|epoch| epoch.compute_ns), self.by_accelerator(time));
         metric::au_mean(computed.iter().map(|(who, ns)| (*ns as f64 / 1e9, times[who] as f64 / 1e9)))
@@ -51,8 +53,8 @@ impl<'a> Run<'a> {
         Some(metric::Dlio { au: mean(&au.collect::<Vec<_>>())?, samples_per_s: mean(&rates.collect::<Vec<_>>())? })
     }
 
-    pub(super) fn stalls(&self, of: impl Fn(&Epoch) -> &Stalls) -> Stalls {
-        let mut sum = Stalls::default();
+    pub(super) fn stalls(&self, of: impl Fn(&Epoch) -> &Causes) -> Causes {
+        let mut sum = Causes::default();
         self.epochs().for_each(|epoch| sum.add(of(epoch)));
         sum
     }
@@ -73,13 +75,12 @@ impl<'a> Run<'a> {
         let evaluations = || self.epochs().filter_map(|epoch| epoch.evaluated.as_ref());
         let evaluated_s = evaluations().map(|done| done.wall_ns).sum::<u64>() as f64 / 1e9;
         let eval_compute_s = evaluations().flat_map(|done| &done.compute).sum::<u64>() as f64 / 1e9;
-        let mut stall_by_cause: BTreeMap<String, f64> =
-            self.stalls(|epoch| &epoch.stalls).by_name().map(|(name, s)| (name.to_owned(), s)).into();
-        stall_by_cause.insert("barrier".to_owned(), self.seconds(|epoch| epoch.barrier_ns));
+        let mut stall_by_cause = self.stalls(|epoch| &epoch.stalls).by_cause();
+        stall_by_cause.insert(Cause::Barrier, self.seconds(|epoch| epoch.barrier_ns));
         WorkloadTotals {
             au_epoch: self.au(Epoch::wall_ns),
             au_steady: self.au(|epoch| epoch.wall_ns() - epoch.first_wait_ns),
-            au_dlio: dlio.map(|dlio| dlio.au),
+            au_dlio: dlio.map(|dlio| dlio.au / 100.0),
             samples_per_s: rate(samples as f64),
             mb_per_s_moved: rate(bytes_moved as f64 / 1e6),
             mb_per_s_device: bytes_device.map(|bytes| rate(bytes as f64 / 1e6)),
@@ -181,7 +182,7 @@ pub(super) fn recorded(workload: &Workload, n_steps: u64, epoch: &Epoch, with_st
         barrier_s: seconds(epoch.barrier_ns),
         checkpoint_s: seconds(epoch.checkpoint_ns),
         other_s: seconds(epoch.other_ns),
-        au_dlio: dlio_of(workload, n_steps, epoch).map(|dlio| dlio.au),
+        au_dlio: dlio_of(workload, n_steps, epoch).map(|dlio| dlio.au / 100.0),
         eval_s: evaluated.map(|done| seconds(done.wall_ns)),
         eval_steps: evaluated.map_or(0, |done| done.compute.len() as u64),
         eval_compute_s: evaluated.map_or(0.0, |done| seconds(done.compute.iter().sum())),

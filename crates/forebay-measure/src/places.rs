@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ShapedFs, StoppingFs, Tier};
+use forebay_record::TierKind;
 use forebay_storage::Profile;
 
 /// A folder for checkpoints.
@@ -22,6 +23,12 @@ impl Place {
     /// The folder as it is.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), shaped: None, kernel: None }
+    }
+
+    /// The device that is emulated there: the shaper's if there is one, since it is the outer one.
+    pub fn tier(&self) -> Option<(&str, TierKind)> {
+        let shaped = self.shaped.as_ref().map(|profile| (profile.name.as_str(), TierKind::Shaped));
+        shaped.or_else(|| self.kernel.as_ref().map(|profile| (profile.name.as_str(), TierKind::Kernel)))
     }
 
     /// How its files are reached.

@@ -8,41 +8,49 @@
 //! threads says how much of their reading was neither; only that is the storage's. Sleeps for a workload's own preprocessing, and
 //! waits of threads for one another, are neither reading nor decoding.
 
-use std::collections::BTreeMap;
-
 use forebay_pipeline::{Activity, Scheduled, Times};
+use forebay_record::{ByCause, Cause};
+use serde::{Deserialize, Serialize};
 
 /// Seconds of waiting by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Causes {
     pub storage: f64,
     pub decode: f64,
     pub threads: f64,
     pub prefetch: f64,
     pub order: f64,
-    /// Readers could have gone on, but had no core.
     pub cores: f64,
-    /// What the workload says its own work on samples takes.
     pub preprocess: f64,
     pub other: f64,
 }
 
 impl Causes {
-    /// As the record names them.
-    pub fn by_name(&self) -> BTreeMap<String, f64> {
-        let named = [
-            ("storage", self.storage),
-            ("decode", self.decode),
-            ("threads", self.threads),
-            ("prefetch", self.prefetch),
-            ("order", self.order),
-            ("other", self.other),
+    /// Adds the waits of another accelerator or epoch.
+    pub fn add(&mut self, more: &Self) {
+        self.storage += more.storage;
+        self.decode += more.decode;
+        self.threads += more.threads;
+        self.prefetch += more.prefetch;
+        self.order += more.order;
+        self.cores += more.cores;
+        self.preprocess += more.preprocess;
+        self.other += more.other;
+    }
+
+    /// As the record has them. Cores and preprocessing are named where there was any: not every kind of run can tell them.
+    pub fn by_cause(&self) -> ByCause {
+        let always = [
+            (Cause::Storage, self.storage),
+            (Cause::Decode, self.decode),
+            (Cause::Threads, self.threads),
+            (Cause::Prefetch, self.prefetch),
+            (Cause::Order, self.order),
+            (Cause::Other, self.other),
         ];
-        // Named where there was any: not every kind of run can tell them.
-        let rare = [("cores", self.cores), ("preprocess", self.preprocess)];
-        let named = named.into_iter().chain(rare.into_iter().filter(|(_, seconds)| *seconds > 0.0));
-        named.map(|(name, seconds)| (name.to_owned(), seconds)).collect()
+        let rare = [(Cause::Cores, self.cores), (Cause::Preprocess, self.preprocess)];
+        always.into_iter().chain(rare.into_iter().filter(|(_, seconds)| *seconds > 0.0)).collect()
     }
 }
 
@@ -136,9 +144,9 @@ impl Charges {
     /// Charges a wait, of which `hidden_ns` would not have been there with prefetch, by what the workers did meanwhile.
     pub fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, is_first: bool) {
         let unused = self.unused;
-        self.all.add(wait_ns, hidden_ns, stall, unused);
+        self.all.charge(wait_ns, hidden_ns, stall, unused);
         if !is_first {
-            self.later.add(wait_ns, hidden_ns, stall, unused);
+            self.later.charge(wait_ns, hidden_ns, stall, unused);
         }
     }
 
@@ -151,7 +159,7 @@ impl Charges {
 }
 
 impl Causes {
-    fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, unused: f64) {
+    fn charge(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, unused: f64) {
         let hidden = hidden_ns.min(wait_ns);
         self.prefetch += hidden as f64 / 1e9;
         let rest = (wait_ns - hidden) as f64 / 1e9;
@@ -190,7 +198,7 @@ mod tests {
     }
 
     fn sum(causes: &Causes) -> f64 {
-        causes.by_name().values().sum()
+        causes.by_cause().values().sum()
     }
 
     #[test]

@@ -87,8 +87,8 @@ pub fn pick(saved: &[Saved], place: &Environment, tier: Option<Tier<'_>>, load: 
 pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> {
     let counts = |cell: &&ProbeCell| {
         // Of a shaped device, cold and warm speak of the disk below it.
-        let is_its_own = !Tier::is_below_cache(tier) || cell.cache == CacheState::Cold;
-        is_its_own && Tier::of(cell.tier.as_ref(), cell.tier_kind) == tier
+        let is_its_own = !Tier::is_below_cache(tier) || cell.medium.cache == Some(CacheState::Cold);
+        is_its_own && Tier::of(cell.medium.tier.as_ref(), cell.medium.kind) == tier
     };
     load.modes().iter().find_map(|modes| {
         let cells = saved.record.cells.iter().filter(counts).filter(|cell| modes.contains(&cell.mode));
@@ -103,9 +103,9 @@ pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&S
     let load = Load::of_packing(&record.dataset.packing);
     let mut n_without = 0;
     for cell in &mut record.cells {
-        let tier = Tier::of(cell.tier.as_ref(), cell.tier_kind);
+        let tier = Tier::of(cell.medium.tier.as_ref(), cell.medium.kind);
         let ceiling = match forced {
-            _ if Tier::is_below_cache(tier) && cell.cache != CacheState::Cold => None,
+            _ if Tier::is_below_cache(tier) && cell.medium.cache != Some(CacheState::Cold) => None,
             Some(forced) => of(forced, load, tier),
             None => pick(saved, &record.environment, tier, load),
         };
@@ -137,7 +137,7 @@ fn note_of_excess(cells: &[IngestCell]) -> Option<String> {
     let s = if threads == ["1"] { "" } else { "s" };
     let most = above.iter().map(|(_, share)| *share).fold(0.0, f64::max) * 100.0;
     let longest_s = above.iter().map(|(cell, _)| cell.wall_s).fold(0.0, f64::max);
-    let why = match first.tier_kind {
+    let why = match first.medium.kind {
         Some(TierKind::Kernel) => format!(
             "repeats of {longest_s:.2} s are too short for the kernel's throttle, which lets a burst pass, or the ceiling is \
              out of date: use more data"

@@ -1,6 +1,6 @@
 //! Runs summed up: medians beside the raw values.
 
-use forebay_record::{CacheState, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat, TierKind};
+use forebay_record::{CacheEvidence, Latency, LatencyBucket, Medium, ProbeCell, ProbeMode, ProbeRepeat, TierKind};
 use forebay_units::{Histogram, Summary};
 
 use super::plan::{Combination, Plan, Unit};
@@ -9,14 +9,14 @@ use super::plan::{Combination, Plan, Unit};
 #[derive(Default)]
 pub(super) struct Measured {
     pub(super) samples: Vec<ProbeRepeat>,
+    pub(super) evidence: Vec<CacheEvidence>,
     pub(super) latencies: Histogram,
 }
 
 /// The cell; `None` when no run of it was finished.
 pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<ProbeCell> {
-    let Measured { samples, latencies } = measured;
-    let first = samples.first()?.cache;
-    let same = samples.iter().all(|repeat| repeat.cache == first);
+    let Measured { samples, evidence, latencies } = measured;
+    samples.first()?;
     let rate = summary(&samples, ProbeRepeat::mb_per_s);
     let (block, mix) = match &of.unit {
         Unit::Block(block) => (Some(*block), None),
@@ -38,9 +38,11 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
         spread: if samples.len() > 1 { rate.relative_spread() } else { None },
         latency_us: if is_timed { latency(&latencies) } else { Latency::UNKNOWN },
         histogram: buckets.map(|(upto, n)| LatencyBucket { upto_us: upto as f64 / 1e3, n }).collect(),
-        cache: if same { first } else { CacheState::Mixed },
-        tier: plan.tier.as_ref().map(|profile| profile.name.clone()),
-        tier_kind: plan.tier.as_ref().map(|_| TierKind::Shaped),
+        medium: Medium::new(
+            String::new(),
+            plan.tier.as_ref().map(|profile| (profile.name.as_str(), TierKind::Shaped)),
+            evidence,
+        ),
         samples,
     })
 }

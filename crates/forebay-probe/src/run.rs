@@ -9,7 +9,7 @@ use super::cell::{Measured, cell};
 use super::error::Error;
 use super::plan::{Combination, Plan, Unit};
 use super::prepared_target::PreparedTarget;
-use super::trial::{Trial, Watch};
+use super::trial::{Repeated, Trial, Watch};
 
 /// What an observer is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,7 +92,8 @@ fn rounds(
                 left = left.saturating_sub(bytes);
                 observe(Event::Advanced { bytes });
             };
-            let (repeat, latencies) = trial.run(of, round as u64, Watch { moved: &mut moved, cancel })?;
+            let Repeated { repeat, evidence, latencies } =
+                trial.run(of, round as u64, Watch { moved: &mut moved, cancel })?;
             if cancel.load(Ordering::Relaxed) {
                 return Ok(measured);
             }
@@ -101,6 +102,7 @@ fn rounds(
             if round > 0 {
                 kept.latencies.add(&latencies);
                 kept.samples.push(repeat);
+                kept.evidence.push(evidence);
             }
         }
     }
@@ -182,7 +184,7 @@ fn depth_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
 }
 
 fn cache_note(cells: &[ProbeCell]) -> Option<String> {
-    let other = cells.iter().any(|cell| cell.cache != CacheState::Cold);
+    let other = cells.iter().any(|cell| cell.medium.cache != Some(CacheState::Cold));
     other.then(|| {
         "what is marked warm or mixed did not move at least 95 % of its bytes from or to the device, or the kernel does not \
          tell: it is no ceiling of the device"

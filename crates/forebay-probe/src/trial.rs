@@ -37,12 +37,7 @@ pub(super) struct Watch<'a> {
 
 impl Trial<'_> {
     /// Runs a cell once. `run` is the number of the round.
-    pub(super) fn run(
-        &self,
-        cell: &Combination,
-        run: u64,
-        watch: Watch<'_>,
-    ) -> Result<(ProbeRepeat, Histogram), Error> {
+    pub(super) fn run(&self, cell: &Combination, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
         match (cell.mode, &cell.unit) {
             (ProbeMode::SequentialWrite, Unit::Block(block)) => self.write(cell, *block, run, watch),
             (ProbeMode::SequentialRead, Unit::Block(block)) => {
@@ -55,13 +50,7 @@ impl Trial<'_> {
         }
     }
 
-    fn write(
-        &self,
-        cell: &Combination,
-        block: u64,
-        run: u64,
-        watch: Watch<'_>,
-    ) -> Result<(ProbeRepeat, Histogram), Error> {
+    fn write(&self, cell: &Combination, block: u64, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
         let requests = Requests::Sequential { block, size: self.plan.usable_size() };
         let before = cache::block_bytes_written();
         let done = match self.shaped(cell.engine) {
@@ -100,13 +89,7 @@ impl Trial<'_> {
         workers::run(workers, Shared::new(watch.cancel, None), sync, watch.moved)
     }
 
-    fn read_random(
-        &self,
-        cell: &Combination,
-        mix: &Mix,
-        run: u64,
-        watch: Watch<'_>,
-    ) -> Result<(ProbeRepeat, Histogram), Error> {
+    fn read_random(&self, cell: &Combination, mix: &Mix, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
         let unit = if cell.engine == Engine::Sync { 1 } else { self.target.alignment };
         let mix = mix.aligned(unit);
         let mut random = Random::new(self.plan.seed, run);
@@ -114,13 +97,7 @@ impl Trial<'_> {
         self.read(cell, mix.largest(), &requests, watch)
     }
 
-    fn read(
-        &self,
-        cell: &Combination,
-        largest: u64,
-        requests: &Requests,
-        watch: Watch<'_>,
-    ) -> Result<(ProbeRepeat, Histogram), Error> {
+    fn read(&self, cell: &Combination, largest: u64, requests: &Requests, watch: Watch<'_>) -> Result<Repeated, Error> {
         let path = &self.target.file;
         let before = cold::prepare(slice::from_ref(path), true)?;
         let device = self.shaped(cell.engine);
@@ -138,13 +115,7 @@ impl Trial<'_> {
         Ok(repeat(done, evidence))
     }
 
-    fn read_files(
-        &self,
-        cell: &Combination,
-        tree: usize,
-        run: u64,
-        watch: Watch<'_>,
-    ) -> Result<(ProbeRepeat, Histogram), Error> {
+    fn read_files(&self, cell: &Combination, tree: usize, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
         let leaves = &self.trees[tree];
         let numbers = leaves.iter().enumerate().map(|(number, leaf)| Request { offset: number as u64, len: leaf.len });
         let mut pieces: Vec<Request> = numbers.collect();
@@ -171,14 +142,15 @@ impl Trial<'_> {
     }
 }
 
-fn repeat(done: Done, evidence: CacheEvidence) -> (ProbeRepeat, Histogram) {
-    let repeat = ProbeRepeat {
-        bytes: done.bytes,
-        n_requests: done.latencies.count(),
-        wall_s: done.wall_s,
-        cpu_s: done.cpu_s,
-        cache: evidence.state(),
-        evidence,
-    };
-    (repeat, done.latencies)
+/// What one run gave.
+pub(super) struct Repeated {
+    pub(super) repeat: ProbeRepeat,
+    pub(super) evidence: CacheEvidence,
+    pub(super) latencies: Histogram,
+}
+
+fn repeat(done: Done, evidence: CacheEvidence) -> Repeated {
+    let repeat =
+        ProbeRepeat { bytes: done.bytes, n_requests: done.latencies.count(), wall_s: done.wall_s, cpu_s: done.cpu_s };
+    Repeated { repeat, evidence, latencies: done.latencies }
 }

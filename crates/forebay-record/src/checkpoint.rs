@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, TierKind};
+use crate::check::Checked;
+use crate::level::LevelsOf;
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, Levels, Medium, Step};
 
 /// One save, and one restore of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -41,24 +44,12 @@ pub struct CheckpointCell {
     pub n_tensors: u64,
     /// Bytes of their values.
     pub bytes: u64,
-    /// The last tier: how it is reached, in words.
+    /// The last tier.
     #[serde(default)]
-    pub storage: String,
-    /// Its name, if it is emulated.
-    #[serde(default)]
-    pub tier: Option<String>,
-    /// How it is emulated.
-    #[serde(default)]
-    pub tier_kind: Option<TierKind>,
+    pub medium: Medium,
     /// The first tier, where there are two.
     #[serde(default)]
-    pub burst_storage: Option<String>,
-    /// Its name, if it is emulated.
-    #[serde(default)]
-    pub burst_tier: Option<String>,
-    /// How it is emulated.
-    #[serde(default)]
-    pub burst_tier_kind: Option<TierKind>,
+    pub burst: Option<Medium>,
     /// Median of the stalls.
     pub stall_s: f64,
     /// Median over the saves that came that far.
@@ -91,38 +82,137 @@ pub struct CheckpointCell {
 }
 
 impl CheckpointCell {
-    /// Megabytes (10^6 bytes) a second until durable on the first tier.
-    pub fn save_mb_per_s(&self) -> Option<f64> {
-        self.durable_fast_s.map(|seconds| self.bytes as f64 / 1e6 / seconds)
+    /// The name of the tier in front, if there is one and it is emulated.
+    pub fn burst_tier(&self) -> Option<&str> {
+        self.burst.as_ref()?.tier.as_deref()
     }
 
-    /// Megabytes a second of a restore.
+    /// Megabytes (10^6 bytes) per second until durable on the first tier.
+    pub fn save_mb_per_s(&self) -> Option<f64> {
+        self.rate(self.durable_fast_s, |_| None).map(|rate| rate.value)
+    }
+
+    /// Megabytes per second of a restore.
     pub fn restore_mb_per_s(&self) -> Option<f64> {
-        self.restore_s.map(|seconds| self.bytes as f64 / 1e6 / seconds)
+        self.rate(self.restore_s, |_| None).map(|rate| rate.value)
     }
 
     /// The share of its ceiling that a save came to; `None` also of one that was over too soon to tell.
     pub fn save_efficiency(&self) -> Option<f64> {
-        share(self.bytes, self.durable_fast_s, self.ceiling_mb_per_s)
+        self.share(self.durable_fast_s, |_| None, self.ceiling_mb_per_s).map(|share| share.value)
     }
 
     /// The same of a restore.
     pub fn restore_efficiency(&self) -> Option<f64> {
-        share(self.bytes, self.restore_s, self.read_ceiling_mb_per_s)
+        self.share(self.restore_s, |_| None, self.read_ceiling_mb_per_s).map(|share| share.value)
+    }
+
+    /// The stall over a plain copy of the state in memory, which a mode that stalls for a copy alone cannot be below.
+    pub fn stall_over_copy(&self) -> Option<f64> {
+        let copy_s = self.copy_s.filter(|copy_s| *copy_s > 0.0)?;
+        (self.mode == "async").then(|| self.stall_s / copy_s)
+    }
+
+    /// A time of every save or restore that came so far.
+    fn time(&self, value: Option<f64>, of: fn(&CheckpointSample) -> Option<f64>) -> Option<Measurement> {
+        Some(Measurement { value: value?, repeats: self.samples.iter().filter_map(of).collect() })
+    }
+
+    /// The same as a rate, in megabytes (10^6 bytes) per second.
+    fn rate(&self, value: Option<f64>, of: fn(&CheckpointSample) -> Option<f64>) -> Option<Measurement> {
+        let rate = |seconds: f64| self.bytes as f64 / 1e6 / seconds;
+        let time = self.time(value, of)?;
+        Some(Measurement { value: rate(time.value), repeats: time.repeats.into_iter().map(rate).collect() })
+    }
+
+    /// The same as a share of a ceiling; what was over too soon to tell has none.
+    fn share(
+        &self,
+        value: Option<f64>,
+        of: fn(&CheckpointSample) -> Option<f64>,
+        ceiling_mb_per_s: Option<f64>,
+    ) -> Option<Measurement> {
+        let ceiling = ceiling_mb_per_s.filter(|ceiling| *ceiling > 0.0)?;
+        let share = |seconds: f64| (seconds >= SHORTEST_S).then(|| self.bytes as f64 / 1e6 / seconds / ceiling);
+        let time = self.time(value, of)?;
+        Some(Measurement { value: share(time.value)?, repeats: time.repeats.into_iter().filter_map(share).collect() })
     }
 }
 
 /// What took less than this is begun and ended more than it is written or read.
 const SHORTEST_S: f64 = 0.010;
 
-/// The share of a ceiling that moving so many bytes in so many seconds comes to.
-pub(crate) fn share(bytes: u64, seconds: Option<f64>, ceiling_mb_per_s: Option<f64>) -> Option<f64> {
-    let (seconds, ceiling) = (seconds?, ceiling_mb_per_s?);
-    (seconds >= SHORTEST_S && ceiling > 0.0).then(|| bytes as f64 / 1e6 / seconds / ceiling)
-}
-
 impl Cell for CheckpointCell {
-    const COMMAND: &'static str = "checkpoint";
+    const STEP: Step = Step::Checkpoint;
+    const METRICS: &'static [Metric<Self>] = &[
+        Metric::fact("bytes", "state", Unit::Bytes, |cell: &Self| Some(Measurement::single(cell.bytes as f64))),
+        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
+            cell.time(Some(cell.stall_s), |save| Some(save.stall_s))
+        })
+        .headline()
+        .compared(),
+        Metric::lower("durable_fast_s", "durable on the first tier", Unit::Seconds, |cell: &Self| {
+            cell.time(cell.durable_fast_s, |save| save.durable_fast_s)
+        })
+        .compared(),
+        Metric::lower("durable_slow_s", "durable on the last tier", Unit::Seconds, |cell: &Self| {
+            cell.time(cell.durable_slow_s, |save| save.durable_slow_s)
+        }),
+        Metric::lower("restore_s", "restore", Unit::Seconds, |cell: &Self| {
+            cell.time(cell.restore_s, |save| save.restore_s)
+        })
+        .headline()
+        .compared()
+        .for_programs(),
+        Metric::higher("save_mb_per_s", "durable save", Unit::Rate("MB"), |cell: &Self| {
+            cell.rate(cell.durable_fast_s, |save| save.durable_fast_s)
+        })
+        .headline(),
+        Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
+            cell.share(cell.durable_fast_s, |save| save.durable_fast_s, cell.ceiling_mb_per_s)
+        }),
+        Metric::higher("restore_mb_per_s", "restore", Unit::Rate("MB"), |cell: &Self| {
+            cell.rate(cell.restore_s, |save| save.restore_s)
+        }),
+        Metric::higher("restore_efficiency", "restore, of ceiling", Unit::Share, |cell: &Self| {
+            cell.share(cell.restore_s, |save| save.restore_s, cell.read_ceiling_mb_per_s)
+        }),
+        Metric::lower("stall_over_copy", "stall over a copy", Unit::Times, |cell: &Self| {
+            cell.stall_over_copy().map(Measurement::single)
+        }),
+        Metric::lower("memory_bytes", "memory beyond the state", Unit::Bytes, |cell: &Self| {
+            cell.memory_bytes.map(|bytes| Measurement::single(bytes as f64))
+        }),
+    ];
+    const ALWAYS: &'static [&'static str] = &["mode", "format"];
+
+    fn levels(&self) -> Levels {
+        let burst = self.burst.as_ref();
+        LevelsOf::default()
+            .text("mode", self.mode.as_str())
+            .text("format", self.format.as_str())
+            .text("state", self.state.as_str())
+            .medium(&self.medium)
+            .text("burst_storage", burst.map(|burst| burst.storage.as_str()))
+            .text("burst_tier", self.burst_tier())
+            .done()
+    }
+
+    fn media(&self) -> Vec<&Medium> {
+        std::iter::once(&self.medium).chain(&self.burst).collect()
+    }
+
+    fn n_repeats(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn spread(&self) -> Option<f64> {
+        self.spread
+    }
+
+    fn check(&self) -> Checked {
+        crate::check::checkpoint::check(self)
+    }
 }
 
 /// What became of a save.
@@ -184,18 +274,12 @@ pub struct TrainCheckpoints {
     pub format: String,
     /// Bytes of a state.
     pub bytes: u64,
-    /// The last tier's name, if it is emulated.
+    /// The last tier.
     #[serde(default)]
-    pub tier: Option<String>,
-    /// How it is emulated.
+    pub medium: Medium,
+    /// The first tier, where there are two.
     #[serde(default)]
-    pub tier_kind: Option<TierKind>,
-    /// The first tier's name, if there are two and it is emulated.
-    #[serde(default)]
-    pub burst_tier: Option<String>,
-    /// How it is emulated.
-    #[serde(default)]
-    pub burst_tier_kind: Option<TierKind>,
+    pub burst: Option<Medium>,
     /// What the tier that is written first promises to take, in megabytes (10^6) a second, if it is emulated.
     #[serde(default)]
     pub rated_mb_per_s: Option<f64>,
@@ -215,6 +299,11 @@ pub struct TrainCheckpoints {
 }
 
 impl TrainCheckpoints {
+    /// The name of the tier in front, if there is one and it is emulated.
+    pub fn burst_tier(&self) -> Option<&str> {
+        self.burst.as_ref()?.tier.as_deref()
+    }
+
     /// How long training stood still for each that was saved, in their order.
     pub fn stalls(&self) -> impl Iterator<Item = f64> + '_ {
         let made = self.saves.iter().filter(|save| !matches!(save.fate, SaveFate::Skipped | SaveFate::Failed));
@@ -224,6 +313,11 @@ impl TrainCheckpoints {
     /// How many were made, whatever became of them later.
     pub fn n_made(&self) -> u64 {
         self.stalls().count() as u64
+    }
+
+    /// How many were asked for and are not on the last tier, for whatever reason but the end of the run.
+    pub fn n_not_saved(&self) -> u64 {
+        self.n(SaveFate::Skipped) + self.n(SaveFate::Superseded) + self.n(SaveFate::Failed)
     }
 
     /// How many had this fate.

@@ -2,25 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::TierKind;
+use crate::Medium;
 
 /// The folder that checkpoints go to, and what it lies on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CheckpointPlace {
     /// The folder; of checkpoints that do not stay, the one that their scratch folder is made in.
     pub path: String,
-    /// Its file system: type and device, as "ext4 on /dev/vda".
+    /// Its file system (type and device, as "ext4 on /dev/vda"), and the tier that is emulated there.
     #[serde(default)]
-    pub file_system: Option<String>,
+    pub medium: Medium,
     /// Whether the data lies on the same file system; `None` where no data is read.
     #[serde(default)]
     pub is_with_data: Option<bool>,
-    /// The tier's name, if one is emulated there.
-    #[serde(default)]
-    pub tier: Option<String>,
-    /// How that tier is served.
-    #[serde(default)]
-    pub tier_kind: Option<TierKind>,
     /// Whether the checkpoints are removed when the run is over.
     #[serde(default)]
     pub is_removed: bool,
@@ -38,11 +32,13 @@ impl CheckpointPlace {
 
     /// What it lies on: "ext4 on /dev/vda", "hdd, emulated in this process, over ext4 on /dev/vda".
     pub fn device(&self) -> Option<String> {
-        let kind = self.tier_kind.map(|kind| format!(", {}", kind.describe())).unwrap_or_default();
-        match (&self.tier, &self.file_system) {
-            (Some(tier), Some(system)) => Some(format!("the tier {tier}{kind}, on {system}")),
-            (Some(tier), None) => Some(format!("the tier {tier}{kind}")),
-            (None, system) => system.clone(),
+        let Medium { storage, tier, kind, .. } = &self.medium;
+        let kind = kind.map(|kind| format!(", {}", kind.describe())).unwrap_or_default();
+        match (tier, storage.as_str()) {
+            (None, "") => None,
+            (None, system) => Some(system.to_owned()),
+            (Some(tier), "") => Some(format!("the tier {tier}{kind}")),
+            (Some(tier), system) => Some(format!("the tier {tier}{kind}, on {system}")),
         }
     }
 }
@@ -50,16 +46,17 @@ impl CheckpointPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TierKind;
 
     #[test]
     fn a_place_is_named_with_its_device_and_whether_it_stays() {
         let mut place = CheckpointPlace { path: "out/checkpoints".to_owned(), ..CheckpointPlace::default() };
         assert_eq!(place.describe(), "out/checkpoints");
-        place.file_system = Some("ext4 on /dev/vda".to_owned());
+        place.medium.storage = "ext4 on /dev/vda".to_owned();
         assert_eq!(place.describe(), "out/checkpoints (ext4 on /dev/vda)");
         place.is_removed = true;
         assert_eq!(place.describe(), "a scratch folder in out/checkpoints (ext4 on /dev/vda, removed at the end)");
-        (place.tier, place.tier_kind) = (Some("hdd".to_owned()), Some(TierKind::Kernel));
+        (place.medium.tier, place.medium.kind) = (Some("hdd".to_owned()), Some(TierKind::Kernel));
         let device = format!("the tier hdd, {}, on ext4 on /dev/vda", TierKind::Kernel.describe());
         assert_eq!(place.device(), Some(device));
     }

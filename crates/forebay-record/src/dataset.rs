@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use forebay_units::{Bytes, PathText, Summary};
 use serde::{Deserialize, Serialize};
 
+use crate::check::{Checked, same};
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, Levels, Step};
+
 /// What a dataset consists of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inspection {
@@ -49,6 +53,45 @@ pub struct Inspection {
     /// What a reader should know: splits read together, labels that cannot be told, files that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Cell for Inspection {
+    const STEP: Step = Step::Inspect;
+    const METRICS: &'static [Metric<Self>] = &[
+        Metric::fact("n_samples", "samples", Unit::Count("samples"), |found: &Self| {
+            Some(Measurement::single(found.n_samples as f64))
+        })
+        .headline(),
+        Metric::fact("total_bytes", "bytes", Unit::Bytes, |found: &Self| {
+            Some(Measurement::single(found.total_bytes.0 as f64))
+        })
+        .headline(),
+        Metric::fact("median_bytes", "median size", Unit::Bytes, |found: &Self| {
+            found.sizes.as_ref().map(|sizes| Measurement::single(sizes.median))
+        }),
+        Metric::fact("mean_bytes", "mean size", Unit::Bytes, |found: &Self| {
+            found.sizes.as_ref().map(|sizes| Measurement::single(sizes.mean))
+        }),
+        Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |found: &Self| {
+            (found.n_bad > 0).then(|| Measurement::single(found.n_bad as f64))
+        }),
+    ];
+
+    fn levels(&self) -> Levels {
+        Levels::new()
+    }
+
+    fn check(&self) -> Checked {
+        let n = self.n_samples as f64;
+        if let Some(sizes) = &self.sizes {
+            same("sizes.n", sizes.n as f64, n, "n_samples gives")?;
+        }
+        let in_histogram: u64 = self.histogram.iter().map(|bucket| bucket.n_samples).sum();
+        match self.histogram.is_empty() {
+            true => Ok(()),
+            false => same("n_samples", n, in_histogram as f64, "the histogram gives"),
+        }
+    }
 }
 
 /// What a path turned out to be.

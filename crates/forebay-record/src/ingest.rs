@@ -4,47 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, TierKind};
-
-/// Where the bytes came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheState {
-    /// At most 5 % of the bytes came from memory, by the block layer's count.
-    Cold,
-    /// At most 5 % of the bytes came from the device.
-    Warm,
-    /// Neither, or not to be told.
-    Mixed,
-}
-
-/// What a cache state was concluded from.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct CacheEvidence {
-    /// The share of the files that was in memory before the run, by `cachestat` or `mincore`.
-    pub resident_before: Option<f64>,
-    /// Bytes the block layer fetched for this process during the run.
-    pub block_bytes: Option<u64>,
-    /// Bytes the pipeline read.
-    pub bytes_read: u64,
-}
-
-impl CacheEvidence {
-    /// The share of the bytes that came from memory; `None` when the kernel does not tell or nothing was read.
-    pub fn from_memory(&self) -> Option<f64> {
-        let block = self.block_bytes?;
-        (self.bytes_read > 0).then(|| 1.0 - block as f64 / self.bytes_read as f64)
-    }
-
-    /// What it shows.
-    pub fn state(&self) -> CacheState {
-        match self.from_memory() {
-            Some(share) if share <= 0.05 => CacheState::Cold,
-            Some(share) if share >= 0.95 => CacheState::Warm,
-            _ => CacheState::Mixed,
-        }
-    }
-}
+use crate::check::Checked;
+use crate::level::LevelsOf;
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, Levels, Medium, Step};
 
 /// One measured repetition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,10 +30,6 @@ pub struct IngestRepeat {
     pub worker_time: BTreeMap<String, f64>,
     /// What they did while the consumer waited.
     pub stall_time: BTreeMap<String, f64>,
-    /// Cold or warm, and why.
-    pub cache: CacheState,
-    /// The evidence.
-    pub evidence: CacheEvidence,
 }
 
 impl IngestRepeat {
@@ -127,17 +86,9 @@ pub struct IngestCell {
     /// What an image became, as "224x224 f32 nhwc"; `None` when samples were read only.
     #[serde(default)]
     pub output: Option<String>,
-    /// The storage that was read through: mode, and tier if one was emulated.
+    /// The storage that was read.
     #[serde(default)]
-    pub storage: String,
-    /// The tier's name, if one was emulated.
-    #[serde(default)]
-    pub tier: Option<String>,
-    /// How the tier is served.
-    #[serde(default)]
-    pub tier_kind: Option<TierKind>,
-    /// Cold, warm or mixed, over all repeats: one that differs from the others makes it mixed.
-    pub cache: CacheState,
+    pub medium: Medium,
     /// Median of images a second.
     pub images_per_s: f64,
     /// Median of megabytes (10^6 bytes) moved a second.
@@ -174,26 +125,71 @@ pub struct IngestCell {
     pub empty_repeats: u64,
 }
 
-impl Cell for IngestCell {
-    const COMMAND: &'static str = "ingest";
+/// A quantity of every repeat, and the cell's own value of it.
+fn of(cell: &IngestCell, value: f64, repeat: fn(&IngestRepeat) -> f64) -> Option<Measurement> {
+    Some(Measurement { value, repeats: cell.samples.iter().map(repeat).collect() })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Cell for IngestCell {
+    const STEP: Step = Step::Ingest;
+    const METRICS: &'static [Metric<Self>] = &[
+        Metric::higher("images_per_s", "images/s", Unit::Rate("images"), |cell: &Self| {
+            of(cell, cell.images_per_s, IngestRepeat::images_per_s)
+        })
+        .headline()
+        .compared(),
+        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
+            of(cell, cell.mb_per_s, IngestRepeat::mb_per_s)
+        })
+        .headline(),
+        Metric::lower(
+            "cpu_s_per_1000",
+            "CPU s per 1,000 images",
+            Unit::Named("CPU s per 1,000 images"),
+            |cell: &Self| Some(Measurement::single(cell.cpu_s_per_1000)),
+        ),
+        Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
+            let ceiling = cell.ceiling_mb_per_s?;
+            let repeats = cell.samples.iter().map(|repeat| repeat.mb_per_s() / ceiling).collect();
+            Some(Measurement { value: cell.mb_per_s / ceiling, repeats })
+        }),
+        Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| of(cell, cell.wait_s, |repeat| repeat.wait_s))
+            .for_programs(),
+        Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| {
+            of(cell, cell.wall_s, |repeat| repeat.wall_s)
+        })
+        .for_programs(),
+        Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
+            (cell.failed_samples > 0).then(|| Measurement::single(cell.failed_samples as f64))
+        }),
+    ];
+    const ALWAYS: &'static [&'static str] = &["threads"];
 
-    fn evidence(block_bytes: Option<u64>, bytes_read: u64) -> CacheEvidence {
-        CacheEvidence { resident_before: None, block_bytes, bytes_read }
+    fn levels(&self) -> Levels {
+        LevelsOf::default()
+            .integer("threads", self.threads)
+            .flag("read_only", self.read_only)
+            .integer("batch", self.batch)
+            .integer("prefetch", self.prefetch)
+            .flag("threads_auto", self.threads_auto.then_some(true))
+            .integer("readers", (self.readers > 0).then_some(self.readers))
+            .medium(&self.medium)
+            .done()
     }
 
-    #[test]
-    fn five_percent_from_the_other_side_is_the_limit() {
-        assert_eq!(evidence(Some(100), 100).state(), CacheState::Cold);
-        assert_eq!(evidence(Some(130), 100).state(), CacheState::Cold, "readahead fetches more than is read");
-        assert_eq!(evidence(Some(96), 100).state(), CacheState::Cold);
-        assert_eq!(evidence(Some(94), 100).state(), CacheState::Mixed);
-        assert_eq!(evidence(Some(4), 100).state(), CacheState::Warm);
-        assert_eq!(evidence(None, 100).state(), CacheState::Mixed, "what is not known is not claimed");
-        assert_eq!(evidence(Some(0), 0).state(), CacheState::Mixed);
+    fn media(&self) -> Vec<&Medium> {
+        vec![&self.medium]
+    }
+
+    fn n_repeats(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn spread(&self) -> Option<f64> {
+        self.spread
+    }
+
+    fn check(&self) -> Checked {
+        crate::check::ingest::check(self)
     }
 }

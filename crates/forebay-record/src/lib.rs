@@ -10,13 +10,15 @@
 //! ```
 //! use forebay_record::{Record, IngestCell};
 //!
-//! let text = r#"{"schema": "forebay-record/1", "command": "ingest", "cells": []}"#;
+//! let text = r#"{"schema": "forebay-record/2", "command": "ingest", "cells": []}"#;
 //! let record: Record<IngestCell> = Record::from_json(text)?;
 //! assert_eq!(record.command, "ingest");
 //! # Ok::<(), forebay_record::Error>(())
 //! ```
 
 mod any;
+mod cause;
+mod cell;
 mod check;
 mod checkpoint;
 mod checkpoint_place;
@@ -24,36 +26,46 @@ mod csv;
 mod dataset;
 mod environment;
 mod ingest;
+mod level;
+mod measured;
+mod medium;
+mod metric;
 mod probe;
 mod series;
 mod study;
-mod tier;
 mod train;
+mod upgrade;
 mod workload;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use any::AnyRecord;
+pub use cause::{ByCause, Cause};
+pub use cell::{AnyCell, Cell};
+pub use check::{Checked, Wrong};
 pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints};
 pub use checkpoint_place::CheckpointPlace;
 pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use environment::Environment;
-pub use ingest::{CacheEvidence, CacheState, Failure, IngestCell, IngestRepeat, TriedThreads};
+pub use ingest::{Failure, IngestCell, IngestRepeat, TriedThreads};
+pub use measured::{Measured, SPEED_UP, STALL_SPEED_UP, metric_info};
+pub use medium::{CacheEvidence, CacheState, Medium, TierKind};
+pub use metric::{Better, Measurement, Metric, MetricInfo, Unit};
 pub use probe::{Engine, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat};
 pub use series::{Column, Mark, Series};
 pub use study::{
-    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Metric, Reference, Rule, Scale, Scaled,
-    Step, StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
+    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
+    StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
-pub use tier::TierKind;
-pub use train::{Baseline, Epoch, Feed, Lever, Reads, TrainCell, TrainStep, TrainTotals, Validation};
+pub use train::{
+    Baseline, Epoch, Feed, Lever, NEED_ACCELERATORS, Reads, TrainCell, TrainStep, TrainTotals, Validation,
+};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 
 /// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
 /// that are added leave it as it is.
-pub const SCHEMA: &str = "forebay-record/1";
+pub const SCHEMA: &str = "forebay-record/2";
 
 /// A text that is not a record we can read.
 #[derive(Debug, thiserror::Error)]
@@ -117,12 +129,6 @@ pub enum Error {
     },
 }
 
-/// A cell type and the command whose records hold it.
-pub trait Cell: Serialize + DeserializeOwned {
-    /// The command's name.
-    const COMMAND: &'static str;
-}
-
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DatasetNote {
@@ -168,7 +174,7 @@ impl<C: Cell> Record<C> {
     pub fn new(command_line: Vec<String>, environment: Environment) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
-            command: C::COMMAND.to_owned(),
+            command: C::STEP.name().to_owned(),
             command_line,
             environment,
             dataset: DatasetNote::default(),
@@ -195,13 +201,13 @@ impl<C: Cell> Record<C> {
             command: String,
         }
         let head: Head = serde_json::from_str(text)?;
-        if head.schema != SCHEMA {
+        if !upgrade::is_known(&head.schema) {
             return Err(Error::Schema { found: head.schema });
         }
-        if head.command != C::COMMAND {
-            return Err(Error::Command { found: head.command, expected: C::COMMAND });
+        if head.command != C::STEP.name() {
+            return Err(Error::Command { found: head.command, expected: C::STEP.name() });
         }
-        serde_json::from_str(text)
+        upgrade::from_record(&head.schema, C::STEP, text)
             .map_err(|error| if error.is_data() { Error::Fields(error) } else { Error::Json(error) })
     }
 }

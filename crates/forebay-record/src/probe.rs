@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{CacheEvidence, CacheState, Cell, TierKind};
+use crate::check::Checked;
+use crate::level::LevelsOf;
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, Levels, Medium, Step, TierKind};
 
 /// What was done to the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,6 +21,18 @@ pub enum ProbeMode {
     Files,
 }
 
+impl ProbeMode {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::SequentialWrite => "sequential write",
+            Self::SequentialRead => "sequential read",
+            Self::RandomRead => "random read",
+            Self::Files => "files",
+        }
+    }
+}
+
 /// How it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -28,6 +43,20 @@ pub enum Engine {
     Direct,
     /// One io_uring past the page cache, with that many requests in flight.
     Uring,
+}
+
+impl Engine {
+    /// In the order in which they are shown.
+    pub const ALL: [Self; 3] = [Self::Sync, Self::Direct, Self::Uring];
+
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Direct => "direct",
+            Self::Uring => "uring",
+        }
+    }
 }
 
 /// Latencies of single requests in microseconds; not a number, in JSON `null`, where they are not known.
@@ -85,10 +114,6 @@ pub struct ProbeRepeat {
     pub wall_s: f64,
     /// Processor time of the whole process meanwhile.
     pub cpu_s: f64,
-    /// Where the bytes came from.
-    pub cache: CacheState,
-    /// The evidence.
-    pub evidence: CacheEvidence,
 }
 
 impl ProbeRepeat {
@@ -129,14 +154,9 @@ pub struct ProbeCell {
     /// Their histogram, empty ranges left out.
     #[serde(default)]
     pub histogram: Vec<LatencyBucket>,
-    /// Cold, warm or mixed, over all repeats. For a write, cold means that the bytes went to the device.
-    pub cache: CacheState,
-    /// The tier, if an emulated one was measured.
+    /// The storage that was measured.
     #[serde(default)]
-    pub tier: Option<String>,
-    /// How the tier was emulated.
-    #[serde(default)]
-    pub tier_kind: Option<TierKind>,
+    pub medium: Medium,
     /// The raw repeats, warm-ups left out.
     pub samples: Vec<ProbeRepeat>,
 }
@@ -144,13 +164,85 @@ pub struct ProbeCell {
 impl ProbeCell {
     /// Says that what was measured is a device throttled by the kernel.
     pub fn on_kernel_tier(&mut self, name: &str) {
-        self.tier = Some(name.to_owned());
-        self.tier_kind = Some(TierKind::Kernel);
+        (self.medium.tier, self.medium.kind) = (Some(name.to_owned()), Some(TierKind::Kernel));
     }
 }
 
+/// The rate of the fastest cell of a mode, in requests or bytes.
+fn best(cells: &[ProbeCell], mode: ProbeMode, rate: &'static Metric<ProbeCell>) -> Option<Measurement> {
+    let of_mode = cells.iter().filter(|cell| cell.mode == mode).filter_map(|cell| rate.of(cell));
+    of_mode.max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+const MB_PER_S: Metric<ProbeCell> = Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &ProbeCell| {
+    let repeats = cell.samples.iter().map(ProbeRepeat::mb_per_s).collect();
+    Some(Measurement { value: cell.mb_per_s, repeats })
+})
+.compared();
+
+const IOPS: Metric<ProbeCell> = Metric::higher("iops", "requests/s", Unit::Rate("requests"), |cell: &ProbeCell| {
+    Some(Measurement { value: cell.iops, repeats: cell.samples.iter().map(ProbeRepeat::iops).collect() })
+});
+
+/// What a study asks of a probe: the best setting of each mode.
+pub(crate) const BEST: &[Metric<[ProbeCell]>] = &[
+    Metric::higher("read_mb_per_s", "sequential read", Unit::Rate("MB"), |cells: &[ProbeCell]| {
+        best(cells, ProbeMode::SequentialRead, &MB_PER_S)
+    })
+    .headline(),
+    Metric::higher("write_mb_per_s", "sequential write", Unit::Rate("MB"), |cells: &[ProbeCell]| {
+        best(cells, ProbeMode::SequentialWrite, &MB_PER_S)
+    })
+    .headline(),
+    Metric::higher("random_mb_per_s", "random read", Unit::Rate("MB"), |cells: &[ProbeCell]| {
+        best(cells, ProbeMode::RandomRead, &MB_PER_S)
+    }),
+    Metric::higher("random_iops", "random reads/s", Unit::Rate("random reads"), |cells: &[ProbeCell]| {
+        best(cells, ProbeMode::RandomRead, &IOPS)
+    })
+    .headline(),
+    Metric::higher("files_per_s", "files/s", Unit::Rate("files"), |cells: &[ProbeCell]| {
+        best(cells, ProbeMode::Files, &IOPS)
+    })
+    .headline(),
+];
+
 impl Cell for ProbeCell {
-    const COMMAND: &'static str = "probe";
+    const STEP: Step = Step::Probe;
+    const METRICS: &'static [Metric<Self>] = &[
+        MB_PER_S,
+        IOPS,
+        Metric::lower("p99_us", "p99", Unit::Microseconds, |cell| Some(Measurement::single(cell.latency_us.p99))),
+    ];
+    const ALWAYS: &'static [&'static str] = &["mode", "engine", "depth"];
+
+    fn levels(&self) -> Levels {
+        LevelsOf::default()
+            .text("mode", self.mode.describe())
+            .text("engine", self.engine.name())
+            .integer("depth", self.depth)
+            // What the lengths of files are is said in words, by the mix.
+            .integer("block", self.block.filter(|_| self.mode != ProbeMode::Files))
+            .text("mix", self.mix.as_deref())
+            .text("tier", self.medium.tier.as_deref())
+            .done()
+    }
+
+    fn media(&self) -> Vec<&Medium> {
+        vec![&self.medium]
+    }
+
+    fn n_repeats(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn spread(&self) -> Option<f64> {
+        self.spread
+    }
+
+    fn check(&self) -> Checked {
+        crate::check::probe::check(self)
+    }
 }
 
 #[cfg(test)]

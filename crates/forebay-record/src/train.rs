@@ -7,7 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheEvidence, CacheState, Cell, Failure, TierKind, TrainCheckpoints, TriedThreads};
+use crate::cause::ByCause;
+use crate::check::Checked;
+use crate::level::LevelsOf;
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, Failure, Levels, Medium, Step, TrainCheckpoints, TriedThreads};
 
 /// One training step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -66,10 +70,9 @@ pub struct TrainTotals {
     pub au_dlio: Option<f64>,
     /// The share of the pipeline's work that was done while the accelerator did not wait; `None` without a pipeline.
     pub overlap: Option<f64>,
-    /// The wait by what it is charged to: `storage`, `decode` (with what reading costs the processor), `threads` (too few),
-    /// `prefetch` (none), `order`, `other`. The values sum to the wait.
+    /// The wait by what it is charged to; the values sum to it.
     #[serde(default)]
-    pub stall_by_cause: BTreeMap<String, f64>,
+    pub stall_by_cause: ByCause,
     /// What the workers did, in seconds by activity, summed over them.
     #[serde(default)]
     pub worker_time: BTreeMap<String, f64>,
@@ -84,11 +87,6 @@ pub struct TrainTotals {
     pub stall_time: BTreeMap<String, f64>,
     /// The last step's loss.
     pub loss: Option<f32>,
-    /// Cold or warm, and why; `None` when nothing was read.
-    pub cache: Option<CacheState>,
-    /// The evidence.
-    #[serde(default)]
-    pub evidence: CacheEvidence,
 }
 
 impl TrainTotals {
@@ -236,15 +234,9 @@ pub struct TrainCell {
     /// What an image became, as "224x224 f32 nhwc".
     #[serde(default)]
     pub output: Option<String>,
-    /// The storage that was read through: mode, and tier if one was emulated.
+    /// The storage that was read.
     #[serde(default)]
-    pub storage: String,
-    /// The tier's name, if one was emulated.
-    #[serde(default)]
-    pub tier: Option<String>,
-    /// How the tier is served.
-    #[serde(default)]
-    pub tier_kind: Option<TierKind>,
+    pub medium: Medium,
     /// Median of images a second over the runs.
     pub images_per_s: f64,
     /// Half the range of the wall clocks over their median; `None` of a single run.
@@ -288,6 +280,156 @@ pub struct TrainCell {
     pub samples: Vec<TrainTotals>,
 }
 
+/// The number of accelerators that [`TrainCell::needs_mb_per_s`] is published for.
+pub const NEED_ACCELERATORS: f64 = 8.0;
+
+impl TrainCell {
+    /// Images per second that the accelerator takes when it never waits.
+    pub fn takes_images_per_s(&self) -> Option<f64> {
+        let rate = match self.baseline {
+            Some(baseline) => self.batch as f64 / baseline.step_s,
+            None => self.totals.images as f64 / self.totals.compute_s,
+        };
+        (rate.is_finite() && rate > 0.0).then_some(rate)
+    }
+
+    /// Bytes that an image took in storage; `None` when none was read.
+    pub fn bytes_per_image(&self) -> Option<f64> {
+        let (bytes, images) = (self.totals.bytes, self.totals.images);
+        (bytes > 0 && images > 0).then(|| bytes as f64 / images as f64)
+    }
+
+    /// Megabytes per second that a disk has to give so many accelerators like this one, for none of them to wait.
+    pub fn needs_mb_per_s(&self, n_accelerators: f64) -> Option<f64> {
+        Some(n_accelerators * self.takes_images_per_s()? * self.bytes_per_image()? / 1e6)
+    }
+
+    /// The median of the runs; of a record that kept no runs, the totals it has.
+    fn median(&self, value: impl Fn(&TrainTotals) -> Option<f64>) -> Option<Measurement> {
+        Measurement::median(self.samples.iter().filter_map(&value).collect(), value(&self.totals))
+    }
+
+    fn io_cost(&self) -> Option<Measurement> {
+        match (self.io_cost_s, self.baseline) {
+            (Some(_), Some(baseline)) if self.samples.len() > 1 => {
+                self.median(|run| Some(run.wall_s - run.validate_s - baseline.step_s * run.n_steps as f64))
+            }
+            (cost, _) => cost.map(Measurement::single),
+        }
+    }
+}
+
 impl Cell for TrainCell {
-    const COMMAND: &'static str = "train";
+    const STEP: Step = Step::Train;
+    const METRICS: &'static [Metric<Self>] = &[
+        Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wall_s)))
+            .headline()
+            .compared()
+            .or_by_rate("images_per_s"),
+        Metric::higher("images_per_s", "images/s", Unit::Rate("images"), |cell: &Self| {
+            cell.median(|run| Some(run.images_per_s()))
+        })
+        .headline(),
+        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
+            cell.median(|run| (run.bytes > 0).then(|| run.mb_per_s()))
+        }),
+        Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wait_s)))
+            .headline()
+            .for_programs(),
+        Metric::lower("compute_s", "compute", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.compute_s)))
+            .for_programs(),
+        Metric::lower("copy_s", "copy to the device", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.copy_s)))
+            .for_programs(),
+        Metric::lower("wait_share", "wait after the first batch", Unit::Share, |cell: &Self| {
+            cell.median(TrainTotals::wait_share)
+        }),
+        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| Some(run.au_epoch))),
+        Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
+        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
+        Metric::higher("overlap", "overlap", Unit::Share, |cell: &Self| cell.median(|run| run.overlap)).for_programs(),
+        Metric::lower("io_cost_s", "cost of I/O", Unit::Seconds, Self::io_cost).signed(),
+        Metric::fact("need_mb_per_s", "disk for 8 accelerators", Unit::Rate("MB"), |cell: &Self| {
+            cell.needs_mb_per_s(NEED_ACCELERATORS).map(Measurement::single)
+        })
+        .for_programs(),
+        Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
+            (cell.totals.failed > 0).then(|| Measurement::single(cell.totals.failed as f64))
+        }),
+        Metric::fact("resumed_from", "resumed from step", Unit::Count("steps"), |cell: &Self| {
+            cell.resumed_from.map(|step| Measurement::single(step as f64))
+        }),
+        Metric::fact("checkpoints", "checkpoints", Unit::Count("checkpoints"), |cell: &Self| {
+            cell.checkpoints.as_ref().map(|made| Measurement::single(made.n_made() as f64))
+        }),
+        Metric::lower("not_saved", "not saved", Unit::Count("checkpoints"), |cell: &Self| {
+            let not_saved = cell.checkpoints.as_ref()?.n_not_saved();
+            (not_saved > 0).then(|| Measurement::single(not_saved as f64))
+        }),
+        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
+            cell.checkpoints.as_ref()?;
+            cell.median(|run| Some(run.checkpoint_s))
+        }),
+        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
+            let saved = cell.checkpoints.as_ref()?;
+            Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
+        })
+        .headline()
+        .compared(),
+        Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {
+            cell.checkpoints.as_ref()?.drain_after_s.map(Measurement::single)
+        })
+        .headline(),
+    ];
+    const ALWAYS: &'static [&'static str] = &["model", "tier", "batch", "threads", "prefetch"];
+
+    fn levels(&self) -> Levels {
+        let is_read = !self.synthetic;
+        let levels = LevelsOf::default()
+            .integer("batch", self.batch)
+            .integer("steps", self.totals.n_steps)
+            .flag("synthetic", self.synthetic.then_some(true))
+            .integer("threads", is_read.then_some(self.threads))
+            .integer("prefetch", is_read.then_some(self.prefetch))
+            .flag("threads_auto", self.threads_auto.then_some(true))
+            .integer("device_prefetch", (self.device_prefetch > 0).then_some(self.device_prefetch))
+            .text("model", self.model.as_deref())
+            .text("device", self.device.as_str())
+            .text("precision", self.precision.as_deref())
+            .text("optimizer", self.optimizer.as_deref())
+            .medium(&self.medium)
+            .integer("resumed_from", self.resumed_from);
+        let Some(saved) = &self.checkpoints else { return levels.done() };
+        levels
+            .integer("checkpoint_every", saved.every)
+            .text("checkpoint_mode", saved.mode.as_str())
+            .text("checkpoint_format", saved.format.as_str())
+            .text("checkpoint_tier", saved.medium.tier.as_deref())
+            .text("burst_tier", saved.burst_tier())
+            .done()
+    }
+
+    fn media(&self) -> Vec<&Medium> {
+        let saved = self.checkpoints.iter().flat_map(|saved| saved.burst.iter().chain([&saved.medium]));
+        std::iter::once(&self.medium).chain(saved).collect()
+    }
+
+    fn n_repeats(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn spread(&self) -> Option<f64> {
+        self.spread
+    }
+
+    fn work(&self) -> Option<u64> {
+        Some(self.totals.images)
+    }
+
+    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
+        vec![("lever", "lever", self.lever.name.clone())]
+    }
+
+    fn check(&self) -> Checked {
+        crate::check::train::check(self)
+    }
 }

@@ -7,7 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheEvidence, CacheState, Cell, CheckpointPlace, Failure, Lever, Reads, TierKind};
+use crate::cause::ByCause;
+use crate::check::Checked;
+use crate::level::LevelsOf;
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, CheckpointPlace, Failure, Levels, Lever, Medium, Reads, Step};
 
 /// Quantiles of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -23,7 +27,7 @@ pub struct Quantiles {
 /// What a whole run came to. Rates are over the training time of all epochs: evaluations are left out, checkpoints are not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkloadTotals {
-    /// Computing over the wall clock of whole epochs, in percent: the headline. Mean over accelerators.
+    /// Computing over the wall clock of whole epochs: the headline. Mean over accelerators.
     pub au_epoch: Option<f64>,
     /// The same without the wait for the first batch of every epoch.
     pub au_steady: Option<f64>,
@@ -40,9 +44,9 @@ pub struct WorkloadTotals {
     /// From the start of the process to the first step.
     #[serde(default)]
     pub first_step_s: Option<f64>,
-    /// The wait by what it is charged to, summed over accelerators: `storage`, `decode`, `threads`, `prefetch`, `queue`, `other`, and
-    /// `barrier` for the wait at the steps' barriers, which is no part of [`wait_s`](Self::wait_s).
-    pub stall_by_cause: BTreeMap<String, f64>,
+    /// The wait by what it is charged to, summed over accelerators. The wait at the steps' barriers is no part of
+    /// [`wait_s`](Self::wait_s).
+    pub stall_by_cause: ByCause,
     /// Waited at the steps' barriers, summed over accelerators.
     pub barrier_s: f64,
     /// Steps made, summed over accelerators.
@@ -85,7 +89,7 @@ pub struct WorkloadTotals {
     /// And its "MB/s", which are MiB of the configured length.
     #[serde(default)]
     pub dlio_mib_per_s: Option<f64>,
-    /// Accelerator utilisation of the evaluations, whole, in percent.
+    /// Accelerator utilisation of the evaluations, whole.
     #[serde(default)]
     pub au_eval: Option<f64>,
     /// Peak resident memory, summed over processes.
@@ -125,7 +129,7 @@ pub struct WorkloadEpoch {
     pub checkpoint_s: f64,
     #[allow(missing_docs)]
     pub other_s: f64,
-    /// DLIO's utilisation of it, in percent.
+    /// DLIO's utilisation of it.
     #[serde(default)]
     pub au_dlio: Option<f64>,
     /// The evaluation after it, in seconds.
@@ -173,7 +177,7 @@ pub struct WorkloadSave {
 pub struct Judged {
     /// `au_epoch`, `au_dlio`.
     pub what: String,
-    /// What was reached, in percent.
+    /// What was reached.
     pub value: Option<f64>,
     /// What must be.
     pub limit: f64,
@@ -231,15 +235,9 @@ pub struct WorkloadCell {
     pub steps_per_epoch: u64,
     /// The orders: "files: off, samples: seed 123".
     pub order: String,
-    /// The storage that was read through.
+    /// The storage that was read.
     #[serde(default)]
-    pub storage: String,
-    /// The tier's name, if one was emulated.
-    #[serde(default)]
-    pub tier: Option<String>,
-    /// How the tier is served.
-    #[serde(default)]
-    pub tier_kind: Option<TierKind>,
+    pub medium: Medium,
     /// Bytes a second that one accelerator asks for when it never waits.
     #[serde(default)]
     pub demand_bytes_per_s: Option<f64>,
@@ -255,12 +253,6 @@ pub struct WorkloadCell {
     /// What would help most.
     #[serde(default)]
     pub lever: Lever,
-    /// Cold or warm, and why; `None` when nothing was read.
-    #[serde(default)]
-    pub cache: Option<CacheState>,
-    /// The evidence.
-    #[serde(default)]
-    pub evidence: CacheEvidence,
     /// The processes.
     #[serde(default)]
     pub processes: Vec<WorkloadRank>,
@@ -287,6 +279,114 @@ pub struct WorkloadCell {
     pub made_by: Option<String>,
 }
 
+impl WorkloadCell {
+    /// The median of the runs, each quantity for itself; of a workload that was run once, that run's.
+    fn median(&self, value: fn(&WorkloadTotals) -> Option<f64>) -> Option<Measurement> {
+        Measurement::median(self.runs.iter().filter_map(value).collect(), value(&self.totals))
+    }
+
+    /// Checkpoints that were written.
+    pub fn written(&self) -> impl Iterator<Item = &WorkloadSave> {
+        self.saves.iter().filter(|save| !save.is_restore)
+    }
+}
+
 impl Cell for WorkloadCell {
-    const COMMAND: &'static str = "workload";
+    const STEP: Step = Step::Workload;
+    const METRICS: &'static [Metric<Self>] = &[
+        Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wall_s))),
+        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| run.au_epoch))
+            .headline()
+            .compared(),
+        Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
+        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
+        Metric::higher("samples_per_s", "samples/s", Unit::Rate("samples"), |cell: &Self| {
+            cell.median(|run| Some(run.samples_per_s))
+        })
+        .headline()
+        .compared(),
+        Metric::higher("mb_per_s_moved", "moved", Unit::Rate("MB"), |cell: &Self| {
+            cell.median(|run| Some(run.mb_per_s_moved))
+        })
+        .headline(),
+        Metric::higher("mb_per_s_device", "from the device", Unit::Rate("MB"), |cell: &Self| {
+            cell.median(|run| run.mb_per_s_device)
+        }),
+        Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wait_s)))
+            .for_programs(),
+        Metric::fact("steps_per_epoch", "steps per epoch", Unit::Count("steps"), |cell: &Self| {
+            Some(Measurement::single(cell.steps_per_epoch as f64))
+        }),
+        Metric::lower("first_batch_s", "first batch of an epoch", Unit::Seconds, |cell: &Self| {
+            cell.median(|run| Some(run.first_batch_s))
+        }),
+        Metric::lower("barrier_s", "barriers", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.barrier_s))),
+        Metric::higher("dlio_mib_per_s", "as DLIO counts", Unit::Rate("MiB"), |cell: &Self| {
+            cell.median(|run| run.dlio_mib_per_s)
+        }),
+        Metric::higher("dlio_samples_per_s", "as DLIO counts", Unit::Rate("samples"), |cell: &Self| {
+            cell.median(|run| run.dlio_samples_per_s)
+        })
+        .for_programs(),
+        Metric::fact("checkpoints", "checkpoints", Unit::Count("checkpoints"), |cell: &Self| {
+            let n = cell.written().count();
+            (n > 0).then(|| Measurement::single(n as f64))
+        }),
+        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
+            cell.written().next()?;
+            cell.median(|run| Some(run.checkpoint_s))
+        }),
+        // Of the run in the middle: the record keeps no other run's saves.
+        Metric::lower("checkpoint_max_s", "checkpoint, slowest rank", Unit::Seconds, |cell: &Self| {
+            let seconds: Vec<f64> = cell.written().map(|save| save.seconds).collect();
+            forebay_units::median(&seconds).map(Measurement::single)
+        })
+        .for_programs(),
+        Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
+            let n = cell.failures.len();
+            (n > 0).then(|| Measurement::single(n as f64))
+        }),
+    ];
+    const ALWAYS: &'static [&'static str] = &["workload", "accelerators", "tier"];
+
+    fn levels(&self) -> Levels {
+        LevelsOf::default()
+            .integer("accelerators", self.totals.accelerators)
+            .integer("ranks", self.totals.ranks)
+            .integer("batch", self.batch)
+            .integer("epochs", self.epochs)
+            .integer("files", self.n_files)
+            .integer("prefetch", self.prefetch)
+            .integer("threads", self.read_threads)
+            .text("workload", self.workload.as_str())
+            .text("format", self.format.as_str())
+            .text("order", self.order.as_str())
+            .medium(&self.medium)
+            .text("made_by", self.made_by.as_deref())
+            .done()
+    }
+
+    fn media(&self) -> Vec<&Medium> {
+        let saved = self.checkpoint_place.as_ref().filter(|place| place.medium.tier.is_some());
+        std::iter::once(&self.medium).chain(saved.map(|place| &place.medium)).collect()
+    }
+
+    fn n_repeats(&self) -> usize {
+        self.runs.len().max(1)
+    }
+
+    fn spread(&self) -> Option<f64> {
+        let walls: Vec<f64> = self.runs.iter().map(|run| run.wall_s).collect();
+        forebay_units::Summary::of(&walls).filter(|summary| summary.n > 1)?.relative_spread()
+    }
+
+    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
+        let place = self.checkpoint_place.as_ref().filter(|_| !self.saves.is_empty());
+        let place = place.map(CheckpointPlace::describe).unwrap_or_default();
+        vec![("lever", "lever", self.lever.name.clone()), ("checkpoint_place", "checkpoints in", place)]
+    }
+
+    fn check(&self) -> Checked {
+        crate::check::workload::check(self)
+    }
 }

@@ -3,13 +3,12 @@
 
 use std::fmt::Write;
 
-use forebay_record::{CheckpointCell, Record, TierKind};
+use forebay_record::{Cell, CheckpointCell, Record, TierKind};
 use forebay_units::{count, group_digits};
 
 use crate::ingest::rate;
 use crate::number::{brief_seconds, bytes, percent, times};
 use crate::rated;
-use crate::stall;
 use crate::table::{Align, Table};
 
 /// The record as text: a heading, a table, sentences, notes.
@@ -54,8 +53,12 @@ fn head(record: &Record<CheckpointCell>) -> String {
 
 /// The last tier and the first, as far as they have names.
 fn places(cells: &[CheckpointCell]) -> Vec<(&'static str, &str)> {
-    let last = cells.iter().map(|cell| cell.storage.as_str()).find(|place| !place.is_empty());
-    let first = cells.iter().filter_map(|cell| cell.burst_storage.as_deref()).find(|place| !place.is_empty());
+    let last = cells.iter().map(|cell| cell.medium.storage.as_str()).find(|place| !place.is_empty());
+    let first = cells
+        .iter()
+        .filter_map(|cell| cell.burst.as_ref())
+        .map(|burst| burst.storage.as_str())
+        .find(|place| !place.is_empty());
     [last.map(|place| ("to", place)), first.map(|place| ("burst buffer", place))].into_iter().flatten().collect()
 }
 
@@ -93,7 +96,7 @@ fn table(cells: &[CheckpointCell]) -> Table {
             cell.restore_mb_per_s().map_or("–".to_owned(), rate),
             share(cell.restore_efficiency(), cell.read_ceiling_mb_per_s),
             seconds(cell.copy_s.filter(|_| is_async)),
-            stall::over_copy(cell).map_or("–".to_owned(), times),
+            cell.stall_over_copy().map_or("–".to_owned(), times),
             cell.memory_bytes.map_or("–".to_owned(), bytes),
         ]);
     }
@@ -118,7 +121,7 @@ fn sentences(cells: &[CheckpointCell]) -> Vec<String> {
     );
     said.extend(shorter(cells));
     said.extend(ceilings(cells));
-    if let Some(cell) = cells.iter().find(|cell| stall::over_copy(cell).is_some()) {
+    if let Some(cell) = cells.iter().find(|cell| cell.stall_over_copy().is_some()) {
         let which = match cell.device {
             Some(_) => "from the device into memory that is locked for it",
             None => "in memory that was touched before",
@@ -140,7 +143,8 @@ fn sentences(cells: &[CheckpointCell]) -> Vec<String> {
 fn shorter(cells: &[CheckpointCell]) -> Vec<String> {
     let of = |cell: &CheckpointCell| {
         let is_base = |other: &&CheckpointCell| {
-            let alike = (&other.format, other.bytes, &other.tier) == (&cell.format, cell.bytes, &cell.tier);
+            let alike =
+                (&other.format, other.bytes, &other.medium.tier) == (&cell.format, cell.bytes, &cell.medium.tier);
             other.mode == "direct" && cell.mode != "direct" && alike
         };
         let base = cells.iter().find(is_base)?;
@@ -183,9 +187,9 @@ fn is_too_short(cell: &CheckpointCell) -> bool {
 fn tiers(cells: &[CheckpointCell]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for cell in cells {
-        for (tier, kind) in [(&cell.tier, cell.tier_kind), (&cell.burst_tier, cell.burst_tier_kind)] {
-            let how = kind.unwrap_or(TierKind::Shaped).describe();
-            let sentence = tier.as_ref().map(|tier| format!("The tier {tier} is {how}."));
+        for medium in cell.media() {
+            let how = medium.kind.unwrap_or(TierKind::Shaped).describe();
+            let sentence = medium.tier.as_ref().map(|tier| format!("The tier {tier} is {how}."));
             said.extend(sentence.filter(|sentence| !said.contains(sentence)));
         }
         let held_back = rated::of_checkpoint(cell);

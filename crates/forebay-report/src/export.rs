@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use forebay_record::{Inspection, StudyCell};
+use forebay_record::{CacheState, Levels, Measured, MetricInfo, ProbeCell, Step, StudyCell, Unit};
 use serde::Serialize;
 
 use crate::compare::Word;
 use crate::data::Data;
 use crate::environment;
-use crate::metric;
 use crate::report::{Compared, Report, Section, runs};
-use crate::run::{self, NamedRun, Run, levels_of_probe};
+use crate::run::{NamedRun, Run};
 use crate::verdict::Verdict;
 
 /// Everything that [`html`](crate::html) shows, as one JSON object.
@@ -120,61 +119,12 @@ fn of_comparison<'a>(compared: &'a Compared<'_>) -> ComparisonPart<'a> {
     }
 }
 
-/// Quantities of an ingest cell that are exported.
-const OF_INGEST: &[&str] = &["images_per_s", "mb_per_s", "cpu_s_per_1000", "wait_s", "wall_s", "efficiency"];
-/// Quantities of a train cell that are exported.
-const OF_TRAIN: &[&str] = &[
-    "wall_s",
-    "images_per_s",
-    "mb_per_s",
-    "wait_s",
-    "compute_s",
-    "copy_s",
-    "wait_share",
-    "au_epoch",
-    "au_steady",
-    "au_dlio",
-    "overlap",
-    "io_cost_s",
-    "checkpoint_s",
-    "stall_s",
-    "drain_after_s",
-];
-/// Quantities of a checkpoint cell that are exported.
-const OF_CHECKPOINT: &[&str] = &[
-    "stall_s",
-    "durable_fast_s",
-    "durable_slow_s",
-    "restore_s",
-    "save_mb_per_s",
-    "efficiency",
-    "restore_mb_per_s",
-    "restore_efficiency",
-];
-/// Quantities of a workload cell that are exported.
-const OF_WORKLOAD: &[&str] = &[
-    "au_epoch",
-    "au_steady",
-    "au_dlio",
-    "samples_per_s",
-    "mb_per_s_moved",
-    "mb_per_s_device",
-    "first_batch_s",
-    "barrier_s",
-    "wall_s",
-    "dlio_mib_per_s",
-    "dlio_samples_per_s",
-    "checkpoint_max_s",
-];
-/// Quantities of a probe cell that are exported.
-const OF_PROBE: &[&str] = &["mb_per_s", "iops"];
-
 /// A line of the table.
 struct Line<'a> {
     run: &'a str,
     cell: &'a StudyCell,
-    levels: forebay_record::Levels,
-    metric: &'a str,
+    levels: Levels,
+    metric: Option<&'static MetricInfo>,
     value: Option<f64>,
     repeats: Vec<f64>,
     cache: &'static str,
@@ -205,87 +155,47 @@ pub fn csv(named: &[NamedRun]) -> String {
 }
 
 fn lines<'a>(run: &'a Run<'a>) -> Vec<Line<'a>> {
-    let mut lines = Vec::new();
-    for cell in &run.study.cells {
-        let line = |metric: &'static str, levels: forebay_record::Levels| Line {
-            run: run.name,
-            cell,
-            levels,
-            metric,
-            value: None,
-            repeats: Vec::new(),
-            cache: "",
-        };
-        let whole = match cell {
-            _ if cell.error.is_some() => None,
-            StudyCell { ingest: Some(ingest), .. } => Some((OF_INGEST, Some(ingest.cache))),
-            StudyCell { train: Some(train), .. } => Some((OF_TRAIN, train.totals.cache)),
-            StudyCell { workload: Some(workload), .. } => Some((OF_WORKLOAD, workload.cache)),
-            StudyCell { checkpoint: Some(_), .. } => Some((OF_CHECKPOINT, None)),
-            _ => None,
-        };
-        if let Some((names, cache)) = whole {
-            for name in names {
-                let Some(found) = run::metric(cell, name) else { continue };
-                let cache = cache.map(crate::cells::cache).unwrap_or_default();
-                lines.push(Line {
-                    value: Some(found.value),
-                    repeats: found.repeats,
-                    cache,
-                    ..line(name, cell.factors.clone())
-                });
-            }
-        } else if cell.error.is_none() && !cell.probe.is_empty() {
-            for probe in &cell.probe {
-                let mut levels = levels_of_probe(probe);
-                levels.extend(cell.factors.clone());
-                let alone = StudyCell { probe: vec![probe.clone()], ..cell.clone() };
-                for name in OF_PROBE {
-                    let Some(found) = run::metric(&alone, name) else { continue };
-                    let cache = crate::cells::cache(probe.cache);
-                    lines.push(Line {
-                        value: Some(found.value),
-                        repeats: found.repeats,
-                        cache,
-                        ..line(name, levels.clone())
-                    });
-                }
-            }
-        } else if let Some(found) = cell.inspection.as_ref().filter(|_| cell.error.is_none()) {
-            lines.extend(of_inspection(found).map(|(name, value)| Line { value, ..line(name, cell.factors.clone()) }));
-        } else {
-            lines.push(line("", cell.factors.clone()));
-        }
-    }
-    lines
+    run.study.cells.iter().flat_map(|cell| of_cell(run, cell)).collect()
 }
 
-/// Quantities of a dataset that are exported.
-fn of_inspection(found: &Inspection) -> impl Iterator<Item = (&'static str, Option<f64>)> {
-    let sizes = found.sizes.as_ref();
-    let all = [
-        ("n_samples", Some(found.n_samples as f64)),
-        ("total_bytes", Some(found.total_bytes.0 as f64)),
-        ("median_bytes", sizes.map(|sizes| sizes.median)),
-        ("mean_bytes", sizes.map(|sizes| sizes.mean)),
-    ];
-    all.into_iter()
+/// A line per quantity; of a cell that has none, one that says why.
+fn of_cell<'a>(run: &'a Run<'a>, cell: &'a StudyCell) -> Vec<Line<'a>> {
+    let mut lines = Vec::new();
+    for measured in cell.result().into_iter().flat_map(Measured::cells) {
+        let several = cell.measured_one::<ProbeCell>().map(|_| measured.levels());
+        let levels: Levels = several.into_iter().flatten().chain(cell.factors.clone()).collect();
+        let cache = measured.media().first().and_then(|medium| medium.cache).map(CacheState::name).unwrap_or_default();
+        lines.extend(measured.measurements().into_iter().map(|(info, of)| Line {
+            run: run.name,
+            cell,
+            levels: levels.clone(),
+            metric: Some(info),
+            value: Some(of.value),
+            repeats: of.repeats,
+            cache,
+        }));
+    }
+    if lines.is_empty() {
+        let (run, levels) = (run.name, cell.factors.clone());
+        lines.push(Line { run, cell, levels, metric: None, value: None, repeats: Vec::new(), cache: "" });
+    }
+    lines
 }
 
 fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: bool) -> Vec<String> {
     // A field is empty where the number is not known.
     let number = |value: f64| if value.is_finite() { value.to_string() } else { String::new() };
-    let (unit, times) = metric::exported(line.metric);
-    let exported = |value: f64| number(if times == 1.0 { value } else { rounded(value * times) });
+    let unit = line.metric.map(|info| info.unit);
+    let exported = |value: f64| number(if unit == Some(Unit::Share) { rounded(value * 100.0) } else { value });
     let mut fields = vec![line.run.to_owned(), line.cell.experiment.clone()];
     fields.extend(factors.iter().map(|factor| line.levels.get(*factor).map(ToString::to_string).unwrap_or_default()));
     let spread = forebay_units::Summary::of(&line.repeats).filter(|summary| summary.n > 1);
-    fields.push(line.metric.to_owned());
-    fields.push(unit.to_owned());
+    fields.push(line.metric.map(|info| info.name.to_owned()).unwrap_or_default());
+    fields.push(unit.map(Unit::symbol).unwrap_or_default());
     fields.push(line.value.map(exported).unwrap_or_default());
     fields.push(spread.and_then(|summary| summary.relative_spread()).map(number).unwrap_or_default());
     // The value of a workload that was run once is no repeat.
-    let once = usize::from(line.value.is_some() && line.cell.workload.is_some());
+    let once = usize::from(line.value.is_some() && line.cell.step == Step::Workload);
     fields.push(line.repeats.len().max(once).to_string());
     fields.push(line.cache.to_owned());
     fields.push(line.cell.error.clone().unwrap_or_default());

@@ -47,7 +47,8 @@ fn head(record: &Record<IngestCell>) -> String {
         };
         let repeats = cell.samples.len();
         let output = cell.output.as_ref().map(|output| format!(" to {output}")).unwrap_or_default();
-        let _ = write!(out, "; {what}{output}; batch {}, prefetch {}; {}", cell.batch, cell.prefetch, cell.storage);
+        let _ =
+            write!(out, "; {what}{output}; batch {}, prefetch {}; {}", cell.batch, cell.prefetch, cell.medium.storage);
         let _ = write!(out, "; median of {repeats} repeat{}", if repeats == 1 { "" } else { "s" });
     }
     let environment = &record.environment;
@@ -85,7 +86,7 @@ fn table(cells: &[IngestCell]) -> String {
             finite(cell.mb_per_s, |rate| format!("{rate:.1}")),
             finite(cell.images_per_s / first, |ratio| format!("{ratio:.2}×")),
             finite(cell.cpu_s_per_1000, |seconds| format!("{seconds:.3}")),
-            cache(cell.cache).to_owned(),
+            cell.medium.cache.map_or("–", CacheState::name).to_owned(),
             if cell.failed_samples == 0 { "–".to_owned() } else { group_digits(cell.failed_samples) },
             shares(&cell.worker_time),
             cell.floor_images_per_s.map_or("–".to_owned(), |floor| format!("{}/s", rate(floor))),
@@ -100,14 +101,6 @@ pub(crate) fn rate(value: f64) -> String {
         return UNKNOWN.to_owned();
     }
     if value < 100.0 { format!("{value:.1}") } else { group_digits(value.round() as u64) }
-}
-
-pub(crate) fn cache(state: CacheState) -> &'static str {
-    match state {
-        CacheState::Cold => "cold",
-        CacheState::Warm => "warm",
-        CacheState::Mixed => "mixed",
-    }
 }
 
 fn ceiling(cell: &IngestCell) -> String {
@@ -159,7 +152,7 @@ fn legend(cells: &[IngestCell]) -> String {
     for ceiling in ceilings {
         let _ = writeln!(out, "The ceiling is {ceiling}.");
     }
-    if let Some((tier, kind)) = cells.iter().find_map(|cell| Some((cell.tier.as_ref()?, cell.tier_kind))) {
+    if let Some((tier, kind)) = cells.iter().find_map(|cell| Some((cell.medium.tier.as_ref()?, cell.medium.kind))) {
         let _ = writeln!(out, "{}", emulated(tier, kind));
     }
     out
@@ -226,6 +219,8 @@ fn failed_heading(n_failed: u64, n_named: u64, n_samples: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use forebay_record::Medium;
+
     use super::*;
     use forebay_record::Environment;
 
@@ -240,10 +235,11 @@ mod tests {
             prefetch: 1,
             read_only: false,
             output: Some("224x224 f32 nhwc".to_owned()),
-            storage: "local, buffered".to_owned(),
-            tier: None,
-            tier_kind: None,
-            cache: CacheState::Warm,
+            medium: Medium {
+                storage: "local, buffered".to_owned(),
+                cache: Some(CacheState::Warm),
+                ..Medium::default()
+            },
             images_per_s,
             mb_per_s: images_per_s * 0.112,
             spread: Some(0.012),

@@ -29,7 +29,6 @@ mod level;
 mod limit;
 mod markup;
 mod metric;
-mod need;
 mod number;
 mod order;
 mod page;
@@ -51,6 +50,7 @@ mod verdict;
 mod visible;
 mod workload;
 
+pub use cells::in_brief;
 pub use checkpoint::checkpoint;
 pub use dataset::{inspection, verification};
 pub use export::{csv, json};

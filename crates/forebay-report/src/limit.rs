@@ -53,7 +53,7 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
     let decoding = sum(&["decoding", "resizing"]);
     let cores_busy = cell.cpu_s_per_1000 * cell.images_per_s / 1000.0;
     if cell.read_only {
-        let from_memory = cell.cache == CacheState::Warm && cell.tier.is_none();
+        let from_memory = cell.medium.cache == Some(CacheState::Warm) && cell.medium.tier.is_none();
         return match n_cores {
             _ if from_memory => Limit::Memory,
             n if n > 0 && cores_busy >= BUSY * n as f64 => Limit::Processor,
@@ -127,7 +127,7 @@ pub(crate) fn places<'a>(run: &'a Run<'a>) -> Vec<Place<'a>> {
     let mut by_key: BTreeMap<String, Vec<(&StudyCell, &IngestCell)>> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for (cell, ingest) in
-        run.ingests().filter(|(_, ingest)| ingest.images_per_s.is_finite() && ingest.images_per_s > 0.0)
+        run.cells_of::<IngestCell>().filter(|(_, ingest)| ingest.images_per_s.is_finite() && ingest.images_per_s > 0.0)
     {
         let others = cell.factors.iter().filter(|(factor, _)| !["threads", "threads_auto"].contains(&factor.as_str()));
         let key = others.map(|(factor, level)| format!("{factor}={level}/")).collect::<String>() + &cell.experiment;
@@ -149,7 +149,7 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
     levels.retain(|factor, _| !["threads", "threads_auto"].contains(&factor.as_str()));
     let tier = match levels.get("tier") {
         Some(Level::Text(tier)) => Some(tier),
-        _ => best.1.tier.as_ref(),
+        _ => best.1.medium.tier.as_ref(),
     };
     let kind = tier.and_then(|tier| run.head().tiers.iter().find(|note| note.name == *tier)).map(|note| note.kind);
     let level = |factor: &str| levels.get(factor).map(ToString::to_string);
@@ -160,7 +160,7 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
         first: *first,
         best: *best,
         limit: limit(best.1, run.environment().n_cores),
-        kind: kind.or(best.1.tier_kind),
+        kind: kind.or(best.1.medium.kind),
         levels,
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
         if !run.is_study() {
             // What is the same in all cells of a record is not among their levels; these two are worth their words.
             levels.insert("read_only".to_owned(), Level::Flag(place.read_only));
-            levels.extend(best.tier.clone().map(|tier| ("tier".to_owned(), Level::Text(tier))));
+            levels.extend(best.medium.tier.clone().map(|tier| ("tier".to_owned(), Level::Text(tier))));
         }
         data.row(vec![
             Value::text(level::all(&levels)),

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{FigureKind, Level, StudyCell, TrainTotals};
+use forebay_record::{FigureKind, Level, StudyCell, TrainCell, TrainTotals};
 
 use crate::level;
 use crate::number::{brief_seconds, listed, percent, quantity};
 use crate::order::Order;
-use crate::run::{self, Run};
+use crate::run::Run;
 
 /// The factor.
 pub(crate) const FACTOR: &str = "prefetch";
@@ -31,7 +31,8 @@ pub(crate) struct Ahead<'a> {
 
 /// How many batches were made ahead, by the factor or by what the training says.
 pub(crate) fn depth(cell: &StudyCell) -> Option<f64> {
-    let setting = || cell.train.as_ref().filter(|train| !train.synthetic).map(|train| train.prefetch as f64);
+    let setting =
+        || cell.measured_one::<TrainCell>().filter(|train| !train.synthetic).map(|train| train.prefetch as f64);
     match cell.level(FACTOR) {
         Some(level) => level::number(level),
         None => setting(),
@@ -40,7 +41,7 @@ pub(crate) fn depth(cell: &StudyCell) -> Option<f64> {
 
 /// The fewest batches made ahead, if any were: what runs without are set beside.
 pub(crate) fn base(cells: &[&StudyCell]) -> Option<f64> {
-    let ahead = cells.iter().filter(|cell| cell.train.is_some()).filter_map(|cell| depth(cell));
+    let ahead = cells.iter().filter(|cell| cell.measured_one::<TrainCell>().is_some()).filter_map(|cell| depth(cell));
     ahead.filter(|depth| *depth > 0.0).min_by(f64::total_cmp)
 }
 
@@ -56,8 +57,8 @@ fn with(cells: &[&StudyCell]) -> String {
 
 /// The run time of a cell that was measured.
 pub(crate) fn wall_s(cell: &StudyCell) -> Option<f64> {
-    let measured = cell.train.is_some() && cell.error.is_none();
-    measured.then(|| run::metric(cell, "wall_s")).flatten().map(|metric| metric.value).filter(|wall| *wall > 0.0)
+    let measured = cell.measured_one::<TrainCell>().is_some() && cell.error.is_none();
+    measured.then(|| cell.metric("wall_s")).flatten().map(|metric| metric.value).filter(|wall| *wall > 0.0)
 }
 
 /// The cell with the same levels but without batches made ahead.
@@ -114,7 +115,7 @@ impl Ahead<'_> {
     /// in a run of few steps it weighs much.
     pub(crate) fn same_after_first(&self) -> Option<f64> {
         let later = |(cell, _): &(&StudyCell, f64)| {
-            let train = cell.train.as_ref()?;
+            let train = cell.measured_one::<TrainCell>()?;
             let of = |run: &TrainTotals| run.wall_s - run.first_wait_s;
             let runs: Vec<f64> = train.samples.iter().map(of).collect();
             Some(forebay_units::median(&runs).unwrap_or_else(|| of(&train.totals)))
@@ -221,7 +222,7 @@ pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
 /// The experiments of training that vary prefetch, in the order of the study.
 pub(crate) fn experiments<'a>(run: &'a Run<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for (cell, _) in run.trains() {
+    for (cell, _) in run.cells_of::<TrainCell>() {
         let varies =
             |other: &StudyCell| other.experiment == cell.experiment && other.level(FACTOR) != cell.level(FACTOR);
         let is_number = matches!(cell.level(FACTOR), Some(Level::Integer(_)));

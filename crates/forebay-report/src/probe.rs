@@ -72,7 +72,7 @@ fn table(cells: &[ProbeCell]) -> String {
             number(latency.p99),
             number(latency.p999),
             number(latency.max),
-            cache(cell.cache).to_owned(),
+            cell.medium.cache.map_or("–", CacheState::name).to_owned(),
         ]);
     }
     table.render()
@@ -89,8 +89,11 @@ fn best(cells: &[ProbeCell]) -> String {
             ProbeMode::Files => format!("{} MB/s, {} files/s", number(cell.mb_per_s), number(cell.iops)),
             _ => format!("{} MB/s", number(cell.mb_per_s)),
         };
-        let cache =
-            if cell.cache == CacheState::Cold { String::new() } else { format!(", {}", self::cache(cell.cache)) };
+        let cache = cell
+            .medium
+            .cache
+            .filter(|state| *state != CacheState::Cold)
+            .map_or(String::new(), |state| format!(", {}", state.name()));
         let (mode, engine) = (mode(wanted), engine(cell.engine));
         let _ = writeln!(out, "{mode}: {rate} ({engine}, {block}depth {}{cache})", cell.depth);
     }
@@ -115,8 +118,8 @@ fn legend(cells: &[ProbeCell]) -> String {
     for mix in mixes {
         let _ = writeln!(out, "Sizes: {mix}.");
     }
-    if let Some(tier) = cells.iter().find_map(|cell| cell.tier.as_ref()) {
-        let kind = cells.iter().find_map(|cell| cell.tier_kind).map_or("emulated", |kind| kind.describe());
+    if let Some(tier) = cells.iter().find_map(|cell| cell.medium.tier.as_ref()) {
+        let kind = cells.iter().find_map(|cell| cell.medium.kind).map_or("emulated", |kind| kind.describe());
         let _ = writeln!(out, "The tier {tier} is {kind}; cold and warm speak of the real disk below it.");
     }
     out
@@ -136,14 +139,6 @@ fn engine(engine: Engine) -> &'static str {
         Engine::Sync => "sync",
         Engine::Direct => "direct",
         Engine::Uring => "uring",
-    }
-}
-
-fn cache(state: CacheState) -> &'static str {
-    match state {
-        CacheState::Cold => "cold",
-        CacheState::Warm => "warm",
-        CacheState::Mixed => "mixed",
     }
 }
 
@@ -168,6 +163,8 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use forebay_record::Medium;
+
     use super::*;
     use forebay_record::{Environment, Latency, TierKind};
 
@@ -183,9 +180,7 @@ mod tests {
             spread: Some(0.021),
             latency_us: Latency { p50: 61.2, p90: 80.0, p99: 150.0, p999: 1_200.4, max: 9_000.0 },
             histogram: Vec::new(),
-            cache: CacheState::Cold,
-            tier: None,
-            tier_kind: None,
+            medium: Medium { cache: Some(CacheState::Cold), ..Medium::default() },
             samples: Vec::new(),
         }
     }
@@ -231,8 +226,10 @@ mod tests {
     #[test]
     fn what_is_not_cold_and_what_is_emulated_is_said() {
         let mut record = Record::new(Vec::new(), Environment::default());
-        let warm = ProbeCell { cache: CacheState::Warm, ..cell(ProbeMode::Files, None, 1, 50.0) };
-        record.cells = vec![ProbeCell { tier: Some("hdd".to_owned()), tier_kind: Some(TierKind::Shaped), ..warm }];
+        let mut warm = cell(ProbeMode::Files, None, 1, 50.0);
+        warm.medium.cache = Some(CacheState::Warm);
+        (warm.medium.tier, warm.medium.kind) = (Some("hdd".to_owned()), Some(TierKind::Shaped));
+        record.cells = vec![warm];
         let text = probe(&record);
         assert!(text.contains("\nfiles: 50.0 MB/s, 1,234 files/s (direct, depth 1, warm)\n"), "{text}");
         assert!(text.contains("\nThe tier hdd is shaped in this process; cold and warm speak of"), "{text}");

@@ -9,7 +9,7 @@ use forebay_units::count;
 use crate::level;
 use crate::number::{brief_seconds, listed, percent, seconds};
 use crate::order::Order;
-use crate::run::{self, Run};
+use crate::run::Run;
 
 /// Factors that count processes.
 const FACTORS: [&str; 2] = ["processes", "accelerators"];
@@ -47,12 +47,12 @@ pub(crate) struct Group<'a> {
 /// Every group of a run, in the order of the study; a group has three numbers of processes at least.
 pub(crate) fn groups<'a>(run: &'a Run<'a>) -> Vec<Group<'a>> {
     let order = Order::of(run);
-    let mut cells: Vec<(&StudyCell, &WorkloadCell)> = run.workloads().collect();
+    let mut cells: Vec<(&StudyCell, &WorkloadCell)> = run.cells_of::<WorkloadCell>().collect();
     cells.sort_by(|a, b| order.compare(a.0, b.0));
     let mut groups: Vec<Group<'a>> = Vec::new();
     for (cell, workload) in cells {
         let found = FACTORS.into_iter().find_map(|factor| Some((factor, level::number(cell.level(factor)?)?)));
-        let values = ["au_epoch", "au_dlio"].map(|name| run::metric(cell, name).map(|found| found.value));
+        let values = ["au_epoch", "au_dlio"].map(|name| cell.metric(name).map(|found| found.value));
         let (Some((factor, n)), [Some(whole), Some(dlio)]) = (found, values) else { continue };
         let mut levels = cell.factors.clone();
         levels.remove(factor);
@@ -258,7 +258,7 @@ fn first_barrier_s(cell: &WorkloadCell) -> Option<f64> {
 
 /// The wait of the first step beside the others', for a single run.
 pub(crate) fn of_first_step(cell: &WorkloadCell) -> Option<String> {
-    let (whole, dlio) = (cell.totals.au_epoch? / 100.0, cell.totals.au_dlio? / 100.0);
+    let (whole, dlio) = (cell.totals.au_epoch?, cell.totals.au_dlio?);
     if dlio - whole <= SAME {
         return None;
     }

@@ -1,12 +1,12 @@
 //! What others published, beside what was measured here.
 
-use forebay_record::{FigureKind, FigureSpec, Reference, StudyCell};
+use forebay_record::{FigureKind, FigureSpec, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell};
 
 use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
 use crate::number::{percent, times};
-use crate::run::{self, Run};
+use crate::run::Run;
 use crate::stall;
 use crate::table::Align::{Left, Right};
 
@@ -96,16 +96,17 @@ fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell) -> Option<f64> {
     if cell.error.is_some() {
         return None;
     }
-    if reference.metric == stall::METRIC || (reference.metric == "speed_up" && is_of_stalls(run, &reference.experiment))
+    if reference.metric == STALL_SPEED_UP.name
+        || (reference.metric == SPEED_UP.name && is_of_stalls(run, &reference.experiment))
     {
         return stall::speed_up(run, cell);
     }
-    if reference.metric != "speed_up" {
-        return run::metric(cell, &reference.metric).map(|metric| metric.value);
+    if reference.metric != SPEED_UP.name {
+        return cell.metric(&reference.metric).map(|metric| metric.value);
     }
     let (quantity, x) = scaling_of(run, &reference.experiment);
     let base = base_of(run, cell, x)?;
-    let ratio = run::metric(cell, quantity)?.value / run::metric(base, quantity)?.value;
+    let ratio = cell.metric(quantity)?.value / base.metric(quantity)?.value;
     Some(if metric::is_cost(quantity) { 1.0 / ratio } else { ratio })
 }
 

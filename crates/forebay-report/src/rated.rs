@@ -33,14 +33,14 @@ impl HeldBack<'_> {
 
 /// Of a benchmark of checkpoints: nothing else is written while a save is.
 pub(crate) fn of_checkpoint(cell: &CheckpointCell) -> Option<HeldBack<'_>> {
-    let tier = first(&cell.mode, cell.burst_tier.as_deref(), cell.tier.as_deref());
+    let tier = first(&cell.mode, cell.burst_tier(), cell.medium.tier.as_deref());
     held_back(tier?, cell.bytes, cell.durable_fast_s?, cell.rated_mb_per_s?)
 }
 
 /// Of a training whose saves are durable when it goes on; one that goes on before waits for other things too.
 pub(crate) fn of_train(cell: &TrainCell) -> Option<HeldBack<'_>> {
     let saved = cell.checkpoints.as_ref().filter(|saved| saved.mode != "async")?;
-    let tier = first(&saved.mode, saved.burst_tier.as_deref(), saved.tier.as_deref());
+    let tier = first(&saved.mode, saved.burst_tier(), saved.medium.tier.as_deref());
     held_back(tier?, saved.bytes, saved.median_stall_s?, saved.rated_mb_per_s?)
 }
 

@@ -38,7 +38,7 @@ fn made(saved: &TrainCheckpoints) -> String {
 
 /// How and where: "burst: to optane, then hdd".
 pub(crate) fn place(saved: &TrainCheckpoints) -> String {
-    let (fast, slow) = (saved.burst_tier.as_deref(), saved.tier.as_deref());
+    let (fast, slow) = (saved.burst_tier(), saved.medium.tier.as_deref());
     match (fast, slow) {
         (Some(fast), Some(slow)) => format!("{}: to {fast}, then {slow}", saved.mode),
         (Some(fast), None) => format!("{}: to {fast} first", saved.mode),
@@ -64,11 +64,6 @@ fn drained(saved: &TrainCheckpoints) -> Option<String> {
     let seconds = saved.drain_after_s?;
     (seconds > 0.0 && seconds.is_finite())
         .then(|| format!("Draining went on for {} after the last step.", brief_seconds(seconds)))
-}
-
-/// How many are not on the last tier, for whatever reason.
-pub(crate) fn not_saved(saved: &TrainCheckpoints) -> u64 {
-    saved.saves.len() as u64 - saved.n(SaveFate::Saved) - saved.n(SaveFate::OnFast)
 }
 
 /// Those that did not end where they should.

@@ -3,13 +3,10 @@
 //! A stall is set beside that of the cell that writes the same state straight to the same last tier: what a burst buffer
 //! is bought for.
 
-use forebay_record::{CheckpointCell, Level, StudyCell};
+use forebay_record::{CheckpointCell, Level, SPEED_UP, STALL_SPEED_UP, StudyCell, TrainCell};
 
 use crate::published::{self, Published};
-use crate::run::{self, Run};
-
-/// The derived quantity: the stall of the cell with mode `direct` over this one's.
-pub(crate) const METRIC: &str = "stall_speed_up";
+use crate::run::Run;
 
 /// What a cell saves how, as far as it decides which other it is set beside.
 #[derive(PartialEq)]
@@ -20,11 +17,11 @@ struct Saved<'a> {
 }
 
 fn saved(cell: &StudyCell) -> Option<(&str, Saved<'_>)> {
-    if let Some(of) = cell.checkpoint.as_deref() {
-        return Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.tier.as_deref() }));
+    if let Some(of) = cell.measured_one::<CheckpointCell>() {
+        return Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.medium.tier.as_deref() }));
     }
-    let of = cell.train.as_deref()?.checkpoints.as_ref()?;
-    Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.tier.as_deref() }))
+    let of = cell.measured_one::<TrainCell>()?.checkpoints.as_ref()?;
+    Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.medium.tier.as_deref() }))
 }
 
 /// The mode of a cell that saves.
@@ -61,7 +58,7 @@ fn n_alike(cell: &StudyCell, other: &StudyCell) -> usize {
 
 /// How many times shorter a cell's stall is than the direct one's.
 pub(crate) fn speed_up(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
-    let stall = |cell: &StudyCell| run::metric(cell, "stall_s").map(|of| of.value).filter(|stall| *stall > 0.0);
+    let stall = |cell: &StudyCell| cell.metric("stall_s").map(|of| of.value).filter(|stall| *stall > 0.0);
     Some(stall(direct(run, cell)?)? / stall(cell)?)
 }
 
@@ -69,14 +66,9 @@ pub(crate) fn speed_up(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
 pub(crate) fn published(run: &Run<'_>, all: &[Published<'_>], cell: &StudyCell) -> Option<f64> {
     let is_of = |row: &&Published<'_>| {
         let metric = row.reference.metric.as_str();
-        let of_stalls = metric == METRIC || (metric == "speed_up" && published::is_of_stalls(run, &cell.experiment));
+        let of_stalls = metric == STALL_SPEED_UP.name
+            || (metric == SPEED_UP.name && published::is_of_stalls(run, &cell.experiment));
         of_stalls && row.cell.is_some_and(|of| std::ptr::eq(of, cell))
     };
     all.iter().find(is_of).map(|row| row.reference.value)
-}
-
-/// The stall over a plain copy of the state in memory, which a mode that stalls for a copy alone cannot be below.
-pub(crate) fn over_copy(cell: &CheckpointCell) -> Option<f64> {
-    let copy_s = cell.copy_s.filter(|copy_s| *copy_s > 0.0)?;
-    (cell.mode == "async").then(|| cell.stall_s / copy_s)
 }

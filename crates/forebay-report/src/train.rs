@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use forebay_record::{CacheState, DatasetNote, Epoch, Feed, Lever, Record, TierKind, TrainCell, TrainTotals};
+use forebay_record::{CacheState, Cause, DatasetNote, Epoch, Feed, Lever, Record, TierKind, TrainCell, TrainTotals};
 use forebay_units::{count, format_seconds, group_digits};
 
-use crate::ingest::{cache, emulated, failed, rate};
+use crate::ingest::{emulated, failed, rate};
 use crate::number::{UNKNOWN, quantity, seconds};
 use crate::saves;
 use crate::table::{Align, Table};
@@ -39,7 +39,8 @@ fn head(record: &Record<TrainCell>) -> String {
         words.push(format!("{}: {}{packed}", data.path, count(data.n_samples, "sample")));
     }
     if let Some(cell) = record.cells.first().filter(|cell| !cell.synthetic) {
-        let read = [cell.output.as_deref(), Some(cell.storage.as_str()), cell.totals.cache.map(cache)];
+        let read =
+            [cell.output.as_deref(), Some(cell.medium.storage.as_str()), cell.medium.cache.map(CacheState::name)];
         words.extend(read.into_iter().flatten().filter(|word| !word.is_empty()).map(str::to_owned));
     }
     if let Some(cpu) = &environment.cpu {
@@ -70,8 +71,8 @@ fn account(cell: &TrainCell) -> String {
         let tried = tried.collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "Auto chose {}; it tried {tried}.", count(cell.threads, "thread"));
     }
-    if let Some(tier) = &cell.tier {
-        let _ = writeln!(out, "{}", emulated(tier, cell.tier_kind));
+    if let Some(tier) = &cell.medium.tier {
+        let _ = writeln!(out, "{}", emulated(tier, cell.medium.kind));
     }
     for table in [stall(cell), epochs(&cell.epochs)].into_iter().flatten() {
         let _ = write!(out, "\n{}", table.render());
@@ -165,8 +166,8 @@ fn rates(cell: &TrainCell) -> String {
         return format!("{images} images/s");
     }
     // What a tier gives that is emulated in this process comes at its pace, wherever the bytes lie.
-    let is_shaped = cell.tier.is_some() && cell.tier_kind != Some(TierKind::Kernel);
-    let read = match cell.totals.cache {
+    let is_shaped = cell.medium.tier.is_some() && cell.medium.kind != Some(TierKind::Kernel);
+    let read = match cell.medium.cache {
         Some(CacheState::Warm) if !is_shaped => "10^6 bytes read from memory: the cache was warm",
         _ => "10^6 bytes moved from storage",
     };
@@ -231,24 +232,15 @@ fn stall(cell: &TrainCell) -> Option<Table> {
     if cell.synthetic || totals.wait_s < SHORTEST_WAIT_S {
         return None;
     }
-    let mut causes: Vec<(&String, f64)> = totals.stall_by_cause.iter().map(|(name, value)| (name, *value)).collect();
+    let mut causes: Vec<(Cause, f64)> = totals.stall_by_cause.iter().map(|(cause, value)| (*cause, *value)).collect();
     causes.retain(|(_, value)| *value > 0.0);
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut table =
         Table::new(&[("waited for", Align::Left), ("seconds", Align::Right), ("of the wait", Align::Right)]);
-    for (name, value) in &causes {
-        table.row(vec![in_words(name).to_owned(), format!("{value:.3}"), percent(value / totals.wait_s)]);
+    for (cause, value) in &causes {
+        table.row(vec![cause.describe().to_owned(), format!("{value:.3}"), percent(value / totals.wait_s)]);
     }
     (!causes.is_empty()).then_some(table)
-}
-
-pub(crate) fn in_words(cause: &str) -> &str {
-    match cause {
-        "threads" => "threads: too few",
-        "prefetch" => "prefetch: none",
-        "order" => "order: others behind a slow sample",
-        other => other,
-    }
 }
 
 /// The passes over the data; `None` when none has a loss to show.

@@ -3,13 +3,13 @@
 
 use std::fmt::Write;
 
-use forebay_record::{Judged, Quantiles, Record, WorkloadCell, WorkloadSave, WorkloadTotals};
+use forebay_record::{CacheState, Cause, Judged, Quantiles, Record, WorkloadCell, WorkloadSave, WorkloadTotals};
 use forebay_units::{count, format_seconds, group_digits, median};
 
-use crate::ingest::{cache, emulated, failed};
+use crate::ingest::{emulated, failed};
 use crate::number::{brief_seconds, bytes, capital, given, quantity, seconds};
 use crate::table::{Align, Table};
-use crate::train::{in_words, lever, percent};
+use crate::train::{lever, percent};
 
 /// A wait that is shown as 0.001 s at least.
 const SHORTEST_WAIT_S: f64 = 0.001;
@@ -50,8 +50,8 @@ fn account(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
     if totals.steps > 0 && cell.made_by.is_none() {
         let _ = writeln!(out, "{}", lever(&cell.lever));
     }
-    if let Some(tier) = &cell.tier {
-        let _ = writeln!(out, "{}", emulated(tier, cell.tier_kind));
+    if let Some(tier) = &cell.medium.tier {
+        let _ = writeln!(out, "{}", emulated(tier, cell.medium.kind));
     }
     out.push_str(&failed(cell.failures.len() as u64, &cell.failures));
     out
@@ -72,7 +72,7 @@ fn data(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
         words.push(format!("{files} of {each}{length}"));
     }
     let place = Some(record.dataset.path.as_str());
-    let read = [place, Some(cell.storage.as_str()), cell.cache.map(cache)];
+    let read = [place, Some(cell.medium.storage.as_str()), cell.medium.cache.map(CacheState::name)];
     words.extend(read.into_iter().flatten().filter(|word| !word.is_empty()).map(str::to_owned));
     words.extend(cell.made_by.as_ref().map(|by| format!("measured by {by}")));
     words.join("; ")
@@ -145,9 +145,9 @@ fn utilisation(cell: &WorkloadCell) -> String {
     table.render()
 }
 
-/// A value that is in percent already.
+/// A share in percent.
 fn points(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |value| percent(value / 100.0))
+    value.map_or("–".to_owned(), |value| percent(value))
 }
 
 /// Each value against what was asked of it.
@@ -165,7 +165,7 @@ fn limits(cell: &WorkloadCell) -> Vec<String> {
             (_, false) => "MISSED",
         };
         let how = if judged.is_decisive { "the exit status goes by it" } else { "for comparison" };
-        let (value, limit) = (points(judged.value), given(judged.limit));
+        let (value, limit) = (points(judged.value), given(100.0 * judged.limit));
         format!("{name}: {value}, at least {limit} % asked for: {verdict} ({how})")
     };
     cell.judged.iter().map(one).collect()
@@ -231,14 +231,13 @@ fn steps(totals: &WorkloadTotals) -> String {
 /// What the waits are charged to, longest first; `None` without a wait worth the name.
 fn stall(totals: &WorkloadTotals) -> Option<Table> {
     let waited = totals.wait_s + totals.barrier_s;
-    let mut causes: Vec<(&String, f64)> = totals.stall_by_cause.iter().map(|(name, value)| (name, *value)).collect();
+    let mut causes: Vec<(Cause, f64)> = totals.stall_by_cause.iter().map(|(cause, value)| (*cause, *value)).collect();
     causes.retain(|(_, value)| *value > 0.0);
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut table =
         Table::new(&[("waited for", Align::Left), ("seconds", Align::Right), ("of all waits", Align::Right)]);
-    for (name, value) in &causes {
-        let name = if *name == "barrier" { "barrier: other accelerators" } else { in_words(name) };
-        table.row(vec![name.to_owned(), format!("{value:.3}"), share(*value, waited)]);
+    for (cause, value) in &causes {
+        table.row(vec![cause.describe().to_owned(), format!("{value:.3}"), share(*value, waited)]);
     }
     (waited >= SHORTEST_WAIT_S && !causes.is_empty()).then_some(table)
 }

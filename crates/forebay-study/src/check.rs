@@ -193,7 +193,7 @@ fn find<'a>(spec: &'a StudySpec, place: &str, name: &str) -> Result<&'a Experime
 }
 
 fn metric(experiment: &ExperimentSpec, place: &str, name: &str) -> Result<()> {
-    let metrics = steps::metrics(experiment.run);
+    let metrics: Vec<&str> = experiment.run.metrics().iter().map(|info| info.name).collect();
     if metrics.contains(&name) {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 use super::error::Result;
 use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
-use super::steps::{Bench, Failed, Measured, Progress};
+use super::steps::{Bench, Failed, Progress, StepResult};
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -139,8 +139,10 @@ pub fn run(
             break;
         }
         if let Some(reason) = &cell.left_out {
-            let kept =
-                StudyCell { left_out: Some(reason.clone()), ..finished(cell, utc_now(), 0.0, Ok(Measured::default())) };
+            let kept = StudyCell {
+                left_out: Some(reason.clone()),
+                ..finished(cell, utc_now(), 0.0, Ok(StepResult::default()))
+            };
             outcome.n_done += 1;
             outcome.n_left_out += 1;
             keep(folder, kept, At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() }, observe)?;
@@ -173,10 +175,10 @@ fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &mut dyn FnMut(Ev
     Ok(())
 }
 
-fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Result<Measured, Failed>) -> StudyCell {
-    let (measured, error) = match measured {
-        Ok(measured) => (measured, None),
-        Err(error) => (Measured::default(), Some(chain(error.as_ref()))),
+fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, result: Result<StepResult, Failed>) -> StudyCell {
+    let (result, error) = match result {
+        Ok(result) => (result, None),
+        Err(error) => (StepResult::default(), Some(chain(error.as_ref()))),
     };
     StudyCell {
         id: cell.id.clone(),
@@ -187,13 +189,8 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Resul
         elapsed_s,
         error,
         left_out: None,
-        ingest: measured.ingest,
-        probe: measured.probe,
-        train: measured.train,
-        checkpoint: measured.checkpoint,
-        workload: measured.workload,
-        inspection: measured.inspection,
-        notes: measured.notes,
+        measured: result.measured,
+        notes: result.notes,
     }
 }
 

@@ -151,13 +151,13 @@ pub fn mean_and_stdev(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, (sum(&squares) / values.len() as f64).sqrt()))
 }
 
-/// Computing over the whole time, in percent; `None` of no time.
+/// Computing over the whole time, as a share of 1; `None` of no time.
 pub fn au_epoch(compute_s: f64, wall_s: f64) -> Option<f64> {
-    (wall_s > 0.0).then(|| 100.0 * compute_s / wall_s)
+    (wall_s > 0.0).then(|| compute_s / wall_s)
 }
 
 /// The utilisation of a run: each accelerator's computing over its time, both summed over its epochs, and the mean of
-/// that over accelerators, in percent.
+/// that over accelerators, as a share of 1.
 ///
 /// The whole time is that of the epochs, with checkpoints and barriers, without evaluations. For the steady state the wait
 /// for the first batch of every epoch is taken off. Runs of ours and those that DLIO wrote down are reckoned alike.
@@ -202,7 +202,7 @@ mod tests {
         let dlio = dlio(&few_steps(), 7, 1, 0, 4);
         assert_eq!(dlio.au, 100.0);
         assert_eq!(dlio.samples_per_s, 2.0 / 1.5 * 7.0);
-        assert_eq!(au_epoch(2.0, 6.0), Some(100.0 / 3.0));
+        assert_eq!(au_epoch(2.0, 6.0), Some(2.0 / 6.0));
         assert_eq!(au_epoch(0.0, 0.0), None);
     }
 
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn accelerators_weigh_alike_however_long_they_took() {
-        assert_eq!(au_mean([(1.0, 2.0), (1.0, 10.0)]), Some(30.0));
+        assert_eq!(au_mean([(1.0, 2.0), (1.0, 10.0)]), Some(0.3));
         assert_eq!(au_mean([(1.0, 2.0), (0.0, 0.0)]), None);
         assert_eq!(au_mean([]), None);
     }

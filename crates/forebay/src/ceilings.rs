@@ -88,7 +88,7 @@ fn of_another_kind(former: Option<&Record<ProbeCell>>, record: &Record<ProbeCell
 }
 
 fn tier_of(record: &Record<ProbeCell>) -> Option<Tier<'_>> {
-    record.cells.iter().find_map(|cell| Tier::of(cell.tier.as_ref(), cell.tier_kind))
+    record.cells.iter().find_map(|cell| Tier::of(cell.medium.tier.as_ref(), cell.medium.kind))
 }
 
 /// The ceilings that were saved, and the one that the user wants.

@@ -153,7 +153,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 
 /// Says that a cell was measured on a tier of the kernel. What is shaped on top of it is a device of its own.
 fn stand_on(cell: &mut ProbeCell, kernel: &str) {
-    match &mut cell.tier {
+    match &mut cell.medium.tier {
         Some(shaped) => shaped.push_str(&format!(" on {kernel}")),
         None => cell.on_kernel_tier(kernel),
     }

@@ -2,7 +2,7 @@
 
 use forebay_checkpoint::Mode;
 use forebay_measure::Place;
-use forebay_record::{CheckpointCell, CheckpointSample, TierKind};
+use forebay_record::{CheckpointCell, CheckpointSample, Medium};
 use forebay_units::{PathText, Summary, format_seconds, median};
 
 use super::Plan;
@@ -34,11 +34,7 @@ pub(super) fn cell(
     let durable_fast = of(|sample| sample.durable_fast_s);
     let spread = Summary::of(&durable_fast).filter(|summary| summary.n > 1);
     let rates = |pick: fn(&Rates) -> f64| median(&measured.rates.iter().map(pick).collect::<Vec<_>>());
-    let (storage, tier) = described(&dirs.places().slow, &plan.places.slow);
-    let burst = dirs.places().fast.as_ref().zip(plan.places.fast.as_ref()).map(|(own, given)| described(own, given));
-    let (burst_storage, burst_tier) = burst.unzip();
-    let (tier, tier_kind) = tier.unzip();
-    let (burst_tier, burst_tier_kind) = burst_tier.flatten().unzip();
+    let burst = dirs.places().fast.as_ref().zip(plan.places.fast.as_ref());
     CheckpointCell {
         mode: mode_name(mode).to_owned(),
         format: format.to_owned(),
@@ -46,12 +42,8 @@ pub(super) fn cell(
         device: values.device(),
         n_tensors: values.n_tensors(),
         bytes: values.bytes().len() as u64,
-        storage,
-        tier,
-        tier_kind,
-        burst_storage,
-        burst_tier,
-        burst_tier_kind,
+        medium: medium(&dirs.places().slow, &plan.places.slow),
+        burst: burst.map(|(own, given)| medium(own, given)),
         stall_s: median(&of(|sample| Some(sample.stall_s))).unwrap_or_default(),
         durable_fast_s: median(&durable_fast),
         durable_slow_s: median(&of(|sample| sample.durable_slow_s)),
@@ -87,10 +79,8 @@ pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
 }
 
 /// How a place is reached, and the device that is emulated there.
-fn described(own: &Place, given: &Place) -> (String, Option<(String, TierKind)>) {
-    let shaped = given.shaped.as_ref().map(|profile| (profile.name.clone(), TierKind::Shaped));
-    let kernel = given.kernel.as_ref().map(|profile| (profile.name.clone(), TierKind::Kernel));
-    (format!("{}: {}", given.dir.escaped(), own.fs().description()), shaped.or(kernel))
+fn medium(own: &Place, given: &Place) -> Medium {
+    Medium::new(format!("{}: {}", given.dir.escaped(), own.fs().description()), given.tier(), Vec::new())
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ mod tests {
             assert!(cell.mode != "burst" || slow > fast, "{cell:?}");
             let machine = [cell.ceiling_mb_per_s, cell.read_ceiling_mb_per_s, cell.copy_s, cell.restore_s, cell.spread];
             assert!(machine.iter().all(|value| value.is_some_and(|value| value >= 0.0)), "{cell:?}");
-            assert!(cell.burst_storage.is_some() && cell.tier.is_none());
+            assert!(cell.burst.is_some() && cell.medium.tier.is_none());
         }
         for name in ["slow", "fast"] {
             assert_eq!(std::fs::read_dir(dir.path().join(name)).unwrap().count(), 0, "{name}");

@@ -1,19 +1,20 @@
 //! Repeats summed up: medians beside the raw values.
 
 use forebay_pipeline::Stats;
-use forebay_record::{CacheState, IngestCell, IngestRepeat, TierKind};
+use forebay_record::{CacheEvidence, CacheState, IngestCell, IngestRepeat, Medium, TierKind};
 use forebay_storage::Profile;
 use forebay_units::{Summary, count};
 
 use super::plan::Plan;
 use super::run::Error;
-use super::trial::{Level, Trial};
+use super::trial::{Level, Repeated, Trial};
 use crate::supply;
 
 /// The finished repeats of a level.
 pub(super) struct Repeats {
     /// Those that delivered images.
     samples: Vec<IngestRepeat>,
+    evidence: Vec<CacheEvidence>,
     /// Those that delivered none: there is nothing in them to measure.
     n_empty: usize,
     /// The most samples that failed in one of them.
@@ -23,13 +24,14 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    pub(super) fn new(finished: Vec<(IngestRepeat, Stats)>) -> Self {
-        let n_failed = finished.iter().map(|(repeat, _)| repeat.failed).max().unwrap_or(0);
-        let told = finished.iter().rev().find(|(repeat, _)| repeat.images == 0).or(finished.last());
-        let stats = told.map(|(_, stats)| stats.clone());
+    pub(super) fn new(finished: Vec<Repeated>) -> Self {
+        let n_failed = finished.iter().map(|one| one.repeat.failed).max().unwrap_or(0);
+        let told = finished.iter().rev().find(|one| one.repeat.images == 0).or(finished.last());
+        let stats = told.map(|one| one.stats.clone());
         let n_finished = finished.len();
-        let samples: Vec<_> = finished.into_iter().map(|(repeat, _)| repeat).filter(|one| one.images > 0).collect();
-        Self { n_empty: n_finished - samples.len(), samples, n_failed, stats }
+        let kept = finished.into_iter().filter(|one| one.repeat.images > 0);
+        let (samples, evidence): (Vec<_>, Vec<_>) = kept.map(|one| (one.repeat, one.evidence)).unzip();
+        Self { n_empty: n_finished - samples.len(), samples, evidence, n_failed, stats }
     }
 
     /// Why there is nothing to measure, where repeats were finished and none of them delivered an image.
@@ -55,13 +57,15 @@ impl Repeats {
 
 /// The cell of a level; `None` when no repeat of it was finished and delivered images.
 pub(super) fn cell(trial: &Trial<'_>, level: &Level, repeats: Repeats) -> Result<Option<IngestCell>, Error> {
-    let Repeats { samples, n_empty, n_failed, stats } = repeats;
+    let Repeats { samples, evidence, n_empty, n_failed, stats } = repeats;
     let (Some(stats), false) = (stats, samples.is_empty()) else { return Ok(None) };
     let plan = trial.plan;
     let rate = summary(&samples, IngestRepeat::images_per_s);
     let typical = nearest(&samples, rate.median);
-    let (tier, cache) = (tier_of(plan), cache_of(&samples));
-    let ceiling = tier.filter(|(_, kind)| holds(*kind, cache));
+    let tier = tier_of(plan);
+    let named = tier.map(|(profile, kind)| (profile.name.as_str(), kind));
+    let medium = Medium::new(trial.storage_description.clone(), named, evidence);
+    let ceiling = tier.filter(|(_, kind)| holds(*kind, medium.cache));
     Ok(Some(IngestCell {
         threads: level.threads as u64,
         threads_auto: level.auto,
@@ -71,10 +75,7 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level, repeats: Repeats) -> Result
         prefetch: plan.prefetch as u64,
         read_only: plan.read_only,
         output: trial.output().map(supply::describe_output),
-        storage: trial.storage_description.clone(),
-        tier: tier.map(|(profile, _)| profile.name.clone()),
-        tier_kind: tier.map(|(_, kind)| kind),
-        cache,
+        medium,
         images_per_s: rate.median,
         mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,
         // One repeat has no spread, rather than none to speak of.
@@ -100,8 +101,8 @@ fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
 }
 
 /// Whether a tier's rate is the most there can be: the kernel limits what comes from its device, not from memory.
-fn holds(kind: TierKind, cache: CacheState) -> bool {
-    kind != TierKind::Kernel || cache == CacheState::Cold
+fn holds(kind: TierKind, cache: Option<CacheState>) -> bool {
+    kind != TierKind::Kernel || cache == Some(CacheState::Cold)
 }
 
 /// What the rate of a tier is, where nobody has probed it.
@@ -137,9 +138,4 @@ fn cpu_s_per_1000(samples: &[IngestRepeat]) -> f64 {
 fn nearest(samples: &[IngestRepeat], rate: f64) -> &IngestRepeat {
     let distance = |repeat: &&IngestRepeat| (repeat.images_per_s() - rate).abs();
     samples.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).expect("a cell has at least one repeat")
-}
-
-fn cache_of(samples: &[IngestRepeat]) -> CacheState {
-    let first = samples[0].cache;
-    if samples.iter().all(|repeat| repeat.cache == first) { first } else { CacheState::Mixed }
 }

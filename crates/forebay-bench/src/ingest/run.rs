@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_measure::{Cache, ThreadCount};
-use forebay_pipeline::{Source, Stats};
-use forebay_record::{CacheState, DatasetNote, Environment, IngestCell, IngestRepeat, Record};
+use forebay_pipeline::Source;
+use forebay_record::{CacheState, DatasetNote, Environment, IngestCell, Record};
 use forebay_storage::Local;
 use forebay_units::PathText;
 
 use super::cell::{Repeats, cell};
 use super::plan::Plan;
-use super::trial::{Level, Trial};
+use super::trial::{Level, Repeated, Trial};
 use crate::supply;
 
 /// A run that could not be.
@@ -134,7 +134,7 @@ pub(super) fn measure(
         }
         levels.push(trial.level(*threads, cancel)?);
     }
-    let mut measured: Vec<Vec<(IngestRepeat, Stats)>> = levels.iter().map(|_| Vec::new()).collect();
+    let mut measured: Vec<Vec<Repeated>> = levels.iter().map(|_| Vec::new()).collect();
     let mut interrupted = false;
     'rounds: for round in 0..n_rounds {
         for (level, kept) in levels.iter().zip(&mut measured) {
@@ -182,7 +182,8 @@ fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {
         Cache::Cold => CacheState::Cold,
         Cache::Warm => CacheState::Warm,
     };
-    let other: Vec<String> = cells.iter().filter(|cell| cell.cache != wanted).map(|c| c.threads.to_string()).collect();
+    let other: Vec<String> =
+        cells.iter().filter(|cell| cell.medium.cache != Some(wanted)).map(|c| c.threads.to_string()).collect();
     if other.is_empty() {
         return;
     }

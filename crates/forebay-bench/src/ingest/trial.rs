@@ -9,7 +9,7 @@ use forebay_measure::usage::cores;
 use forebay_measure::usage::cpu_seconds;
 use forebay_measure::{Cache, ThreadCount};
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
-use forebay_record::IngestRepeat;
+use forebay_record::{CacheEvidence, IngestRepeat};
 use forebay_storage::{Null, Storage};
 
 use super::cache;
@@ -45,6 +45,13 @@ pub(super) struct Trial<'a> {
     /// The samples, through the storage that is measured.
     source: Source,
     pub(super) storage_description: String,
+}
+
+/// What one repeat gave.
+pub(super) struct Repeated {
+    pub(super) repeat: IngestRepeat,
+    pub(super) evidence: CacheEvidence,
+    pub(super) stats: Stats,
 }
 
 impl<'a> Trial<'a> {
@@ -112,7 +119,7 @@ impl<'a> Trial<'a> {
         threads: usize,
         observe: &mut dyn FnMut(Event),
         cancel: &AtomicBool,
-    ) -> Result<(IngestRepeat, Stats), Error> {
+    ) -> Result<Repeated, Error> {
         let before = cache::prepare(self.plan.cache, &self.source)?;
         let pipeline = self.pipeline(Threads::Fixed(threads), Length::Repeat);
         let (cpu, start) = (cpu_seconds(), Instant::now());
@@ -140,10 +147,8 @@ impl<'a> Trial<'a> {
             first_batch_s: stats.first_batch_ns.map(|ns| ns as f64 / 1e9),
             worker_time: stats.worker_time.seconds(),
             stall_time: stats.stall_time.seconds(),
-            cache: evidence.state(),
-            evidence,
         };
-        Ok((repeat, stats))
+        Ok(Repeated { repeat, evidence, stats })
     }
 
     /// The thread count of a level: as given, or found by letting the tuner settle before anything is measured.

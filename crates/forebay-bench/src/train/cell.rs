@@ -3,7 +3,7 @@
 use forebay_measure::laps::Part;
 use forebay_measure::usage;
 use forebay_pipeline::Tuning;
-use forebay_record::{Baseline, Epoch, Feed, TierKind, TrainCell, TrainTotals};
+use forebay_record::{Baseline, CacheEvidence, Epoch, Feed, Medium, TierKind, TrainCell, TrainTotals};
 use forebay_storage::Profile;
 use forebay_units::{Summary, count};
 
@@ -32,13 +32,16 @@ pub(super) fn cell(
 ) -> Result<Option<TrainCell>, Error> {
     let trial = settled.trial;
     let samples: Vec<TrainTotals> = runs.iter().map(|run| run.totals.clone()).collect();
+    let evidence: Vec<CacheEvidence> = runs.iter().filter_map(|run| run.evidence.clone()).collect();
     let walls: Vec<f64> = samples.iter().map(|run| run.wall_s).collect();
     let rates: Vec<f64> = samples.iter().map(TrainTotals::images_per_s).collect();
     let (Some(wall), Some(rate)) = (Summary::of(&walls), Summary::of(&rates)) else { return Ok(None) };
     let typical = runs.into_iter().min_by(|a, b| distance(a, wall.median).total_cmp(&distance(b, wall.median)));
     let Some(run) = typical else { return Ok(None) };
     let plan = trial.plan;
-    let (tier, baseline) = (tier_of(plan), settled.baseline.or_else(|| own_baseline(trial, &run)));
+    let storage = trial.data.as_ref().map(|data| data.storage_description.clone()).unwrap_or_default();
+    let medium = Medium::new(storage, tier_of(plan).map(|(profile, kind)| (profile.name.as_str(), kind)), evidence);
+    let baseline = settled.baseline.or_else(|| own_baseline(trial, &run));
     let step_s = baseline.map(|baseline| baseline.step_s).or_else(|| totals::step_s(&run.driven.steps));
     let feed = step_s.and_then(|step_s| feed(trial, &run, step_s));
     warn(trial, &run, notes);
@@ -60,9 +63,7 @@ pub(super) fn cell(
         prefetch: plan.prefetch as u64,
         device_prefetch: plan.device_prefetch as u64,
         output: trial.data.as_ref().map(|data| data.output()),
-        storage: trial.data.as_ref().map(|data| data.storage_description.clone()).unwrap_or_default(),
-        tier: tier.map(|(profile, _)| profile.name.clone()),
-        tier_kind: tier.map(|(_, kind)| kind),
+        medium,
         images_per_s: rate.median,
         spread: if walls.len() > 1 { wall.relative_spread() } else { None },
         io_cost_s: baseline.map(|baseline| cost_of_io(&run.totals, baseline)),
@@ -169,8 +170,8 @@ fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
         forebay_measure::Cache::Cold => forebay_record::CacheState::Cold,
         forebay_measure::Cache::Warm => return,
     };
-    let is_known = run.totals.evidence.block_bytes.is_some();
-    if run.totals.cache.is_some_and(|found| found != wanted && is_known) {
+    let is_other = |evidence: &CacheEvidence| evidence.block_bytes.is_some() && evidence.state() != wanted;
+    if run.evidence.as_ref().is_some_and(is_other) {
         notes.push(
             "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file \
              system in memory, somebody else reads them too, or there was more than one pass over them"

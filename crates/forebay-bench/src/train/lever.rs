@@ -76,7 +76,7 @@ pub(super) struct Situation {
 impl Situation {
     /// The lever against the largest cause; of equal ones, the one that is a mere flag.
     pub(super) fn lever(&self) -> Lever {
-        let waits: f64 = self.causes.by_name().values().sum();
+        let waits: f64 = self.causes.by_cause().values().sum();
         if let Some(saving) = self.saving.filter(|saving| saving.seconds >= waits.max(WORTH * self.wall_s)) {
             return self.against(saving);
         }
@@ -102,7 +102,7 @@ impl Situation {
 
     fn candidates(&self) -> [(f64, Lever); 5] {
         let Self { causes, work, threads, cores, .. } = self;
-        let waits: f64 = causes.by_name().values().sum();
+        let waits: f64 = causes.by_cause().values().sum();
         // What prefetch would hide is not saved a second time.
         let rest = waits - causes.prefetch;
         let of_pipeline = |ns: f64| (ns / 1e9 / *threads as f64).min(rest);

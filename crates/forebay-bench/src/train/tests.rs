@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile as Made};
 use forebay_measure::{Cache, Io, ThreadCount};
-use forebay_record::{Environment, Record, TrainCell};
+use forebay_record::{Cause, Environment, Record, TrainCell};
 use forebay_storage::{Mode, Profile};
 use forebay_train::{Adam, Optimizer};
 use forebay_units::Bytes;
@@ -81,7 +81,7 @@ fn without_prefetch_the_wait_is_charged_to_that_and_prefetch_keeps_what_the_leve
     assert_eq!((without.totals.n_steps, without.totals.images, without.steps_per_epoch), (7, 56, 7));
     assert!(without.totals.overlap < Some(0.05), "nothing is done ahead: {:?}", without.totals.overlap);
     assert_eq!(without.lever.name, "prefetch");
-    let hidden = without.totals.stall_by_cause["prefetch"];
+    let hidden = without.totals.stall_by_cause[&Cause::Prefetch];
     assert!(hidden > 0.3 * without.totals.wait_s, "{hidden} of {}", without.totals.wait_s);
     let with = cell_of(&Plan { prefetch: 1, ..plan });
     adds_up(&with);
@@ -98,7 +98,7 @@ fn an_accelerator_that_never_waits_costs_no_io() {
         Plan { input: Input::Synthetic, length: Length::Steps(5), ..emulated(PathBuf::new(), "emulated:5ms", 0) };
     let cell = cell_of(&made);
     adds_up(&cell);
-    assert!(cell.synthetic && cell.baseline.is_none() && cell.feed.is_none() && cell.totals.cache.is_none());
+    assert!(cell.synthetic && cell.baseline.is_none() && cell.feed.is_none() && cell.medium.cache.is_none());
     assert!(cell.totals.compute_s >= 0.025, "five steps of 5 ms, measured");
     assert!(cell.totals.wait_s < 0.005, "the batch was there before the clock started: {}", cell.totals.wait_s);
     assert_eq!((cell.lever.name.as_str(), cell.threads), ("none", 0));

@@ -3,7 +3,7 @@
 use forebay_measure::laps::Part;
 use forebay_measure::stall::Work;
 use forebay_pipeline::{Stats, Times};
-use forebay_record::{CacheEvidence, TrainStep, TrainTotals};
+use forebay_record::{TrainStep, TrainTotals};
 use forebay_units::Summary;
 
 use super::drive::{Driven, Step};
@@ -12,7 +12,6 @@ use super::drive::{Driven, Step};
 pub(super) struct Around {
     pub(super) stats: Option<Stats>,
     pub(super) cpu_s: f64,
-    pub(super) evidence: Option<CacheEvidence>,
     pub(super) steps_per_epoch: u64,
     /// Steps made before, in the run that this one went on from.
     pub(super) first: u64,
@@ -52,14 +51,12 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         au_steady: (steady_s > 0.0).then(|| seconds(Part::Compute) / steady_s),
         au_dlio: au_dlio(steps, around),
         overlap: (busy_s > 0.0).then(|| 1.0 - Work::of(&stats.stall_time).busy_s() / busy_s),
-        stall_by_cause: driven.charges.all.by_name(),
+        stall_by_cause: driven.charges.all.by_cause(),
         worker_time: named(around, &stats.worker_time),
         on_core_s: stats.scheduled.map(|scheduled| scheduled.running_ns as f64 / 1e9),
         for_core_s: stats.scheduled.map(|scheduled| scheduled.waiting_ns as f64 / 1e9),
         stall_time: named(around, &stats.stall_time),
         loss: steps.last().and_then(|step| step.loss).filter(|loss| loss.is_finite()),
-        cache: around.evidence.as_ref().map(CacheEvidence::state),
-        evidence: around.evidence.clone().unwrap_or_default(),
     }
 }
 

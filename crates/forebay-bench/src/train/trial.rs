@@ -45,6 +45,8 @@ pub(super) struct Trial<'a> {
 pub(super) struct Trained {
     pub(super) driven: Driven,
     pub(super) totals: TrainTotals,
+    /// Where the bytes came from; `None` when nothing was read.
+    pub(super) evidence: Option<CacheEvidence>,
     pub(super) work: Work,
     pub(super) stats: Option<Stats>,
     /// One entry an epoch that ended; `None` where nothing came of it.
@@ -190,12 +192,12 @@ impl Trial<'_> {
             }
             None => (None, Vec::new()),
         };
-        let around = Around { stats, cpu_s, evidence, steps_per_epoch: self.steps_per_epoch, first };
+        let around = Around { stats, cpu_s, steps_per_epoch: self.steps_per_epoch, first };
         let (driven, work) = charged(driven, around.stats.as_ref());
         let totals = totals::totals(&driven, &around);
         let notes = note.into_iter().chain(doubt).chain(faults.into_iter().next()).chain(saving_notes).collect();
         let (device, stats) = (consumer.device(), around.stats);
-        Ok(Trained { driven, totals, work, stats, validations, reads, checkpoints, first, device, notes })
+        Ok(Trained { driven, totals, evidence, work, stats, validations, reads, checkpoints, first, device, notes })
     }
 
     /// Where batches come from, and the stopwatch: a batch in memory is made before it starts, a pipeline is started on it.

@@ -270,9 +270,9 @@ fn the_three_utilisations_leave_out_what_they_say() {
     let ran = driven(&workload, 1, &fake, fake.clock.clone(), &stop).unwrap().remove(0);
     let reports = [super::super::rank_report::RankReport { epochs: ran.epochs, ..Default::default() }];
     let totals = Run { workload: &workload, n_steps: 4, reports: &reports }.totals();
-    assert!((totals.au_epoch.unwrap() - 100.0 * 4_000.0 / 11_300.0).abs() < 1e-9);
-    assert!((totals.au_steady.unwrap() - 100.0 * 4_000.0 / 4_300.0).abs() < 1e-9);
-    assert!((totals.au_dlio.unwrap() - 100.0 * 3_000.0 / 3_300.0).abs() < 1e-6, "{:?}", totals.au_dlio);
+    assert!((totals.au_epoch.unwrap() - 4_000.0 / 11_300.0).abs() < 1e-9);
+    assert!((totals.au_steady.unwrap() - 4_000.0 / 4_300.0).abs() < 1e-9);
+    assert!((totals.au_dlio.unwrap() - 3_000.0 / 3_300.0).abs() < 1e-8, "{:?}", totals.au_dlio);
     assert!((totals.samples_per_s - 64.0 / 22_600e-9).abs() < 1e-3);
     assert!((totals.first_batch_s - 7e-6).abs() < 1e-15);
     assert_eq!(

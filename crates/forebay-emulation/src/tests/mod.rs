@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_measure::Cache;
 use forebay_measure::Place;
-use forebay_record::{Environment, Record, WorkloadCell};
+use forebay_record::{Cause, Environment, Record, WorkloadCell};
 use forebay_workload::{Format, Time, Workload};
 
 use super::ranks::Solo;
@@ -66,9 +66,9 @@ fn adds_up(cell: &WorkloadCell) {
     let totals = &cell.totals;
     let parts = totals.wait_s + totals.compute_s + totals.barrier_s + totals.checkpoint_s + totals.other_s;
     assert!((parts - totals.accelerator_s).abs() < 1e-6, "{totals:?}");
-    let stalls: f64 = totals.stall_by_cause.iter().filter(|(name, _)| *name != "barrier").map(|(_, s)| s).sum();
+    let stalls: f64 = totals.stall_by_cause.iter().filter(|(name, _)| **name != Cause::Barrier).map(|(_, s)| s).sum();
     assert!((stalls - totals.wait_s).abs() < 1e-6, "{totals:?}");
-    assert_eq!(totals.stall_by_cause["barrier"], totals.barrier_s);
+    assert_eq!(totals.stall_by_cause[&Cause::Barrier], totals.barrier_s);
 }
 
 /// Notes what an observer is told.

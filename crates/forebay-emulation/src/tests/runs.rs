@@ -58,7 +58,7 @@ fn a_run_is_judged_by_whole_epochs_against_what_is_stated_or_asked_for() {
     assert!(judged.iter().all(|judged| judged.is_met), "{judged:?}");
     plan.threshold = Some(1.01);
     let judged = cell_of(&plan).judged;
-    assert_eq!((judged[0].limit, judged[0].is_met, judged[0].is_decisive), (101.0, false, true));
+    assert_eq!((judged[0].limit, judged[0].is_met, judged[0].is_decisive), (1.01, false, true));
     assert_eq!((judged[1].limit, judged[1].is_met), (0.0, true));
 }
 
@@ -141,7 +141,7 @@ fn dlio_finds_its_own_files() {
     let summary = json("summary.json");
     assert_eq!(summary["num_accelerators"], 2);
     let mean = summary["metric"]["train_au_mean_percentage"].as_f64().unwrap();
-    assert!((mean - cell.totals.au_dlio.unwrap()).abs() < 1e-9, "{mean}");
+    assert!((mean / 100.0 - cell.totals.au_dlio.unwrap()).abs() < 1e-9, "{mean}");
     assert_eq!(summary["metric"]["eval_au_percentage"].as_array().unwrap().len(), 2);
     for accelerator in 0..2 {
         let output = json(&format!("{accelerator}_output.json"));
@@ -162,8 +162,13 @@ fn dlio_finds_its_own_files() {
     assert_eq!((read.ranks.len(), read.batch, read.name.as_deref()), (2, Some(8), Some("small")));
     assert_eq!(read.odd, Vec::<String>::new());
     assert_eq!(read.workload.unwrap().train, plan.workload.train);
-    let blocks: Vec<f64> =
-        read.ranks.iter().flat_map(|rank| &rank.epochs).filter_map(|epoch| epoch.blocks[0].au).collect();
+    let blocks: Vec<f64> = read
+        .ranks
+        .iter()
+        .flat_map(|rank| &rank.epochs)
+        .filter_map(|epoch| epoch.blocks[0].au)
+        .map(|percent| percent / 100.0)
+        .collect();
     assert_eq!(
         blocks,
         cell.epochs_of

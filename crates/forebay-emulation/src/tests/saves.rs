@@ -163,7 +163,10 @@ fn a_device_that_is_emulated_for_checkpoints_holds_them_back() {
     plan.checkpoints.shaped = "hdd".parse().ok();
     let cell = cell_of(&plan);
     let place = cell.checkpoint_place.unwrap();
-    assert_eq!((place.tier.as_deref(), place.tier_kind), (Some("hdd"), Some(forebay_record::TierKind::Shaped)));
+    assert_eq!(
+        (place.medium.tier.as_deref(), place.medium.kind),
+        (Some("hdd"), Some(forebay_record::TierKind::Shaped))
+    );
     let rate = cell.saves[0].bytes as f64 / cell.saves[0].seconds;
     let most = plan.checkpoints.shaped.unwrap().write_bytes_per_s as f64;
     assert!(rate <= most, "{rate} of {most}");

@@ -1,6 +1,7 @@
 //! Which probe counts for which data.
 
 use forebay_record::Latency;
+use forebay_record::Medium;
 
 use super::*;
 
@@ -16,9 +17,7 @@ fn cell(mode: ProbeMode, depth: u64, mb_per_s: f64) -> ProbeCell {
         spread: None,
         latency_us: Latency::default(),
         histogram: Vec::new(),
-        cache: CacheState::Cold,
-        tier: None,
-        tier_kind: None,
+        medium: Medium { cache: Some(CacheState::Cold), ..Medium::default() },
         samples: Vec::new(),
     }
 }
@@ -77,13 +76,13 @@ fn shards_take_the_best_read_and_checkpoints_the_write() {
 #[test]
 fn only_the_newest_cold_probe_of_the_same_file_system_counts() {
     let newer = Environment { started_at: "2026-02-01T00:00:00Z".to_owned(), ..place("a") };
-    let of = |rate, cache| vec![ProbeCell { cache, ..cell(ProbeMode::Files, 1, rate) }];
+    let of = |rate, cache| vec![on(cell(ProbeMode::Files, 1, rate), None, None, cache)];
     let store = [
         saved("old", place("a"), of(1.0, CacheState::Cold)),
         saved("new", newer.clone(), of(2.0, CacheState::Cold)),
         saved("warm", newer.clone(), of(3.0, CacheState::Warm)),
         saved("other", place("b"), of(4.0, CacheState::Cold)),
-        saved("tier", newer, vec![ProbeCell { tier: Some("hdd".to_owned()), ..cell(ProbeMode::Files, 1, 5.0) }]),
+        saved("tier", newer, vec![on(cell(ProbeMode::Files, 1, 5.0), Some("hdd"), None, CacheState::Cold)]),
     ];
     assert_eq!(text(pick(&store, &place("a"), None, Load::Files)).0, 2.0);
     assert_eq!(pick(&store, &place("c"), None, Load::Files), None);
@@ -96,12 +95,12 @@ fn ingest(cells: &[(CacheState, Option<&str>)]) -> Record<IngestCell> {
     let mut record = Record::new(Vec::new(), place("a"));
     record.dataset.packing = "files".to_owned();
     for (cache, tier) in cells {
-        let least = r#"{"threads": 1, "batch": 1, "read_only": true, "cache": "cold", "images_per_s": 1.0, "mb_per_s": 83.0,
+        let least = r#"{"threads": 1, "batch": 1, "read_only": true, "images_per_s": 1.0, "mb_per_s": 83.0,
             "cpu_s_per_1000": 1.0, "failed_samples": 0, "worker_time": {}, "wait_s": 1.0, "wall_s": 1.0, "samples": []}"#;
         let text = format!(r#"{{"schema": "{}", "command": "ingest", "cells": [{least}]}}"#, forebay_record::SCHEMA);
         let mut cell = Record::<IngestCell>::from_json(&text).unwrap().cells.remove(0);
-        cell.cache = *cache;
-        cell.tier = tier.map(str::to_owned);
+        cell.medium.cache = Some(*cache);
+        cell.medium.tier = tier.map(str::to_owned);
         cell.ceiling_mb_per_s = tier.map(|_| 163.0);
         record.cells.push(cell);
     }
@@ -112,17 +111,23 @@ fn ceilings(record: &Record<IngestCell>) -> Vec<Option<f64>> {
     record.cells.iter().map(|cell| cell.ceiling_mb_per_s).collect()
 }
 
+/// The cell, measured on another medium.
+fn on(cell: ProbeCell, tier: Option<&str>, kind: Option<TierKind>, cache: CacheState) -> ProbeCell {
+    let tier = tier.map(str::to_owned);
+    ProbeCell { medium: Medium { tier, kind, cache: Some(cache), ..Medium::default() }, ..cell }
+}
+
 /// A probe of a tier with one cell.
 fn of_tier(name: &str, at: Environment, tier: &str, kind: TierKind, cell: ProbeCell) -> Saved {
-    let tier = Some(tier.to_owned());
-    saved(name, at, vec![ProbeCell { tier, tier_kind: Some(kind), ..cell }])
+    let cache = cell.medium.cache.unwrap();
+    saved(name, at, vec![on(cell, Some(tier), Some(kind), cache)])
 }
 
 #[test]
 fn a_tier_has_the_ceiling_of_its_newest_probe_and_no_disk_has_it() {
     use TierKind::{Kernel, Shaped};
     let newer = |at: &str| Environment { started_at: "2026-02-01T00:00:00Z".to_owned(), ..place(at) };
-    let warm = ProbeCell { cache: CacheState::Warm, ..cell(ProbeMode::Files, 1, 9.0) };
+    let warm = on(cell(ProbeMode::Files, 1, 9.0), None, None, CacheState::Warm);
     let store = [
         saved("disk", newer("a"), vec![cell(ProbeMode::Files, 1, 900.0)]),
         of_tier("old", place("a"), "hdd", Kernel, cell(ProbeMode::Files, 1, 30.0)),
@@ -139,7 +144,7 @@ fn a_tier_has_the_ceiling_of_its_newest_probe_and_no_disk_has_it() {
     assert_eq!(text(pick(&store, &place("a"), None, Load::Files)).0, 900.0);
     assert_eq!(pick(&store[1..], &place("a"), None, Load::Files), None, "a tier is no disk");
     let mut record = ingest(&[(CacheState::Cold, Some("hdd")), (CacheState::Warm, Some("hdd"))]);
-    record.cells.iter_mut().for_each(|cell| cell.tier_kind = Some(Kernel));
+    record.cells.iter_mut().for_each(|cell| cell.medium.kind = Some(Kernel));
     apply(&mut record, &store, None);
     assert_eq!(ceilings(&record), [Some(40.0), Some(163.0)], "what comes from memory goes past the kernel's limit");
 }
@@ -155,11 +160,7 @@ fn warm_rows_have_no_ceiling_and_tiers_without_a_probe_keep_theirs() {
 
 #[test]
 fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
-    let hdd = vec![ProbeCell {
-        tier: Some("hdd".to_owned()),
-        cache: CacheState::Warm,
-        ..cell(ProbeMode::RandomRead, 1, 12.0)
-    }];
+    let hdd = vec![on(cell(ProbeMode::RandomRead, 1, 12.0), Some("hdd"), None, CacheState::Warm)];
     let mut record =
         ingest(&[(CacheState::Cold, None), (CacheState::Cold, Some("hdd")), (CacheState::Cold, Some("ssd"))]);
     apply(&mut record, &[], Some(&saved("disk", place("b"), hdd)));
@@ -174,7 +175,7 @@ fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
 fn a_rate_above_its_ceiling_is_remarked_upon() {
     let note = |kind: Option<TierKind>, ceiling: f64| {
         let mut record = ingest(&[(CacheState::Cold, Some("hdd")), (CacheState::Cold, Some("ssd"))]);
-        record.cells[0].tier_kind = kind;
+        record.cells[0].medium.kind = kind;
         record.cells[0].ceiling_mb_per_s = Some(ceiling);
         apply(&mut record, &[], None);
         record.notes

@@ -7,7 +7,7 @@ use crate::{CheckpointCell, CheckpointSample};
 
 const FROM: &str = "saves give";
 
-pub(super) fn check(cell: &CheckpointCell) -> Checked {
+pub(crate) fn check(cell: &CheckpointCell) -> Checked {
     let of =
         |pick: fn(&CheckpointSample) -> Option<f64>| -> Vec<f64> { cell.samples.iter().filter_map(pick).collect() };
     let fast = of(|save| save.durable_fast_s);

@@ -2,12 +2,12 @@
 
 use forebay_units::{Summary, median};
 
-use super::{Checked, is_close, no_repeats, same, same_caches, same_known, same_spread};
+use super::{Checked, is_close, no_repeats, same, same_cache, same_known, same_spread};
 use crate::{IngestCell, IngestRepeat};
 
 const FROM: &str = "repeats give";
 
-pub(super) fn check(cell: &IngestCell) -> Checked {
+pub(crate) fn check(cell: &IngestCell) -> Checked {
     if cell.samples.is_empty() {
         return no_repeats("images_per_s", cell.images_per_s);
     }
@@ -25,7 +25,7 @@ pub(super) fn check(cell: &IngestCell) -> Checked {
     if cell.empty_repeats == 0 || cell.failed_samples < failed {
         same("failed_samples", cell.failed_samples as f64, failed as f64, FROM)?;
     }
-    same_caches(cell.cache, cell.samples.iter().map(|repeat| (repeat.cache, &repeat.evidence)))?;
+    same_cache(&cell.medium)?;
     of_the_typical(cell, rate.median)
 }
 

@@ -6,15 +6,15 @@
 //!
 //! What is unknown (`None`) is not wrong: an older version may not have written it.
 
-mod checkpoint;
-mod ingest;
-mod probe;
-mod train;
-mod workload;
+pub(crate) mod checkpoint;
+pub(crate) mod ingest;
+pub(crate) mod probe;
+pub(crate) mod train;
+pub(crate) mod workload;
 
 use forebay_units::Summary;
 
-use crate::{AnyRecord, CacheEvidence, CacheState, Error, Inspection, Record, StudyCell};
+use crate::{AnyRecord, CacheEvidence, CacheState, Cell, Error, Medium, Record};
 
 /// Numbers that went through text and were summed in another order differ by less than this share.
 const ROUNDING: f64 = 1e-6;
@@ -23,16 +23,17 @@ const NOTHING: f64 = 1e-8;
 
 /// A summary that is not what its raw values give.
 #[derive(Debug, Clone, PartialEq)]
-struct Wrong {
+pub struct Wrong {
     /// Its name in the record.
-    field: String,
-    written: String,
-    derived: String,
+    pub(crate) field: String,
+    pub(crate) written: String,
+    pub(crate) derived: String,
     /// What it was derived from, with its verb: "repeats give".
-    from: &'static str,
+    pub(crate) from: &'static str,
 }
 
-type Checked = Result<(), Wrong>;
+/// Whether every summary is what its raw values give.
+pub type Checked = Result<(), Wrong>;
 
 impl AnyRecord {
     /// Derives every summary from the raw values beside it, where they are there, and compares.
@@ -41,20 +42,23 @@ impl AnyRecord {
     /// [`Error::Disagrees`] with the first that differs by more than rounding, its cell and both numbers.
     pub fn check(&self) -> Result<(), Error> {
         match self {
-            Self::Ingest(record) => cells(record, ingest::check),
-            Self::Probe(record) => cells(record, probe::check),
-            Self::Train(record) => cells(record, train::check),
-            Self::Checkpoint(record) => cells(record, checkpoint::check),
-            Self::Workload(record) => cells(record, workload::check),
-            Self::Study(run) => run.cells.iter().try_for_each(|cell| of_study(cell).map_err(in_cell(&cell.id))),
+            Self::Ingest(record) => cells(record),
+            Self::Probe(record) => cells(record),
+            Self::Train(record) => cells(record),
+            Self::Checkpoint(record) => cells(record),
+            Self::Workload(record) => cells(record),
+            Self::Study(run) => run.cells.iter().try_for_each(|study_cell| {
+                let measured = study_cell.measured.iter().flat_map(|measured| measured.cells());
+                measured.into_iter().try_for_each(|cell| cell.check()).map_err(in_cell(&study_cell.id))
+            }),
         }
     }
 }
 
-fn cells<C>(record: &Record<C>, check: fn(&C) -> Checked) -> Result<(), Error> {
+fn cells<C: Cell>(record: &Record<C>) -> Result<(), Error> {
     let n = record.cells.len();
     let mut all = record.cells.iter().enumerate();
-    all.try_for_each(|(i, cell)| check(cell).map_err(in_cell(&format!("{} of {n}", i + 1))))
+    all.try_for_each(|(i, cell)| cell.check().map_err(in_cell(&format!("{} of {n}", i + 1))))
 }
 
 fn in_cell(cell: &str) -> impl Fn(Wrong) -> Error {
@@ -63,24 +67,6 @@ fn in_cell(cell: &str) -> impl Fn(Wrong) -> Error {
         let (field, written, derived) = (field.into(), written.into(), derived.into());
         Error::Disagrees { cell: cell.into(), field, written, derived, from }
     }
-}
-
-fn of_study(cell: &StudyCell) -> Checked {
-    cell.ingest.iter().try_for_each(ingest::check)?;
-    cell.probe.iter().try_for_each(probe::check)?;
-    cell.train.iter().try_for_each(|cell| train::check(cell))?;
-    cell.checkpoint.iter().try_for_each(|cell| checkpoint::check(cell))?;
-    cell.workload.iter().try_for_each(|cell| workload::check(cell))?;
-    cell.inspection.iter().try_for_each(of_inspection)
-}
-
-fn of_inspection(found: &Inspection) -> Checked {
-    let n = found.n_samples as f64;
-    if let Some(sizes) = &found.sizes {
-        same("sizes.n", sizes.n as f64, n, "n_samples gives")?;
-    }
-    let in_histogram: u64 = found.histogram.iter().map(|bucket| bucket.n_samples).sum();
-    if found.histogram.is_empty() { Ok(()) } else { same("n_samples", n, in_histogram as f64, "the histogram gives") }
 }
 
 /// Whether two numbers are the same but for rounding.
@@ -93,7 +79,7 @@ fn is_within(a: f64, b: f64, size: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= ROUNDING * size + NOTHING
 }
 
-fn same(field: &str, written: f64, derived: f64, from: &'static str) -> Checked {
+pub(crate) fn same(field: &str, written: f64, derived: f64, from: &'static str) -> Checked {
     if is_close(written, derived) { Ok(()) } else { Err(wrong(field, written, derived, from)) }
 }
 
@@ -114,24 +100,15 @@ fn same_spread(written: Option<f64>, values: &[f64]) -> Checked {
     }
 }
 
-/// Every repeat is in the state that its evidence shows, and the cell in that of all, or mixed where they differ.
-fn same_caches<'a>(
-    written: CacheState,
-    repeats: impl Iterator<Item = (CacheState, &'a CacheEvidence)> + Clone,
-) -> Checked {
-    for (state, evidence) in repeats.clone() {
-        same_state(state, evidence.state(), "its evidence gives")?;
-    }
-    let mut states = repeats.map(|(state, _)| state);
-    let Some(first) = states.next() else { return Ok(()) };
-    same_state(written, if states.all(|state| state == first) { first } else { CacheState::Mixed }, "repeats give")
-}
-
-fn same_state(written: CacheState, derived: CacheState, from: &'static str) -> Checked {
-    let word = |state: CacheState| format!("{state:?}").to_lowercase();
-    match written == derived {
-        true => Ok(()),
-        false => Err(Wrong { field: "cache".to_owned(), written: word(written), derived: word(derived), from }),
+/// The cache is in the state that the evidence of all repeats shows, or mixed where they differ.
+fn same_cache(medium: &Medium) -> Checked {
+    let derived = CacheState::of_all(medium.evidence.iter().map(CacheEvidence::state));
+    match (medium.cache, derived) {
+        (Some(written), Some(derived)) if written != derived => {
+            let (written, derived) = (written.name().to_owned(), derived.name().to_owned());
+            Err(Wrong { field: "cache".to_owned(), written, derived, from: "the evidence gives" })
+        }
+        _ => Ok(()),
     }
 }
 

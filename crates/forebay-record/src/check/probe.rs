@@ -2,12 +2,12 @@
 
 use forebay_units::{Summary, median};
 
-use super::{Checked, no_repeats, same, same_caches, same_known, same_spread};
+use super::{Checked, no_repeats, same, same_cache, same_known, same_spread};
 use crate::{ProbeCell, ProbeRepeat};
 
 const FROM: &str = "repeats give";
 
-pub(super) fn check(cell: &ProbeCell) -> Checked {
+pub(crate) fn check(cell: &ProbeCell) -> Checked {
     if cell.samples.is_empty() {
         return no_repeats("mb_per_s", cell.mb_per_s);
     }
@@ -17,7 +17,7 @@ pub(super) fn check(cell: &ProbeCell) -> Checked {
     let requests: Vec<f64> = cell.samples.iter().map(ProbeRepeat::iops).collect();
     same_known("iops", Some(cell.iops), median(&requests), FROM)?;
     same_spread(cell.spread, &rates)?;
-    same_caches(cell.cache, cell.samples.iter().map(|repeat| (repeat.cache, &repeat.evidence)))?;
+    same_cache(&cell.medium)?;
     if cell.latency_us.is_known() { latencies(cell) } else { Ok(()) }
 }
 

@@ -3,7 +3,7 @@
 use forebay_units::{Summary, median};
 use serde_json::Value;
 
-use super::{Checked, Wrong, is_close, is_within, same, same_known, same_spread, same_state, wrong};
+use super::{Checked, Wrong, is_close, is_within, same, same_cache, same_known, same_spread, wrong};
 use crate::{Lever, TrainCell, TrainStep, TrainTotals};
 
 const FROM_RUNS: &str = "runs give";
@@ -13,8 +13,9 @@ const FROM_PARTS: &str = "its parts give";
 /// What is left of a wall clock below which a share of it has no digits.
 const TOO_SHORT_S: f64 = 1e-6;
 
-pub(super) fn check(cell: &TrainCell) -> Checked {
+pub(crate) fn check(cell: &TrainCell) -> Checked {
     runs(cell)?;
+    same_cache(&cell.medium)?;
     cell.samples.iter().try_for_each(of_one)?;
     of_one(&cell.totals)?;
     if !cell.steps.is_empty() {
@@ -80,9 +81,6 @@ fn of_one(run: &TrainTotals) -> Checked {
     let steady_s = trained_s - run.first_wait_s;
     if steady_s > TOO_SHORT_S {
         same_known("au_steady", run.au_steady, Some(run.compute_s / steady_s), FROM_PARTS)?;
-    }
-    if let Some(state) = run.cache {
-        same_state(state, run.evidence.state(), "its evidence gives")?;
     }
     let charged: f64 = run.stall_by_cause.values().sum();
     match run.stall_by_cause.is_empty() || is_within(run.wait_s, charged, run.wall_s) {

@@ -6,13 +6,13 @@ use forebay_units::quantile;
 
 use super::{Checked, Wrong, is_close, is_within, same, same_known, wrong};
 use crate::check::train::{lever, one_of};
-use crate::{Quantiles, WorkloadCell, WorkloadEpoch, WorkloadTotals};
+use crate::{Cause, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadTotals};
 
 const FROM_EPOCHS: &str = "epochs give";
 const FROM_STEPS: &str = "steps give";
 const FROM_PARTS: &str = "its parts give";
 
-pub(super) fn check(cell: &WorkloadCell) -> Checked {
+pub(crate) fn check(cell: &WorkloadCell) -> Checked {
     if !cell.runs.is_empty() {
         one_of(&cell.totals, middle(&cell.runs).into_iter())?;
     }
@@ -64,8 +64,13 @@ fn of_one(cell: &WorkloadCell, run: &WorkloadTotals) -> Checked {
     if cell.made_by.is_none() {
         same_known("dlio_mib_per_s", run.dlio_mib_per_s, mib, "samples per second give")?;
     }
-    same_known("stall_by_cause.barrier", run.stall_by_cause.get("barrier").copied(), Some(run.barrier_s), FROM_PARTS)?;
-    let causes = run.stall_by_cause.iter().filter(|(cause, _)| *cause != "barrier");
+    same_known(
+        "stall_by_cause.barrier",
+        run.stall_by_cause.get(&Cause::Barrier).copied(),
+        Some(run.barrier_s),
+        FROM_PARTS,
+    )?;
+    let causes = run.stall_by_cause.iter().filter(|(cause, _)| **cause != Cause::Barrier);
     let charged: f64 = causes.clone().map(|(_, seconds)| seconds).sum();
     match causes.count() == 0 || is_within(run.wait_s, charged, run.accelerator_s) {
         true => Ok(()),
@@ -97,7 +102,7 @@ fn epochs(cell: &WorkloadCell) -> Checked {
     let steady = by_accelerator(cell, |epoch| epoch.wall_s - epoch.first_batch_s);
     same_known("au_steady", totals.au_steady, au(cell, &steady), FROM_EPOCHS)?;
     let (evaluated, computed) = (totals.eval_s, sum(|epoch| epoch.eval_compute_s));
-    let au_eval = (evaluated > 0.0).then(|| 100.0 * computed / evaluated);
+    let au_eval = (evaluated > 0.0).then(|| computed / evaluated);
     same_known("au_eval", totals.au_eval, au_eval, FROM_EPOCHS)?;
     steps(cell)
 }
@@ -108,12 +113,12 @@ fn by_accelerator(cell: &WorkloadCell, value: impl Fn(&WorkloadEpoch) -> f64) ->
     sums
 }
 
-/// The mean over accelerators of what they computed of a time of theirs, in percent; `None` where one had no time to speak of.
+/// The mean over accelerators of what they computed of a time of theirs; `None` where one had no time to speak of.
 fn au(cell: &WorkloadCell, times: &BTreeMap<u64, f64>) -> Option<f64> {
     let computed = by_accelerator(cell, |epoch| epoch.compute_s);
     let shares: Option<Vec<f64>> = computed
         .iter()
-        .map(|(who, compute_s)| times.get(who).filter(|time| **time > 1e-6).map(|time| 100.0 * compute_s / time))
+        .map(|(who, compute_s)| times.get(who).filter(|time| **time > 1e-6).map(|time| compute_s / time))
         .collect();
     shares.filter(|shares| !shares.is_empty()).map(|shares| shares.iter().sum::<f64>() / shares.len() as f64)
 }
@@ -198,13 +203,13 @@ mod tests {
         let epochs_of = vec![epoch(0, 0.0), epoch(1, 1.0)];
         let at = |mean, p50, p90, p99, max| Quantiles { mean, p50, p90, p99, max };
         let totals = WorkloadTotals {
-            au_epoch: Some(100.0 * (0.5 + 3.0 / 9.0) / 2.0),
-            au_steady: Some(100.0 * (3.0 / 5.0 + 3.0 / 7.0) / 2.0),
+            au_epoch: Some((0.5 + 3.0 / 9.0) / 2.0),
+            au_steady: Some((3.0 / 5.0 + 3.0 / 7.0) / 2.0),
             samples_per_s: 60.0 / 9.0,
             mb_per_s_moved: 2.0,
             mb_per_s_device: Some(1.0),
             first_batch_s: 1.5,
-            stall_by_cause: [("storage".to_owned(), 7.0), ("barrier".to_owned(), 1.5)].into(),
+            stall_by_cause: [(Cause::Storage, 7.0), (Cause::Barrier, 1.5)].into(),
             barrier_s: 1.5,
             steps: 6,
             accelerators: 2,
@@ -228,8 +233,8 @@ mod tests {
         assert_eq!(check(&cell()), Ok(()));
         type Edit = fn(&mut WorkloadCell);
         let edits: [(&str, Edit); 17] = [
-            ("au_epoch", |cell| cell.totals.au_epoch = Some(99.0)),
-            ("au_steady", |cell| cell.totals.au_steady = Some(99.0)),
+            ("au_epoch", |cell| cell.totals.au_epoch = Some(0.99)),
+            ("au_steady", |cell| cell.totals.au_steady = Some(0.99)),
             ("samples_per_s", |cell| cell.totals.samples_per_s = 99.0),
             ("mb_per_s_moved", |cell| cell.totals.mb_per_s_moved = 99.0),
             ("mb_per_s_device", |cell| cell.totals.mb_per_s_device = Some(99.0)),
@@ -239,7 +244,7 @@ mod tests {
             ("load.p90", |cell| cell.totals.load.p90 = 0.1),
             ("step.max", |cell| cell.totals.step.max = 0.1),
             ("stall_by_cause.barrier", |cell| {
-                cell.totals.stall_by_cause.insert("barrier".to_owned(), 9.0);
+                cell.totals.stall_by_cause.insert(Cause::Barrier, 9.0);
             }),
             ("epoch 1, accelerator 0: compute_s", |cell| {
                 cell.epochs_of[0].compute = vec![2.0; 3];
@@ -248,14 +253,14 @@ mod tests {
             ("judged au_epoch", |cell| {
                 let judged = crate::Judged {
                     what: "au_epoch".to_owned(),
-                    value: Some(99.0),
+                    value: Some(0.99),
                     is_met: true,
                     ..crate::Judged::default()
                 };
                 cell.judged.push(judged);
             }),
             ("wait_s", |cell| {
-                cell.totals.stall_by_cause.insert("storage".to_owned(), 1.0);
+                cell.totals.stall_by_cause.insert(Cause::Storage, 1.0);
             }),
             ("judged au_epoch: is_met", |cell| {
                 let judged = crate::Judged { what: "au_epoch".to_owned(), is_met: true, ..crate::Judged::default() };
@@ -274,7 +279,7 @@ mod tests {
     fn of_several_runs_the_one_in_the_middle_is_shown() {
         let mut several = cell();
         let with = |au: f64| WorkloadTotals { au_epoch: Some(au), ..several.totals.clone() };
-        several.runs = vec![with(80.0), several.totals.clone(), with(10.0)];
+        several.runs = vec![with(0.8), several.totals.clone(), with(0.1)];
         assert_eq!(check(&several), Ok(()));
         several.runs[1].samples = 61;
         several.runs[1].samples_per_s = 61.0 / 9.0;

@@ -9,7 +9,7 @@ mod run;
 mod spec;
 mod written;
 
-pub use cell::{Metric, StudyCell};
+pub use cell::StudyCell;
 pub use run::{StudyHead, StudyLine, StudyResumed, StudyRun, TierNote};
 pub use spec::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,

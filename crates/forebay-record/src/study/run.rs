@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::StudyCell;
 use super::spec::{Scale, StudySpec};
-use crate::{Environment, Error, SCHEMA, Series, TierKind};
+use crate::{Environment, Error, Series, TierKind, upgrade};
 
 /// What was planned, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StudyHead {
-    /// [`SCHEMA`] when it was written.
+    /// [`SCHEMA`](crate::SCHEMA) when it was written.
     pub schema: String,
     /// "study".
     pub command: String,
@@ -91,12 +91,12 @@ impl StudyRun {
     pub fn from_jsonl(text: &str) -> Result<(Self, usize), Error> {
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
-        let head = head_of(first)?;
+        let (head, schema) = head_of(first)?;
         let mut run = Self { head, cells: Vec::new(), resumed: Vec::new(), series: None };
         let mut sound = first.len();
         for (i, line) in lines.enumerate() {
             let damaged = |reason: String| Error::Line { line: i + 2, offset: sound, reason };
-            match serde_json::from_str(line) {
+            match upgrade::from_line(&schema, line) {
                 // Without its end, a line may be the beginning of a longer one.
                 _ if !line.ends_with('\n') => break,
                 Ok(StudyLine::Cell(cell)) => run.cells.push(*cell),
@@ -136,21 +136,22 @@ fn keep_the_last(cells: &mut Vec<StudyCell>) {
     cells.retain(|_| is_last.pop().expect("a mark a cell"));
 }
 
-fn head_of(line: &str) -> Result<StudyHead, Error> {
+/// The head, and the schema it was written in.
+fn head_of(line: &str) -> Result<(StudyHead, String), Error> {
     #[derive(Deserialize)]
     struct Schema {
         schema: String,
         command: String,
     }
-    let schema: Schema = serde_json::from_str(line)?;
-    if schema.schema != SCHEMA {
-        return Err(Error::Schema { found: schema.schema });
+    let Schema { schema, command } = serde_json::from_str(line)?;
+    if !upgrade::is_known(&schema) {
+        return Err(Error::Schema { found: schema });
     }
-    if schema.command != "study" {
-        return Err(Error::Command { found: schema.command, expected: "study" });
+    if command != "study" {
+        return Err(Error::Command { found: command, expected: "study" });
     }
     match serde_json::from_str(line)? {
-        StudyLine::Head(head) if line.ends_with('\n') => Ok(*head),
+        StudyLine::Head(head) if line.ends_with('\n') => Ok((*head, schema)),
         _ => Err(Error::Line { line: 1, offset: 0, reason: "no whole head".to_owned() }),
     }
 }
@@ -164,7 +165,7 @@ fn within_line(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Design, ExperimentSpec, Level, Scaled, Step};
+    use crate::{Design, ExperimentSpec, Level, SCHEMA, Scaled, Step};
 
     fn head() -> StudyHead {
         let spec = StudySpec {
@@ -214,12 +215,7 @@ mod tests {
             elapsed_s: 1.0,
             error: Some("no space".to_owned()),
             left_out: None,
-            ingest: None,
-            train: None,
-            checkpoint: None,
-            workload: None,
-            inspection: None,
-            probe: Vec::new(),
+            measured: None,
             notes: Vec::new(),
         }
     }

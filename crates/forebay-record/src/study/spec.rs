@@ -205,6 +205,10 @@ pub enum Step {
 }
 
 impl Step {
+    /// Every experiment.
+    pub const ALL: [Self; 6] =
+        [Self::Ingest, Self::Probe, Self::Train, Self::Checkpoint, Self::Workload, Self::Inspect];
+
     /// As the file has it.
     pub fn name(self) -> &'static str {
         match self {

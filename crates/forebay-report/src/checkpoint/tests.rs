@@ -1,6 +1,6 @@
 //! The table of a made-up benchmark.
 
-use forebay_record::{AnyRecord, CheckpointCell, Environment, Record, TierKind};
+use forebay_record::{AnyRecord, CheckpointCell, Environment, Medium, Record, TierKind};
 
 use super::checkpoint;
 use crate::NamedRun;
@@ -19,12 +19,8 @@ fn cell(mode: &str) -> CheckpointCell {
         device: None,
         n_tensors: 64,
         bytes: 600_000_000,
-        storage: "slow".to_owned(),
-        tier: Some("hdd".to_owned()),
-        tier_kind: Some(TierKind::Kernel),
-        burst_storage: is_two.then(|| "fast".to_owned()),
-        burst_tier: is_two.then(|| "optane".to_owned()),
-        burst_tier_kind: is_two.then_some(TierKind::Kernel),
+        medium: Medium::new("slow".to_owned(), Some(("hdd", TierKind::Kernel)), Vec::new()),
+        burst: is_two.then(|| Medium::new("fast".to_owned(), Some(("optane", TierKind::Kernel)), Vec::new())),
         stall_s,
         durable_fast_s: Some(fast_s),
         durable_slow_s: Some(slow_s),
@@ -80,7 +76,7 @@ fn every_mode_stands_beside_its_ceiling_and_the_direct_one() {
 fn what_was_not_measured_is_not_made_up() {
     let mut bare = cell("burst");
     (bare.ceiling_mb_per_s, bare.read_ceiling_mb_per_s, bare.memory_bytes) = (None, None, None);
-    (bare.restore_s, bare.durable_slow_s, bare.tier, bare.burst_tier) = (None, None, None, None);
+    (bare.restore_s, bare.durable_slow_s, bare.medium.tier, bare.burst) = (None, None, None, None);
     let text = checkpoint(&record(vec![bare]));
     assert!(text.contains("how near the saves come to it is not known"), "{text}");
     for absent in ["restore MB/s", "of ceiling", "memory", "last tier  ", "shorter", "The tier"] {

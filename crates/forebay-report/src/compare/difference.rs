@@ -64,7 +64,7 @@ fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
 fn cache(run: &Run<'_>) -> String {
     let states: Vec<CacheState> = run.caches().collect();
     let counts = [CacheState::Cold, CacheState::Warm, CacheState::Mixed]
-        .map(|wanted| (states.iter().filter(|state| **state == wanted).count(), crate::cells::cache(wanted)));
+        .map(|wanted| (states.iter().filter(|state| **state == wanted).count(), wanted.name()));
     let found: Vec<_> = counts.into_iter().filter(|(n, _)| *n > 0).collect();
     match found.as_slice() {
         [] => "nothing was read".to_owned(),

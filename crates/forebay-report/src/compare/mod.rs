@@ -9,7 +9,7 @@ mod entry;
 
 use std::collections::{HashMap, HashSet};
 
-use forebay_record::{Level, Levels};
+use forebay_record::{Better, Level, Levels, MetricInfo, ProbeCell};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
 use crate::data::{Data, Tone, Value};
@@ -19,7 +19,7 @@ use crate::number::{given, quantity, times};
 use crate::run::{Run, differing};
 use crate::table::Align::{Left, Right};
 
-use entry::{Entry, beside, entries};
+use entry::{Entry, entries};
 
 /// How sure the intervals are.
 const CONFIDENCE: f64 = 0.95;
@@ -65,7 +65,9 @@ impl Word {
 pub(crate) struct Pair {
     pub(crate) id: String,
     pub(crate) experiment: String,
-    pub(crate) metric: &'static str,
+    pub(crate) metric: &'static MetricInfo,
+    /// Whether it is one of several values of its cell.
+    pub(crate) is_of_several: bool,
     pub(crate) levels: Levels,
     /// The geometric means of the repeats where there is an interval, else the values; the ratio is theirs.
     pub(crate) before: Option<f64>,
@@ -82,12 +84,18 @@ impl Pair {
     /// The cell, and what of it where that is not all.
     pub(crate) fn name(&self) -> String {
         let cell = level::all(&self.levels);
-        beside(self.metric).map_or(cell.clone(), |word| format!("{cell}: {word}"))
+        if self.is_of_several { format!("{cell}: {}", self.metric.label) } else { cell }
+    }
+
+    /// Whether less is better.
+    pub(crate) fn is_cost(&self) -> bool {
+        self.metric.better == Better::Lower
     }
 
     /// The pair in words.
     pub(crate) fn describe(&self) -> String {
-        let show = |value: Option<f64>| value.map_or("–".to_owned(), |value| metric::with_unit(self.metric, value));
+        let show =
+            |value: Option<f64>| value.map_or("–".to_owned(), |value| metric::with_unit(self.metric.name, value));
         let mut text = format!("{}: {} → {}", self.name(), show(self.before), show(self.after));
         if let Some(ratio) = self.ratio {
             text.push_str(&format!(", {}", times(ratio)));
@@ -130,22 +138,19 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
         let levels: Vec<String> = entry.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
         format!("{}/{}", entry.experiment, levels.join("/"))
     };
-    let key = |entry: &Entry| {
-        let what = beside(entry.metric).map(|_| format!("/{}", entry.metric)).unwrap_or_default();
-        format!("{}{what}", cell(entry))
-    };
-    let mut found: HashMap<String, Entry> = after.into_iter().map(|entry| (key(&entry), entry)).collect();
+    let key = |entry: &Entry| (cell(entry), entry.metric.name);
+    let mut found: HashMap<(String, &str), Entry> = after.into_iter().map(|entry| (key(&entry), entry)).collect();
     let mut pairs = Vec::new();
     // A cell may have several values.
     let mut only_base: HashSet<String> = HashSet::new();
     for entry in before {
-        let id = key(&entry);
-        match found.remove(&id) {
-            Some(with) => pairs.push(pair(id, entry, with)),
+        match found.remove(&key(&entry)) {
+            Some(with) => pairs.push(pair(cell(&entry), entry, with)),
             None => drop(only_base.insert(cell(&entry))),
         }
     }
     let only_base = only_base.len();
+    name_several(&mut pairs);
     let only_other = found.values().map(cell).collect::<HashSet<String>>().len();
     judge(&mut pairs);
     pairs.sort_by(|a, b| a.experiment.cmp(&b.experiment).then_with(|| order(&a.levels, &b.levels)));
@@ -156,8 +161,19 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     for pair in pairs.iter_mut().filter(|pair| pair.levels.contains_key("mode")) {
         pair.levels.retain(|factor, _| !["burst_storage", "burst_tier"].contains(&factor.as_str()));
     }
-    let has_several = [base, other].iter().any(|run| run.study.cells.iter().any(|cell| cell.probe.len() > 1));
+    let has_several =
+        [base, other].iter().any(|run| run.study.cells.iter().any(|cell| cell.measured_as::<ProbeCell>().count() > 1));
     Comparison { base: &base.short, name: &other.short, differences, pairs, only_base, only_other, has_several }
+}
+
+/// Of a cell with several values, every id ends in what the value is of.
+fn name_several(pairs: &mut [Pair]) {
+    let mut n_of: HashMap<String, usize> = HashMap::new();
+    pairs.iter().for_each(|pair| *n_of.entry(pair.id.clone()).or_default() += 1);
+    for pair in pairs.iter_mut().filter(|pair| n_of[&pair.id] > 1) {
+        pair.is_of_several = true;
+        pair.id = format!("{}/{}", pair.id, pair.metric.name);
+    }
 }
 
 fn order(a: &Levels, b: &Levels) -> std::cmp::Ordering {
@@ -173,18 +189,19 @@ fn order(a: &Levels, b: &Levels) -> std::cmp::Ordering {
 
 fn pair(id: String, mut before: Entry, mut after: Entry) -> Pair {
     if let (Some(a), Some(b)) = (before.by_rate.take(), after.by_rate.take())
-        && a.images != b.images
+        && a.work != b.work
     {
         for (entry, rate) in [(&mut before, a), (&mut after, b)] {
-            (entry.metric, entry.value, entry.repeats) = ("images_per_s", rate.images_per_s, rate.repeats);
+            (entry.metric, entry.found) = (rate.metric, rate.found);
         }
     }
     let sound = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
-    let (a, b) = (sound(before.value), sound(after.value));
-    let interval = ratio_interval(&before.repeats, &after.repeats, CONFIDENCE).filter(|_| a.is_some() && b.is_some());
+    let (a, b) = (sound(before.found.value), sound(after.found.value));
+    let interval =
+        ratio_interval(&before.found.repeats, &after.found.repeats, CONFIDENCE).filter(|_| a.is_some() && b.is_some());
     // A ratio beside two values has to be theirs: the median would be of another kind than the interval.
     let (a, b) = match interval {
-        Some(_) => (Some(geometric_mean(&before.repeats)), Some(geometric_mean(&after.repeats))),
+        Some(_) => (Some(geometric_mean(&before.found.repeats)), Some(geometric_mean(&after.found.repeats))),
         None => (a, b),
     };
     let ratio = interval.map(|interval| interval.ratio).or_else(|| Some(b? / a?));
@@ -192,6 +209,7 @@ fn pair(id: String, mut before: Entry, mut after: Entry) -> Pair {
         id,
         experiment: before.experiment,
         metric: before.metric,
+        is_of_several: false,
         levels: before.levels,
         before: a,
         after: b,
@@ -216,7 +234,7 @@ fn judge(pairs: &mut [Pair]) {
         pair.word = match pair.p {
             _ if interval.includes_one() => Word::Noise,
             Some(p) if p >= 1.0 - CONFIDENCE => Word::Chance,
-            _ if (interval.ratio > 1.0) != metric::is_cost(pair.metric) => Word::Faster,
+            _ if (interval.ratio > 1.0) != pair.is_cost() => Word::Faster,
             _ => Word::Slower,
         };
     }
@@ -225,7 +243,7 @@ fn judge(pairs: &mut [Pair]) {
 impl Comparison<'_> {
     /// Whether some cells are there with more than one quantity.
     fn has_several_of_a_cell(&self) -> bool {
-        self.has_several || self.pairs.iter().any(|pair| beside(pair.metric).is_some())
+        self.has_several || self.pairs.iter().any(|pair| pair.is_of_several)
     }
 
     /// How many pairs have a word.
@@ -288,7 +306,7 @@ impl Comparison<'_> {
 
     /// Which way a ratio is better, where some are of times.
     pub(crate) fn direction(&self) -> String {
-        let times = self.pairs.iter().filter(|pair| metric::is_cost(pair.metric)).count();
+        let times = self.pairs.iter().filter(|pair| pair.is_cost()).count();
         match times {
             0 => String::new(),
             n if n == self.pairs.len() && self.has_several_of_a_cell() => {
@@ -315,7 +333,7 @@ impl Comparison<'_> {
         )
     }
 
-    fn is_all(&self, metric: &str) -> bool {
+    fn is_all(&self, metric: &MetricInfo) -> bool {
         self.pairs.iter().all(|pair| pair.metric == metric)
     }
 
@@ -324,7 +342,7 @@ impl Comparison<'_> {
         let is_mean = self.pairs.iter().any(|pair| pair.interval.is_some());
         // A quantity that all have in common needs no column, but a unit.
         let quantity_of_all = self.pairs.first().map(|pair| pair.metric).filter(|first| self.is_all(first));
-        let unit = quantity_of_all.map(|name| format!(", {}", metric::name(name))).unwrap_or_default();
+        let unit = quantity_of_all.map(|info| format!(", {}", info.heading())).unwrap_or_default();
         let head = |name: &str| if is_mean { format!("{name}{unit}, geometric mean") } else { format!("{name}{unit}") };
         let mut data = Data::new(&[
             ("experiment", "experiment", Left),
@@ -342,9 +360,9 @@ impl Comparison<'_> {
             data.row(vec![
                 Value::text(pair.experiment.clone()),
                 Value::text(level::all(&pair.levels)),
-                Value::text(metric::name(pair.metric)),
-                Value::maybe(pair.before, metric::show(pair.metric)),
-                Value::maybe(pair.after, metric::show(pair.metric)),
+                Value::text(pair.metric.heading()),
+                Value::maybe(pair.before, metric::show(pair.metric.name)),
+                Value::maybe(pair.after, metric::show(pair.metric.name)),
                 Value::maybe(pair.ratio, times),
                 Value::maybe(pair.interval.map(|interval| interval.low), times),
                 Value::maybe(pair.interval.map(|interval| interval.high), times),

@@ -1,13 +1,12 @@
 //! A rate in bars: a group a level of one factor, a bar a level of another, the spread of the repeats as whiskers.
 
-use forebay_record::{Metric, StudyCell};
+use forebay_record::{Measurement, StudyCell};
 
 use crate::data::{Data, Value};
 use crate::grid::Grid;
 use crate::level;
 use crate::metric;
 use crate::palette;
-use crate::run;
 use crate::svg::Tip;
 use crate::table::Align::{Left, Right};
 
@@ -31,13 +30,13 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             metric::axis(second)
         ));
     }
-    let classes = classes(&grid);
+    let (classes, second_axis) = (classes(&grid), second.map(metric::axis));
     let groups = Groups {
         names: grid.xs.iter().map(|place| place.name.clone()).collect(),
         x_title: grid.x_factor.map(level::title).unwrap_or_default(),
-        y_title: metric::axis(quantity).to_owned(),
+        y_title: metric::axis(quantity),
         show: metric::axis_tick(quantity),
-        right: second.zip(factor).map(|(second, factor)| (metric::axis(second), factor)),
+        right: second_axis.as_deref().zip(factor),
         limit: None,
         classes: classes.clone(),
         slots: slots(context, &grid, quantity),
@@ -99,7 +98,7 @@ fn slot(context: &Context<'_>, cell: &StudyCell, quantity: &str, series: &str, x
     if let Some(error) = &cell.error {
         return Slot::Failed(Tip::new(format!("{place}: failed: {error}")).with("failed", "yes"));
     }
-    let Some(found) = run::metric(cell, quantity) else { return Slot::Nothing };
+    let Some(found) = cell.metric(quantity) else { return Slot::Nothing };
     let tip = Tip::new(describe(cell, quantity, &found))
         .with("cell", &cell.id)
         .with("metric", quantity)
@@ -122,14 +121,14 @@ fn slot(context: &Context<'_>, cell: &StudyCell, quantity: &str, series: &str, x
 }
 
 /// A cell's value in words, with its repeats.
-pub(super) fn describe(cell: &StudyCell, quantity: &str, found: &Metric) -> String {
+pub(super) fn describe(cell: &StudyCell, quantity: &str, found: &Measurement) -> String {
     let mut text = format!("{}: {}", level::all(&cell.factors), metric::with_unit(quantity, found.value));
     if let Some((low, high)) = range(found) {
         let show = metric::show(quantity);
         text.push_str(&format!(" ({} to {} in {} repeats)", show(low), show(high), found.repeats.len()));
     }
     for other in ["images_per_s", "mb_per_s"] {
-        if let Some(value) = run::metric(cell, other).filter(|_| other != quantity && quantity != "efficiency") {
+        if let Some(value) = cell.metric(other).filter(|_| other != quantity && quantity != "efficiency") {
             text.push_str(&format!(", {}", metric::with_unit(other, value.value)));
         }
     }
@@ -137,7 +136,7 @@ pub(super) fn describe(cell: &StudyCell, quantity: &str, found: &Metric) -> Stri
 }
 
 /// The smallest and the largest of several repeats.
-pub(super) fn range(metric: &Metric) -> Option<(f64, f64)> {
+pub(super) fn range(metric: &Measurement) -> Option<(f64, f64)> {
     let low = metric.repeats.iter().copied().fold(f64::MAX, f64::min);
     let high = metric.repeats.iter().copied().fold(f64::MIN, f64::max);
     (metric.repeats.len() > 1).then_some((low, high))
@@ -146,7 +145,7 @@ pub(super) fn range(metric: &Metric) -> Option<(f64, f64)> {
 /// How many of `second` come with one of `first`, if that is the same in every cell.
 fn proportion(cells: &[&StudyCell], first: &str, second: &str) -> Option<f64> {
     let ratio = |cell: &&StudyCell| {
-        let (a, b) = (run::metric(cell, first)?.value, run::metric(cell, second)?.value);
+        let (a, b) = (cell.metric(first)?.value, cell.metric(second)?.value);
         (a > 0.0).then(|| b / a)
     };
     let ratios: Vec<f64> = cells.iter().filter(|cell| cell.error.is_none()).filter_map(ratio).collect();
@@ -170,7 +169,7 @@ pub(super) fn data(cells: &[&StudyCell], metrics: &[String]) -> Data {
         data.column(factor, &level::words(factor), Left);
     }
     for name in metrics {
-        data.column(name, metric::name(name), Right);
+        data.column(name, &metric::name(name), Right);
         for (end, word) in [("min", "lowest"), ("max", "highest")] {
             data.column(&format!("{name}_{end}"), word, Right);
         }
@@ -184,7 +183,7 @@ pub(super) fn data(cells: &[&StudyCell], metrics: &[String]) -> Data {
             .collect();
         let mut repeats = 0;
         for name in metrics {
-            let found = run::metric(cell, name).filter(|_| cell.error.is_none());
+            let found = cell.metric(name).filter(|_| cell.error.is_none());
             let ends = found.as_ref().and_then(range);
             repeats = repeats.max(found.as_ref().map_or(0, |metric| metric.repeats.len()));
             row.push(Value::maybe(found.map(|metric| metric.value), metric::show(name)));
@@ -231,7 +230,7 @@ fn is_logarithmic(groups: &Groups<'_>) -> bool {
 /// The best cell in a sentence: of times the lowest.
 pub(super) fn highest(cells: &[&StudyCell], quantity: &str) -> String {
     let values = cells.iter().filter(|cell| cell.error.is_none());
-    let values = values.filter_map(|cell| Some((cell, run::metric(cell, quantity)?.value)));
+    let values = values.filter_map(|cell| Some((cell, cell.metric(quantity)?.value)));
     let is_cost = metric::is_cost(quantity);
     let best = values.max_by(|a, b| if is_cost { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
     let word = if is_cost { "Lowest" } else { "Highest" };
@@ -242,7 +241,7 @@ pub(super) fn highest(cells: &[&StudyCell], quantity: &str) -> String {
 
 /// How the bars are to be read.
 pub(super) fn reading(cells: &[&StudyCell], quantity: &str) -> String {
-    let repeats = cells.iter().filter_map(|cell| run::metric(cell, quantity)).map(|metric| metric.repeats.len());
+    let repeats = cells.iter().filter_map(|cell| cell.metric(quantity)).map(|metric| metric.repeats.len());
     let (least, most) = repeats.fold((usize::MAX, 0), |(least, most), n| (least.min(n), most.max(n)));
     match (least, most) {
         (_, 0 | 1) => "Each value was measured once.".to_owned(),

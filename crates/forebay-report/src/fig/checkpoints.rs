@@ -4,7 +4,7 @@
 //! run without any. A published ratio of stalls is drawn where a stall so many times shorter than the direct one would
 //! end. Without a factor along the axis, the figure is one of single saves.
 
-use forebay_record::{Metric, StudyCell, TrainCheckpoints};
+use forebay_record::{Measurement, StudyCell, TrainCell, TrainCheckpoints};
 use forebay_units::count;
 
 use crate::data::{Data, Value};
@@ -12,8 +12,6 @@ use crate::grid::Grid;
 use crate::level;
 use crate::number::{brief_seconds, given, percent, quantity, tick, times};
 use crate::palette;
-use crate::run;
-use crate::saves::not_saved;
 use crate::stall;
 use crate::svg::{Area, NARROW, Tip, WIDE};
 use crate::table::Align::{Left, Right};
@@ -61,11 +59,11 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 /// The checkpoints of a cell that was trained.
 fn saved(cell: &StudyCell) -> Option<&TrainCheckpoints> {
-    cell.train.as_deref().filter(|_| cell.error.is_none())?.checkpoints.as_ref()
+    cell.measured_one::<TrainCell>().filter(|_| cell.error.is_none())?.checkpoints.as_ref()
 }
 
 fn value(cell: &StudyCell, name: &str) -> Option<f64> {
-    run::metric(cell, name).filter(|_| cell.error.is_none()).map(|of| of.value)
+    cell.metric(name).filter(|_| cell.error.is_none()).map(|of| of.value)
 }
 
 fn is_log(groups: &Groups<'_>) -> bool {
@@ -87,7 +85,7 @@ struct All<'a> {
 impl<'a> All<'a> {
     fn of(context: &'a Context<'a>, grid: &'a Grid<'a>) -> Self {
         let is_base = |cell: &&StudyCell| {
-            let trained = cell.train.as_deref().filter(|_| cell.error.is_none());
+            let trained = cell.measured_one::<TrainCell>().filter(|_| cell.error.is_none());
             trained.is_some_and(|cell| cell.checkpoints.is_none())
         };
         Self { context, grid, bases: grid.cells.iter().copied().filter(is_base).collect() }
@@ -194,7 +192,8 @@ impl<'a> All<'a> {
             1 => {}
             _ => remarks.push("Runs without checkpoints differ by the series; the data below has them.".to_owned()),
         }
-        let left_out: u64 = self.grid.cells.iter().filter_map(|cell| saved(cell)).map(not_saved).sum();
+        let left_out: u64 =
+            self.grid.cells.iter().filter_map(|cell| saved(cell)).map(TrainCheckpoints::n_not_saved).sum();
         if left_out > 0 {
             let was = if left_out == 1 { "was" } else { "were" };
             remarks.push(format!(
@@ -254,7 +253,7 @@ impl<'a> All<'a> {
         let number = |name: &str| Value::maybe(value(cell, name), quantity);
         let saved = saved(cell);
         let base = self.base(cell).filter(|_| saved.is_some());
-        let ends = run::metric(cell, "stall_s").filter(|_| saved.is_some()).and_then(|stalls| range(&stalls));
+        let ends = cell.metric("stall_s").filter(|_| saved.is_some()).and_then(|stalls| range(&stalls));
         let some = |n: u64| if n > 0 { Value::count(n) } else { Value::Unknown };
         [
             number("wall_s"),
@@ -267,7 +266,7 @@ impl<'a> All<'a> {
             Value::maybe(ends.map(|(_, high)| high), quantity),
             Value::maybe(stall::speed_up(self.context.run, cell).filter(|_| saved.is_some()), times),
             number("drain_after_s"),
-            saved.map_or(Value::Unknown, |saved| some(not_saved(saved))),
+            saved.map_or(Value::Unknown, |saved| some(saved.n_not_saved())),
         ]
     }
 }
@@ -320,8 +319,8 @@ fn run_time(all: &All<'_>, cell: &StudyCell) -> Slot {
 
 /// The median stall, and where it would be by the published ratio.
 fn stall_of(all: &All<'_>, cell: &StudyCell) -> Slot {
-    let found = run::metric(cell, "stall_s").filter(|_| saved(cell).is_some());
-    let Some(found @ Metric { value: median, .. }) = found else { return Slot::Nothing };
+    let found = cell.metric("stall_s").filter(|_| saved(cell).is_some());
+    let Some(found @ Measurement { value: median, .. }) = found else { return Slot::Nothing };
     let run = all.context.run;
     let ratio = stall::speed_up(run, cell).map(|ratio| format!(", {} shorter than direct", times(ratio)));
     let text = format!("{}: {}{}", level::all(&cell.factors), brief_seconds(median), ratio.unwrap_or_default());

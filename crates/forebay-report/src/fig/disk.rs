@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use forebay_record::{Series, StudyCell, TierKind};
+use forebay_record::{Series, StudyCell, TierKind, TrainCell};
 use forebay_units::{group_digits, parse_utc};
 
 use crate::data::{Data, Value};
@@ -134,7 +134,7 @@ fn window(series: &Series, id: &str) -> Option<Window> {
 
 /// A training on batches that were made in memory.
 fn reads_nothing(cell: &StudyCell) -> bool {
-    cell.train.as_ref().is_some_and(|train| train.synthetic)
+    cell.measured_one::<TrainCell>().is_some_and(|train| train.synthetic)
 }
 
 /// As collectl has it: whole numbers, but for those below ten.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use forebay_record::StudyCell;
+use forebay_record::{CheckpointCell, IngestCell, StudyCell};
 
 use crate::data::{Data, Value};
 use crate::grid::Grid;
@@ -59,7 +59,7 @@ const OF_SAVES: &str = "what the tier that is written first takes without us: O_
 
 /// A cell's ceiling and what it is.
 fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
-    match (&cell.ingest, &cell.checkpoint) {
+    match (cell.measured_one::<IngestCell>(), cell.measured_one::<CheckpointCell>()) {
         (Some(ingest), _) => (ingest.ceiling_mb_per_s, ingest.ceiling_of.as_deref()),
         (_, Some(saved)) => (saved.ceiling_mb_per_s, saved.ceiling_mb_per_s.map(|_| OF_SAVES)),
         _ => (None, None),
@@ -68,7 +68,7 @@ fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
 
 /// The values with the ceilings they are shares of.
 fn with_ceilings(grid: &Grid<'_>) -> Data {
-    let saves = grid.cells.iter().any(|cell| cell.checkpoint.is_some());
+    let saves = grid.cells.iter().any(|cell| cell.measured_one::<CheckpointCell>().is_some());
     let metrics = [QUANTITY, if saves { "save_mb_per_s" } else { "mb_per_s" }].map(str::to_owned);
     let mut data = data(&grid.cells, &metrics);
     data.add_column("ceiling_mb_per_s", "ceiling, MB/s", Right, |i| Value::maybe(ceiling(grid.cells[i]).0, quantity));

@@ -1,6 +1,6 @@
 //! Run times of training with batches made ahead, and on top of each what the run without takes longer.
 
-use forebay_record::StudyCell;
+use forebay_record::{StudyCell, TrainCell};
 
 use crate::data::{Data, Value};
 use crate::grid::Grid;
@@ -35,7 +35,7 @@ impl Pair<'_> {
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     let cells = context.cells();
-    if cells.iter().all(|cell| cell.train.is_none()) {
+    if cells.iter().all(|cell| cell.measured_one::<TrainCell>().is_none()) {
         return Drawn::nothing("No cell of this figure was trained.");
     }
     let Some(base) = prefetch::base(&cells) else {
@@ -194,7 +194,7 @@ fn data(pairs: &[Pair<'_>]) -> Data {
     data.column("error", "failed", Left);
     for pair in pairs {
         let (with, without) = pair.seconds();
-        let wait = pair.without.and_then(|cell| crate::run::metric(cell, "wait_s")).map(|metric| metric.value);
+        let wait = pair.without.and_then(|cell| cell.metric("wait_s")).map(|metric| metric.value);
         let level = |factor: &&str| pair.with.level(factor).map_or(Value::Unknown, |of| level_value(factor, of));
         let mut row: Vec<Value> = factors.iter().map(level).collect();
         row.push(Value::maybe(with, quantity));

@@ -118,7 +118,7 @@ fn axis_title(shown: &[&Pair]) -> &'static str {
 }
 
 fn ratio_of(shown: &[&Pair]) -> &'static str {
-    let times = shown.iter().filter(|pair| crate::metric::is_cost(pair.metric)).count();
+    let times = shown.iter().filter(|pair| pair.is_cost()).count();
     match times {
         0 => "Ratio of rates",
         n if n == shown.len() => "Ratio of run times",

@@ -1,6 +1,6 @@
 //! The disk throughput that keeps so many accelerators busy: a line a cell, and what was published for eight.
 
-use forebay_record::{StudyCell, TrainCell};
+use forebay_record::{NEED_ACCELERATORS, StudyCell, TrainCell};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
@@ -8,7 +8,6 @@ use crate::grid::kept;
 use crate::level;
 use crate::markup::Markup;
 use crate::metric;
-use crate::need::{ACCELERATORS, METRIC, bytes_per_image, takes_images_per_s};
 use crate::number::{bytes, given, listed, quantity, tick};
 use crate::palette::{self, N_HUES};
 use crate::svg::{Area, Canvas, Svg, Tip};
@@ -17,6 +16,8 @@ use crate::table::Align::{Left, Right};
 use super::lines::{self, Line, Point};
 use super::{Context, Drawn, Key, axes, both};
 
+/// The quantity that published values of it are of.
+const METRIC: &str = "need_mb_per_s";
 /// Numbers of accelerators.
 const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
@@ -111,14 +112,14 @@ fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
     let trained: Vec<(&StudyCell, &TrainCell)> = cells
         .into_iter()
         .filter(|cell| cell.error.is_none())
-        .filter_map(|cell| Some((cell, cell.train.as_deref()?)))
+        .filter_map(|cell| Some((cell, cell.measured_one::<TrainCell>()?)))
         .collect();
     // What was read ahead and not trained on counts in the bytes: the least of all is nearest to an image's size.
-    let sizes = trained.iter().filter_map(|(of, cell)| Some((*of, bytes_per_image(cell)?)));
+    let sizes = trained.iter().filter_map(|(of, cell)| Some((*of, cell.bytes_per_image()?)));
     let least = sizes.min_by(|a, b| a.1.total_cmp(&b.1));
     let differs = |factor: &String| trained.iter().any(|(cell, _)| cell.level(factor) != trained[0].0.level(factor));
     let need = |(cell, train): &(&'a StudyCell, &'a TrainCell)| {
-        let own = bytes_per_image(train);
+        let own = train.bytes_per_image();
         let mut levels = cell.factors.clone();
         if trained.len() > 1 {
             levels.retain(|factor, _| differs(factor));
@@ -126,7 +127,7 @@ fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
         Some(Need {
             cell,
             name: level::all(&levels),
-            images_per_s: takes_images_per_s(train)?,
+            images_per_s: train.takes_images_per_s()?,
             bytes: own.or(least.map(|(_, size)| size))?,
             lender: if own.is_none() { least.map(|(of, _)| of) } else { None },
         })
@@ -145,12 +146,12 @@ fn published<'a>(context: &'a Context<'_>) -> Vec<Published<'a>> {
 }
 
 fn finding(needs: &[Need<'_>], published: &[Published<'_>]) -> String {
-    let eight = |need: &&Need<'_>| need.mb_per_s(ACCELERATORS as u64);
+    let eight = |need: &&Need<'_>| need.mb_per_s(NEED_ACCELERATORS as u64);
     let most = needs.iter().max_by(|a, b| eight(a).total_cmp(&eight(b)));
     let said = most.map_or(String::new(), |need| {
         format!(
             "{} accelerators need up to {} MB/s ({}: {} images/s of {} each).",
-            given(ACCELERATORS),
+            given(NEED_ACCELERATORS),
             quantity(eight(&need)),
             need.name,
             quantity(need.images_per_s),
@@ -161,7 +162,7 @@ fn finding(needs: &[Need<'_>], published: &[Published<'_>]) -> String {
     if values.is_empty() {
         return said;
     }
-    format!("{said} Published for {}: {} MB/s.", given(ACCELERATORS), values.join(" to "))
+    format!("{said} Published for {}: {} MB/s.", given(NEED_ACCELERATORS), values.join(" to "))
 }
 
 fn draw(canvas: Canvas, shown: &[&Need<'_>], published: &[Published<'_>], label: &str) -> Markup {
@@ -193,7 +194,7 @@ fn draw(canvas: Canvas, shown: &[&Need<'_>], published: &[Published<'_>], label:
     };
     let shown_lines: Vec<Line> = shown.iter().enumerate().map(line).collect();
     lines::draw(&mut svg, canvas, plot, &shown_lines);
-    let eight = COUNTS.iter().position(|n| *n as f64 == ACCELERATORS).unwrap_or(0);
+    let eight = COUNTS.iter().position(|n| *n as f64 == NEED_ACCELERATORS).unwrap_or(0);
     for (value, source) in published {
         let text = format!("published: {} MB/s ({source})", metric::published(METRIC, *value));
         let tip = Tip::new(text).with("published", value);

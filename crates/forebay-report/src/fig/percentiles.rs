@@ -1,6 +1,6 @@
 //! Percentiles of single requests' latencies: the typical beside the tail.
 
-use forebay_record::ProbeCell;
+use forebay_record::{Cell, ProbeCell};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
@@ -9,7 +9,6 @@ use crate::level;
 use crate::markup::Markup;
 use crate::number::microseconds;
 use crate::palette::N_HUES;
-use crate::run::levels_of_probe;
 use crate::svg::{Area, Canvas, Svg, Tip};
 use crate::table::Align::{Left, Right};
 
@@ -32,14 +31,14 @@ pub(super) struct Named<'a> {
 /// The probe cells that a figure asks for, named by what they differ in.
 pub(super) fn cells<'a>(context: &'a Context<'_>) -> Vec<Named<'a>> {
     let spec = context.spec;
-    let wanted = context.run.probes().filter(|(of, probe)| {
-        let levels = levels_of_probe(probe);
+    let wanted = context.run.cells_of::<ProbeCell>().filter(|(of, probe)| {
+        let levels = probe.levels();
         let at = spec.at.iter().all(|(factor, level)| of.level(factor).or(levels.get(factor)) == Some(level));
         spec.experiment.as_deref().is_none_or(|name| of.experiment == name) && at
     });
     let all: Vec<_> = wanted
         .map(|(of, probe)| {
-            let mut levels = levels_of_probe(probe);
+            let mut levels = probe.levels();
             levels.extend(of.factors.clone());
             (levels, probe)
         })

@@ -3,7 +3,7 @@
 //! The last series, which has most batches made ahead, is filled; the others are outlines on top of it. A long run is
 //! drawn by the mean of neighbouring ticks, which keeps the bytes that an area stands for.
 
-use forebay_record::{Reads, StudyCell};
+use forebay_record::{Reads, StudyCell, TrainCell, WorkloadCell};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
@@ -77,8 +77,8 @@ fn panels<'a>(grid: &Grid<'a>) -> Vec<Panel<'a>> {
     let panel = |x: usize| {
         let curve = |series: usize| {
             let cell = grid.cell(series, x).filter(|cell| cell.error.is_none())?;
-            let of_train = cell.train.as_ref().and_then(|train| train.reads.as_ref());
-            let reads = of_train.or_else(|| cell.workload.as_ref()?.reads.as_ref()).filter(sound)?;
+            let of_train = cell.measured_one::<TrainCell>().and_then(|train| train.reads.as_ref());
+            let reads = of_train.or_else(|| cell.measured_one::<WorkloadCell>()?.reads.as_ref()).filter(sound)?;
             Some(Curve { cell, reads, series })
         };
         let name = grid.x_factor.zip(grid.cells.iter().find_map(|cell| {

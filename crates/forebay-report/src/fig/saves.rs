@@ -1,6 +1,6 @@
 //! Every checkpoint of a training: how long training stood still for it, and until when it was safe where.
 
-use forebay_record::{SaveFate, StudyCell, TrainCheckpoint, TrainCheckpoints};
+use forebay_record::{SaveFate, StudyCell, TrainCell, TrainCheckpoint, TrainCheckpoints};
 use forebay_units::group_digits;
 
 use crate::data::{Data, Value};
@@ -24,7 +24,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let runs: Vec<Run<'_>> = cells
         .into_iter()
         .filter(of)
-        .filter_map(|cell| Some((cell, cell.train.as_deref()?.checkpoints.as_ref()?)))
+        .filter_map(|cell| Some((cell, cell.measured_one::<TrainCell>()?.checkpoints.as_ref()?)))
         .filter(|(_, saved)| !saved.saves.is_empty())
         .take(palette::N_HUES)
         .collect();

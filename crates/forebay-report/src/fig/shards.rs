@@ -24,7 +24,7 @@ pub(super) fn make(context: &Context<'_>) -> Option<Drawn> {
     let cells = context.cells();
     let runs: Vec<Saved<'_>> = cells
         .into_iter()
-        .filter_map(|cell| Some((cell, cell.workload.as_deref()?)))
+        .filter_map(|cell| Some((cell, cell.measured_one::<WorkloadCell>()?)))
         .filter(|(_, of)| !of.saves.is_empty())
         .collect();
     let (cell, workload) = *runs.first()?;

@@ -32,7 +32,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let inspected = cells.iter().filter(|cell| cell.error.is_none());
     let sets: Vec<Set<'_>> = inspected
         .filter_map(|cell| {
-            let found = cell.inspection.as_ref().filter(|found| !found.histogram.is_empty())?;
+            let found = cell.measured_one::<Inspection>().filter(|found| !found.histogram.is_empty())?;
             Some(Set { cell, name: level::all(&cell.factors), found })
         })
         .collect();

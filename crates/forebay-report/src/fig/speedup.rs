@@ -11,7 +11,6 @@ use crate::markup::Markup;
 use crate::metric;
 use crate::number::{given, times};
 use crate::palette;
-use crate::run;
 use crate::svg::{Anchor, Area, Canvas, FONT, Svg, Tip, text_width};
 use crate::table::Align::{Left, Right};
 
@@ -95,9 +94,9 @@ fn of_series<'a>(
     numeric: bool,
 ) -> Option<Vec<Gain<'a>>> {
     let (_, base) = grid.line(series).next().filter(|(x, _)| *x == 0)?;
-    let base = run::metric(base, quantity).filter(|metric| metric.value > 0.0)?;
+    let base = base.metric(quantity).filter(|metric| metric.value > 0.0)?;
     let gain = |(x, cell): (usize, &'a StudyCell)| {
-        let found = run::metric(cell, quantity)?;
+        let found = cell.metric(quantity)?;
         // Half the time is twice the speed.
         let is_cost = metric::is_cost(quantity);
         let (from, to) = if is_cost { (&found.repeats, &base.repeats) } else { (&base.repeats, &found.repeats) };
@@ -280,7 +279,7 @@ impl Plot<'_> {
     fn data(&self, quantity: &str) -> Data {
         let mut data = Data::new(&[
             ("at", "cell", Left),
-            (quantity, metric::unit(quantity), Right),
+            (quantity, &metric::unit(quantity), Right),
             ("speed_up", "speed-up", Right),
             ("low", "95 % from", Right),
             ("high", "to", Right),
@@ -290,7 +289,7 @@ impl Plot<'_> {
         for gain in &self.gains {
             data.row(vec![
                 Value::text(level::all(&gain.cell.factors)),
-                Value::maybe(run::metric(gain.cell, quantity).map(|metric| metric.value), metric::show(quantity)),
+                Value::maybe(gain.cell.metric(quantity).map(|metric| metric.value), metric::show(quantity)),
                 Value::number(gain.ratio, times),
                 Value::maybe(gain.interval.map(|interval| interval.low), times),
                 Value::maybe(gain.interval.map(|interval| interval.high), times),

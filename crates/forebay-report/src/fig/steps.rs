@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use forebay_record::{StudyCell, TrainStep, WorkloadCell};
+use forebay_record::{StudyCell, TrainCell, TrainStep, WorkloadCell};
 use forebay_units::group_digits;
 
 use crate::axis::Scale;
@@ -47,9 +47,10 @@ struct Steps<'a> {
 impl<'a> Steps<'a> {
     /// The steps that a cell kept; `None` when it kept none.
     fn of(cell: &'a StudyCell) -> Option<Self> {
-        let of_train =
-            cell.train.as_deref().map(|train| Self { steps: Cow::Borrowed(&train.steps), is_workload: false });
-        let of_workload = || Some(Self { steps: of_workload(cell.workload.as_deref()?), is_workload: true });
+        let of_train = cell
+            .measured_one::<TrainCell>()
+            .map(|train| Self { steps: Cow::Borrowed(&train.steps), is_workload: false });
+        let of_workload = || Some(Self { steps: of_workload(cell.measured_one::<WorkloadCell>()?), is_workload: true });
         of_train.or_else(of_workload).filter(|of| !of.steps.is_empty())
     }
 

@@ -1,6 +1,6 @@
 //! Where the accelerator's time went: a bar a cell, as long as its wall clock; of several accelerators, their mean.
 
-use forebay_record::StudyCell;
+use forebay_record::{StudyCell, TrainCell, WorkloadCell};
 
 use crate::grid::Grid;
 use crate::number::percent;
@@ -33,7 +33,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 }
 
 fn reading(grid: &Grid<'_>) -> &'static str {
-    if grid.cells.iter().any(|cell| cell.workload.is_some()) {
+    if grid.cells.iter().any(|cell| cell.measured_one::<WorkloadCell>().is_some()) {
         return "The parts of a bar sum to the training time of one accelerator, in the mean over all. At the barrier it waits \
                 for the others' steps.";
     }
@@ -42,7 +42,7 @@ fn reading(grid: &Grid<'_>) -> &'static str {
 }
 
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
-    let seconds = match (&cell.train, &cell.workload) {
+    let seconds = match (cell.measured_one::<TrainCell>(), cell.measured_one::<WorkloadCell>()) {
         (Some(train), _) => {
             let of = &train.totals;
             [of.compute_s, of.wait_s, of.copy_s, 0.0, of.checkpoint_s, of.validate_s, of.other_s]

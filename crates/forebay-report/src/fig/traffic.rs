@@ -92,7 +92,9 @@ fn panels<'a>(cells: &[&'a StudyCell], x: Option<&str>) -> Vec<Panel<'a>> {
     };
     let mut panels = Vec::new();
     for cell in cells.iter().filter(|cell| cell.error.is_none()) {
-        let Some(train) = cell.train.as_deref().filter(|train| train.totals.wall_s.is_finite()) else { continue };
+        let Some(train) = cell.measured_one::<TrainCell>().filter(|train| train.totals.wall_s.is_finite()) else {
+            continue;
+        };
         let Some(saved) = &train.checkpoints else { continue };
         let panel = |traffic| Panel { run: called(cells, cell, x), cell, train, saved, traffic };
         panels.extend(saved.traffic.iter().filter(sound).map(panel));
@@ -138,7 +140,7 @@ fn said(panels: &[Panel<'_>]) -> String {
             Some(format!("{}{of}", brief_seconds(after_s)))
         })
         .collect();
-    let has_tiers = panels.iter().any(|panel| panel.saved.burst_tier.is_some() || panel.saved.traffic.len() > 1);
+    let has_tiers = panels.iter().any(|panel| panel.saved.burst.is_some() || panel.saved.traffic.len() > 1);
     let n_left: u64 = runs.iter().map(|run| run.saved.n(SaveFate::OnFast)).sum();
     let mut parts = Vec::new();
     if !wrote.is_empty() {

@@ -5,7 +5,7 @@
 //! scale, of another speed shows the same shape; the data has them as they are. A level of the series has a panel of its own.
 //! Along `epoch`, a run's epochs are the points.
 
-use forebay_record::{Metric, StudyCell, WorkloadCell};
+use forebay_record::{Measurement, StudyCell, WorkloadCell};
 
 use crate::axis::Scale;
 use crate::data::{Data, Value};
@@ -15,7 +15,6 @@ use crate::markup::Markup;
 use crate::metric;
 use crate::number::{percent, tick, times};
 use crate::palette;
-use crate::run;
 use crate::svg::{Anchor, Area, Canvas, Svg, Tip};
 use crate::table::Align::{Left, Right};
 use crate::verdict;
@@ -137,11 +136,11 @@ fn counted<'a>(context: &'a Context<'_>, grid: &Grid<'a>, series: usize, name: &
     let theirs = |cell: &StudyCell| {
         context.published_for(cell, name).map(|row| (row.reference.value, row.reference.source.as_str()))
     };
-    let known = || grid.line(series).filter_map(|(x, cell)| Some((x, cell, run::metric(cell, name)?)));
+    let known = || grid.line(series).filter_map(|(x, cell)| Some((x, cell, cell.metric(name)?)));
     let base = known().map(|(_, _, found)| found.value).find(|value| *value > 0.0);
     let their_base = grid.line(series).find_map(|(_, cell)| theirs(cell)).map(|(value, _)| value);
     let over = |value: f64, base: Option<f64>| if is_share { Some(value) } else { base.map(|base| value / base) };
-    let at = |(x, cell, found): (usize, &'a StudyCell, Metric)| {
+    let at = |(x, cell, found): (usize, &'a StudyCell, Measurement)| {
         let range = bars::range(&found).and_then(|(low, high)| Some((over(low, base)?, over(high, base)?)));
         let value = found.value;
         let published = theirs(cell).and_then(|(value, source)| Some((value, over(value, their_base)?, source)));
@@ -153,8 +152,11 @@ fn counted<'a>(context: &'a Context<'_>, grid: &Grid<'a>, series: usize, name: &
 /// The epochs of every run, each run in a panel.
 fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Plot<'a> {
     let cells = context.cells();
-    let runs: Vec<(&StudyCell, &WorkloadCell)> =
-        cells.into_iter().filter_map(|cell| Some((cell, cell.workload.as_deref()?))).take(palette::N_HUES).collect();
+    let runs: Vec<(&StudyCell, &WorkloadCell)> = cells
+        .into_iter()
+        .filter_map(|cell| Some((cell, cell.measured_one::<WorkloadCell>()?)))
+        .take(palette::N_HUES)
+        .collect();
     let most = runs.iter().map(|(_, cell)| cell.epochs).max().unwrap_or(0);
     let panel = |(cell, workload): &(&'a StudyCell, &'a WorkloadCell)| {
         let counted = metrics.iter().map(|metric| {
@@ -181,7 +183,7 @@ fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Plot<'a> {
 fn of_epoch(cell: &WorkloadCell, metric: &str, epoch: u64) -> Option<f64> {
     let of = |of: &forebay_record::WorkloadEpoch| match metric {
         "au_epoch" => (of.wall_s > 0.0).then(|| of.compute_s / of.wall_s),
-        "au_dlio" => of.au_dlio.map(|percent| percent / 100.0),
+        "au_dlio" => of.au_dlio,
         _ => None,
     };
     let values: Vec<f64> = cell.epochs_of.iter().filter(|of| of.epoch == epoch).filter_map(of).collect();
@@ -345,11 +347,6 @@ impl Plot<'_> {
 
 /// A way to count in a word or two.
 fn name_of(quantity: &str) -> &str {
-    match quantity {
-        "au_epoch" => "whole epoch",
-        "au_dlio" => "as DLIO counts",
-        "mb_per_s_moved" => "moved",
-        "dlio_mib_per_s" => "as DLIO counts",
-        _ => metric::name(quantity),
-    }
+    let label = forebay_record::metric_info(quantity).map_or(quantity, |info| info.label);
+    label.strip_prefix("AU, ").unwrap_or(label)
 }

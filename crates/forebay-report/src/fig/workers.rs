@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::StudyCell;
+use forebay_record::{IngestCell, StudyCell, TrainCell, WorkloadCell};
 
 use crate::grid::Grid;
 use crate::number::percent;
@@ -39,9 +39,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 /// What the workers of a cell did.
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
-    let of_ingest = cell.ingest.as_ref().map(|cell| &cell.worker_time);
-    let of_train = cell.train.as_ref().map(|cell| &cell.totals.worker_time);
-    let of_workload = cell.workload.as_ref().map(|cell| &cell.worker_time);
+    let of_ingest = cell.measured_one::<IngestCell>().map(|cell| &cell.worker_time);
+    let of_train = cell.measured_one::<TrainCell>().map(|cell| &cell.totals.worker_time);
+    let of_workload = cell.measured_one::<WorkloadCell>().map(|cell| &cell.worker_time);
     let times: Option<&BTreeMap<String, f64>> = of_ingest.or(of_train).or(of_workload);
     let sound = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
     let times: Vec<(&str, f64)> =

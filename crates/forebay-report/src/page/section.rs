@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use forebay_record::Scale;
+use forebay_record::{Scale, TrainCell};
 
 use crate::cells;
 use crate::environment;
@@ -172,7 +172,7 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         "± is half the range of the repeats over their median. A cell is cold when at most 5 % of its bytes came from memory, \
          by the block layer's count, in every repeat; the columns beside it hold the largest shares found.",
     );
-    if section.run.trains().next().is_some() {
+    if section.run.cells_of::<TrainCell>().next().is_some() {
         page.element(
             "p",
             &[],

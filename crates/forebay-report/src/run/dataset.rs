@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use forebay_record::{Level, StudyCell, StudyRun};
+use forebay_record::{Level, Measured, ProbeCell, StudyCell, StudyRun};
 
 /// The words before a path in what a probe says of its sizes.
 const AS_IN: &str = " as in ";
@@ -11,14 +11,15 @@ const LIKE: &str = "like";
 
 /// The study with names in place of paths; only one that has such paths is copied.
 pub(super) fn named(study: &StudyRun) -> Cow<'_, StudyRun> {
-    let has_path = |cell: &StudyCell| cell.probe.iter().any(|probe| path(probe.mix.as_deref()).is_some());
+    let has_path = |cell: &StudyCell| cell.measured_as().any(|probe: &ProbeCell| path(probe.mix.as_deref()).is_some());
     if !study.cells.iter().any(has_path) {
         return Cow::Borrowed(study);
     }
     let mut renamed = study.clone();
     for cell in &mut renamed.cells {
         let like = like(study, cell);
-        for probe in &mut cell.probe {
+        let Some(Measured::Probe(probes)) = &mut cell.measured else { continue };
+        for probe in probes {
             if let Some((before, path)) = path(probe.mix.as_deref()) {
                 let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
                 probe.mix = Some(format!("{before}{AS_IN}{}", like.as_deref().unwrap_or(last)));

@@ -11,13 +11,12 @@ fn cell() -> TrainCell {
         "n_steps": 100, "images": 6400, "failed": 0, "bytes": 800_000_000,
         "wall_s": 20.0, "wait_s": 6.5, "copy_s": 0.25, "compute_s": 12.0, "checkpoint_s": 0.0, "validate_s": 1.0, "other_s": 0.25,
         "first_wait_s": 0.5, "cpu_s": 30.0, "au_epoch": 0.6316, "au_steady": 0.6486, "au_dlio": null, "overlap": 0.42,
-        "stall_by_cause": {"storage": 1.5, "decode": 5.0, "order": 0.0}, "worker_time": {}, "stall_time": {}, "loss": 3.25,
-        "cache": "cold"
+        "stall_by_cause": {"storage": 1.5, "decode": 5.0, "order": 0.0}, "worker_time": {}, "stall_time": {}, "loss": 3.25
     });
     let mut cell = serde_json::json!({
         "model": "alexnet", "n_parameters": 57_286_885, "device": "cpu, 2 threads, avx512", "precision": "f32",
         "optimizer": "adam", "learning_rate": 0.0001, "classes": 101, "batch": 64, "steps_per_epoch": 142,
-        "threads": 8, "prefetch": 1, "output": "224x224 f32 nhwc", "storage": "local, buffered", "images_per_s": 336.8,
+        "threads": 8, "prefetch": 1, "output": "224x224 f32 nhwc", "medium": {"storage": "local, buffered", "cache": "cold"}, "images_per_s": 336.8,
         "baseline": {"n_steps": 10, "step_s": 0.125}, "io_cost_s": 6.5,
         "lever": {"name": "decode", "advice": "--threads 23: use all cores", "saves_s": 4.75, "wall_s": 14.25},
         "feed": {"takes_images_per_s": 22_000.0, "gives_images_per_s": 7_900.0, "threads_needed": 23},
@@ -66,7 +65,7 @@ What would help most: --threads 23: use all cores; that saves 4.75 s (25.0 %), f
 The accelerator takes 22,000 images/s; 8 threads give 7,900; 23 threads would do
 
 waited for  seconds  of the wait
-decode        5.000       76.9 %
+decoding      5.000       76.9 %
 storage       1.500       23.1 %
 
 epoch  steps  mean loss  validation loss  accuracy  samples
@@ -114,7 +113,7 @@ fn a_run_faster_than_its_baseline_has_a_negative_cost() {
 #[test]
 fn an_emulated_tier_is_named_as_such() {
     let mut cell = cell();
-    cell.tier = Some("hdd".to_owned());
+    cell.medium.tier = Some("hdd".to_owned());
     let text = train(&record(cell));
     let said = "\nThe tier hdd is emulated in this process; cold and warm speak of the real disk below it.\n";
     assert!(text.contains(said), "{text}");
@@ -162,10 +161,10 @@ fn a_rate_has_few_signs() {
 #[test]
 fn bytes_of_a_warm_run_come_from_memory() {
     let mut cell = cell();
-    cell.totals.cache = Some(forebay_record::CacheState::Warm);
+    cell.medium.cache = Some(forebay_record::CacheState::Warm);
     let text = train(&record(cell.clone()));
     assert!(text.contains(" 42.1 MB/s (10^6 bytes read from memory: the cache was warm)\n"), "{text}");
-    cell.tier = Some("hdd".to_owned());
+    cell.medium.tier = Some("hdd".to_owned());
     let text = train(&record(cell));
     assert!(text.contains(" 42.1 MB/s (10^6 bytes moved from storage)\n"), "the tier is emulated: {text}");
 }
@@ -176,7 +175,7 @@ fn checkpoints_are_told_with_their_cost_and_what_became_of_them() {
     (cell.totals.checkpoint_s, cell.resumed_from) = (2.5, Some(40));
     let save = |step: u64, fate: &str| serde_json::json!({"step": step, "at_s": 3.0, "stall_s": 0.5, "fate": fate});
     let saves = serde_json::json!({
-        "every": 20, "mode": "burst", "format": "safetensors", "bytes": 612_000_000, "tier": "hdd", "burst_tier": "optane",
+        "every": 20, "mode": "burst", "format": "safetensors", "bytes": 612_000_000, "medium": {"tier": "hdd"}, "burst": {"tier": "optane"},
         "median_stall_s": 0.5, "drain_after_s": 12.25,
         "saves": [save(60, "saved"), save(80, "skipped"), save(100, "on-fast"), save(120, "failed"), save(140, "failed")],
     });

@@ -1,6 +1,8 @@
 //! What keeps one from trusting a result blindly.
 
-use forebay_record::{CacheState, ExperimentSpec, Scale, Scaled, StudySpec, TierKind};
+use forebay_record::{
+    CacheState, CheckpointCell, ExperimentSpec, IngestCell, Scale, Scaled, StudySpec, TierKind, TrainCell, WorkloadCell,
+};
 use forebay_units::{count, group_digits};
 
 use super::alike;
@@ -74,8 +76,8 @@ fn not_run(run: &Run<'_>) -> Option<String> {
 
 /// What changes the meaning of a workload's numbers, each kind of warning once with the number of cells it was given in.
 fn warned(run: &Run<'_>) -> Option<String> {
-    let n_cells = run.workloads().count();
-    let warnings = run.workloads().flat_map(|(_, cell)| &cell.totals.warnings);
+    let n_cells = run.cells_of::<WorkloadCell>().count();
+    let warnings = run.cells_of::<WorkloadCell>().flat_map(|(_, cell)| &cell.totals.warnings);
     let warnings = alike::merged(warnings.map(String::as_str));
     let said = |(warning, n): &(String, u64)| match n_cells {
         0 | 1 => warning.clone(),
@@ -88,8 +90,8 @@ fn warned(run: &Run<'_>) -> Option<String> {
 }
 
 fn left_out(run: &Run<'_>) -> Option<String> {
-    let trained = run.trains().map(|(_, cell)| cell.totals.failed);
-    let most = run.ingests().map(|(_, cell)| cell.failed_samples).chain(trained).max().unwrap_or(0);
+    let trained = run.cells_of::<TrainCell>().map(|(_, cell)| cell.totals.failed);
+    let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.failed_samples).chain(trained).max().unwrap_or(0);
     let was = if most == 1 { "was" } else { "were" };
     (most > 0).then(|| format!("{} could not be read or decoded and {was} left out.", count(most, "sample")))
 }
@@ -139,8 +141,8 @@ fn emulated(run: &Run<'_>) -> Option<String> {
 
 /// Emulated tiers that took checkpoints and that the disk below was too slow for.
 fn held_back(run: &Run<'_>) -> Option<String> {
-    let trained = run.trains().filter_map(|(of, cell)| Some((of, rated::of_train(cell)?)));
-    let saved = run.checkpoints().filter_map(|(of, cell)| Some((of, rated::of_checkpoint(cell)?)));
+    let trained = run.cells_of::<TrainCell>().filter_map(|(of, cell)| Some((of, rated::of_train(cell)?)));
+    let saved = run.cells_of::<CheckpointCell>().filter_map(|(of, cell)| Some((of, rated::of_checkpoint(cell)?)));
     let mut found: Vec<_> = trained.chain(saved).collect();
     let order = Order::of(run);
     found.sort_by(|a, b| order.compare(a.0, b.0));
@@ -159,7 +161,7 @@ fn held_back(run: &Run<'_>) -> Option<String> {
 
 /// An accelerator that only takes its time.
 fn accelerator(run: &Run<'_>) -> Option<String> {
-    let mut cells: Vec<_> = run.trains().collect();
+    let mut cells: Vec<_> = run.cells_of::<TrainCell>().collect();
     let order = Order::of(run);
     cells.sort_by(|a, b| order.compare(a.0, b.0));
     let mut named: Vec<String> = Vec::new();
@@ -173,7 +175,7 @@ fn accelerator(run: &Run<'_>) -> Option<String> {
         named.truncate(MAX_ACCELERATORS);
         named.push(format!("{more} more"));
     }
-    let trained = run.trains().filter(|(_, cell)| cell.accelerator.is_none()).count();
+    let trained = run.cells_of::<TrainCell>().filter(|(_, cell)| cell.accelerator.is_none()).count();
     let which = if trained > 0 { "In some cells no" } else { "No" };
     (!named.is_empty()).then(|| {
         format!(
@@ -186,7 +188,7 @@ fn accelerator(run: &Run<'_>) -> Option<String> {
 fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
     let n_cores = run.environment().n_cores;
     let decodes = places.iter().any(|place| !place.read_only);
-    let most = run.ingests().map(|(_, cell)| cell.threads).max().unwrap_or(0);
+    let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.threads).max().unwrap_or(0);
     (n_cores > 0 && decodes && most > n_cores).then(|| {
         format!(
             "The machine has {}: with more threads than that, decoding cannot become faster, only reading can.",

@@ -6,7 +6,7 @@ use forebay_record::{CheckpointCell, StudyCell, TrainCell};
 use crate::level;
 use crate::number::{brief_seconds, given, percent, quantity, times};
 use crate::published::Published;
-use crate::run::{self, Run};
+use crate::run::Run;
 use crate::saves;
 use crate::stall;
 
@@ -16,7 +16,7 @@ const MAX_CELLS: usize = 3;
 /// The answer where nothing but checkpoints was measured.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     // One that is written behind the training's back is as durable as late as the one before it.
-    let known = || run.checkpoints().filter(|(_, cell)| cell.save_mb_per_s().is_some());
+    let known = || run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.save_mb_per_s().is_some());
     let (_, best) = fastest(known().filter(|(_, cell)| cell.mode != "async")).or_else(|| fastest(known()))?;
     let mut text = format!(
         "A state of {} is durable after {} ({}, {} MB/s{})",
@@ -26,7 +26,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         quantity(best.save_mb_per_s()?),
         of_ceiling(best.save_efficiency(), "of the ceiling")
     );
-    let shortest = run.checkpoints().min_by(|a, b| a.1.stall_s.total_cmp(&b.1.stall_s));
+    let shortest = run.cells_of::<CheckpointCell>().min_by(|a, b| a.1.stall_s.total_cmp(&b.1.stall_s));
     if let Some((_, cell)) = shortest.filter(|(_, cell)| cell.mode != best.mode && cell.stall_s < best.stall_s) {
         text.push_str(&format!("; with {} training stands still for {}", cell.mode, brief_seconds(cell.stall_s)));
     }
@@ -35,7 +35,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
 
 /// What a burst buffer is worth to a training, in short; `None` where none was tried or it is worth nothing.
 pub(super) fn brief(run: &Run<'_>) -> Option<String> {
-    let ratios = run.trains().filter(|(of, _)| stall::mode(of) == Some("burst"));
+    let ratios = run.cells_of::<TrainCell>().filter(|(of, _)| stall::mode(of) == Some("burst"));
     let best = ratios.filter_map(|(of, _)| stall::speed_up(run, of)).max_by(f64::total_cmp)?;
     (best > 1.0).then(|| format!("A burst buffer shortens the stall of a checkpoint {}.", times(best)))
 }
@@ -81,8 +81,7 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
         let theirs = theirs(cell)
             .map(|value| format!(" (published: {}×{})", given(value), if ratio < 1.0 { " shorter" } else { "" }))
             .unwrap_or_default();
-        let stall =
-            |cell: &StudyCell| run::metric(cell, "stall_s").map_or("–".to_owned(), |of| brief_seconds(of.value));
+        let stall = |cell: &StudyCell| cell.metric("stall_s").map_or("–".to_owned(), |of| brief_seconds(of.value));
         let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();
         let (word, ratio) = if ratio >= 1.0 { ("shortens", ratio) } else { ("lengthens", 1.0 / ratio) };
         let which =
@@ -99,7 +98,7 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
 
 fn restores(run: &Run<'_>) -> Option<String> {
     let rate = |cell: &CheckpointCell| cell.restore_mb_per_s().unwrap_or(0.0);
-    let known = run.checkpoints().filter(|(_, cell)| cell.restore_mb_per_s().is_some());
+    let known = run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.restore_mb_per_s().is_some());
     let (of, best) = known.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
     Some(format!(
         "Restores come to {} MB/s, every byte verified{} ({}).",
@@ -112,8 +111,8 @@ fn restores(run: &Run<'_>) -> Option<String> {
 /// How near an async stall comes to the copy that it is.
 fn copies(run: &Run<'_>) -> Option<String> {
     let (cell, ratio) = run
-        .checkpoints()
-        .filter_map(|(_, cell)| Some((cell, stall::over_copy(cell)?)))
+        .cells_of::<CheckpointCell>()
+        .filter_map(|(_, cell)| Some((cell, cell.stall_over_copy()?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(format!("With {} the stall is {} a plain copy of the state in memory.", cell.mode, times(ratio)))
 }
@@ -122,12 +121,12 @@ fn copies(run: &Run<'_>) -> Option<String> {
 fn trained(run: &Run<'_>) -> Vec<String> {
     let with = |cell: &TrainCell| cell.checkpoints.as_ref().is_some_and(|saved| !saved.saves.is_empty());
     let cells: Vec<(&StudyCell, &TrainCell)> =
-        run.trains().filter(|(_, cell)| with(cell) || cell.resumed_from.is_some()).collect();
+        run.cells_of::<TrainCell>().filter(|(_, cell)| with(cell) || cell.resumed_from.is_some()).collect();
     if let [(_, cell)] = cells.as_slice() {
         return saves::paragraph(cell);
     }
     let share = |of: &StudyCell| {
-        let value = |name: &str| run::metric(of, name).map(|found| found.value);
+        let value = |name: &str| of.metric(name).map(|found| found.value);
         Some(value("checkpoint_s")? / value("wall_s")?).filter(|share| share.is_finite())
     };
     let shares: Vec<(&StudyCell, f64)> = cells.iter().filter_map(|(of, _)| Some((*of, share(of)?))).collect();

@@ -13,7 +13,7 @@ mod workload;
 pub(crate) use checkpoint::shorter as shorter_stalls;
 pub(crate) use workload::of_group as of_processes;
 
-use forebay_record::Reference;
+use forebay_record::{CheckpointCell, Inspection, ProbeCell, Reference, TrainCell, WorkloadCell};
 use forebay_units::count;
 
 use crate::limit::{Limit, Place, places};
@@ -49,8 +49,9 @@ pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
     findings.extend(train::findings(run));
     findings.extend(checkpoint::findings(run, published));
     findings.extend(workload::findings(run));
-    let others =
-        run.trains().next().is_some() || run.checkpoints().next().is_some() || run.workloads().next().is_some();
+    let others = run.cells_of::<TrainCell>().next().is_some()
+        || run.cells_of::<CheckpointCell>().next().is_some()
+        || run.cells_of::<WorkloadCell>().next().is_some();
     findings.extend(probe::findings(run, places.is_empty() && !others));
     findings.extend(agreement(published));
     Verdict { headline: headline(run, &places), findings, caveats: caveat::caveats(run, &places) }
@@ -81,10 +82,15 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
 
 /// What a dataset holds, where nothing else was measured.
 fn inspected(run: &Run<'_>) -> Option<String> {
-    if run.probes().next().is_some() {
+    if run.cells_of::<ProbeCell>().next().is_some() {
         return None;
     }
-    let found = run.study.cells.iter().filter(|cell| cell.error.is_none()).find_map(|cell| cell.inspection.as_ref())?;
+    let found = run
+        .study
+        .cells
+        .iter()
+        .filter(|cell| cell.error.is_none())
+        .find_map(|cell| cell.measured_one::<Inspection>())?;
     let size = found.sizes.as_ref().map(|sizes| crate::number::bytes(sizes.median.round() as u64));
     let size = size.map(|size| format!("; half of them are at most {size}")).unwrap_or_default();
     Some(format!("{} hold {}{size}.", count(found.n_samples, "sample"), found.total_bytes))

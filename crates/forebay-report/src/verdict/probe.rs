@@ -1,10 +1,10 @@
 //! What a probe says: the most that each storage gives, and how long a request takes.
 
-use forebay_record::{ProbeCell, ProbeMode, StudyCell};
+use forebay_record::{Cell, ProbeCell, ProbeMode, StudyCell};
 
 use crate::level;
 use crate::number::{listed, microseconds, quantity};
-use crate::run::{Run, levels_of_probe};
+use crate::run::Run;
 
 /// Tiers that are spoken of one by one.
 const MAX_TIERS: usize = 6;
@@ -13,13 +13,13 @@ const MAX_TIERS: usize = 6;
 type Probe<'a> = (&'a StudyCell, &'a ProbeCell);
 
 fn tier((cell, probe): &Probe<'_>) -> Option<String> {
-    cell.level("tier").map(ToString::to_string).or_else(|| probe.tier.clone())
+    cell.level("tier").map(ToString::to_string).or_else(|| probe.medium.tier.clone())
 }
 
 /// The tiers in the order of their cells; one without a name where nothing names any.
 fn tiers(run: &Run<'_>) -> Vec<Option<String>> {
     let mut tiers: Vec<Option<String>> = Vec::new();
-    for probe in run.probes() {
+    for probe in run.cells_of::<ProbeCell>() {
         let tier = tier(&probe);
         if !tiers.contains(&tier) {
             tiers.push(tier);
@@ -29,7 +29,7 @@ fn tiers(run: &Run<'_>) -> Vec<Option<String>> {
 }
 
 fn best<'a>(run: &'a Run<'a>, of: &Option<String>, mode: ProbeMode) -> Option<Probe<'a>> {
-    let sound = run.probes().filter(|(_, probe)| probe.mode == mode && probe.mb_per_s.is_finite());
+    let sound = run.cells_of::<ProbeCell>().filter(|(_, probe)| probe.mode == mode && probe.mb_per_s.is_finite());
     sound.filter(|probe| tier(probe) == *of).max_by(|(_, a), (_, b)| a.mb_per_s.total_cmp(&b.mb_per_s))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn findings(run: &Run<'_>, alone: bool) -> Vec<String> {
 
 fn sentence((of, cell): Probe<'_>) -> String {
     let latency = &cell.latency_us;
-    let mut levels = levels_of_probe(cell);
+    let mut levels = Cell::levels(cell);
     levels.extend(of.level("tier").map(|tier| ("tier".to_owned(), tier.clone())));
     let mut text =
         format!("Best: {}: {} MB/s, {} requests/s", level::all(&levels), quantity(cell.mb_per_s), quantity(cell.iops));

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{StudyCell, TrainCell, TrainTotals};
+use forebay_record::{Cause, StudyCell, TrainCell, TrainTotals};
 use forebay_units::{count, group_digits};
 
 use crate::level;
-use crate::need;
 use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
-use crate::run::{self, Run};
+use crate::run::Run;
 
 /// Cells that are spoken of one by one.
 const MAX_CELLS: usize = 2;
@@ -21,7 +20,7 @@ type Trained<'a> = (&'a StudyCell, &'a TrainCell);
 
 /// Cells that took some time: of others nothing can be said.
 fn trained<'a>(run: &'a Run<'a>) -> Vec<Trained<'a>> {
-    run.trains().filter(|(_, cell)| cell.totals.wall_s > 0.0 && cell.totals.wall_s.is_finite()).collect()
+    run.cells_of::<TrainCell>().filter(|(_, cell)| cell.totals.wall_s > 0.0 && cell.totals.wall_s.is_finite()).collect()
 }
 
 /// The answer; `None` when nothing was trained.
@@ -36,7 +35,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     if let Some(said) = hardly_waits(&cells).then(|| super::checkpoint::brief(run)).flatten() {
         return Some(said);
     }
-    let au = |(of, _): &&Trained<'_>| run::metric(of, "au_epoch").map_or(0.0, |metric| metric.value);
+    let au = |(of, _): &&Trained<'_>| of.metric("au_epoch").map_or(0.0, |metric| metric.value);
     let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
     let totals = &least.1.totals;
@@ -88,21 +87,9 @@ fn rest(totals: &TrainTotals) -> String {
 }
 
 /// What the wait is charged to most, in words.
-fn cause(cell: &TrainCell) -> &str {
+fn cause(cell: &TrainCell) -> &'static str {
     let most = cell.totals.stall_by_cause.iter().max_by(|a, b| a.1.total_cmp(b.1));
-    most.map_or("data", |(name, _)| word(name))
-}
-
-/// A cause of waiting in words.
-fn word(cause: &str) -> &str {
-    match cause {
-        "threads" => "too few threads",
-        "prefetch" => "the next batch, since none was made ahead",
-        "order" => "the order of samples",
-        "decode" => "decoding",
-        "other" => "other things",
-        name => name,
-    }
+    most.map_or("data", |(cause, _)| cause.describe())
 }
 
 /// What batches made ahead are worth, where that was tried and the study asks it.
@@ -227,10 +214,10 @@ fn utilisation(totals: &TrainTotals) -> String {
 /// What the wait is charged to, the most first.
 fn charged(totals: &TrainTotals) -> Option<String> {
     let known = totals.stall_by_cause.iter().filter(|(_, s)| s.is_finite() && **s / totals.wall_s >= 0.0005);
-    let mut causes: Vec<(&str, f64)> = known.map(|(name, s)| (name.as_str(), *s)).collect();
-    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut causes: Vec<(&Cause, &f64)> = known.collect();
+    causes.sort_by(|a, b| b.1.total_cmp(a.1));
     let causes: Vec<String> =
-        causes.into_iter().map(|(name, s)| format!("{} {}", word(name), brief_seconds(s))).collect();
+        causes.into_iter().map(|(cause, s)| format!("{} {}", cause.describe(), brief_seconds(*s))).collect();
     (!causes.is_empty())
         .then(|| format!("The wait of {} is charged to {}.", brief_seconds(totals.wait_s), listed(&causes)))
 }
@@ -264,7 +251,7 @@ fn lever(cell: &TrainCell) -> Option<String> {
 /// What would help most cells that wait.
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
     // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
-    let share = |cell: &StudyCell| run::metric(cell, "wait_share").map_or(0.0, |metric| metric.value);
+    let share = |cell: &StudyCell| cell.metric("wait_share").map_or(0.0, |metric| metric.value);
     let waiting = cells.iter().filter(|(of, _)| share(of) >= HARDLY);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     waiting.for_each(|(_, cell)| *counts.entry(cell.lever.name.as_str()).or_default() += 1);
@@ -290,7 +277,7 @@ fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
         rates.max_by(|a, b| a.1.images_per_s.total_cmp(&b.1.images_per_s))
     };
     let (memory, real) = (best(true)?, best(false)?);
-    let size = need::bytes_per_image(real.1).map(|bytes| format!(" of {}", crate::number::bytes(bytes.round() as u64)));
+    let size = real.1.bytes_per_image().map(|bytes| format!(" of {}", crate::number::bytes(bytes.round() as u64)));
     Some(format!(
         "On synthetic batches {} images/s were trained, on real ones{} at best {} ({}), {} of that.",
         quantity(memory.1.images_per_s),

@@ -6,7 +6,7 @@ use forebay_units::count;
 
 use crate::number::{brief_seconds, capital, given, listed, percent, quantity};
 use crate::processes::{self, Group};
-use crate::run::{self, Run};
+use crate::run::Run;
 
 /// An accelerator that is used less than this waits enough to speak of it.
 const BUSY: f64 = 0.95;
@@ -14,12 +14,12 @@ const BUSY: f64 = 0.95;
 const MAX_GROUPS: usize = 6;
 
 fn au(cell: &StudyCell) -> Option<f64> {
-    run::metric(cell, "au_epoch").map(|found| found.value)
+    cell.metric("au_epoch").map(|found| found.value)
 }
 
 /// The answer; `None` where no workload was run.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
-    let cells: Vec<(&StudyCell, &WorkloadCell)> = run.workloads().collect();
+    let cells: Vec<(&StudyCell, &WorkloadCell)> = run.cells_of::<WorkloadCell>().collect();
     if let Some(group) = processes::groups(run).iter().find(|group| group.has_false_peak()) {
         return Some(group.said());
     }
@@ -81,23 +81,15 @@ fn of_saves(cell: &WorkloadCell) -> String {
 }
 
 /// What most of the stall is charged to, in words.
-fn cause(cell: &WorkloadCell) -> Option<String> {
-    let stalls = cell.totals.stall_by_cause.iter().map(|(name, seconds)| (name.as_str(), *seconds));
-    let all = stalls.chain([("checkpoint", cell.totals.checkpoint_s)]).filter(|(_, seconds)| *seconds > 0.0);
-    let (name, _) = all.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(match name {
-        "checkpoint" => "checkpoints".to_owned(),
-        "threads" => "too few read threads".to_owned(),
-        "prefetch" => "too few batches made ahead".to_owned(),
-        "queue" => "the queue of batches".to_owned(),
-        "barrier" => "the barrier of the steps".to_owned(),
-        other => other.to_owned(),
-    })
+fn cause(cell: &WorkloadCell) -> Option<&'static str> {
+    let stalls = cell.totals.stall_by_cause.iter().map(|(cause, seconds)| (cause.describe(), *seconds));
+    let all = stalls.chain([("checkpoints", cell.totals.checkpoint_s)]).filter(|(_, seconds)| *seconds > 0.0);
+    all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
 }
 
 /// What it rests on.
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
-    let cells: Vec<(&StudyCell, &WorkloadCell)> = run.workloads().collect();
+    let cells: Vec<(&StudyCell, &WorkloadCell)> = run.cells_of::<WorkloadCell>().collect();
     let groups = processes::groups(run);
     let mut findings = Vec::new();
     let said = groups.iter().find(|group| group.has_false_peak()).map(|group| (group.experiment, &group.levels));
@@ -122,7 +114,7 @@ fn missed(run: &Run<'_>) -> Option<String> {
         cell.level("threshold").is_some() || spec.is_some_and(|spec| spec.settings.contains_key("threshold"))
     };
     let is_missed = |cell: &WorkloadCell| cell.judged.iter().any(|judged| judged.is_decisive && !judged.is_met);
-    let asked = || run.workloads().filter(|(of, _)| is_asked(of));
+    let asked = || run.cells_of::<WorkloadCell>().filter(|(of, _)| is_asked(of));
     let names: Vec<String> = asked().filter(|(_, cell)| is_missed(cell)).map(|(of, _)| run.name_of(of)).collect();
     let n = asked().count() as u64;
     (n > 0).then(|| match names.is_empty() {
@@ -147,10 +139,10 @@ fn of_group_named(group: &Group<'_>) -> String {
 fn judged(cell: &WorkloadCell) -> Option<String> {
     let decisive: Vec<_> = cell.judged.iter().filter(|judged| judged.is_decisive).collect();
     let word = |judged: &&forebay_record::Judged| {
-        let value = judged.value.map_or("–".to_owned(), |value| percent(value / 100.0));
+        let value = judged.value.map_or("–".to_owned(), |value| percent(value));
         let kept = if judged.is_met { "met" } else { "missed" };
         let name = crate::metric::name(&judged.what);
-        format!("{name} {kept}: {value}, where at least {} % is asked for", given(judged.limit))
+        format!("{name} {kept}: {value}, where at least {} % is asked for", given(100.0 * judged.limit))
     };
     let words: Vec<String> = decisive.iter().map(word).collect();
     (!words.is_empty()).then(|| format!("Limits: {}.", listed(&words)))

@@ -1,6 +1,6 @@
 //! The account of a made-up run.
 
-use forebay_record::{AnyRecord, CheckpointPlace, Environment, Record, WorkloadCell, WorkloadSave};
+use forebay_record::{AnyRecord, CheckpointPlace, Environment, Medium, Record, WorkloadCell, WorkloadSave};
 
 use super::workload;
 use crate::NamedRun;
@@ -10,11 +10,11 @@ fn cell() -> WorkloadCell {
     let text = r#"{
         "workload": "unet3d_h100", "format": "npz", "n_files": 140, "samples_per_file": 1,
         "record_length_bytes": 146600628.0, "batch": 7, "read_threads": 4, "prefetch": 2, "computation_s": 0.323,
-        "epochs": 2, "steps_per_epoch": 10, "order": "files: off, samples: seed 123", "storage": "local, buffered",
-        "demand_bytes_per_s": 3.18e9, "cache": "cold",
-        "au_epoch": 32.3, "au_steady": 64.6, "au_dlio": null, "samples_per_s": 14.0, "mb_per_s_moved": 2052.4,
+        "epochs": 2, "steps_per_epoch": 10, "order": "files: off, samples: seed 123", 
+        "demand_bytes_per_s": 3.18e9, "medium": {"storage": "local, buffered", "cache": "cold"},
+        "au_epoch": 0.323, "au_steady": 0.646, "au_dlio": null, "samples_per_s": 14.0, "mb_per_s_moved": 2052.4,
         "mb_per_s_device": 2040.0, "first_batch_s": 4.25, "first_step_s": 4.3,
-        "stall_by_cause": {"storage": 20.0, "decode": 5.0, "queue": 0.0, "barrier": 1.0},
+        "stall_by_cause": {"storage": 20.0, "decode": 5.0, "order": 0.0, "barrier": 1.0},
         "barrier_s": 1.0, "steps": 40, "ranks": 1, "accelerators": 2, "warnings": ["10 steps an epoch are few"],
         "samples": 280, "bytes_moved": 41048175840, "wall_s": 20.0, "accelerator_s": 40.0, "wait_s": 25.0,
         "compute_s": 12.92, "checkpoint_s": 1.0, "other_s": 0.08,
@@ -22,8 +22,8 @@ fn cell() -> WorkloadCell {
         "step": {"mean": 1.0, "p50": 0.34, "p90": 2.4, "p99": 4.6, "max": 4.7},
         "dlio_samples_per_s": 24.5, "dlio_mib_per_s": 3425.0, "peak_rss_bytes": 80000000, "cpu_s": 9.0,
         "judged": [
-            {"what": "au_epoch", "value": 32.3, "limit": 90.0, "is_met": false, "is_decisive": true},
-            {"what": "au_dlio", "value": null, "limit": 90.0, "is_met": false, "is_decisive": false}
+            {"what": "au_epoch", "value": 0.323, "limit": 0.9, "is_met": false, "is_decisive": true},
+            {"what": "au_dlio", "value": null, "limit": 0.9, "is_met": false, "is_decisive": false}
         ],
         "lever": {"name": "storage", "advice": "a faster device", "saves_s": 5.0, "wall_s": 15.0}
     }"#;
@@ -75,10 +75,10 @@ a step                  mean       p50     p90     p99     max
 wait for its batch  625.0 ms   10.0 ms  2.00 s  4.25 s  4.30 s
 whole                 1.00 s  340.0 ms  2.40 s  4.60 s  4.70 s
 
-waited for                   seconds  of all waits
-storage                       20.000        76.9 %
-decode                         5.000        19.2 %
-barrier: other accelerators    1.000         3.8 %
+waited for                    seconds  of all waits
+storage                        20.000        76.9 %
+decoding                        5.000        19.2 %
+other accelerators (barrier)    1.000         3.8 %
 
 Memory: 80.0 MB at most, 40.0 MB an accelerator; 9.00 s of the cores' time
 What would help most: a faster device; that saves 5.00 s (25.0 %), from 20.0 s to 15.0 s
@@ -115,9 +115,9 @@ Memory";
 fn the_place_of_checkpoints_stands_beside_their_rates() {
     let mut cell = cell();
     cell.saves = vec![save(0.5, true)];
-    let (path, file_system) = ("out/checkpoints".to_owned(), Some("tmpfs on tmpfs".to_owned()));
-    cell.checkpoint_place =
-        Some(CheckpointPlace { path, file_system, is_with_data: Some(false), ..Default::default() });
+    let medium = Medium::new("tmpfs on tmpfs".to_owned(), None, Vec::new());
+    let path = "out/checkpoints".to_owned();
+    cell.checkpoint_place = Some(CheckpointPlace { path, medium, is_with_data: Some(false), ..Default::default() });
     let text = workload(&record(cell.clone()));
     let wanted =
         "; durable when they ended\nCheckpoints in out/checkpoints (tmpfs on tmpfs); not the file system of the data\n";

@@ -268,5 +268,5 @@ fn benchmarks_of_checkpoints_are_compared_by_what_one_waits_for() {
     assert_eq!(compared["n_faster"], 18, "{compared}");
     assert!(compared["method"].as_str().unwrap().contains("Ratios are of times: below 1× is faster."), "{compared}");
     let page = page_of(&runs);
-    assert!(page.contains(">burst, tensorflow: until durable<"), "a row names its quantity");
+    assert!(page.contains(">burst, tensorflow: durable on the first tier<"), "a row names its quantity");
 }

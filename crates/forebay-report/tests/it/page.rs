@@ -101,7 +101,7 @@ fn nothing_of_a_record_becomes_markup() {
         training["cells"][0][name] = json!(evil);
     }
     training["cells"][0]["lever"]["advice"] = json!(evil);
-    training["cells"][0]["stall_by_cause"] = json!({evil: 1.9});
+    training["cells"][0]["output"] = json!(evil);
     let mut lines = chien::lines(USUAL);
     lines[0]["spec"]["title"] = json!(evil);
     lines[0]["spec"]["figure"][1]["id"] = json!(evil);

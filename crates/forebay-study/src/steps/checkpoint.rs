@@ -13,23 +13,10 @@ use forebay_units::Bytes;
 
 use super::route::{self, Route};
 use super::value::{self, Refused};
-use super::{Failed, Measured, Progress, Stage, train};
+use super::{Failed, Progress, Stage, StepResult, train};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["burst", "format", "mode", "model", "seed", "size", "tier"];
-/// What can be asked of a measured cell. How much shorter its stall is than that of direct saves is derived by the report.
-pub(super) const METRICS: &[&str] = &[
-    "stall_s",
-    "durable_fast_s",
-    "durable_slow_s",
-    "restore_s",
-    "save_mb_per_s",
-    "restore_mb_per_s",
-    "efficiency",
-    "restore_efficiency",
-    "stall_speed_up",
-    "speed_up",
-];
 
 /// What is saved where nothing is said: AlexNet's weights and moments of the paper.
 const SIZE: Bytes = Bytes(600_000_000);
@@ -107,7 +94,7 @@ pub(super) fn run(
     on: Stage,
     observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
-) -> Result<Measured, Failed> {
+) -> Result<StepResult, Failed> {
     let bytes = settings.state_bytes();
     let mut tell = |event: Event| match event {
         Event::Preparing { what } | Event::Started { what, .. } => observe(Progress::Repeat { what }),
@@ -117,7 +104,7 @@ pub(super) fn run(
     // Where and by which command it ran stands in the study's own head.
     let record = checkpoint::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
     match record.cells.into_iter().next() {
-        Some(cell) => Ok(Measured { checkpoint: Some(Box::new(cell)), notes: record.notes, ..Measured::default() }),
+        Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes: record.notes }),
         None => Err("no save was finished".into()),
     }
 }

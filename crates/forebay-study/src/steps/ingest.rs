@@ -11,7 +11,7 @@ use forebay_record::{Environment, Level};
 use forebay_units::Bytes;
 
 use super::value::{self, Refused};
-use super::{Failed, Measured, Progress, Stage};
+use super::{Failed, Progress, Stage, StepResult};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &[
@@ -28,9 +28,6 @@ pub(super) const NAMES: &[&str] = &[
     "threads",
     "tier",
 ];
-/// What can be asked of a measured cell.
-pub(super) const METRICS: &[&str] =
-    &["images_per_s", "mb_per_s", "cpu_s_per_1000", "wait_s", "wall_s", "efficiency", "speed_up"];
 
 /// The most images of one repeat: years of them.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -151,7 +148,7 @@ pub(super) fn run(
     on: Stage,
     observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
-) -> Result<Measured, Failed> {
+) -> Result<StepResult, Failed> {
     let plan = settings.plan(data, on);
     let mut tell = |event: ingest::Event| match event {
         ingest::Event::Repeat { what } => observe(Progress::Repeat { what }),
@@ -173,7 +170,7 @@ pub(super) fn run(
             )
             .into())
         }
-        Some(cell) => Ok(Measured { ingest: Some(cell), notes, ..Measured::default() }),
+        Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes }),
         None => Err("no repeat was finished".into()),
     }
 }

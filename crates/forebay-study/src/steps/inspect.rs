@@ -7,12 +7,10 @@ use forebay_dataset::{Control, InspectOptions};
 use forebay_record::Level;
 
 use super::value::{self, Refused};
-use super::{Failed, Measured};
+use super::{Failed, StepResult};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["dataset", "tier"];
-/// A dataset is looked at, not measured.
-pub(super) const METRICS: &[&str] = &[];
 
 /// An inspect cell's settings.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,8 +34,8 @@ impl InspectSettings {
 }
 
 /// Looks at the dataset of a cell.
-pub(super) fn run(data: &Path, cancel: &AtomicBool) -> Result<Measured, Failed> {
+pub(super) fn run(data: &Path, cancel: &AtomicBool) -> Result<StepResult, Failed> {
     let control = Control { threads: 0, cancel, progress: &|_| {} };
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control)?;
-    Ok(Measured { inspection: Some(found), ..Measured::default() })
+    Ok(StepResult { measured: Some(found.into()), notes: Vec::new() })
 }

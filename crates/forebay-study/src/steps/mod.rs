@@ -13,7 +13,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use forebay_record::{CheckpointCell, IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
+use forebay_record::{Level, Measured, Step};
 use forebay_storage::Profile;
 
 pub use checkpoint::CheckpointSettings;
@@ -32,23 +32,13 @@ use super::plan::{CellPlan, Plan};
 /// Why a cell failed.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a cell measured.
+/// What a step came to.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Measured {
-    /// By the ingest step.
-    pub ingest: Option<IngestCell>,
-    /// By the probe step.
-    pub probe: Vec<ProbeCell>,
-    /// By the train step.
-    pub train: Option<Box<TrainCell>>,
-    /// By the checkpoint step.
-    pub checkpoint: Option<Box<CheckpointCell>>,
-    /// By the inspect step.
-    pub inspection: Option<Inspection>,
+pub struct StepResult {
+    /// What was measured; only a bench that measures nothing has none.
+    pub measured: Option<Measured>,
     /// What a reader must know to understand the numbers.
     pub notes: Vec<String>,
-    /// Of a workload.
-    pub workload: Option<Box<forebay_record::WorkloadCell>>,
 }
 
 /// How far a cell has come.
@@ -81,7 +71,7 @@ pub trait Bench {
         cell: &CellPlan,
         observe: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
-    ) -> Result<Measured, Failed>;
+    ) -> Result<StepResult, Failed>;
 }
 
 /// What a cell does, with all its settings.
@@ -217,18 +207,6 @@ pub(super) fn names(step: Step) -> &'static [&'static str] {
     }
 }
 
-/// The quantities a step's cells have, and the speed-up of them.
-pub(super) fn metrics(step: Step) -> &'static [&'static str] {
-    match step {
-        Step::Ingest => ingest::METRICS,
-        Step::Probe => probe::METRICS,
-        Step::Train => train::METRICS,
-        Step::Inspect => inspect::METRICS,
-        Step::Checkpoint => checkpoint::METRICS,
-        Step::Workload => workload::METRICS,
-    }
-}
-
 /// The real steps, on the places of a run.
 pub struct Steps<'a> {
     plan: &'a Plan,
@@ -263,7 +241,7 @@ impl Bench for Steps<'_> {
         cell: &CellPlan,
         observe: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
-    ) -> Result<Measured, Failed> {
+    ) -> Result<StepResult, Failed> {
         let data = self.places.data_of(cell);
         let checkpoint_dirs = self.checkpoint_dirs(cell)?;
         let dir = self.places.folder_of(cell.work.tier());

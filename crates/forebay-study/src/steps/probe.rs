@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use forebay_dataset::{Control, InspectOptions};
 use forebay_pipeline::Source;
 use forebay_probe::{self as probe, Mix, Modes, Plan, Sizes, Tree};
-use forebay_record::{Engine, Environment, Level};
+use forebay_record::{Engine, Environment, Level, Measured};
 use forebay_storage::Local;
 use forebay_units::{Bytes, PathText};
 
 use super::value::{self, Refused};
-use super::{Failed, Measured, Progress, Stage};
+use super::{Failed, Progress, Stage, StepResult};
 
 /// Bytes a sequential request, as `forebay probe` has them.
 const BLOCK: u64 = 1 << 20;
@@ -21,9 +21,6 @@ const SEED: u64 = 0;
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["block", "depth", "engine", "like", "mix", "mode", "size", "tier"];
-/// What can be asked of a measured cell.
-pub(super) const METRICS: &[&str] =
-    &["read_mb_per_s", "write_mb_per_s", "random_mb_per_s", "random_iops", "files_per_s", "speed_up"];
 
 /// A kind of probing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +115,7 @@ pub(super) fn run(
     request: &ProbeRequest<'_>,
     observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
-) -> Result<Measured, Failed> {
+) -> Result<StepResult, Failed> {
     let plan = plan(request, cancel)?;
     let mut tell = |event: probe::Event| match event {
         probe::Event::Run { what } => observe(Progress::Repeat { what }),
@@ -141,7 +138,7 @@ pub(super) fn run(
     if record.cells.is_empty() {
         return Err("no run was finished".into());
     }
-    Ok(Measured { probe: record.cells, notes: record.notes, ..Measured::default() })
+    Ok(StepResult { measured: Some(Measured::Probe(record.cells)), notes: record.notes })
 }
 
 fn plan(request: &ProbeRequest<'_>, cancel: &AtomicBool) -> Result<Plan, Failed> {

@@ -50,28 +50,6 @@ pub(super) const NAMES: &[&str] = &[
     "threads",
     "tier",
 ];
-/// What can be asked of a measured cell. What N accelerators need of a disk and how much shorter a burst buffer makes the
-/// stalls is derived from cells by the report.
-pub(super) const METRICS: &[&str] = &[
-    "images_per_s",
-    "mb_per_s",
-    "wall_s",
-    "wait_s",
-    "compute_s",
-    "copy_s",
-    "wait_share",
-    "au_epoch",
-    "au_steady",
-    "au_dlio",
-    "overlap",
-    "io_cost_s",
-    "need_mb_per_s",
-    "checkpoint_s",
-    "stall_s",
-    "drain_after_s",
-    "stall_speed_up",
-    "speed_up",
-];
 
 /// The most images of one run: years of them.
 const MAX_IMAGES: u64 = 1_000_000_000_000;

@@ -32,22 +32,6 @@ pub(super) const NAMES: &[&str] = &[
     "tier",
     "workload",
 ];
-/// What can be asked of a measured cell.
-pub(super) const METRICS: &[&str] = &[
-    "au_epoch",
-    "au_steady",
-    "au_dlio",
-    "samples_per_s",
-    "mb_per_s_moved",
-    "mb_per_s_device",
-    "first_batch_s",
-    "barrier_s",
-    "wall_s",
-    "dlio_mib_per_s",
-    "dlio_samples_per_s",
-    "checkpoint_max_s",
-    "speed_up",
-];
 
 /// The most accelerators of a cell.
 const MAX_ACCELERATORS: u64 = 4_096;

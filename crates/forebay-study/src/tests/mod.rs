@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_record::{Environment, Scale, StudyCell, StudyHead, StudyRun};
 
-use super::{Bench, CellPlan, Failed, Folder, Measured, Outcome, Placement, Plan, Progress, RECORD, Rest, parse, run};
+use super::{
+    Bench, CellPlan, Failed, Folder, Outcome, Placement, Plan, Progress, RECORD, Rest, StepResult, parse, run,
+};
 
 /// Two experiments, 2 × 3 and 1 + 1 + 1 cells.
 const SMALL: &str = r#"
@@ -69,7 +71,7 @@ impl Bench for Fake {
         cell: &CellPlan,
         observe: &mut dyn FnMut(Progress),
         cancel: &AtomicBool,
-    ) -> Result<Measured, Failed> {
+    ) -> Result<StepResult, Failed> {
         observe(Progress::Moved { images: 1, bytes: 2 });
         if self.stop_at == Some(self.asked.len()) {
             cancel.store(true, Ordering::Relaxed);
@@ -77,7 +79,7 @@ impl Bench for Fake {
         self.asked.push(cell.id.clone());
         match self.failing.contains(&cell.id) {
             true => Err("the device is gone".into()),
-            false => Ok(Measured { notes: vec![format!("time {}", self.asked.len())], ..Measured::default() }),
+            false => Ok(StepResult { notes: vec![format!("time {}", self.asked.len())], ..StepResult::default() }),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Workload cells: run again, on data whose size is known before it is made, read as DLIO's loader reads.
 
+use forebay_record::WorkloadCell;
+
 use super::*;
 use crate::{Estimator, Places, Steps, make, spaces};
 
@@ -26,7 +28,7 @@ shrink_bytes = 4000
 dlio_decode_mb_per_s = 5880
 "#;
 
-fn measured(text: &str) -> (Plan, Measured, Vec<String>) {
+fn measured(text: &str) -> (Plan, StepResult, Vec<String>) {
     let (dir, plan, never) = (tempfile::tempdir().unwrap(), plan_of(text), AtomicBool::new(false));
     Places::new(&plan, dir.path()).to_make(&plan.cells).iter().for_each(|wanted| {
         make(wanted, &|_| (), &never).unwrap();
@@ -47,7 +49,8 @@ fn measured(text: &str) -> (Plan, Measured, Vec<String>) {
 #[test]
 fn a_workload_is_run_as_often_as_its_study_says_and_warm_ups_are_not_kept() {
     let (plan, measured, said) = measured(READ);
-    let cell = measured.workload.unwrap();
+    let measured = measured.measured.unwrap();
+    let cell: &WorkloadCell = measured.of().next().unwrap();
     assert_eq!((cell.runs.len(), cell.totals.samples, cell.totals.steps), (3, 8, 4));
     let mut uses: Vec<f64> = cell.runs.iter().filter_map(|run| run.au_epoch).collect();
     uses.sort_by(f64::total_cmp);
@@ -68,7 +71,8 @@ fn a_process_with_larger_files_is_waited_for_behind_the_first_step() {
         files.map(|i| workload.dataset.shape_of(forebay_workload::Part::Train, i).sample_bytes as f64).sum()
     };
     let rate = workload.reader.decode_bytes_per_s.unwrap();
-    let cell = measured.workload.unwrap();
+    let measured = measured.measured.unwrap();
+    let cell: &WorkloadCell = measured.of().next().unwrap();
     assert!(cell.runs.is_empty(), "run once");
     for (epoch, first) in cell.epochs_of.iter().zip([0, 4]) {
         // Its two workers share the core: the second batch is under way while the first is made.

@@ -123,7 +123,7 @@ impl Run {
         DlioRun::of(&ranks?)
     }
 
-    /// Computing over the whole of training, nothing left out: by epoch the mean over ranks, in percent.
+    /// Computing over the whole of training, nothing left out: by epoch the mean over ranks, as a share of 1.
     pub fn au_epochs(&self) -> Vec<Option<f64>> {
         let epochs = self.trained().map(|rank| rank.trained().count()).max().unwrap_or(0);
         let of = |i: usize| {
@@ -224,7 +224,7 @@ impl EpochRun {
         until_s + first.and_then(|block| block.loads_s().first().copied()).unwrap_or(0.0)
     }
 
-    /// Computing over all of its time, in percent.
+    /// Computing over all of its time, as a share of 1.
     pub fn au_epoch(&self) -> Option<f64> {
         metric::au_epoch(self.compute_s(), self.wall_s()?)
     }

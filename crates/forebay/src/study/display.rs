@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use forebay_record::{Step, StudyCell};
+use forebay_record::StudyCell;
 use forebay_report::visible;
 use forebay_study::{At, Event, Progress};
 use forebay_units::{count, format_seconds, group_digits};
@@ -80,7 +80,7 @@ impl Display {
             rates = format!("  {} images/s", group_digits((self.images as f64 / seconds).round() as u64));
         }
         if self.bytes > 0 {
-            rates.push_str(&format!("  {} MB/s", grouped(self.bytes as f64 / 1e6 / seconds)));
+            rates.push_str(&format!("  {} MB/s", group_digits((self.bytes as f64 / 1e6 / seconds).round() as u64)));
         }
         bar.set_message(format!("{}  {}{rates}", self.cell, self.what));
     }
@@ -109,53 +109,7 @@ fn said(cell: &StudyCell) -> String {
     if let Some(error) = &cell.error {
         return format!("failed: {error}");
     }
-    if let Some(found) = &cell.inspection {
-        return format!("{}, {}", count(found.n_samples, "sample"), found.total_bytes);
-    }
-    let metrics: &[(&str, &str)] = match cell.step {
-        Step::Train => &[
-            ("wall_s", "s"),
-            ("images_per_s", "images/s"),
-            ("wait_s", "s waiting"),
-            ("stall_s", "a checkpoint"),
-            ("drain_after_s", "draining after"),
-        ],
-        Step::Checkpoint => &[("stall_s", "stalled"), ("save_mb_per_s", "MB/s durable"), ("restore_s", "to restore")],
-        Step::Inspect => &[],
-        Step::Workload => &[("au_epoch", "% AU"), ("samples_per_s", "samples/s"), ("mb_per_s_moved", "MB/s")],
-        Step::Ingest => &[("images_per_s", "images/s"), ("mb_per_s", "MB/s")],
-        Step::Probe => &[
-            ("read_mb_per_s", "MB/s read"),
-            ("write_mb_per_s", "MB/s written"),
-            ("random_iops", "random reads/s"),
-            ("files_per_s", "files/s"),
-        ],
-    };
-    let one = |(name, unit): &(&str, &str)| {
-        let value = cell.metric(name)?.value;
-        Some(match *name {
-            // What is written directly is not drained, however long the end of it takes.
-            "drain_after_s" if is_direct(cell) => return None,
-            "stall_s" | "drain_after_s" | "restore_s" => format!("{} {unit}", format_seconds(value)),
-            _ => format!("{} {unit}", grouped(value)),
-        })
-    };
-    metrics.iter().filter_map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// Whether the cell trained, and waited for its checkpoints until they were where they belong.
-fn is_direct(cell: &StudyCell) -> bool {
-    let saved = cell.train.as_ref().and_then(|train| train.checkpoints.as_ref());
-    saved.is_some_and(|saved| saved.mode == "direct")
-}
-
-/// 12345.67 as "12,345.7".
-fn grouped(value: f64) -> String {
-    let text = format!("{value:.1}");
-    match text.split_once('.').and_then(|(whole, tenths)| Some((whole.parse().ok()?, tenths))) {
-        Some((whole, tenths)) => format!("{}.{tenths}", group_digits(whole)),
-        None => text,
-    }
+    forebay_report::in_brief(cell)
 }
 
 fn left(at: At) -> String {
@@ -163,17 +117,5 @@ fn left(at: At) -> String {
         _ if at.n_done == at.n_cells => "all done".to_owned(),
         Some(seconds) => format!("about {} left", about(seconds)),
         None => format!("{} left", count((at.n_cells - at.n_done) as u64, "cell")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn rates_have_their_digits_in_groups() {
-        for (value, text) in [(0.04, "0.0"), (999.96, "1,000.0"), (12_345.67, "12,345.7")] {
-            assert_eq!(grouped(value), text);
-        }
     }
 }

@@ -91,13 +91,13 @@ fn cells<'a>(
     let file_system = record.environment.data_file_system.as_deref().unwrap_or_default();
     let is_on_device = device.is_some_and(|device| file_system.ends_with(&format!(" on {}", device.path.escaped())));
     record.cells.iter().filter(move |cell| {
-        let is_named = cell.tier.as_ref() == Some(&tier.name);
+        let is_named = cell.medium.tier.as_ref() == Some(&tier.name);
         match tier.kind {
-            Kind::Shaped => is_named && cell.tier_kind == Some(TierKind::Shaped),
+            Kind::Shaped => is_named && cell.medium.kind == Some(TierKind::Shaped),
             Kind::Kernel => {
-                let is_ours =
-                    is_named && cell.tier_kind == Some(TierKind::Kernel) || cell.tier.is_none() && is_on_device;
-                is_ours && cell.cache == CacheState::Cold
+                let is_ours = is_named && cell.medium.kind == Some(TierKind::Kernel)
+                    || cell.medium.tier.is_none() && is_on_device;
+                is_ours && cell.medium.cache == Some(CacheState::Cold)
             }
         }
     })

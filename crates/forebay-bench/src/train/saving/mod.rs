@@ -21,7 +21,7 @@ use std::time::Duration;
 use forebay_checkpoint::format::{self, Format, Layout};
 use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
 use forebay_measure::{Place, Scratch};
-use forebay_record::{TierKind, TrainCheckpoints};
+use forebay_record::{Medium, TrainCheckpoints};
 use forebay_units::{Clock, PathText, count};
 
 use super::consumer::Consumer;
@@ -256,33 +256,21 @@ fn counted(plan: &Checkpointing) -> (Vec<Tier>, Vec<TierCount>) {
         let (fs, counters) = CountedFs::new(Arc::clone(&tier.fs));
         tier.fs = Arc::new(fs);
         let role = if at + 1 == n_tiers { "slow" } else { "fast" };
-        counts.push(TierCount { name: emulated(place).0.unwrap_or_else(|| role.to_owned()), counters });
+        counts.push(TierCount { name: place.tier().map_or(role, |(name, _)| name).to_owned(), counters });
     }
     (tiers, counts)
 }
 
-/// The device that is emulated below a place: the shaper's if there is one, since it is the outer one.
-fn emulated(place: &Place) -> (Option<String>, Option<TierKind>) {
-    match (&place.shaped, &place.kernel) {
-        (Some(profile), _) => (Some(profile.name.clone()), Some(TierKind::Shaped)),
-        (None, Some(profile)) => (Some(profile.name.clone()), Some(TierKind::Kernel)),
-        (None, None) => (None, None),
-    }
-}
-
 /// What is known of checkpoints before the first is made.
 fn described(plan: &Checkpointing, bytes: u64) -> TrainCheckpoints {
-    let (tier, tier_kind) = emulated(&plan.places.slow);
-    let (burst_tier, burst_tier_kind) = plan.places.fast.as_ref().map(emulated).unwrap_or_default();
+    let medium = |place: &Place| Medium::new(String::new(), place.tier(), Vec::new());
     TrainCheckpoints {
         every: plan.every,
         mode: mode_name(plan.mode).to_owned(),
         format: plan.format.to_owned(),
         bytes,
-        tier,
-        tier_kind,
-        burst_tier,
-        burst_tier_kind,
+        medium: medium(&plan.places.slow),
+        burst: plan.places.fast.as_ref().map(medium),
         rated_mb_per_s: plan.places.rated_mb_per_s(plan.mode),
         median_stall_s: None,
         drain_after_s: None,

@@ -11,7 +11,7 @@ use forebay_units::Bytes;
 
 use super::device::{Gpu, accelerator};
 use super::{Io, TrainSettings, saving};
-use crate::steps::{Failed, Measured, Progress, Stage};
+use crate::steps::{Failed, Progress, Stage, StepResult};
 
 /// Runs a cell; `data` is where its dataset lies, `None` for synthetic batches.
 pub(in crate::steps) fn run(
@@ -21,7 +21,7 @@ pub(in crate::steps) fn run(
     gpu: &Gpu,
     observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
-) -> Result<Measured, Failed> {
+) -> Result<StepResult, Failed> {
     let (plan, note) = plan(settings, data, on, gpu);
     let mut failed = None;
     let mut tell = |event: train::Event| match event {
@@ -40,7 +40,7 @@ pub(in crate::steps) fn run(
     }
     let notes = note.into_iter().chain(record.notes).collect();
     match record.cells.into_iter().next() {
-        Some(cell) => Ok(Measured { train: Some(Box::new(cell)), notes, ..Measured::default() }),
+        Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes }),
         None => Err("no run was finished".into()),
     }
 }

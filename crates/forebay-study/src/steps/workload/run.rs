@@ -14,7 +14,7 @@ use forebay_record::{Environment, Record, WorkloadCell, WorkloadTotals};
 use forebay_units::PathText;
 
 use super::WorkloadSettings;
-use crate::steps::{Failed, Measured, Progress, Stage};
+use crate::steps::{Failed, Progress, Stage, StepResult};
 
 /// Runs a cell on the data in a folder, with its checkpoints in another, which is empty before each run and gone at the end.
 pub(in crate::steps) fn run(
@@ -24,7 +24,7 @@ pub(in crate::steps) fn run(
     on: Stage,
     observe: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
-) -> Result<Measured, Failed> {
+) -> Result<StepResult, Failed> {
     let (warmups, repeats) = (on.warmups, on.repeats);
     let plan = plan(settings, data, &checkpoints, on)?;
     let (mut runs, mut notes) = (Vec::new(), note(settings));
@@ -43,7 +43,7 @@ pub(in crate::steps) fn run(
         }
     }
     match middle(runs) {
-        Some(cell) => Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() }),
+        Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes }),
         None => Err("no run was finished".into()),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn of(run: &Run) -> WorkloadCell {
         settings(&mut cell, run, workload);
     }
     cell.totals = totals(run, &epochs_of, cell.batch);
-    let limit = run.workload.as_ref().map(|workload| workload.limits).unwrap_or_default().au * 100.0;
+    let limit = run.workload.as_ref().map(|workload| workload.limits).unwrap_or_default().au;
     let values = [("au_epoch", cell.totals.au_epoch), ("au_dlio", cell.totals.au_dlio)];
     let values = values.into_iter().filter(|(_, value)| steps_per_epoch > 0 || value.is_some());
     cell.judged = values.map(|(what, value)| judged(what, value, limit)).collect();
@@ -155,7 +155,11 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
     WorkloadTotals {
         au_epoch: au(&|epoch| epoch.wall_s),
         au_steady: au(&|epoch| epoch.wall_s - epoch.first_batch_s),
-        au_dlio: printed.au_mean.or_else(|| mean(&again.as_ref()?.au)).or_else(|| mean(&by_epoch)),
+        au_dlio: printed
+            .au_mean
+            .or_else(|| mean(&again.as_ref()?.au))
+            .map(|percent| percent / 100.0)
+            .or_else(|| mean(&by_epoch)),
         samples_per_s: if wall_s > 0.0 { (steps * batch) as f64 / wall_s } else { 0.0 },
         first_batch_s: sum(|epoch| epoch.first_batch_s) / epochs.len().max(1) as f64,
         steps,
@@ -169,7 +173,7 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
         checkpoint_s: sum(|epoch| epoch.checkpoint_s),
         other_s: sum(|epoch| epoch.other_s),
         eval_s,
-        au_eval: (eval_s > 0.0).then(|| 100.0 * eval_compute_s / eval_s),
+        au_eval: (eval_s > 0.0).then(|| eval_compute_s / eval_s),
         load: quantiles(epochs.iter().flat_map(|epoch| epoch.load.clone()).collect()),
         step: quantiles(epochs.iter().flat_map(whole_steps).collect()),
         dlio_samples_per_s: printed.samples_per_s_mean,

@@ -39,5 +39,5 @@ fn weighted(blocks: &[BlockRun]) -> Option<f64> {
     let all: Vec<(f64, f64)> =
         blocks.iter().filter_map(|block| Some((block.au?, block.compute_s.len() as f64))).collect();
     let steps: f64 = all.iter().map(|(_, steps)| steps).sum();
-    (steps > 0.0).then(|| all.iter().map(|(au, steps)| au * steps).sum::<f64>() / steps)
+    (steps > 0.0).then(|| all.iter().map(|(au, steps)| au * steps).sum::<f64>() / steps / 100.0)
 }

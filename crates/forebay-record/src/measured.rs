@@ -1,0 +1,112 @@
+//! What a cell of a study measured: one experiment's result, whichever it was.
+
+use std::any::Any;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cell::{AnyCell, Cell};
+use crate::metric::{Better, Measurement, Metric, MetricInfo, Unit};
+use crate::probe::BEST;
+use crate::{CheckpointCell, IngestCell, Inspection, ProbeCell, Step, TrainCell, WorkloadCell};
+
+/// How many times a quantity is that of the first level.
+pub const SPEED_UP: MetricInfo = MetricInfo::derived("speed_up", "speed-up", Unit::Times, Better::Higher);
+/// How many times shorter the stall of a checkpoint is than that of a direct save to the same tier.
+pub const STALL_SPEED_UP: MetricInfo =
+    MetricInfo::derived("stall_speed_up", "stall, times shorter than direct", Unit::Times, Better::Higher);
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Measured {
+    Ingest(Box<IngestCell>),
+    /// A probe of one place measures several modes, sizes and depths.
+    Probe(Vec<ProbeCell>),
+    Train(Box<TrainCell>),
+    Checkpoint(Box<CheckpointCell>),
+    Workload(Box<WorkloadCell>),
+    Inspect(Box<Inspection>),
+}
+
+impl Measured {
+    /// The cells, of which only a probe has several.
+    pub fn cells(&self) -> Vec<&dyn AnyCell> {
+        match self {
+            Self::Ingest(cell) => vec![&**cell],
+            Self::Probe(cells) => cells.iter().map(|cell| cell as &dyn AnyCell).collect(),
+            Self::Train(cell) => vec![&**cell],
+            Self::Checkpoint(cell) => vec![&**cell],
+            Self::Workload(cell) => vec![&**cell],
+            Self::Inspect(cell) => vec![&**cell],
+        }
+    }
+
+    /// Those of one experiment: all or none.
+    pub fn of<C: Cell>(&self) -> impl Iterator<Item = &C> {
+        self.cells().into_iter().filter_map(|cell| (cell as &dyn Any).downcast_ref())
+    }
+
+    /// The quantities that sum it up.
+    pub fn headlines(&self) -> Vec<(&'static MetricInfo, Measurement)> {
+        let all = match self {
+            Self::Probe(cells) => BEST.iter().filter_map(|best| Some((&best.info, best.of(cells)?))).collect(),
+            other => other.cells().first().map(|cell| cell.measurements()).unwrap_or_default(),
+        };
+        all.into_iter().filter(|(info, _)| info.is_headline).collect()
+    }
+
+    /// A quantity by its name; of a probe that measured several things, the best of them.
+    pub fn metric(&self, name: &str) -> Option<Measurement> {
+        match self {
+            Self::Probe(cells) if cells.len() != 1 || BEST.iter().any(|best| best.info.name == name) => {
+                BEST.iter().find(|best| best.info.name == name)?.of(cells)
+            }
+            other => other.cells().first()?.metric(name),
+        }
+    }
+}
+
+macro_rules! from_cell {
+    ($($variant:ident: $cell:ty),*) => {$(
+        impl From<$cell> for Measured {
+            fn from(cell: $cell) -> Self {
+                Self::$variant(Box::new(cell))
+            }
+        }
+    )*};
+}
+
+from_cell!(Ingest: IngestCell, Train: TrainCell, Checkpoint: CheckpointCell, Workload: WorkloadCell, Inspect: Inspection);
+
+impl From<ProbeCell> for Measured {
+    fn from(cell: ProbeCell) -> Self {
+        Self::Probe(vec![cell])
+    }
+}
+
+impl Step {
+    /// Every quantity that a study may ask of it, those among them that compare cells.
+    pub fn metrics(self) -> Vec<&'static MetricInfo> {
+        fn infos<C: ?Sized>(metrics: &'static [Metric<C>]) -> Vec<&'static MetricInfo> {
+            metrics.iter().map(|metric| &metric.info).collect()
+        }
+        let mut known = match self {
+            Self::Ingest => infos(IngestCell::METRICS),
+            Self::Probe => infos(BEST),
+            Self::Train => infos(TrainCell::METRICS),
+            Self::Checkpoint => infos(CheckpointCell::METRICS),
+            Self::Workload => infos(WorkloadCell::METRICS),
+            Self::Inspect => return infos(Inspection::METRICS),
+        };
+        known.push(&SPEED_UP);
+        known.extend(known.iter().any(|info| info.name == "stall_s").then_some(&STALL_SPEED_UP));
+        known
+    }
+}
+
+/// What is said of a quantity, of whichever experiment has it first.
+pub fn metric_info(name: &str) -> Option<&'static MetricInfo> {
+    let singles = ProbeCell::METRICS.iter().map(|metric| &metric.info);
+    Step::ALL.into_iter().flat_map(Step::metrics).chain(singles).find(|info| info.name == name)
+}

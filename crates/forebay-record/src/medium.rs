@@ -1,0 +1,152 @@
+//! What bytes came from or went to: the storage, the tier that was emulated, and the page cache.
+
+use serde::{Deserialize, Serialize};
+
+/// What stands behind a tier's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TierKind {
+    /// A real device, as it is.
+    Device,
+    /// A loop device whose rates the kernel limits.
+    Kernel,
+    /// The in-process shaper over the real disk.
+    Shaped,
+}
+
+impl TierKind {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Device => "a real device",
+            Self::Kernel => "a loop device throttled by the kernel",
+            Self::Shaped => "shaped in this process",
+        }
+    }
+}
+
+/// Where the bytes came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheState {
+    /// At most 5 % of the bytes came from memory, by the block layer's count.
+    Cold,
+    /// At most 5 % of the bytes came from the device.
+    Warm,
+    /// Neither, or not to be told.
+    Mixed,
+}
+
+impl CacheState {
+    /// In a word, as the record has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Mixed => "mixed",
+        }
+    }
+
+    /// The state of several repeats: theirs, or mixed where they differ; `None` without a repeat.
+    pub fn of_all(states: impl IntoIterator<Item = Self>) -> Option<Self> {
+        states.into_iter().reduce(|all, state| if all == state { all } else { Self::Mixed })
+    }
+}
+
+/// What a cache state was concluded from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CacheEvidence {
+    /// The share of the files that was in memory before the run, by `cachestat` or `mincore`.
+    pub resident_before: Option<f64>,
+    /// Bytes the block layer fetched for this process during the run.
+    pub block_bytes: Option<u64>,
+    /// Bytes the pipeline read.
+    pub bytes_read: u64,
+}
+
+impl CacheEvidence {
+    /// The share of the bytes that came from memory; `None` when the kernel does not tell or nothing was read.
+    pub fn from_memory(&self) -> Option<f64> {
+        let block = self.block_bytes?;
+        (self.bytes_read > 0).then(|| 1.0 - block as f64 / self.bytes_read as f64)
+    }
+
+    /// What it shows.
+    pub fn state(&self) -> CacheState {
+        match self.from_memory() {
+            Some(share) if share <= 0.05 => CacheState::Cold,
+            Some(share) if share >= 0.95 => CacheState::Warm,
+            _ => CacheState::Mixed,
+        }
+    }
+}
+
+/// The storage that a cell read from or wrote to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Medium {
+    /// How it was reached, in words: the I/O mode, the folder, the file system; empty where nothing was read.
+    #[serde(default)]
+    pub storage: String,
+    /// The tier's name, if one was emulated.
+    #[serde(default)]
+    pub tier: Option<String>,
+    /// How the tier is served.
+    #[serde(default)]
+    pub kind: Option<TierKind>,
+    /// Cold, warm or mixed, over all repeats; `None` when nothing was read. For a write, cold means that the bytes went to the device.
+    #[serde(default)]
+    pub cache: Option<CacheState>,
+    /// What the cache state was concluded from, one entry per kept repeat.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<CacheEvidence>,
+}
+
+impl Medium {
+    /// A medium whose cache state is that of its evidence.
+    pub fn new(storage: String, tier: Option<(&str, TierKind)>, evidence: Vec<CacheEvidence>) -> Self {
+        let cache = CacheState::of_all(evidence.iter().map(CacheEvidence::state));
+        let (tier, kind) = tier.map(|(name, kind)| (name.to_owned(), kind)).unzip();
+        Self { storage, tier, kind, cache, evidence }
+    }
+
+    /// The largest share of a repeat's bytes that came from memory; `None` where it is not known of any.
+    pub fn from_memory(&self) -> Option<f64> {
+        // Read-ahead may fetch more than was read; no byte came from memory then.
+        let shares = self.evidence.iter().filter_map(|evidence| evidence.from_memory().map(|share| share.max(0.0)));
+        shares.reduce(f64::max)
+    }
+
+    /// The largest share of the files that was in memory before a repeat.
+    pub fn resident_before(&self) -> Option<f64> {
+        self.evidence.iter().filter_map(|evidence| evidence.resident_before).reduce(f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(block_bytes: Option<u64>, bytes_read: u64) -> CacheEvidence {
+        CacheEvidence { resident_before: None, block_bytes, bytes_read }
+    }
+
+    #[test]
+    fn five_percent_from_the_other_side_is_the_limit() {
+        assert_eq!(evidence(Some(100), 100).state(), CacheState::Cold);
+        assert_eq!(evidence(Some(130), 100).state(), CacheState::Cold, "readahead fetches more than is read");
+        assert_eq!(evidence(Some(96), 100).state(), CacheState::Cold);
+        assert_eq!(evidence(Some(94), 100).state(), CacheState::Mixed);
+        assert_eq!(evidence(Some(4), 100).state(), CacheState::Warm);
+        assert_eq!(evidence(None, 100).state(), CacheState::Mixed, "what is not known is not claimed");
+        assert_eq!(evidence(Some(0), 0).state(), CacheState::Mixed);
+    }
+
+    #[test]
+    fn repeats_that_differ_make_a_medium_mixed_and_the_largest_shares_are_shown() {
+        let repeats = vec![evidence(Some(100), 100), evidence(Some(4), 100)];
+        let medium = Medium::new("buffered".to_owned(), Some(("hdd", TierKind::Shaped)), repeats);
+        assert_eq!((medium.cache, medium.kind), (Some(CacheState::Mixed), Some(TierKind::Shaped)));
+        assert_eq!((medium.from_memory(), medium.resident_before()), (Some(0.96), None));
+        assert_eq!(Medium::new(String::new(), None, Vec::new()), Medium::default());
+    }
+}
