@@ -22,6 +22,7 @@ mod duration;
 mod histogram;
 mod interval;
 mod path;
+pub mod random;
 mod stats;
 mod text;
 

@@ -12,7 +12,7 @@ use forebay_record::Engine;
 
 use super::crew::{self, Shared, Worker};
 use super::error::{Context, Error};
-use super::random::{Random, stamp};
+use super::random::{random, stamp};
 use super::requests::{GRAIN, Requests};
 use super::scratch::Scratch;
 use super::threads;
@@ -76,7 +76,7 @@ fn workers<'a>(
     let worker = |number: usize| -> Result<Worker<'a>, Error> {
         let file = threads::open(path, engine, write, &requests)?;
         let mut memory = Region::new(BLOCK as usize).map_err(|error| Error::senseless(error.to_string()))?;
-        Random::new(0, number as u64).fill(&mut memory);
+        random(0, number as u64).fill(&mut memory);
         let (next, act) = (Arc::clone(&next), act.clone());
         Ok(Box::new(move |tally| {
             while !tally.is_over() {

@@ -31,6 +31,5 @@ pub use mix::Mix;
 pub use plan::{Modes, Plan, Sizes, TIME_LIMIT, Tree};
 pub(crate) use preflight::Memory;
 pub use preview::{Preview, preview};
-pub(crate) use random::Random;
 pub use run::{Event, run};
 pub(crate) use scratch::{Scratch, remove_left_overs};

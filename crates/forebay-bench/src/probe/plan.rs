@@ -11,7 +11,7 @@ use forebay_units::{Bytes, PathText, count};
 
 use super::error::Error;
 use super::mix::Mix;
-use super::random::Random;
+use super::random::random;
 use super::requests::GRAIN;
 
 /// A random or files run ends when everything was read once, or after this long: slow devices would need hours.
@@ -79,7 +79,7 @@ impl Tree {
         let lens = source.files().iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len());
         let mut sizes: Vec<u64> = lens.collect();
         let n_all = sizes.len() as u64;
-        Random::new(seed, 0).shuffle(&mut sizes);
+        random(seed, 0).shuffle(&mut sizes);
         let sizes = up_to(sizes.into_iter(), total);
         let of = format!("{} of {} as in {}", sizes.len(), count(n_all, "file"), data.escaped());
         Self { sizes, of }.checked(total)
@@ -90,7 +90,7 @@ impl Tree {
     /// # Errors
     /// When not a single one fits.
     pub fn of_mix(mix: &Mix, total: u64, seed: u64) -> Result<Self, Error> {
-        let mut random = Random::new(seed, 0);
+        let mut random = random(seed, 0);
         let sizes = up_to(std::iter::repeat_with(|| mix.draw(&mut random)).take(TREE_MAX), total);
         Self { of: format!("{}, {mix}", count(sizes.len() as u64, "file")), sizes }.checked(total)
     }

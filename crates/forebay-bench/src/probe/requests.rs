@@ -7,8 +7,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use forebay_units::random::Random;
+
 use super::mix::Mix;
-use super::random::Random;
 
 /// Where a random request begins: at a multiple of this.
 pub(super) const GRAIN: u64 = 4096;
@@ -111,7 +112,8 @@ mod tests {
     }
 
     fn check_random(mix: &str, size: u64, n_max: usize) -> Vec<Request> {
-        let requests = Requests::random_up_to(&mix.parse().unwrap(), size, &mut Random::new(3, 1), n_max);
+        let requests =
+            Requests::random_up_to(&mix.parse().unwrap(), size, &mut super::super::random::random(3, 1), n_max);
         let mut pieces = all(&requests, 2);
         assert!(!pieces.is_sorted_by_key(|piece| piece.offset), "the order is random");
         pieces.sort_by_key(|piece| piece.offset);

@@ -13,7 +13,7 @@ use forebay_units::PathText;
 use super::error::{Context, Error};
 use super::plan::{FILES_PER_FOLDER, Plan, Tree};
 use super::preflight::{self, Memory, Target};
-use super::random::{Random, stamp};
+use super::random::{random, stamp};
 use super::scratch::{self, Scratch};
 use super::threads::Leaf;
 use crate::file_system::FileSystem;
@@ -154,7 +154,7 @@ fn sync_all(path: &Path) -> Result<(), Error> {
 
 fn random_block() -> Vec<u8> {
     let mut block = vec![0; TRIAL_BYTES];
-    Random::new(1, 0).fill(&mut block);
+    random(1, 0).fill(&mut block);
     block
 }
 

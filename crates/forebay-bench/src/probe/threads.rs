@@ -11,7 +11,7 @@ use forebay_storage::{Buffer, Object, Storage, Writer};
 
 use super::crew::{Tally, Worker};
 use super::error::{Context, Error};
-use super::random::{Random, stamp};
+use super::random::{random, stamp};
 use super::requests::{GRAIN, Request, Requests};
 
 /// Opens a file past the page cache, or through it with the kernel told what to expect, as fio does.
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests
 pub(super) fn buffer(len: u64, number: usize) -> Buffer {
     let mut buffer = Buffer::default();
     buffer.resize(len as usize);
-    Random::new(0, number as u64).fill(buffer.as_mut_slice());
+    random(0, number as u64).fill(buffer.as_mut_slice());
     buffer
 }
 

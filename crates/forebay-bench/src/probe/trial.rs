@@ -14,7 +14,7 @@ use super::error::{Context, Error};
 use super::files_ring;
 use super::mix::Mix;
 use super::plan::{Combination, Plan, TIME_LIMIT, Unit};
-use super::random::Random;
+use super::random::random;
 use super::requests::{Request, Requests};
 use super::ring::{self, Direction};
 use super::site::Site;
@@ -109,7 +109,7 @@ impl Trial<'_> {
     ) -> Result<(ProbeRepeat, Histogram), Error> {
         let unit = if cell.engine == Engine::Sync { 1 } else { self.site.alignment };
         let mix = mix.aligned(unit);
-        let mut random = Random::new(self.plan.seed, run);
+        let mut random = random(self.plan.seed, run);
         let requests = Requests::random(&mix, self.plan.usable_size(), &mut random);
         self.read(cell, mix.largest(), &requests, watch)
     }
@@ -148,7 +148,7 @@ impl Trial<'_> {
         let leaves = &self.trees[tree];
         let numbers = leaves.iter().enumerate().map(|(number, leaf)| Request { offset: number as u64, len: leaf.len });
         let mut pieces: Vec<Request> = numbers.collect();
-        Random::new(self.plan.seed, run).shuffle(&mut pieces);
+        random(self.plan.seed, run).shuffle(&mut pieces);
         let requests = Requests::Random { pieces, next: AtomicUsize::new(0) };
         let largest = self.plan.trees[tree].largest();
         let paths: Vec<PathBuf> = leaves.iter().map(|leaf| leaf.path.clone()).collect();
