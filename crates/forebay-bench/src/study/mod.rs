@@ -14,7 +14,6 @@ mod folder;
 mod leave;
 mod load;
 mod matrix;
-mod nearest;
 mod order;
 mod places;
 mod plan;
