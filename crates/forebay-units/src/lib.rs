@@ -16,6 +16,7 @@
 //! ```
 
 mod bytes;
+mod chain;
 mod clock;
 mod date;
 mod duration;
@@ -28,6 +29,7 @@ mod stats;
 mod text;
 
 pub use bytes::Bytes;
+pub use chain::{causes, chain};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use date::{format_utc, parse_utc};
 pub use duration::{format_seconds, parse_duration};

@@ -11,7 +11,6 @@ use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
 use super::steps::{Beat, Bench, Failed, Measured};
 use crate::environment::utc_now;
-use crate::supply;
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -176,7 +175,7 @@ fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &mut dyn FnMut(Ev
 fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, measured: Result<Measured, Failed>) -> StudyCell {
     let (measured, error) = match measured {
         Ok(measured) => (measured, None),
-        Err(error) => (Measured::default(), Some(supply::chain(error.as_ref()))),
+        Err(error) => (Measured::default(), Some(forebay_units::chain(error.as_ref()))),
     };
     StudyCell {
         id: cell.id.clone(),
@@ -258,6 +257,6 @@ mod tests {
         #[error(transparent)]
         struct Through(Outer);
         let error = Through(Outer(std::io::Error::other("gone")));
-        assert_eq!(supply::chain(&error), "reading set: gone");
+        assert_eq!(forebay_units::chain(&error), "reading set: gone");
     }
 }

@@ -19,7 +19,6 @@ use super::seat::{Book, Doing, Look, Seat};
 use super::side_by_side::side_by_side;
 use super::times::{Epoch, Saved};
 use crate::laps;
-use crate::supply;
 
 /// An observer is not told of a step more often than this.
 const TELL_EVERY: Duration = Duration::from_millis(50);
@@ -86,7 +85,7 @@ impl Course<'_> {
         for (accelerator, outcome) in self.accelerators.clone().zip(outcomes) {
             match outcome {
                 Ok(value) => all.push(value),
-                Err(error) => return self.give_up(accelerator, &supply::chain(&error)),
+                Err(error) => return self.give_up(accelerator, &forebay_units::chain(&error)),
             }
         }
         Ok(all)
@@ -221,7 +220,7 @@ impl<'a> Crew<'a> {
                     Ok(Look::Fed) => seat.compute(course.clock.now_ns(), self.draws[i].next(law)),
                     Ok(Look::Arrived) => n_left -= 1,
                     Ok(Look::Ended) => return course.give_up(number, &format!("its data ended before step {step}")),
-                    Err(error) => return course.give_up(number, &supply::chain(&error)),
+                    Err(error) => return course.give_up(number, &forebay_units::chain(&error)),
                 }
             }
             // A batch that is not there is not waited for in a run that ends.

@@ -17,7 +17,6 @@ use super::run::{Error, Event};
 use super::stock::Stock;
 use crate::cold::{self, Before};
 use crate::ingest::Cache;
-use crate::supply;
 
 /// Files whose pages are counted where nothing is evicted.
 const LOOKED_AT: u64 = 1024;
@@ -28,7 +27,7 @@ pub(super) fn together<T>(ranks: &dyn Ranks, outcome: Result<T, Error>) -> Resul
         Ok(value) => ranks.meet(Ok(())).map(|()| value).map_err(Error::Rank),
         Err(error) => {
             // All have heard it; this one can say more of it.
-            let _ = ranks.meet(Err(supply::chain(&error)));
+            let _ = ranks.meet(Err(forebay_units::chain(&error)));
             Err(error)
         }
     }

@@ -209,7 +209,7 @@ fn finish(
         results::write(out, known, Setting { started_at: part.started_at, whole }, told, all)
     });
     // What was measured is not lost because a copy of it cannot be written.
-    let unwritten = written.err().map(|error| supply::chain(&error).replace('\n', " ")).unwrap_or_default();
+    let unwritten = written.err().map(|error| forebay_units::chain(&error).replace('\n', " ")).unwrap_or_default();
     let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
     if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
         record.notes.push(format!("DLIO's result files are not whole: {reason}"));
