@@ -1,4 +1,4 @@
-//! Bytes, rates, durations, clocks and statistics as types; paths as text.
+//! Bytes, rates, durations, clocks, statistics and value types; random numbers; paths and error chains as text.
 //!
 //! What a number counts is part of its type or its name here, because the field's classic mistakes are a count of
 //! files divided by a count of samples, MB taken for MiB, and a mean where a median was promised.
