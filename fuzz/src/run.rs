@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::mutate::{Mutator, Random};
+use crate::mutate::Mutator;
 use crate::targets::Target;
 
 /// An input that takes longer than this hangs.
@@ -25,7 +25,7 @@ pub fn fuzz(target: &'static Target, time: Duration, seed: u64) -> usize {
     let watchdog = watch(target, Arc::clone(&at_work), Arc::clone(&done));
     std::panic::set_hook(Box::new(|_| {}));
 
-    let mut mutator = Mutator::new(Random::new(seed));
+    let mut mutator = Mutator::new(seed);
     let mut corpus = (target.seeds)();
     let n_seeds = corpus.len() as u64;
     let mut outcomes = HashSet::new();

@@ -252,14 +252,9 @@ fn slice(bytes: &[u8], span: Span) -> &[u8] {
 
 /// "ok", or the first words of the error's message and of its causes, without numbers and without what was found: these
 /// differ from input to input and make no outcome new.
-fn outcome<T, E: std::error::Error>(result: &Result<T, E>) -> String {
+fn outcome<T, E: std::error::Error + 'static>(result: &Result<T, E>) -> String {
     let Err(error) = result else { return "ok".to_owned() };
-    let mut messages = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        messages.push(error.to_string());
-        cause = error.source();
-    }
+    let messages: Vec<String> = forebay_units::causes(error).map(ToString::to_string).collect();
     let words = messages.iter().flat_map(|message| {
         // Names are quoted.
         let message = &message.replace("\\\"", "").split('"').step_by(2).collect::<String>();

@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-units", &[]),
     ("forebay-jpeg", &[]),
     ("forebay-storage", &["units"]),
-    ("forebay-format", &["jpeg"]),
+    ("forebay-format", &["units", "jpeg"]),
     ("forebay-record", &["units"]),
     ("forebay-observe", &["units", "record"]),
     ("forebay-train", &["units"]),

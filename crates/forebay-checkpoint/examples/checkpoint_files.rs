@@ -72,11 +72,7 @@ fn main() -> ExitCode {
         _ => Err("usage: checkpoint_files pack FORMAT PLAIN_DIR DIR STEM | unpack FORMAT DIR STEM PLAIN_DIR".into()),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
-    let mut cause = Some(error.as_ref() as &dyn std::error::Error);
-    while let Some(error) = cause {
-        eprintln!("{error}");
-        cause = error.source();
-    }
+    forebay_units::causes(error.as_ref()).for_each(|error| eprintln!("{error}"));
     ExitCode::from(2)
 }
 

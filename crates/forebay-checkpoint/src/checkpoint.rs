@@ -67,7 +67,7 @@ impl Checkpoint {
     /// Itself, when its directory of tensors can be read or it has none that we know.
     fn opened(self) -> Result<Self, Damage> {
         match self.manifest.format().map(|(format, stem)| format.open(stem, &self)) {
-            Some(Err(error)) => Err(Damage::Format { what: verify::chain(&error) }),
+            Some(Err(error)) => Err(Damage::Format { what: forebay_units::chain(&error) }),
             Some(Ok(_)) | None => Ok(self),
         }
     }

@@ -54,7 +54,10 @@ impl Restored {
     /// Opens it by the format that its files' names tell: what was written badly verifies, and is of no use.
     fn open(&self) -> std::result::Result<(), Damage> {
         let Some((format, stem)) = self.manifest.format() else { return Ok(()) };
-        format.open(stem, &self.by_name()).map(drop).map_err(|error| Damage::Format { what: verify::chain(&error) })
+        format
+            .open(stem, &self.by_name())
+            .map(drop)
+            .map_err(|error| Damage::Format { what: forebay_units::chain(&error) })
     }
 
     /// Leaves the memory to the next restore.

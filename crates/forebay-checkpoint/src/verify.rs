@@ -179,16 +179,5 @@ fn check_file(
 
 /// An error with its causes, for those who will only read it.
 pub(crate) fn unreadable(error: Error) -> Damage {
-    Damage::Unreadable { what: chain(&error) }
-}
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut what = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        what.push_str(&format!(": {source}"));
-        cause = source.source();
-    }
-    what
+    Damage::Unreadable { what: forebay_units::chain(&error) }
 }

@@ -13,10 +13,10 @@ use forebay_format::image::{self, ImageDecoder, ImageInfo, ImageKind, ImageSpec}
 use forebay_format::{Kind, MAX_SAMPLE_SIZE};
 use forebay_record::{Class, Fault, Form, Inspection};
 use forebay_storage::{Buffer, Local, Object, Storage};
-use forebay_units::{Bytes, Summary};
+use forebay_units::{Bytes, Summary, chain};
 
 use crate::manifest::Manifest;
-use crate::reason::{chain, not_an_image, too_large, why_unreadable};
+use crate::reason::{not_an_image, too_large, why_unreadable};
 use crate::shard::{self, Content, Reading};
 use crate::sizes::{bssplit, histogram};
 use crate::source::{Item, Source};

@@ -1,19 +1,7 @@
 //! Why something is bad, in words for a [`Fault`](forebay_record::Fault).
 
 use forebay_format::Kind;
-use forebay_units::Bytes;
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
+use forebay_units::{Bytes, chain};
 
 /// What a storage error says about a file, without naming the file again.
 pub(crate) fn why_unreadable(error: &forebay_storage::Error) -> String {

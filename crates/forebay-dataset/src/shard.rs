@@ -12,9 +12,9 @@ use forebay_format::tfrecord::{self, Compression, Expander, FrameScanner, Record
 use forebay_format::{Error as FormatError, Kind, Scanner, Span, tar, tensor};
 use forebay_record::Fault;
 use forebay_storage::{Buffer, Error as StorageError, Object, ObjectReader, Storage};
-use forebay_units::{Bytes, PathText};
+use forebay_units::{Bytes, PathText, chain};
 
-use crate::reason::{chain, too_large, why_unreadable};
+use crate::reason::{too_large, why_unreadable};
 
 /// How samples are read.
 #[derive(Clone, Copy)]

@@ -13,10 +13,10 @@ use forebay_format::image::{ImageDecoder, ImageSpec};
 use forebay_format::{Kind, MAX_SAMPLE_SIZE};
 use forebay_record::{Fault, Verification};
 use forebay_storage::{Buffer, Local};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, chain};
 
 use crate::manifest::Manifest;
-use crate::reason::{chain, not_an_image, why_unreadable};
+use crate::reason::{not_an_image, why_unreadable};
 use crate::shard::{self, Content, Reading};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Result, features};

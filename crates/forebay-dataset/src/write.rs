@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use forebay_storage::{Error as StorageError, Operation};
+use forebay_units::random::mix;
 
 use crate::Result;
-use crate::rng::mix;
 
 /// How the hidden names end that a killed run may leave behind.
 const TEMPORARY: &str = ".tmp";

@@ -103,10 +103,7 @@ fn make(dir: &Path, number: usize, values: &[u8]) -> PathBuf {
 }
 
 fn noise(n: usize) -> Vec<u8> {
-    let mut state = 1_u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u32
-    };
-    (0..n / 4).flat_map(|_| next().to_le_bytes()).collect()
+    let mut bytes = vec![0; n];
+    forebay_units::random::Random::new(1).fill(&mut bytes);
+    bytes
 }

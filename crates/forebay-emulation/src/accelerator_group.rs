@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay_measure::chain;
 use forebay_measure::laps;
 use forebay_units::Clock;
+use forebay_units::chain;
 use forebay_workload::{Part, Time, Workload};
 
 use super::accelerator::{Accelerator, Doing, PassTimer, Readiness};

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use forebay_units::Clock;
+use forebay_units::random::hash;
 use forebay_workload::Time;
 
 use super::draw;
-use super::read::mix;
 
 /// The most that is spent on the core at the end of a step: on a machine that wakes later than this, steps take longer, and the
 /// record says so. One thread spends it for all accelerators, in a step of 3 ms a tenth of its time at most.
@@ -27,12 +27,12 @@ pub(super) struct Draws(u64);
 
 impl Draws {
     pub(super) fn new(seed: u64, accelerator: u64) -> Self {
-        Self(mix(mix(seed) ^ accelerator))
+        Self(hash(hash(seed) ^ accelerator))
     }
 
     /// How long the next step computes, in nanoseconds.
     pub(super) fn next(&mut self, law: &Time) -> u64 {
-        self.0 = mix(self.0);
+        self.0 = hash(self.0);
         (draw::seconds(law, self.0) * 1e9) as u64
     }
 }

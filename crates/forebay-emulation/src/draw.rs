@@ -1,8 +1,7 @@
 //! Times drawn from a workload's laws, each from a number of its own, so that the same seed gives the same times.
 
+use forebay_units::random::hash;
 use forebay_workload::Time;
-
-use super::read::mix;
 
 /// A time of this law, in seconds, without its sign; the same for the same `seed`.
 pub(crate) fn seconds(law: &Time, seed: u64) -> f64 {
@@ -22,7 +21,7 @@ struct Dice(u64);
 impl Dice {
     /// Above 0, at most 1.
     fn unit(&mut self) -> f64 {
-        self.0 = mix(self.0);
+        self.0 = hash(self.0);
         ((self.0 >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
@@ -75,7 +74,7 @@ mod tests {
 
     fn mean_and_stdev(law: &Time) -> (f64, f64) {
         let n = 40_000;
-        let drawn: Vec<f64> = (0..n).map(|i| seconds(law, mix(i))).collect();
+        let drawn: Vec<f64> = (0..n).map(|i| seconds(law, hash(i))).collect();
         let mean = drawn.iter().sum::<f64>() / n as f64;
         (mean, (drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt())
     }

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records};
 use forebay_format::indexed::write::{OFFSETS, SIZES};
 use forebay_measure::Cache;
-use forebay_measure::chain;
 use forebay_measure::cold::{self, Before};
+use forebay_units::chain;
 use forebay_units::{Bytes, count};
 use forebay_workload::{Format, Part, Shuffle, Workload};
 

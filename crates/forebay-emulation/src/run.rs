@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use forebay_dataset::MadeRecords;
 use forebay_measure::cold::Before;
 use forebay_measure::reads::Watcher;
-use forebay_measure::{chain, usage};
+use forebay_measure::usage;
 use forebay_record::{CacheEvidence, Environment, Record, WorkloadCell, WorkloadRank};
 use forebay_storage::cache;
+use forebay_units::chain;
 use forebay_units::{Bytes, Clock, PathText, SystemClock};
 
 use super::accelerator_group::{Ran, RunContext, drive};

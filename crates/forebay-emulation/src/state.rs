@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_checkpoint::format::{self, Format, Layout, Safetensors};
 use forebay_checkpoint::{Dtype, Elsewhere, Fetch, FilePlan, Header, Piece, Snapshot, Tensor, Values};
+use forebay_units::random;
 use forebay_workload::Element;
 use forebay_workload::model::ShardFile;
 
@@ -43,7 +44,7 @@ impl State {
             headers: tensors().map(header).collect(),
             elements: tensors().map(|tensor| tensor.element).collect(),
             files: ends.collect(),
-            pool: randomize.then(|| (0..WORDS as u64).map(|at| mixed(seed, at)).collect()),
+            pool: randomize.then(|| (0..WORDS as u64).map(|at| random::at(seed, at)).collect()),
             seed,
             save: AtomicU64::new(0),
         }
@@ -87,8 +88,8 @@ impl State {
     }
 
     fn fill_random(&self, pool: &[u64], index: u64, offset: u64, into: &mut [u8]) {
-        let tensor = mixed(self.seed ^ self.save.load(Ordering::Relaxed).rotate_left(32), index);
-        let key = |word: u64| mixed(tensor, word / WORDS as u64);
+        let tensor = random::at(self.seed ^ self.save.load(Ordering::Relaxed).rotate_left(32), index);
+        let key = |word: u64| random::at(tensor, word / WORDS as u64);
         let word = |at: u64| (pool[(at % WORDS as u64) as usize] ^ key(at)).to_le_bytes();
         let (first, skip) = (offset / WORD as u64, (offset % WORD as u64) as usize);
         let (head, rest) = into.split_at_mut(if skip == 0 { 0 } else { into.len().min(WORD - skip) });
@@ -122,14 +123,6 @@ fn shifted(file: FilePlan, by: usize) -> FilePlan {
         bytes => bytes,
     });
     FilePlan::new(file.name, pieces.collect())
-}
-
-/// SplitMix64's value `at` of a seed.
-fn mixed(seed: u64, at: u64) -> u64 {
-    let mut z = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// A one, little-endian.

@@ -60,7 +60,7 @@ fn write_parquet(file: &str, values: &str, rows: (&str, &str), codec: &str, colu
     let mut writer = Writer::new(columns.clone(), codec)?;
     for first in (0..n_rows).step_by(group_rows as usize) {
         let mut fill = |i: usize, row: u64, to: &mut [u8]| {
-            let row_bytes = columns[i].width as usize * columns[i].element.bytes();
+            let row_bytes = columns[i].width as usize * columns[i].element.bytes() as usize;
             to.copy_from_slice(&given[i][(first + row) as usize * row_bytes..][..to.len()]);
         };
         writer.write_group(group_rows.min(n_rows - first), &mut fill, &mut put)?;

@@ -24,7 +24,6 @@
 //! ```
 
 pub mod csv;
-mod element;
 mod error;
 pub mod example;
 #[cfg(feature = "hdf5")]
@@ -44,8 +43,8 @@ pub mod tar;
 pub mod tensor;
 pub mod tfrecord;
 
-pub use element::Element;
 pub use error::Error;
+pub use forebay_units::Element;
 pub use kind::{Kind, is_passed_over};
 pub use left_out::LeftOut;
 pub use scan::{Scanner, Span, Want};

@@ -110,17 +110,3 @@ impl<T> Context<T> for io::Result<T> {
         self.map_err(|source| Error::from_io(what, path, source))
     }
 }
-
-/// An error with its causes; one that repeats its cause's words is not written twice.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
-}

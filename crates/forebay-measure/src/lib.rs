@@ -19,10 +19,10 @@ pub mod stall;
 pub mod usage;
 
 pub use environment::{describe_environment, file_system_of, memory, utc_now};
-pub use error::{Context, Error, chain};
+pub use error::{Context, Error};
 pub use file_system::FileSystem;
 pub use memory::Memory;
 pub use places::{Place, Places};
-pub use random::{Random, stamp};
+pub use random::{random, stamp};
 pub use scratch::{Scratch, is_at_work, remove_left_overs};
 pub use settings::{Cache, Io, ThreadCount};

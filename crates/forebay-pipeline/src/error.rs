@@ -71,15 +71,8 @@ pub struct FailedSample {
 impl FailedSample {
     /// What happened, with its causes, in one line for a report.
     pub fn reason(&self) -> String {
-        let mut words = vec![self.error.to_string()];
-        let mut cause = StdError::source(&self.error);
-        while let Some(error) = cause {
-            words.push(error.to_string());
-            cause = error.source();
-        }
         // The outermost words only say which side failed, where there is more to say.
-        let told = if words.len() > 1 { &words[1..] } else { &words[..] };
-        told.join(": ")
+        forebay_units::chain(StdError::source(&self.error).unwrap_or(&self.error))
     }
 }
 

@@ -3,6 +3,8 @@
 //! xoshiro256++ seeded by SplitMix64, both public-domain algorithms by Blackman and Vigna. A library generator may
 //! change its stream between versions, which would change every recorded order.
 
+use forebay_units::random::{GOLDEN, at};
+
 /// A seeded stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng {
@@ -12,15 +14,8 @@ pub(crate) struct Rng {
 impl Rng {
     /// The stream for a seed and a stream number (an epoch): neighbouring numbers give unrelated streams.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        let mut mix = seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17);
-        let mut next = || {
-            mix = mix.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = mix;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        };
-        Self { state: [next(), next(), next(), next()] }
+        let seed = seed ^ stream.wrapping_mul(GOLDEN).rotate_left(17);
+        Self { state: [0, 1, 2, 3].map(|index| at(seed, index)) }
     }
 
     fn next_u64(&mut self) -> u64 {

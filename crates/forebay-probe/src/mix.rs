@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use forebay_measure::Random;
+use forebay_units::random::Random;
 
 /// Request sizes with their shares. Sizes are in binary units, as fio reads them: 4K is 4,096 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn sizes_are_drawn_by_their_shares() {
         let mix: Mix = "4K/25:64K/75".parse().unwrap();
-        let mut random = Random::new(0, 0);
+        let mut random = forebay_measure::random(0, 0);
         let small = (0..10_000).filter(|_| mix.draw(&mut random) == 4096).count();
         assert!((2_300..2_700).contains(&small), "{small} of 10,000, and 2,500 are expected");
         assert_eq!(mix.largest(), 65_536);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_measure::Random;
+use forebay_measure::random;
 use forebay_record::{Engine, ProbeMode};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, PathText, count};
@@ -76,7 +76,7 @@ impl Tree {
         let lens = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len());
         let mut sizes: Vec<u64> = lens.collect();
         let n_all = sizes.len() as u64;
-        Random::new(seed, 0).shuffle(&mut sizes);
+        random(seed, 0).shuffle(&mut sizes);
         let sizes = up_to(sizes.into_iter(), total);
         let of = format!("{} of {} as in {}", sizes.len(), count(n_all, "file"), data.escaped());
         Self { sizes, of }.checked(total)
@@ -87,7 +87,7 @@ impl Tree {
     /// # Errors
     /// When not a single one fits.
     pub fn of_mix(mix: &Mix, total: u64, seed: u64) -> Result<Self, Error> {
-        let mut random = Random::new(seed, 0);
+        let mut random = random(seed, 0);
         let sizes = up_to(std::iter::repeat_with(|| mix.draw(&mut random)).take(TREE_MAX), total);
         Self { of: format!("{}, {mix}", count(sizes.len() as u64, "file")), sizes }.checked(total)
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_measure::{FileSystem, Memory, Random, Scratch, is_at_work, remove_left_overs, stamp};
+use forebay_measure::{FileSystem, Memory, Scratch, is_at_work, random, remove_left_overs, stamp};
 use forebay_record::Engine;
 use forebay_storage::cache;
 use forebay_units::PathText;
@@ -152,7 +152,7 @@ fn sync_all(path: &Path) -> Result<(), Error> {
 
 fn random_block() -> Vec<u8> {
     let mut block = vec![0; TRIAL_BYTES];
-    Random::new(1, 0).fill(&mut block);
+    random(1, 0).fill(&mut block);
     block
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use forebay_measure::Random;
+use forebay_units::random::Random;
 
 use super::mix::Mix;
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn check_random(mix: &str, size: u64, n_max: usize) -> Vec<Request> {
-        let requests = Requests::random_up_to(&mix.parse().unwrap(), size, &mut Random::new(3, 1), n_max);
+        let requests = Requests::random_up_to(&mix.parse().unwrap(), size, &mut forebay_measure::random(3, 1), n_max);
         let mut pieces = all(&requests, 2);
         assert!(!pieces.is_sorted_by_key(|piece| piece.offset), "the order is random");
         pieces.sort_by_key(|piece| piece.offset);

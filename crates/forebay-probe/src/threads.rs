@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use forebay_measure::{Random, stamp};
+use forebay_measure::{random, stamp};
 use forebay_record::Engine;
 use forebay_storage::{Buffer, Object, Storage, Writer};
 
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests
 pub(super) fn buffer(len: u64, number: usize) -> Buffer {
     let mut buffer = Buffer::default();
     buffer.resize(len as usize);
-    Random::new(0, number as u64).fill(buffer.as_mut_slice());
+    random(0, number as u64).fill(buffer.as_mut_slice());
     buffer
 }
 

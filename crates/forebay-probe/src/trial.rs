@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use forebay_measure::Random;
 use forebay_measure::cold;
+use forebay_measure::random;
 use forebay_record::{CacheEvidence, Engine, ProbeMode, ProbeRepeat};
 use forebay_storage::{Local, Mode, Shaped, Storage, cache};
 use forebay_units::Histogram;
@@ -92,7 +92,7 @@ impl Trial<'_> {
     fn read_random(&self, cell: &Combination, mix: &Mix, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
         let unit = if cell.engine == Engine::Sync { 1 } else { self.target.alignment };
         let mix = mix.aligned(unit);
-        let mut random = Random::new(self.plan.seed, run);
+        let mut random = random(self.plan.seed, run);
         let requests = Requests::random(&mix, self.plan.usable_size(), &mut random);
         self.read(cell, mix.largest(), &requests, watch)
     }
@@ -119,7 +119,7 @@ impl Trial<'_> {
         let leaves = &self.trees[tree];
         let numbers = leaves.iter().enumerate().map(|(number, leaf)| Request { offset: number as u64, len: leaf.len });
         let mut pieces: Vec<Request> = numbers.collect();
-        Random::new(self.plan.seed, run).shuffle(&mut pieces);
+        random(self.plan.seed, run).shuffle(&mut pieces);
         let requests = Requests::Random { pieces, next: AtomicUsize::new(0) };
         let largest = self.plan.trees[tree].largest();
         let paths: Vec<PathBuf> = leaves.iter().map(|leaf| leaf.path.clone()).collect();

@@ -59,7 +59,7 @@ pub use page::html;
 pub use probe::probe;
 pub use run::NamedRun;
 pub use study::{headline, study, summary, text};
-pub use table::{Align, Table};
+pub use table::{Align, Table, columns};
 pub use train::train;
 pub use visible::{visible, visible_lines};
 pub use workload::workload;

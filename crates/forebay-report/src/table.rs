@@ -39,18 +39,22 @@ impl Table {
         let shown: Vec<usize> =
             (0..self.columns.len()).filter(|i| self.rows.iter().any(|row| row[*i] != "–")).collect();
         let heads: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
-        let width = |i: usize| {
-            let cells = self.rows.iter().map(|row| &row[i]).chain([&heads[i]]);
-            cells.map(|text| text.chars().count()).max().unwrap_or(0)
-        };
-        let mut out = String::new();
-        for row in std::iter::once(&heads).chain(&self.rows) {
-            let cells: Vec<String> = shown.iter().map(|i| pad(&row[*i], width(*i), self.columns[*i].1)).collect();
-            out.push_str(cells.join("  ").trim_end());
-            out.push('\n');
-        }
-        out
+        let cells = |row: &Vec<String>| shown.iter().map(|i| row[*i].clone()).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(&heads).chain(&self.rows).map(cells).collect();
+        columns(&rows, |column| self.columns[shown[column]].1)
     }
+}
+
+/// Rows of as many cells each as lines of aligned columns, two spaces apart.
+pub fn columns(rows: &[Vec<String>], align: impl Fn(usize) -> Align) -> String {
+    let n_columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(column, cell)| pad(cell, widths[column], align(column)));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
 }
 
 fn pad(text: &str, width: usize, align: Align) -> String {
@@ -64,6 +68,12 @@ fn pad(text: &str, width: usize, align: Align) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["a", "bbb", "c"], ["äö", "b", ""]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(columns(&rows, |_| Align::Left), "a   bbb  c\näö  b\n");
+    }
 
     #[test]
     fn columns_line_up_and_empty_ones_are_left_out() {

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use forebay_record::{ExperimentSpec, FigureKind, Level, Levels, Rule, Scale, Scaled, Step, StudySpec};
+use forebay_units::suggest;
 
 use super::error::{Error, Result};
-use super::nearest::suggest;
 use super::steps::{self, Work};
 
 const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use forebay_dataset::{MakePlan, MakeSpec, PackOptions, PackPlan, Packing};
 use forebay_format::tfrecord::Compression;
 use forebay_record::{DatasetSpec, Scale};
-use forebay_units::PathText;
+use forebay_units::{PathText, did_you_mean, suggest};
 
 use super::error::{Error, Result};
-use super::nearest::{did_you_mean, suggest};
 
 /// The most images a study makes: eight times ImageNet.
 const MAX_IMAGES: u64 = 10_000_000;

@@ -15,7 +15,6 @@ mod folder;
 mod left_out;
 mod load;
 mod matrix;
-mod nearest;
 mod order;
 mod places;
 mod plan;

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use forebay_record::StudySpec;
-use forebay_units::PathText;
+use forebay_units::{PathText, nearest, suggest};
 
 use super::error::{Error, Result};
-use super::nearest::{nearest, suggest};
 
 /// The studies that are built in: name and file.
 const BUILT_IN: &[(&str, &str)] = &[

@@ -1,31 +1,12 @@
 //! The order in which cells are run: random against drift, and the same for a seed for ever.
 
+use forebay_units::random::Random;
+
 /// The numbers below `n` in the order of a seed.
 pub(super) fn permutation(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
-    let mut stream = SplitMix(seed);
-    for last in (1..n).rev() {
-        order.swap(last, stream.below(last as u64 + 1) as usize);
-    }
+    Random::new(seed).shuffle(&mut order);
     order
-}
-
-/// SplitMix64, a public-domain generator by Vigna: a resumed run must find the order of the first, whatever libraries do.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`. With at most 100,000 cells the bias of the plain product is below 10^-14.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

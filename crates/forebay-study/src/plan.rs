@@ -8,12 +8,11 @@ use forebay_record::{
     TierNote, TierSpec,
 };
 use forebay_storage::Profile;
-use forebay_units::PathText;
+use forebay_units::{PathText, did_you_mean, suggest};
 
 use super::dataset::{self, DatasetPlan, DatasetSource};
 use super::error::{Error, Result};
 use super::matrix::{self, MAX_CELLS};
-use super::nearest::{did_you_mean, suggest};
 use super::order::permutation;
 use super::places::FindPlacement;
 use super::steps::{Route, Work};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use forebay_measure::chain;
 use forebay_measure::utc_now;
 use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
+use forebay_units::chain;
 
 use super::error::Result;
 use super::folder::Folder;

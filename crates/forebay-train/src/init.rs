@@ -3,8 +3,10 @@
 //! Value *i* of a parameter depends on the seed, the parameter's place in the network and *i* alone, and only on
 //! operations that every machine rounds alike: the same seed is the same network everywhere.
 
+use forebay_units::random::at;
+
 use crate::error::Result;
-use crate::rng::{Rng, bits_at, key};
+use crate::rng::{Rng, key};
 use crate::room::{collected, filled};
 
 /// How a weight is drawn.
@@ -48,7 +50,7 @@ impl Init {
 
 fn uniform(len: usize, variance: f64, key: u64) -> Result<Vec<f32>> {
     let bound = (3.0 * variance).sqrt() as f32;
-    let unit = |i: usize| (bits_at(key, i as u64) >> 40) as f32 * (1.0 / 8_388_608.0) - 1.0;
+    let unit = |i: usize| (at(key, i as u64) >> 40) as f32 * (1.0 / 8_388_608.0) - 1.0;
     collected((0..len).map(|i| unit(i) * bound))
 }
 

@@ -1,49 +1,27 @@
 //! Random numbers that are the same on every machine and for any number of threads.
 //!
-//! Value *i* of a stream is SplitMix64's mixing function applied to *i* steps of its Weyl sequence, so any value can be
-//! had without those before it. Logarithms are computed here, from operations that IEEE 754 defines to the last bit,
-//! because those of the system's mathematical library differ from one to the next.
+//! Logarithms are computed here, from operations that IEEE 754 defines to the last bit, because those of the system's
+//! mathematical library differ from one to the next.
 
-/// Weyl increment of SplitMix64: 2⁶⁴ divided by the golden ratio.
-pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The mixing function of SplitMix64.
-pub(crate) fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
+use forebay_units::random::{Random, stream_seed};
 
 /// The key of stream `stream` of `seed`.
 pub(crate) fn key(seed: u64, stream: u64) -> u64 {
-    mix(mix(seed ^ 0x7472_6169_6E21_0001).wrapping_add(stream.wrapping_mul(0xD1B5_4A32_D192_ED03)))
-}
-
-/// Value `index` of the stream with this key.
-pub(crate) fn bits_at(key: u64, index: u64) -> u64 {
-    mix(key.wrapping_add(GOLDEN.wrapping_mul(index.wrapping_add(1))))
+    stream_seed(seed ^ 0x7472_6169_6E21_0001, stream)
 }
 
 /// A stream read from its beginning.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng {
-    key: u64,
-    next: u64,
-}
+pub(crate) struct Rng(Random);
 
 impl Rng {
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        Self { key: key(seed, stream), next: 0 }
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.next += 1;
-        bits_at(self.key, self.next - 1)
+        Self(Random::new(key(seed, stream)))
     }
 
     /// Uniform in (0, 1), with 53 bits; never 0, so that its logarithm exists.
     pub(crate) fn unit(&mut self) -> f64 {
-        ((self.bits() >> 11) as f64 + 0.5) * (1.0 / 9_007_199_254_740_992.0)
+        ((self.0.bits() >> 11) as f64 + 0.5) * (1.0 / 9_007_199_254_740_992.0)
     }
 
     /// Mean 0 and variance 1, by Marsaglia's polar method; the second value of each pair is not used.
@@ -136,14 +114,6 @@ fn exp(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_numbers_are_fixed() {
-        let mut rng = Rng::new(7, 3);
-        let first: Vec<u64> = (0..3).map(|_| rng.bits()).collect();
-        assert_eq!(first, [0, 1, 2].map(|i| bits_at(key(7, 3), i)));
-        assert_eq!(mix(GOLDEN), 0xE220_A839_7B1D_CDAF, "the first value of SplitMix64 with seed 0");
-    }
 
     #[test]
     fn logarithm_and_power_agree_with_the_system_library() {

@@ -1,4 +1,4 @@
-//! Bytes, rates, durations, clocks and statistics as types; paths as text.
+//! Bytes, rates, durations, clocks, statistics and value types; random numbers; paths and error chains as text.
 //!
 //! What a number counts is part of its type or its name here, because the field's classic mistakes are a count of
 //! files divided by a count of samples, MB taken for MiB, and a mean where a median was promised.
@@ -16,21 +16,29 @@
 //! ```
 
 mod bytes;
+mod chain;
 mod clock;
 mod date;
 mod duration;
+mod element;
 mod histogram;
 mod interval;
+mod nearest;
 mod path;
+pub mod random;
 mod stats;
 mod text;
+pub mod varint;
 
 pub use bytes::Bytes;
+pub use chain::{causes, chain};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use date::{format_utc, parse_utc};
 pub use duration::{format_seconds, parse_duration};
+pub use element::Element;
 pub use histogram::Histogram;
 pub use interval::{RatioInterval, holm, ratio_interval};
+pub use nearest::{did_you_mean, nearest, suggest};
 pub use path::{PathText, escaped_words, serde_path, shell_word, unescape};
 pub use stats::{Summary, median, quantile};
 pub use text::{ParseError, count, group_digits};

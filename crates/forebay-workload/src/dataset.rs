@@ -8,6 +8,8 @@
 //! What is drawn differs from DLIO's, whose draws depend on how many files came before. Ours depend on the seed and the
 //! file's number alone, and are made of whole numbers and of floating-point operations that every machine rounds the same.
 
+use forebay_units::random::{GOLDEN, mix};
+
 use crate::spec::{Dataset, Format};
 
 /// Which files.
@@ -144,17 +146,10 @@ fn padded(i: u64, n: u64) -> String {
 /// The sum is of whole numbers and its scaling is exact, so that no machine's logarithm or cosine decides a file's size.
 /// It reaches 6 deviations to each side.
 fn bell(seed: u64, part: Part, i: u64, which: u64) -> f64 {
-    let key = mixed(seed ^ mixed(part as u64 + 1)) ^ mixed(i.wrapping_mul(2).wrapping_add(which).wrapping_add(0x5EED));
-    let halves = (0..6u64).map(|k| mixed(key.wrapping_add(k.wrapping_mul(0x9E37_79B9_7F4A_7C15))));
+    let key = mix(seed ^ mix(part as u64 + 1)) ^ mix(i.wrapping_mul(2).wrapping_add(which).wrapping_add(0x5EED));
+    let halves = (0..6u64).map(|k| mix(key.wrapping_add(k.wrapping_mul(GOLDEN))));
     let sum: u64 = halves.map(|word| (word >> 32) + (word & 0xFFFF_FFFF)).sum();
     (sum as f64 - 6.0 * 4_294_967_295.0) / 4_294_967_296.0
-}
-
-/// A word that looks like any other, of one that may be small: the finish of SplitMix64.
-fn mixed(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     }
     println!("{:.2} s of waiting and at barriers, charged to", totals.wait_s + totals.barrier_s);
     for (cause, seconds) in totals.stall_by_cause.iter().filter(|(_, seconds)| **seconds > 0.0) {
-        println!("  {cause}: {seconds:.3} s");
+        println!("  {}: {seconds:.3} s", cause.describe());
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use forebay_checkpoint::Region;
-use forebay_measure::{Context, Random, Scratch, stamp};
+use forebay_measure::{Context, Scratch, random, stamp};
 
 use super::Error;
 
@@ -73,7 +73,7 @@ fn workers(path: &Path, write: bool) -> Result<Vec<(File, Region)>, Error> {
     let worker = |number: usize| {
         let file = open(path, write).context("opening", path)?;
         let mut memory = Region::new(BLOCK as usize)?;
-        Random::new(0, number as u64).fill(&mut memory);
+        random(0, number as u64).fill(&mut memory);
         Ok((file, memory))
     };
     (0..DEPTH).map(worker).collect()

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_checkpoint::{Dtype, Header, Region, Snapshot, Tensor};
-use forebay_measure::Random;
 use forebay_train::{Cpu, Cuda, Engine, Labels, Model, Network, Precision, Settings};
 use forebay_units::Bytes;
+use forebay_units::random::Random;
 
 use super::device::{self, Holder, OnDevice};
 use super::{Error, Plan, State, bare};
@@ -69,7 +69,7 @@ impl Values {
         let headers = headers_of(bytes);
         let n_bytes = headers.iter().filter_map(Header::n_bytes).sum::<u64>() as usize;
         let mut memory = Region::new(n_bytes)?;
-        let mut random = Random::new(seed, 0);
+        let mut random = Random::stream(seed, 0);
         for piece in memory[..n_bytes].chunks_mut(PIECE) {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -157,7 +157,7 @@ fn after_a_step<E: Engine>(name: &str, engine: E, seed: u64) -> Result<Network<E
     let model = Model::named(name, CLASSES)?;
     let mut network = Network::new(engine, &model, Settings::new(1, seed))?;
     let n_values = model.input.height * model.input.width * model.input.channels;
-    let mut random = Random::new(seed, 1);
+    let mut random = Random::stream(seed, 1);
     let image: Vec<f32> = (0..n_values).map(|_| (random.bits() >> 40) as f32 / (1 << 24) as f32).collect();
     network.step(&image, Labels::Index(&[0]))?;
     Ok(network)

@@ -158,7 +158,7 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
 fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
     notes.extend(run.notes.clone());
     if let Some(error) = &run.driven.failure {
-        notes.push(format!("it ended after {}: {}", count(run.totals.n_steps, "step"), forebay_measure::chain(error)));
+        notes.push(format!("it ended after {}: {}", count(run.totals.n_steps, "step"), forebay_units::chain(error)));
     }
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(

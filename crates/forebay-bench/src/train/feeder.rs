@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use forebay_pipeline::{Batch, BatchMemory, Batches, Meter, Stats, Times};
 use forebay_train::{HostMemory, Lent};
+use forebay_units::random::Random;
 
 use super::run::Error;
 
@@ -19,15 +20,9 @@ pub(super) struct MadeBatch {
 impl MadeBatch {
     /// Grey values and classes without any pattern: what is in them changes no step's time.
     pub(super) fn new(batch: usize, image_len: usize, classes: usize, seed: u64) -> Self {
-        let mut state = seed;
-        let mut draw = || {
-            // The steps of SplitMix64: small, and the same on every machine.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            (mixed ^ (mixed >> 27)) >> 11
-        };
-        let pixels = (0..batch * image_len).map(|_| (draw() % 256) as f32).collect();
-        let labels = (0..batch).map(|_| (draw() % classes.max(1) as u64) as i64).collect();
+        let mut random = Random::new(seed);
+        let pixels = (0..batch * image_len).map(|_| random.below(256) as f32).collect();
+        let labels = (0..batch).map(|_| random.below(classes as u64) as i64).collect();
         Self { pixels: Arc::new(pixels), labels }
     }
 }

@@ -407,7 +407,7 @@ fn repeats(
         let start = saving::for_round(trial, &mut start)?;
         let trained = trial.repeat(&what, machine, start, observe, cancel)?;
         if let Some(error) = &trained.driven.failure {
-            observe(Event::Failed { error: forebay_measure::chain(error) });
+            observe(Event::Failed { error: forebay_units::chain(error) });
         }
         let interrupted = cancel.load(Ordering::Relaxed) || trained.driven.failure.is_some();
         // Of several runs, one that was cut short is not like the others; a single one is all there is.

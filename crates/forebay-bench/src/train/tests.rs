@@ -237,7 +237,7 @@ fn what_cannot_be_trained_on_says_why() {
         model: "resnet-small".to_owned(),
         classes: Some(1),
         device: Device::Cpu { threads: 1 },
-        optimizer: Optimizer::named("sgd").unwrap(),
+        optimizer: Optimizer::named("sgd", None).unwrap(),
     };
     let few = Plan { accelerator, baseline: 0, ..learning(path.clone(), 1) };
     assert!(said(&few).contains("which is none of the network's classes (0 to 0)"), "{}", said(&few));

@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use forebay_units::random::Random;
+
 use super::{File, Fs, Guard, Kind, PAGE, Reading};
 use crate::{Error, Operation, Result};
 
@@ -101,7 +103,7 @@ impl ModelFs {
     /// Cuts the power: what is there from now on is what had been made durable, and of the rest what `crash` says.
     pub fn crash(&self, crash: Crash) {
         let mut state = self.lock_state();
-        let mut coin = Coin(match crash {
+        let mut coin = Random::new(match crash {
             Crash::Some(seed) => seed,
             _ => 0,
         });
@@ -109,7 +111,7 @@ impl ModelFs {
             Crash::Nothing => false,
             Crash::All => true,
             Crash::Lengths => kind_survives,
-            Crash::Some(_) => coin.toss(),
+            Crash::Some(_) => coin.bits() & 1 == 1,
         };
         for node in &mut state.nodes {
             match node {
@@ -227,19 +229,6 @@ fn name_of(path: &Path) -> String {
 
 fn refused(operation: Operation, path: &Path, kind: io::ErrorKind) -> Error {
     Error::from_io(operation, path, kind.into())
-}
-
-/// Seeded coin tosses (splitmix64).
-struct Coin(u64);
-
-impl Coin {
-    fn toss(&mut self) -> bool {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) & 1 == 1
-    }
 }
 
 impl Fs for ModelFs {

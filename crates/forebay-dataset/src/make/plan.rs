@@ -7,11 +7,12 @@
 use std::path::PathBuf;
 
 use forebay_units::Bytes;
+use forebay_units::random::{GOLDEN, mix};
 use serde::{Deserialize, Serialize};
 
 use super::profile::Profile;
 use crate::exact::{exp2, normal_quantile};
-use crate::rng::{GOLDEN, Rng, mix};
+use crate::rng::Rng;
 use crate::synth::Shot;
 use crate::{Error, Result};
 

@@ -9,12 +9,12 @@ use forebay_format::tensor::{Shape, ShardWriter};
 use forebay_format::tfrecord::{self, Compression};
 use forebay_format::{Error as FormatError, tar};
 use forebay_storage::Writer;
+use forebay_units::chain;
 
 use super::NAME_PART;
 use super::plan::{Input, Packing};
 use crate::inspect::{decodes, has_end};
 use crate::manifest::ShardEntry;
-use crate::reason::chain;
 use crate::{Error, Result};
 
 /// Samples are collected up to this length before they are written.

@@ -12,13 +12,14 @@ use forebay_format::image::ImageKind;
 use forebay_format::tfrecord::Compression;
 use forebay_format::{MAX_SAMPLE_SIZE, tar};
 use forebay_storage::{Buffer, Local};
+use forebay_units::random::mix;
 use forebay_units::{Bytes, PathText};
 use serde_json::{Map, Value};
 
 use super::Note;
 use crate::home::INPUTS;
 use crate::manifest::{Manifest, SCHEMA};
-use crate::rng::{Rng, mix};
+use crate::rng::Rng;
 use crate::source::{Item, Source, read_head};
 use crate::{Error, Result};
 

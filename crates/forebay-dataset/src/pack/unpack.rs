@@ -17,13 +17,13 @@ use forebay_format::example::KeyNames;
 use forebay_format::{Kind, MAX_SAMPLE_SIZE, image, list};
 use forebay_record::Fault;
 use forebay_storage::{Buffer, Local, Storage};
+use forebay_units::random::mix;
 use forebay_units::{Bytes, PathText};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::home::{self, Home, INPUTS};
 use crate::make::LIST;
-use crate::rng::mix;
 use crate::shard::{self, Content, Reading, Sample};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Error, Result, features, write};

@@ -6,9 +6,10 @@
 //!
 //! One core of an EPYC (Zen 5) makes 40 GB/s with AVX-512, 11 GB/s with AVX2 and 5 GB/s without either.
 
+use forebay_units::random::{GOLDEN, mix};
 use forebay_workload::{Dataset, Element, Part};
 
-use crate::rng::{GOLDEN, Rng, mix};
+use crate::rng::Rng;
 
 /// The values of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -85,12 +85,7 @@ fn a_file_that_lacks_a_column_fails_by_name() {
     let access = Access { storage, data: dir.path().to_owned(), verify: true };
     let samples = Samples::open(&workload, Part::Train, access).unwrap();
     let error = samples.batches((0, 1), 1, 1, None).unwrap().next().unwrap().unwrap_err();
-    let mut said = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        said += &cause.to_string();
-        source = cause.source();
-    }
+    let said = forebay_units::chain(&error);
     assert!(said.contains("\"other0\""), "{said}");
 }
 

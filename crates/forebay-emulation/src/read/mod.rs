@@ -44,7 +44,7 @@ use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
 
 pub(crate) use self::files::refused;
-pub(crate) use self::order::{Seeds, mix};
+pub(crate) use self::order::Seeds;
 pub(crate) use self::reader::Traffic;
 
 /// The samples of one part of the data, ready to be dealt out to accelerators.

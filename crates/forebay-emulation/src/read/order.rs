@@ -4,6 +4,7 @@
 //! Files and samples are shuffled by permutations of numbers. Accelerator `a` of `n` reads the `a`-th of `n` equal stretches
 //! of the order: stretches are disjoint, and cover all but a rest smaller than `n`.
 
+use forebay_units::random::hash;
 use forebay_workload::Shuffle;
 
 /// The order of one epoch.
@@ -58,10 +59,10 @@ impl Order {
         let (by_file, by_sample) = (file_shuffle != Shuffle::Off, sample_shuffle != Shuffle::Off);
         let samples = match (by_sample, window > 0) {
             (false, _) => Samples::InOrder,
-            (true, false) => Samples::Whole(Permutation::new(n_samples, mix(seeds.samples))),
-            (true, true) => Samples::Windows { size: window, seed: mix(seeds.samples) },
+            (true, false) => Samples::Whole(Permutation::new(n_samples, hash(seeds.samples))),
+            (true, true) => Samples::Windows { size: window, seed: hash(seeds.samples) },
         };
-        let files = by_file.then(|| Permutation::new(n_files, mix(seeds.files ^ FILES)));
+        let files = by_file.then(|| Permutation::new(n_files, hash(seeds.files ^ FILES)));
         Self { n_samples, per_file, files, samples }
     }
 
@@ -73,7 +74,7 @@ impl Order {
             Samples::Windows { size, seed } => {
                 let first = position - position % size;
                 let size = (*size).min(self.n_samples - first);
-                first + scramble(size, mix(seed ^ first), position - first)
+                first + scramble(size, hash(seed ^ first), position - first)
             }
         };
         match &self.files {
@@ -115,7 +116,7 @@ impl Permutation {
         let mut items: Vec<u32> = (0..n as u32).collect();
         let mut state = seed;
         for i in (1..items.len()).rev() {
-            state = mix(state);
+            state = hash(state);
             // A product of 64 by 17 bits, its upper part: even to one part in 2^47.
             let j = ((u128::from(state) * (i as u128 + 1)) >> 64) as usize;
             items.swap(i, j);
@@ -143,21 +144,13 @@ fn scramble(n: u64, seed: u64, position: u64) -> u64 {
     loop {
         let (mut left, mut right) = (x >> half, x & mask);
         for round in 0..ROUNDS {
-            (left, right) = (right, left ^ (mix(seed ^ (right << 3) ^ round) & mask));
+            (left, right) = (right, left ^ (hash(seed ^ (right << 3) ^ round) & mask));
         }
         x = (left << half) | right;
         if x < n {
             return x;
         }
     }
-}
-
-/// Spreads the bits of a number: the finaliser of SplitMix64.
-pub(crate) fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl Parquet {
     pub(super) fn new(files: Arc<Files>) -> Self {
         let columns = parquet_columns(&files.dataset, &files.shape_of(0));
         let read = || columns.iter().filter(|(_, is_read)| *is_read).map(|(column, _)| column);
-        let row_bytes = read().map(|column| u64::from(column.width) * column.element.bytes() as u64).sum();
+        let row_bytes = read().map(|column| u64::from(column.width) * column.element.bytes()).sum();
         let columns = read().map(|column| column.name.clone()).collect();
         Self { shared: Arc::new(Shared { files, columns, known: Known::new(MOST_KNOWN) }), row_bytes }
     }

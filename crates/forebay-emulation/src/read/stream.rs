@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::{Activity, Map, MapWorker, Sample, SampleError, Stopwatch};
+use forebay_units::random::hash;
 use forebay_workload::Time;
 
 use super::super::draw;
 use super::Log;
 use super::gate::Gates;
 use super::nap::Nap;
-use super::order::{Order, mix};
+use super::order::Order;
 use super::processor::Processor;
 use super::reader::{Layout, Reader, Tools, Traffic};
 
@@ -177,7 +178,7 @@ impl MapWorker for Worker {
             tools.enter(Activity::Preprocessing);
             let first = u64::from(sample.index) * self.share.per_slot;
             let seconds: f64 = (first..first + self.share.per_slot)
-                .map(|i| draw::seconds(&common.preprocess, mix(self.seed ^ mix(self.share.first + i))))
+                .map(|i| draw::seconds(&common.preprocess, hash(self.seed ^ hash(self.share.first + i))))
                 .sum();
             // The workload's own work, emulated: it takes as long as it says.
             self.nap.sleep(seconds, &common.is_ended);

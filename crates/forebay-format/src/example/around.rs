@@ -1,6 +1,8 @@
 //! A message around a value that is too big to hold: what comes before it and what comes behind.
 
-use super::wire::{put_message, put_varint};
+use forebay_units::varint;
+
+use super::wire::put_message;
 
 /// The two halves of a message with one long byte string and a whole number.
 ///
@@ -46,14 +48,14 @@ impl Around {
 /// The start of a field with `inner` and then `more` bytes in it.
 fn opened(number: u8, more: u64, inner: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
-    put_varint(&mut out, inner.len() as u64 + more);
+    varint::put(&mut out, inner.len() as u64 + more);
     out.extend_from_slice(inner);
     out
 }
 
 fn entry_of_int(name: &str, value: i64) -> Vec<u8> {
     let (mut number, mut list, mut feature, mut entry, mut out) = (vec![], vec![], vec![], vec![], vec![]);
-    put_varint(&mut number, value as u64);
+    varint::put(&mut number, value as u64);
     put_message(&mut list, 1, &number);
     put_message(&mut feature, 3, &list);
     put_message(&mut entry, 1, name.as_bytes());

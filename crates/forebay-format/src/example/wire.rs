@@ -1,5 +1,7 @@
 //! The part of the protobuf wire format that `tf.train.Example` needs.
 
+use forebay_units::varint;
+
 use crate::Error;
 
 const VARINT: u8 = 0;
@@ -63,19 +65,15 @@ impl<'a> Slice<'a> {
     }
 
     pub(super) fn take_varint(&mut self) -> Result<u64, Error> {
-        let mut value = 0_u64;
-        for (n, &byte) in self.bytes.iter().take(10).enumerate() {
-            value |= u64::from(byte & 0x7f) << (7 * n);
-            if byte < 0x80 {
-                self.advance(n + 1);
-                return Ok(value);
+        let (mut rest, found) = (self.bytes, self.bytes.len());
+        let value = varint::take(&mut rest).map_err(|invalid| match invalid {
+            varint::Invalid::Truncated => {
+                Error::truncated("example: varint", self.offset, found as u64 + 1, found as u64)
             }
-        }
-        if self.bytes.len() < 10 {
-            let found = self.bytes.len() as u64;
-            return Err(Error::truncated("example: varint", self.offset, found + 1, found));
-        }
-        Err(Error::invalid("example: varint", self.offset, "at most ten bytes", "more"))
+            varint::Invalid::TooLong => Error::invalid("example: varint", self.offset, "at most 64 bits", "more"),
+        })?;
+        self.advance(found - rest.len());
+        Ok(value)
     }
 
     fn take_field(&mut self) -> Result<(u64, Value<'a>), Error> {
@@ -125,18 +123,10 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 /// Appends a length-delimited field. Our field numbers are below 16, so that the tag is one byte.
 pub(super) fn put_message(out: &mut Vec<u8>, number: u8, body: &[u8]) {
     out.push(number << 3 | LEN);
-    put_varint(out, body.len() as u64);
+    varint::put(out, body.len() as u64);
     out.extend_from_slice(body);
 }
 
@@ -161,7 +151,7 @@ mod tests {
         #[test]
         fn varints_round_trip(value in any::<u64>()) {
             let mut bytes = Vec::new();
-            put_varint(&mut bytes, value);
+            varint::put(&mut bytes, value);
             prop_assert_eq!(Slice::whole(&bytes).take_varint().unwrap(), value);
         }
     }

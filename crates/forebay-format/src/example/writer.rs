@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Feature;
-use super::wire::{put_message, put_varint};
+use super::wire::put_message;
 
 /// Collects features and writes them ordered by name, as TensorFlow's deterministic serialisation does.
 ///
@@ -41,7 +41,7 @@ impl ExampleWriter {
     /// Sets a list of integers, replacing what was set under this name.
     pub fn ints(self, name: &str, values: &[i64]) -> Self {
         let mut packed = Vec::new();
-        values.iter().for_each(|&value| put_varint(&mut packed, value as u64));
+        values.iter().for_each(|&value| forebay_units::varint::put(&mut packed, value as u64));
         self.set(name, 3, &packed_list(&packed))
     }
 

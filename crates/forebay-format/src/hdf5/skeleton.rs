@@ -123,7 +123,7 @@ pub fn compressed<E: From<Error>>(
     let level = flate2::Compression::new(spec.gzip.unwrap_or(4).min(9));
     let mut place = 0;
     let memory = create(spec, |set, chunk| {
-        let mut bytes = vec![0; chunk.iter().product::<u64>() as usize * spec.element.bytes()];
+        let mut bytes = vec![0; chunk.iter().product::<u64>() as usize * spec.element.bytes() as usize];
         let mut packed = Vec::new();
         for corner in corners(&spec.shape, chunk) {
             values(place, &mut bytes);
@@ -201,7 +201,7 @@ fn create(
 
 fn check(spec: &Spec) -> Result<(), Error> {
     let wrong = |expected: &str, found: String| Err(Error::invalid("HDF5 file", 0, expected, found));
-    let bytes = spec.shape.iter().try_fold(spec.element.bytes() as u64, |bytes, side| bytes.checked_mul(*side));
+    let bytes = spec.shape.iter().try_fold(spec.element.bytes(), |bytes, side| bytes.checked_mul(*side));
     if spec.shape.is_empty() || spec.n_sets == 0 || bytes.is_none_or(|bytes| bytes == 0 || bytes > 1 << 60) {
         return wrong("datasets with values", format!("{} of shape {:?}", spec.n_sets, spec.shape));
     }

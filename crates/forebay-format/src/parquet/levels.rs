@@ -3,6 +3,8 @@
 //! A run is either one value many times or groups of eight values, bit by bit. Levels are not expanded: that no value is null and
 //! that every row has as many values is seen from the runs themselves.
 
+use forebay_units::varint;
+
 use crate::Error;
 
 /// One run.
@@ -56,16 +58,11 @@ impl<'a> Runs<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, &'static str> {
-        let mut value = 0_u64;
-        for shift in (0..35).step_by(7) {
-            let (byte, rest) = self.rest.split_first().ok_or("another run")?;
-            self.rest = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if *byte < 0x80 {
-                return Ok(value);
-            }
+        match varint::take(&mut self.rest) {
+            Ok(value) if value >> 35 == 0 => Ok(value),
+            Err(varint::Invalid::Truncated) => Err("another run"),
+            _ => Err("a run's length of at most five bytes"),
         }
-        Err("a run's length of at most five bytes")
     }
 }
 
@@ -208,7 +205,7 @@ impl Indices {
 pub(super) fn write_repetition(out: &mut Vec<u8>, n_rows: u64, row: u64) {
     if row <= 8 {
         let n = n_rows * row;
-        write_varint(out, n.div_ceil(8) << 1 | 1);
+        varint::put(out, n.div_ceil(8) << 1 | 1);
         let bit = |i: u64| u8::from(i < n && !i.is_multiple_of(row));
         out.extend((0..n.div_ceil(8)).map(|byte| (0..8).fold(0, |bits, i| bits | bit(byte * 8 + i) << i)));
         return;
@@ -216,23 +213,15 @@ pub(super) fn write_repetition(out: &mut Vec<u8>, n_rows: u64, row: u64) {
     for _ in 0..n_rows {
         // Eight values bit by bit, a 0 and seven 1, then as many 1 as the row has left.
         out.extend([0x03, 0xfe]);
-        write_varint(out, (row - 8) << 1);
+        varint::put(out, (row - 8) << 1);
         out.push(1);
     }
 }
 
 /// `n` definition levels of 1.
 pub(super) fn write_definition(out: &mut Vec<u8>, n: u64) {
-    write_varint(out, n << 1);
+    varint::put(out, n << 1);
     out.push(1);
-}
-
-fn write_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 impl Wrong {

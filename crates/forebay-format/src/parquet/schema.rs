@@ -201,7 +201,7 @@ fn number(field: &Field, name: &str, max_definition: u32, max_repetition: u32) -
             )));
         }
     };
-    let value_bytes = element.map_or(stored_bytes, Element::bytes);
+    let value_bytes = element.map_or(stored_bytes, |element| element.bytes() as usize);
     let name = name.to_owned();
     Ok(Leaf { name, element, width: 0, value_bytes, stored_bytes, max_definition, max_repetition })
 }

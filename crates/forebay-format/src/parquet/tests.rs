@@ -17,7 +17,7 @@ fn made(columns: &[Column], n_rows: u64, group_rows: u64, codec: Codec) -> Vec<u
     while first < n_rows {
         let n = group_rows.min(n_rows - first);
         let mut fill = |column: usize, row: u64, values: &mut [u8]| {
-            let row_bytes = columns[column].width as usize * columns[column].element.bytes();
+            let row_bytes = columns[column].width as usize * columns[column].element.bytes() as usize;
             for (i, row_values) in (first + row..).zip(values.chunks_mut(row_bytes)) {
                 row_values.copy_from_slice(&pattern(column, i, row_bytes));
             }
@@ -73,7 +73,9 @@ fn column(name: &str, element: Element, width: u32) -> Column {
 
 fn expected(columns: &[Column], chosen: &[usize], n_rows: u64) -> Vec<u8> {
     let row = |row: u64| {
-        chosen.iter().flat_map(move |c| pattern(*c, row, columns[*c].width as usize * columns[*c].element.bytes()))
+        chosen
+            .iter()
+            .flat_map(move |c| pattern(*c, row, columns[*c].width as usize * columns[*c].element.bytes() as usize))
     };
     (0..n_rows).flat_map(row).collect()
 }

@@ -1,6 +1,8 @@
 //! Thrift's compact protocol, as much of it as Parquet's metadata needs. A reader never looks past its slice, never
 //! recurses deeper than a fixed number of levels, and never allocates by a count that the slice could not hold.
 
+use forebay_units::varint;
+
 use crate::Error;
 
 /// Structures within structures that are passed over; Parquet itself has fewer than ten.
@@ -83,15 +85,18 @@ impl<'a> Reader<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, Error> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
+        let mut rest = &self.bytes[self.at..];
+        match varint::take(&mut rest) {
+            Ok(value) => {
+                self.at = self.bytes.len() - rest.len();
+                Ok(value)
             }
+            Err(varint::Invalid::Truncated) => {
+                self.at = self.bytes.len();
+                Err(Error::truncated("Parquet metadata", self.offset(), 1, 0))
+            }
+            Err(varint::Invalid::TooLong) => Err(self.wrong("a number of at most 64 bits", "a longer one")),
         }
-        Err(self.wrong("a number of at most ten bytes", "a longer one"))
     }
 
     pub(super) fn int(&mut self) -> Result<i64, Error> {
@@ -250,12 +255,8 @@ impl Sink {
         *last = id;
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    fn varint(&mut self, value: u64) {
+        varint::put(&mut self.bytes, value);
     }
 
     fn zigzag(&mut self, value: i64) {

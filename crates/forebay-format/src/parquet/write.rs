@@ -36,7 +36,7 @@ struct Lay {
 impl Lay {
     fn of(column: &Column) -> Self {
         let (element, width) = (column.element, u64::from(column.width));
-        let given = element.bytes();
+        let given = element.bytes() as usize;
         let plain = |physical, stored| Self { physical, field_bytes: 0, width, is_list: width > 1, stored, given };
         match element {
             Element::U8 | Element::I8 if width > 1 => {
@@ -83,7 +83,7 @@ impl Writer {
     /// When there are none, or one has no values or more than fit into a page.
     pub fn new(columns: Vec<Column>, codec: Codec) -> Result<Self, Error> {
         let bad = columns.iter().find(|column| {
-            let bytes = u64::from(column.width) * column.element.bytes().max(4) as u64;
+            let bytes = u64::from(column.width) * column.element.bytes().max(4);
             column.width == 0 || bytes > page::MAX_PAGE_BYTES / 2
         });
         if let Some(column) = bad {
@@ -355,5 +355,5 @@ fn widen(element: Element, given: &[u8], out: &mut Vec<u8>) {
         Element::U16 => i32::from(u16::from_le_bytes([value[0], value[1]])),
         _ => i32::from(i16::from_le_bytes([value[0], value[1]])),
     };
-    out.extend(given.chunks_exact(element.bytes()).flat_map(|value| wide(value).to_le_bytes()));
+    out.extend(given.chunks_exact(element.bytes() as usize).flat_map(|value| wide(value).to_le_bytes()));
 }

@@ -19,17 +19,24 @@ pub enum Optimizer {
 /// Gives an optimiser its usual constants.
 type Make = fn() -> Optimizer;
 
-/// The optimisers by the names a user may give.
+/// The optimisers by the names a user may give. Adam's rate is below PyTorch's 1e-3.
 const OPTIMIZERS: &[(&str, Make)] = &[
-    ("adam", || Optimizer::Adam(Adam::default())),
-    ("adamw", || Optimizer::Adam(Adam::decoupled())),
+    ("adam", || Optimizer::Adam(Adam { learning_rate: 1e-4, ..Adam::default() })),
+    ("adamw", || Optimizer::Adam(Adam { learning_rate: 1e-4, ..Adam::decoupled() })),
     ("sgd", || Optimizer::Sgd(Sgd::default())),
 ];
 
 impl Optimizer {
-    /// The optimiser of this name with its usual constants.
-    pub fn named(name: &str) -> Option<Self> {
-        OPTIMIZERS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
+    /// The name of the one that is used where none is named.
+    pub const DEFAULT: &str = "adam";
+
+    /// The optimiser of this name with its usual constants, and this learning rate in place of its own where one is given.
+    pub fn named(name: &str, learning_rate: Option<f64>) -> Option<Self> {
+        let mut optimizer = OPTIMIZERS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())?;
+        if let Some(learning_rate) = learning_rate {
+            optimizer.set_learning_rate(learning_rate);
+        }
+        Some(optimizer)
     }
 
     /// The names there are.

@@ -15,7 +15,7 @@ fn network(name: &str, n_classes: usize, batch: usize, optimizer: Optimizer) -> 
 }
 
 fn adam() -> Optimizer {
-    Optimizer::named("adam").unwrap()
+    Optimizer::named("adam", None).unwrap()
 }
 
 #[test]
@@ -47,8 +47,7 @@ fn every_layer_hands_nan_on() {
 fn a_run_that_diverges_says_so_and_goes_on() {
     for optimizer in Optimizer::names() {
         for name in ["alexnet-small", "resnet-small"] {
-            let mut optimizer = Optimizer::named(optimizer).unwrap();
-            optimizer.set_learning_rate(1e30);
+            let optimizer = Optimizer::named(optimizer, Some(1e30)).unwrap();
             let (mut network, images) = network(name, 5, 2, optimizer);
             let losses: Vec<f32> = (0..4).map(|_| network.step(&images, Labels::Index(&[0, 1])).unwrap()).collect();
             assert!(losses[0].is_finite() && !losses[3].is_finite(), "{name} {optimizer:?}: {losses:?}");
@@ -71,8 +70,7 @@ fn images_that_are_no_numbers_give_a_loss_that_is_none_and_no_hits() {
 #[test]
 fn a_learning_rate_of_0_learns_nothing() {
     for name in Optimizer::names() {
-        let mut optimizer = Optimizer::named(name).unwrap();
-        optimizer.set_learning_rate(0.0);
+        let optimizer = Optimizer::named(name, Some(0.0)).unwrap();
         let (mut network, images) = network("alexnet-small", 5, 2, optimizer);
         let mut loss = || network.step(&images, Labels::Index(&[3, 1])).unwrap();
         let first = loss();
@@ -188,7 +186,7 @@ fn a_network_of_no_layers_or_of_two_with_one_name_is_refused() {
 fn the_state_of_another_model_or_optimiser_is_refused() {
     let (small, _) = network("alexnet-small", 5, 1, adam());
     let refused = |name: &str, n_classes, optimizer: &str| {
-        let (mut other, _) = network(name, n_classes, 1, Optimizer::named(optimizer).unwrap());
+        let (mut other, _) = network(name, n_classes, 1, Optimizer::named(optimizer, None).unwrap());
         other.load_state(&small.state().unwrap()).unwrap_err().to_string()
     };
     assert_eq!(refused("resnet-small", 5, "adam"), "the state does not fit: \"conv1.weight\" is missing");

@@ -52,10 +52,9 @@ fn every_rule_agrees_with_pytorch_on_the_cpu() {
 #[test]
 fn rules_have_names_and_a_learning_rate_that_can_be_set() {
     assert_eq!(Optimizer::names().collect::<Vec<_>>(), ["adam", "adamw", "sgd"]);
-    assert_eq!(Optimizer::named("rmsprop"), None);
+    assert_eq!(Optimizer::named("rmsprop", None), None);
     for name in Optimizer::names() {
-        let mut optimizer = Optimizer::named(name).unwrap();
-        optimizer.set_learning_rate(0.5);
+        let optimizer = Optimizer::named(name, Some(0.5)).unwrap();
         assert_eq!(optimizer.learning_rate(), 0.5, "{name}");
     }
 }

@@ -7,7 +7,7 @@ use forebay_train::{
 use crate::golden::pixels;
 
 fn network(model: &Model, optimizer: &str, seed: u64) -> Network<Cpu> {
-    let optimizer = Optimizer::named(optimizer).unwrap();
+    let optimizer = Optimizer::named(optimizer, None).unwrap();
     Network::new(Cpu::new(2).unwrap(), model, Settings { optimizer, ..Settings::new(3, seed) }).unwrap()
 }
 

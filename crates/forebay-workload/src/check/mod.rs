@@ -2,7 +2,6 @@
 
 mod data;
 mod law;
-mod nearest;
 mod overrides;
 mod phases;
 mod place;

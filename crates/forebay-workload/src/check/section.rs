@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use forebay_units::{Bytes, parse_duration};
+use forebay_units::{Bytes, did_you_mean, parse_duration, suggest};
 
-use super::nearest::nearest;
 use super::tree::Tree;
 use super::{Note, Problem};
 use crate::spec::Element;
@@ -269,11 +268,7 @@ impl<'a> Section<'a> {
         let lower = word.to_ascii_lowercase();
         let found = words.iter().find(|(name, _)| *name == lower).map(|(_, value)| *value);
         found.or_else(|| {
-            let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
-            let hint = match nearest(&lower, &names) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("it may be {}", names.join(", ")),
-            };
+            let hint = suggest(&lower, words.iter().map(|(name, _)| *name)).unwrap_or_default();
             self.wrong_text(key, &format!("there is no {}; {hint}", value.shown()))
         })
     }
@@ -297,8 +292,8 @@ impl<'a> Section<'a> {
     /// Ends the section: what nobody asked for is unknown.
     pub(super) fn finish(mut self) {
         for (key, _) in std::mem::take(&mut self.entries) {
-            let text = match nearest(&key, &self.known) {
-                Some(near) => format!("{UNKNOWN}; did you mean \"{near}\"?"),
+            let text = match did_you_mean(&key, self.known.iter().copied()) {
+                Some(hint) => format!("{UNKNOWN}; {hint}"),
                 None => UNKNOWN.to_owned(),
             };
             self.refuse(&key, text);

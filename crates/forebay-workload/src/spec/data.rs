@@ -1,5 +1,6 @@
 //! The data: what samples lie in and how many there are.
 
+use forebay_units::Element;
 use serde::{Deserialize, Serialize};
 
 /// What samples lie in.
@@ -68,38 +69,6 @@ pub enum Compression {
     Zip,
     Xz,
     Snappy,
-}
-
-/// The type of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum Element {
-    #[default]
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-}
-
-impl Element {
-    /// Bytes of one.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
-        }
-    }
 }
 
 /// The data.

@@ -6,7 +6,8 @@ mod reader;
 
 use serde::{Deserialize, Serialize};
 
-pub use data::{Compression, Dataset, Element, Format, Hdf5, Parquet, ParquetColumn};
+pub use data::{Compression, Dataset, Format, Hdf5, Parquet, ParquetColumn};
+pub use forebay_units::Element;
 pub use model::{Checkpoint, CheckpointMode, Model, Parallelism, Transformer};
 pub use reader::{Loader, Reader, Shuffle};
 

@@ -8,23 +8,8 @@ use forebay_workload::{
 };
 use proptest::prelude::*;
 
-const ELEMENTS: [Element; 12] = [
-    Element::U8,
-    Element::I8,
-    Element::U16,
-    Element::I16,
-    Element::U32,
-    Element::I32,
-    Element::U64,
-    Element::I64,
-    Element::F16,
-    Element::Bf16,
-    Element::F32,
-    Element::F64,
-];
-
 fn element() -> impl Strategy<Value = Element> {
-    prop::sample::select(&ELEMENTS[..])
+    prop::sample::select(&Element::ALL[..])
 }
 
 fn time() -> impl Strategy<Value = Time> {

@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 use forebay_checkpoint::{Damage, Manifest, Name, Tier, format, left_over, look};
-use forebay_report::visible;
+use forebay_report::{Align, columns, visible};
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::holder::holder;
-use super::table::columns;
 use super::{FolderArgs, give_both};
 use crate::output::{JsonArgs, Outcome};
 
@@ -96,7 +95,7 @@ impl Listing {
             let head = ["step", "bytes", "format", "metric", "where", "state"].map(str::to_owned).to_vec();
             let rows: Vec<Vec<String>> =
                 [head].into_iter().chain(self.checkpoints.iter().map(Checkpoint::row)).collect();
-            text.push_str(&columns(&rows));
+            text.push_str(&columns(&rows, |_| Align::Left));
         }
         for folder in &self.folders {
             let path = visible(&folder.path);

@@ -10,7 +10,6 @@ mod ls;
 mod placing;
 mod prune;
 mod restore;
-mod table;
 mod verify;
 
 use std::path::{Path, PathBuf};

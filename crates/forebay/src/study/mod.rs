@@ -8,7 +8,6 @@ pub(crate) mod samples;
 mod show;
 
 use std::collections::HashSet;
-use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use forebay_record::{DatasetSpec, StudySpec};
 use forebay_study::{Error, Found, Placement, find};
-use forebay_units::PathText;
+use forebay_units::{PathText, chain};
 
 use crate::output::Outcome;
 
@@ -65,18 +64,10 @@ fn found(name: &OsStr) -> Result<Found> {
 /// An error with its causes, the file it is of where there is one, and the hint on a line of its own.
 fn explained(file: Option<&OsStr>, error: Error) -> anyhow::Error {
     let of_file = matches!(error, Error::Syntax { .. } | Error::Plan { .. });
-    let mut text = match file {
-        Some(file) if of_file => format!("{}: {error}", file.escaped()),
-        _ => error.to_string(),
+    let text = match file {
+        Some(file) if of_file => format!("{}: {}", file.escaped(), chain(&error)),
+        _ => chain(&error),
     };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
     match error.hint() {
         Some(hint) => anyhow!("{text}\nhint: {hint}"),
         None => anyhow!(text),

@@ -93,7 +93,7 @@ pub(crate) struct Args {
     device_prefetch: Option<u32>,
 
     /// How gradients change the network
-    #[arg(long, default_value = "adam", value_parser = PossibleValuesParser::new(Optimizer::names()))]
+    #[arg(long, default_value = Optimizer::DEFAULT, value_parser = PossibleValuesParser::new(Optimizer::names()))]
     optimizer: String,
 
     /// How far a step goes; 0.0001 by default, and 0.01 with sgd
@@ -216,11 +216,9 @@ impl Args {
         if let Some(emulation) = self.accelerator {
             return Ok(Accelerator::Emulated(emulation));
         }
-        let Some(mut optimizer) = Optimizer::named(&self.optimizer) else {
+        let Some(optimizer) = Optimizer::named(&self.optimizer, self.lr) else {
             bail!("--optimizer: there is none called {}", self.optimizer);
         };
-        let usual = if self.optimizer == "sgd" { 0.01 } else { 0.0001 };
-        optimizer.set_learning_rate(self.lr.unwrap_or(usual));
         let classes = self.classes.map(|n| n as usize);
         Ok(Accelerator::Network { model: self.model.clone(), classes, device: self.device()?, optimizer })
     }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use forebay_units::{PathText, count, shell_word};
+use forebay_units::{PathText, count, nearest, shell_word};
 use forebay_workload::{Checked, Problem, builtin, line_of, read};
 
 /// Endings of files that hold workloads.
@@ -69,28 +69,12 @@ pub(super) fn text_of(source: &OsStr) -> Result<(String, String)> {
 }
 
 fn unknown(name: &str) -> String {
-    let near = builtin::all().iter().map(|builtin| (distance(name, builtin.name), builtin.name)).min();
-    let near = near.filter(|(far, near)| *far <= near.len() / 2).map(|(_, near)| format!("; {near} is near"));
+    let near = nearest(name, builtin::all().iter().map(|builtin| builtin.name));
+    let near = near.map(|near| format!("; {near} is near"));
     format!(
         "there is no workload called {name}, and no such file{}\nhint: `forebay workload list` names them",
         near.unwrap_or_default()
     )
-}
-
-/// Letters to add, drop or change to come from one to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let changed = corner + usize::from(from != *to);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// What is wrong with a workload that could be read.
@@ -164,12 +148,5 @@ mod tests {
         for words in ["++workload.a.b=1", "+workload.a={b: 1}", "++workload.a.b.c=1"] {
             assert_eq!(line(&problem, text, &[words.to_owned()]), None, "{words}");
         }
-    }
-
-    #[test]
-    fn letters_are_counted_from_one_word_to_another() {
-        assert_eq!(distance("unet3d_h10", "unet3d_h100"), 1);
-        assert_eq!(distance("dlrn", "dlrm"), 1);
-        assert_eq!(distance("", "abc"), 3);
     }
 }

@@ -61,7 +61,7 @@ impl Saver {
     pub(super) fn new_troubles(&mut self) -> Vec<String> {
         let found = self.store.take_errors();
         let mut new = Vec::new();
-        for text in found.iter().map(|error| forebay_measure::chain(error)) {
+        for text in found.iter().map(|error| forebay_units::chain(error)) {
             if !self.troubles.contains(&text) {
                 self.troubles.push(text.clone());
                 new.push(text);

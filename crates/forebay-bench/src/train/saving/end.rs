@@ -29,7 +29,7 @@ impl Saver {
         let mut errors = closed.errors.into_iter();
         let error = errors.next().map(Error::from);
         notes.extend(self.troubles);
-        notes.extend(errors.map(|error| forebay_measure::chain(&error)));
+        notes.extend(errors.map(|error| forebay_units::chain(&error)));
         let mut checkpoints = TrainCheckpoints {
             drain_after_s,
             saves,
@@ -43,7 +43,7 @@ impl Saver {
 
     /// Ends a run that made no step: what went wrong behind its back.
     pub(in super::super) fn abandon(self) -> Vec<String> {
-        self.store.close().errors.iter().map(|error| forebay_measure::chain(error)).collect()
+        self.store.close().errors.iter().map(|error| forebay_units::chain(error)).collect()
     }
 
     /// How long it was waited for the drain; `None` where a save is over when it returns, and where it was not waited for to the end.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use forebay_checkpoint::format::{Catalog, Error as FormatError};
 use forebay_checkpoint::{Dtype, Header, Restored, Tensor};
 use forebay_train::{Entry, State};
+use forebay_units::random::Random;
 
 /// Bytes of a tensor of a state that is made up.
 const MADE_TENSOR: u64 = 16 << 20;
@@ -42,19 +43,13 @@ pub(super) struct Made {
 
 impl Made {
     pub(super) fn new(n_bytes: u64, seed: u64) -> Self {
-        let mut draw = seed;
+        let mut random = Random::new(seed);
         let lens = (0..n_bytes.div_ceil(MADE_TENSOR)).map(|at| MADE_TENSOR.min(n_bytes - at * MADE_TENSOR));
         let (mut headers, mut values) = (Vec::new(), Vec::new());
         for (at, len) in lens.enumerate() {
             headers.push(Header { name: format!("state.{at:04}"), dtype: Dtype::U8, shape: vec![len] });
-            let mut bytes = Vec::with_capacity(len as usize + 8);
-            while bytes.len() < len as usize {
-                // The steps of SplitMix64: small, and the same on every machine.
-                draw = draw.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mixed = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                bytes.extend_from_slice(&(mixed ^ (mixed >> 27)).to_le_bytes());
-            }
-            bytes.truncate(len as usize);
+            let mut bytes = vec![0; len as usize];
+            random.fill(&mut bytes);
             values.push(bytes);
         }
         Self { headers, values }

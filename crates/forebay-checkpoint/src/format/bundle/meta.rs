@@ -126,7 +126,7 @@ fn of_shape(shape: &[u64]) -> Message {
 /// One element of a packed list of small numbers.
 fn packed(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
-    super::proto::put_varint(&mut out, number);
+    forebay_units::varint::put(&mut out, number);
     out
 }
 

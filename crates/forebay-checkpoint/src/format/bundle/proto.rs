@@ -1,33 +1,8 @@
 //! The little of protocol buffers that a bundle needs: fields written one by one, and read one by one.
 
+use forebay_units::varint;
+
 use crate::format::{Error, Place};
-
-/// Appends a number in base 128, the lowest digits first.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Takes a varint from the front of `bytes`; `None` when there is none of at most 64 bits.
-pub(super) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for (n, &byte) in bytes.iter().enumerate().take(10) {
-        let digits = u64::from(byte & 0x7f);
-        // The tenth byte has room for one bit.
-        if n == 9 && digits > 1 {
-            return None;
-        }
-        value |= digits << (7 * n);
-        if byte & 0x80 == 0 {
-            *bytes = &bytes[n + 1..];
-            return Some(value);
-        }
-    }
-    None
-}
 
 /// A message in the making.
 #[derive(Debug, Clone, Default)]
@@ -37,8 +12,8 @@ impl Message {
     /// A number; zero is what an absent field means.
     pub(super) fn number(mut self, field: u64, value: u64) -> Self {
         if value != 0 {
-            put_varint(&mut self.0, field << 3);
-            put_varint(&mut self.0, value);
+            varint::put(&mut self.0, field << 3);
+            varint::put(&mut self.0, value);
         }
         self
     }
@@ -46,15 +21,15 @@ impl Message {
     /// A string, bytes or a message within.
     pub(super) fn bytes(mut self, field: u64, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
-        put_varint(&mut self.0, field << 3 | 2);
-        put_varint(&mut self.0, value.len() as u64);
+        varint::put(&mut self.0, field << 3 | 2);
+        varint::put(&mut self.0, value.len() as u64);
         self.0.extend_from_slice(value);
         self
     }
 
     /// Four bytes, written even when they are zero, so that a message's length does not depend on them.
     pub(super) fn fixed32(mut self, field: u64, value: u32) -> Self {
-        put_varint(&mut self.0, field << 3 | 5);
+        varint::put(&mut self.0, field << 3 | 5);
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
@@ -107,15 +82,15 @@ impl<'a> Fields<'a> {
 }
 
 fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Value<'a>)> {
-    let tag = take_varint(rest)?;
+    let tag = varint::take(rest).ok()?;
     let value = match tag & 7 {
-        0 => Value::Number(take_varint(rest)?),
+        0 => Value::Number(varint::take(rest).ok()?),
         1 => {
             rest.split_off(..8)?;
             Value::Fixed64
         }
         2 => {
-            let len = usize::try_from(take_varint(rest)?).ok()?;
+            let len = usize::try_from(varint::take(rest).ok()?).ok()?;
             Value::Bytes(rest.split_off(..len)?)
         }
         5 => Value::Fixed32(u32::from_le_bytes(rest.split_off(..4)?.try_into().ok()?)),
@@ -127,19 +102,6 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Value<'a>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn varints_go_there_and_back() {
-        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
-            let mut out = Vec::new();
-            put_varint(&mut out, value);
-            let mut rest = &out[..];
-            assert_eq!((take_varint(&mut rest), rest), (Some(value), &[][..]));
-            assert_eq!(take_varint(&mut &out[..out.len() - 1]), None);
-        }
-        assert_eq!(take_varint(&mut &[0xff; 12][..]), None);
-        assert_eq!(take_varint(&mut &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2][..]), None);
-    }
 
     #[test]
     fn fields_come_back_and_a_cut_message_is_an_error() {

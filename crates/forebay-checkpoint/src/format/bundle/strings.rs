@@ -1,13 +1,14 @@
 //! Tensors of strings: all lengths, a checksum of the lengths, all bytes.
 
-use super::proto::{put_varint, take_varint};
+use forebay_units::varint;
+
 use super::{mask, unmask};
 use crate::format::{Error, Place};
 
 /// The bytes of a tensor of strings, and their crc32c.
 pub(super) fn encode(values: &[&[u8]]) -> (Vec<u8>, u32) {
     let mut out = Vec::new();
-    values.iter().for_each(|value| put_varint(&mut out, value.len() as u64));
+    values.iter().for_each(|value| varint::put(&mut out, value.len() as u64));
     let word = mask(sum_of_lengths(values.iter().map(|value| value.len() as u64))).to_le_bytes();
     out.extend_from_slice(&word);
     values.iter().for_each(|value| out.extend_from_slice(value));
@@ -30,7 +31,7 @@ pub(super) fn decode(
         return Err(damaged());
     }
     let mut rest = bytes;
-    let lengths: Option<Vec<u64>> = (0..n_strings).map(|_| take_varint(&mut rest)).collect();
+    let lengths: Option<Vec<u64>> = (0..n_strings).map(|_| varint::take(&mut rest).ok()).collect();
     let lengths = lengths.ok_or_else(damaged)?;
     let word: [u8; 4] = rest.split_off(..4).and_then(|word| word.try_into().ok()).ok_or_else(damaged)?;
     let (stored, found) = (unmask(u32::from_le_bytes(word)), sum_of_lengths(lengths.iter().copied()));

@@ -4,7 +4,8 @@
 //! its checksum. A table may make keys out of parts of earlier keys; with a restart point at least every 16 keys, as all
 //! writers set them, keys take at most 16 times the file, and more is refused.
 
-use super::proto::{put_varint, take_varint};
+use forebay_units::varint;
+
 use super::{FOOTER_LEN, MAGIC, masked_crc32c};
 use crate::format::catalog::{len_of, read};
 use crate::format::{Error, Place, Source};
@@ -99,14 +100,14 @@ fn footer(place: Place<'_>, source: &dyn Source, n_file: u64) -> Result<(Handle,
 fn encode_handles((meta_index, index): (Handle, Handle)) -> Vec<u8> {
     let mut out = Vec::new();
     for n in [meta_index.offset, meta_index.len, index.offset, index.len] {
-        put_varint(&mut out, n);
+        varint::put(&mut out, n);
     }
     out.resize(out.len().max(FOOTER_LEN - 8), 0);
     out
 }
 
 fn take_handle(bytes: &mut &[u8]) -> Option<Handle> {
-    Some(Handle { offset: take_varint(bytes)?, len: take_varint(bytes)? })
+    Some(Handle { offset: varint::take(bytes).ok()?, len: varint::take(bytes).ok()? })
 }
 
 /// The records of one block, after its checksum was found right.
@@ -153,7 +154,7 @@ fn without_restarts(block: &[u8]) -> Option<&[u8]> {
 }
 
 fn take_record<'a>(rest: &mut &'a [u8], last: &[u8]) -> Option<(Vec<u8>, &'a [u8])> {
-    let mut length = || usize::try_from(take_varint(rest)?).ok();
+    let mut length = || usize::try_from(varint::take(rest).ok()?).ok();
     let (shared, own, n_value) = (length()?, length()?, length()?);
     let shared = last.get(..shared)?;
     let own = rest.split_off(..own)?;
@@ -239,8 +240,8 @@ mod tests {
         let meta_index = sealed(Vec::new());
         let whole = |block: &[u8], offset| Handle { offset, len: block.len() as u64 - TRAILER_LEN };
         let mut handle = Vec::new();
-        put_varint(&mut handle, 0);
-        put_varint(&mut handle, whole(&block, 0).len);
+        varint::put(&mut handle, 0);
+        varint::put(&mut handle, whole(&block, 0).len);
         let index = sealed([&[0, 1, handle.len() as u8, b'b'], &handle[..]].concat());
         let at_meta = whole(&meta_index, block.len() as u64);
         let footer = encode_handles((at_meta, whole(&index, at_meta.end())));

@@ -3,7 +3,8 @@
 //! The bytes are those that TensorFlow writes: blocks of 256 KiB, a restart point every 16 keys, and in the index the
 //! shortest keys that tell blocks apart.
 
-use super::proto::put_varint;
+use forebay_units::varint;
+
 use super::{FOOTER_LEN, MAGIC, masked_crc32c};
 
 /// TensorFlow closes a block when it reaches this length.
@@ -82,8 +83,8 @@ impl TableWriter {
 impl Handle {
     fn encode(self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_varint(&mut out, self.offset);
-        put_varint(&mut out, self.len);
+        varint::put(&mut out, self.offset);
+        varint::put(&mut out, self.len);
         out
     }
 }
@@ -110,7 +111,7 @@ impl Block {
         }
         let shared = if self.since_restart == 0 { 0 } else { shared_len(&self.last_key, key) };
         for n in [shared, key.len() - shared, value.len()] {
-            put_varint(&mut self.bytes, n as u64);
+            varint::put(&mut self.bytes, n as u64);
         }
         self.bytes.extend_from_slice(&key[shared..]);
         self.bytes.extend_from_slice(value);

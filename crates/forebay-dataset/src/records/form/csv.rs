@@ -34,7 +34,7 @@ impl Csv {
             for from in (0..n_columns).step_by(VALUES as usize) {
                 bytes.resize(((n_columns - from).min(VALUES) * self.element.bytes()) as usize, 0);
                 noise(&mut bytes);
-                text::values(super::value_type(self.element), &bytes, &mut line);
+                text::values(self.element, &bytes, &mut line);
                 out.write_all(&line)?;
                 line.clear();
             }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use forebay_format::hdf5::{Segment, Skeleton, Spec, compressed};
 use forebay_workload::{Compression, Dataset, FileShape, Part};
 
-use super::{Draft, Form, Piece, Proof, refused, value_type};
+use super::{Draft, Form, Piece, Proof, refused};
 use crate::Result;
 
 /// Bytes of a chunk where something asks for chunks and nothing says how big.
@@ -60,7 +60,7 @@ impl Hdf5 {
         };
         let chunk =
             chunk.map(|sides| sides.iter().zip(&shape).map(|(side, most)| (*side).min((*most).max(1))).collect());
-        Spec { shape, n_sets, element: value_type(self.dataset.element), chunk, max_shape, gzip }
+        Spec { shape, n_sets, element: self.dataset.element, chunk, max_shape, gzip }
     }
 
     /// Part of one sample: a square of about so many bytes, or as near to a cube as the sides allow.

@@ -162,22 +162,3 @@ fn descr(element: Element) -> &'static str {
         Element::F64 => "<f8",
     }
 }
-
-/// A type by the name that the formats have for it.
-fn value_type(element: Element) -> forebay_format::Element {
-    use forebay_format::Element as To;
-    match element {
-        Element::U8 => To::U8,
-        Element::I8 => To::I8,
-        Element::U16 => To::U16,
-        Element::I16 => To::I16,
-        Element::U32 => To::U32,
-        Element::I32 => To::I32,
-        Element::U64 => To::U64,
-        Element::I64 => To::I64,
-        Element::F16 => To::F16,
-        Element::Bf16 => To::Bf16,
-        Element::F32 => To::F32,
-        Element::F64 => To::F64,
-    }
-}

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use forebay_format::parquet::{Codec, Column, Writer, file_bytes};
 use forebay_workload::{Dataset, FileShape};
 
-use super::{Draft, Form, Piece, Proof, value_type};
+use super::{Draft, Form, Piece, Proof};
 
 /// The columns of a file as the workload describes them, each with whether it is read. Without a description there is one, `data`,
 /// of a sample's bytes.
@@ -23,7 +23,7 @@ pub fn parquet_columns(dataset: &Dataset, shape: &FileShape) -> Vec<(Column, boo
         for i in 0..kind.count {
             let name = if kind.count == 1 { kind.name.clone() } else { format!("{}{i}", kind.name) };
             let width = u32::try_from(kind.width).unwrap_or(u32::MAX);
-            columns.push((Column { name, element: value_type(kind.element), width }, kind.is_read));
+            columns.push((Column { name, element: kind.element, width }, kind.is_read));
         }
     }
     columns
@@ -109,5 +109,5 @@ impl Form for Parquet {
 }
 
 fn row_bytes(column: &Column) -> u64 {
-    u64::from(column.width) * column.element.bytes() as u64
+    u64::from(column.width) * column.element.bytes()
 }

@@ -11,7 +11,6 @@ use crate::steps::value::{self, Refused};
 
 /// What is learnt where nothing is said: as the paper's mini-application.
 const MODEL: &str = "alexnet";
-const OPTIMIZER: &str = "adam";
 
 /// What computes a cell's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,10 +113,8 @@ pub(super) fn accelerator(settings: &TrainSettings, gpu: impl FnOnce() -> Gpu) -
 }
 
 fn network(settings: &TrainSettings, device: Device) -> Accelerator {
-    let name = settings.optimizer.as_deref().unwrap_or(OPTIMIZER);
-    let mut optimizer = Optimizer::named(name).expect("the name was looked up when it was set");
-    let usual = if name == "sgd" { 0.01 } else { 0.0001 };
-    optimizer.set_learning_rate(settings.learning_rate.unwrap_or(usual));
+    let name = settings.optimizer.as_deref().unwrap_or(Optimizer::DEFAULT);
+    let optimizer = Optimizer::named(name, settings.learning_rate).expect("the name was looked up when it was set");
     let classes = settings.classes.map(|n| n as usize);
     Accelerator::Network { model: model(settings).to_owned(), classes, device, optimizer }
 }

@@ -2,12 +2,12 @@
 //!
 //! NaN stays NaN, as in PyTorch: a run that has diverged must not look like one that learns nothing.
 
+use forebay_units::random;
 use rayon::prelude::*;
 
 use super::threads::{CHUNK, Threads};
 use super::wide::widest;
 use crate::engine::{Normalize, keep_limit};
-use crate::rng::bits_at;
 
 /// `floor`, or the value where it is not below; NaN is not. This order of operands is one instruction.
 #[inline(always)]
@@ -32,7 +32,7 @@ widest! {
     fn drop_values(x: &[f32], y: &mut [f32], rate: f32, key: u64, first: u64) {
         let (limit, factor) = (keep_limit(rate), 1.0 / (1.0 - rate));
         for (k, (y, x)) in y.iter_mut().zip(x).enumerate() {
-            let keep = bits_at(key, first + k as u64) >> 32 >= limit;
+            let keep = random::at(key, first + k as u64) >> 32 >= limit;
             *y = if keep { *x * factor } else { 0.0 };
         }
     }

@@ -1,9 +1,13 @@
 //! The types of values that arrays and columns are made of.
 
+use serde::{Deserialize, Serialize};
+
 /// The type of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Element {
+    #[default]
     U8,
     I8,
     U16,
@@ -36,7 +40,7 @@ impl Element {
     ];
 
     /// Bytes of one.
-    pub fn bytes(self) -> usize {
+    pub fn bytes(self) -> u64 {
         match self {
             Self::U8 | Self::I8 => 1,
             Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
