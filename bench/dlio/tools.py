@@ -209,9 +209,9 @@ class Forebay:
         if cell["steps"] != run.steps * run.accelerators:
             raise Failed(f"forebay made {cell['steps']} steps of {run.steps * run.accelerators}")
         # A step computes as long as was configured, however late its end is noticed.
-        au = cell["au_epoch"]
+        au = 100 * cell["au_epoch"]
         rate = run.accelerators * run.steps * self.shape.step_bytes / cell["wall_s"]
-        return Result(cell["au_dlio"], au, au, cell["first_step_s"], rate, cell["peak_rss_bytes"])
+        return Result(100 * cell["au_dlio"], au, au, cell["first_step_s"], rate, cell["peak_rss_bytes"])
 
     def make(self, folder: Path, files: int) -> float:
         """Makes data; the whole command, with its process and until it is on the device."""

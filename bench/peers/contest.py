@@ -96,7 +96,7 @@ def _from_forebay(stdout: str) -> dict[str, Any]:
     units = [{key: sample[key] for key in ("images", "wall_s", "cpu_s")} for sample in cell["samples"]]
     firsts = [sample["first_batch_s"] for sample in cell["samples"] if sample["first_batch_s"] is not None]
     first_batch_s = median(firsts) if firsts else None
-    return {"units": units, "first_batch_s": first_batch_s, "start_s": None, "cache": cell["cache"]}
+    return {"units": units, "first_batch_s": first_batch_s, "start_s": None, "cache": cell["medium"]["cache"]}
 
 
 def _children_cpu_s() -> float:

@@ -44,8 +44,8 @@ fn without_a_burst_buffer_direct_saves_of_both_formats_are_measured() {
             ["stall_s", "durable_fast_s", "durable_slow_s", "restore_s", "copy_s"].map(|name| number(cell, name));
         assert!(times.iter().all(|seconds| *seconds > 0.0), "{cell}");
         assert!(number(cell, "ceiling_mb_per_s") > 0.0 && number(cell, "read_ceiling_mb_per_s") > 0.0);
-        assert!(cell["storage"].as_str().unwrap().starts_with("slow: local files"), "{cell}");
-        assert!(cell["burst_storage"].is_null() && cell["tier"].is_null());
+        assert!(cell["medium"]["storage"].as_str().unwrap().starts_with("slow: local files"), "{cell}");
+        assert!(cell["burst"]["storage"].is_null() && cell["medium"]["tier"].is_null());
     }
 }
 
@@ -67,8 +67,8 @@ fn emulated_devices_take_their_time_and_are_named() {
     let cells = cells(&dir, flags);
     let [direct, burst, _] = &cells[..] else { panic!("{cells:?}") };
     for cell in [direct, burst] {
-        assert_eq!((&cell["tier"], &cell["burst_tier"]), (&"hdd".into(), &"optane".into()));
-        assert_eq!(cell["tier_kind"], "shaped");
+        assert_eq!((&cell["medium"]["tier"], &cell["burst"]["tier"]), (&"hdd".into(), &"optane".into()));
+        assert_eq!(cell["medium"]["kind"], "shaped");
     }
     assert!(number(direct, "stall_s") >= 20.0 / 133.0, "{direct}");
     assert!(number(burst, "stall_s") >= 20.0 / 512.0, "{burst}");

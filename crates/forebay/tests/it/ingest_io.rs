@@ -22,17 +22,17 @@ fn every_mode_reads_the_same_bytes_and_is_named() {
         }
         let record = record::of(&dir, &format!("set --io {mode} --threads 2 --repeats 1"));
         let cell = &record["cells"][0];
-        assert_eq!(cell["storage"], format!("local, {mode}"));
+        assert_eq!(cell["medium"]["storage"], format!("local, {mode}"));
         let sample = &cell["samples"][0];
         assert_eq!((&sample["images"], &sample["bytes"], &sample["failed"]), (&24.into(), &bytes.into(), &0.into()));
         let on_disk = !record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs");
         if on_disk {
             // Only direct reads get to the device although the files are in memory.
             let expected = if mode.ends_with("direct") { "cold" } else { "warm" };
-            assert_eq!(cell["cache"], expected, "{mode}");
+            assert_eq!(cell["medium"]["cache"], expected, "{mode}");
         }
     }
-    assert_eq!(cell_of(&dir, "set --threads 1 --repeats 1")["storage"], "local, buffered");
+    assert_eq!(cell_of(&dir, "set --threads 1 --repeats 1")["medium"]["storage"], "local, buffered");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn auto_measures_and_notes_what_it_chose_from() {
     let start = "read mode chosen by measurement on 24 files, cold, 8 threads: ";
     let rest = note.strip_prefix(start).unwrap_or_else(|| panic!("{note}"));
     let (mode, rates) = rest.split_once(" (MB/s: ").unwrap();
-    assert_eq!(record["cells"][0]["storage"], format!("local, {mode}"));
+    assert_eq!(record["cells"][0]["medium"]["storage"], format!("local, {mode}"));
     assert!(rates.starts_with("buffered ") && rates.contains(mode), "{note}");
 }
 
@@ -74,7 +74,7 @@ fn a_map_reads_nothing_and_is_named() {
     let (read, mapped) = (bytes_read(&dir, &line("")), bytes_read(&dir, &line("--mmap")));
     assert!(read >= pixels && mapped < pixels / 4, "{read} bytes read, {mapped} with a map");
     let cell = cell_of(&dir, "shards --threads 1 --repeats 1 --warmups 0 --mmap");
-    assert_eq!((&cell["storage"], &cell["samples"][0]["images"]), (&"local, mapped".into(), &24.into()));
+    assert_eq!((&cell["medium"]["storage"], &cell["samples"][0]["images"]), (&"local, mapped".into(), &24.into()));
 }
 
 #[test]

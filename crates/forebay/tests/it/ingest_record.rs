@@ -10,7 +10,7 @@ const CELL: [&str; 12] = [
     "threads",
     "batch",
     "read_only",
-    "cache",
+    "medium",
     "images_per_s",
     "mb_per_s",
     "samples",
@@ -25,7 +25,7 @@ const CELL: [&str; 12] = [
 fn the_record_has_the_fields_that_scripts_rely_on() {
     let dir = Dir::with_set();
     let record = record::of(&dir, "set --threads 1,2 --repeats 3");
-    assert_eq!((&record["schema"], &record["command"]), (&"forebay-record/1".into(), &"ingest".into()));
+    assert_eq!((&record["schema"], &record["command"]), (&"forebay-record/2".into(), &"ingest".into()));
     assert_eq!(record["command_line"][1], "ingest");
     assert_eq!(record["environment"]["n_cores"], std::thread::available_parallelism().unwrap().get());
     assert_eq!(
@@ -139,7 +139,7 @@ fn read_only_reads_what_could_not_be_decoded_and_decodes_nothing() {
 #[test]
 fn json_goes_to_a_file_beside_the_table_and_to_stdout_alone() {
     let dir = Dir::with_set();
-    dir.write("record.json", r#"{"schema": "forebay-record/1"}"#);
+    dir.write("record.json", r#"{"schema": "forebay-record/2"}"#);
     let printed = dir.met("ingest set --threads 1 --repeats 1 --json record.json");
     assert!(printed.starts_with(
         "set: 24 samples; read, decode, resize to 224x224 f32 nhwc; batch 64, prefetch 1; local, buffered;"

@@ -93,7 +93,7 @@ fn a_warm_up_takes_the_cold_start_away_from_what_is_kept() {
         forget(&dir, "set");
         let record = record::of(&dir, &format!("set --threads 1 --repeats 1 --read-only --warmups {warmups}"));
         let in_memory = record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs");
-        (in_memory, record["cells"][0]["samples"][0]["evidence"]["resident_before"].as_f64())
+        (in_memory, record["cells"][0]["medium"]["evidence"][0]["resident_before"].as_f64())
     };
     let (in_memory, without) = evidence(0);
     if in_memory {

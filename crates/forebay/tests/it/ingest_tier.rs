@@ -16,8 +16,8 @@ fn every_tier_takes_its_time_and_is_named() {
     let dir = Dir::with_set();
     for (tier, latency_s, stream, ceiling) in TIERS {
         let cell = cell_of(&dir, &format!("set --tier {tier} --threads 1 --read-only --repeats 3 --warmups 0"));
-        assert_eq!((&cell["tier"], &cell["ceiling_mb_per_s"]), (&tier.into(), &ceiling.into()));
-        assert_eq!(cell["storage"], format!("{tier} (shaped in process) over local, buffered"));
+        assert_eq!((&cell["medium"]["tier"], &cell["ceiling_mb_per_s"]), (&tier.into(), &ceiling.into()));
+        assert_eq!(cell["medium"]["storage"], format!("{tier} (shaped in process) over local, buffered"));
         let bytes = number(&cell["samples"][0], "bytes");
         let least = 24.0 * latency_s + bytes / stream;
         let wall = 24.0 / best_rate(&cell);
@@ -57,5 +57,5 @@ fn the_table_says_that_a_tier_is_emulated_and_no_tier_is_none() {
     assert!(printed.contains(line), "{printed}");
     assert!(printed.contains("of ceiling") && printed.contains(" % of 280 MB/s"), "{printed}");
     let cell = cell_of(&dir, "set --threads 1 --repeats 1 --warmups 0");
-    assert!(cell["tier"].is_null() && cell["ceiling_mb_per_s"].is_null());
+    assert!(cell["medium"]["tier"].is_null() && cell["ceiling_mb_per_s"].is_null());
 }

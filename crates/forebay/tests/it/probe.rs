@@ -67,7 +67,7 @@ fn every_engine_block_and_depth_is_a_cell_with_all_its_numbers() {
     let engines = engines(&dir);
     let record =
         of(&dir, &format!("--size 4MiB --runs 3 --block 64KiB,1MiB --depth 1,3 --engine {}", engines.join(",")));
-    assert_eq!((&record["command"], &record["schema"]), (&json!("probe"), &json!("forebay-record/1")));
+    assert_eq!((&record["command"], &record["schema"]), (&json!("probe"), &json!("forebay-record/2")));
     let cells = cells(&record);
     let mut found: Vec<(String, String, u64, u64)> = Vec::new();
     for cell in &cells {
@@ -102,9 +102,9 @@ fn reads_are_proven_cold_and_writes_reach_the_device() {
         return;
     }
     for cell in cells(&record) {
-        assert_eq!(cell["cache"], "cold", "{cell}");
-        for sample in cell["samples"].as_array().unwrap() {
-            let evidence = &sample["evidence"];
+        assert_eq!(cell["medium"]["cache"], "cold", "{cell}");
+        let samples = cell["samples"].as_array().unwrap();
+        for (sample, evidence) in samples.iter().zip(cell["medium"]["evidence"].as_array().unwrap()) {
             assert!(number(evidence, "block_bytes") >= 0.95 * number(sample, "bytes"), "{cell}");
             assert_eq!(evidence["bytes_read"], sample["bytes"]);
             let before = &evidence["resident_before"];
@@ -146,7 +146,7 @@ fn a_mix_is_read_in_its_shares_and_no_page_twice() {
     assert!((28_000.0..42_000.0).contains(&mean), "{mean} bytes a request, and 34,816 are expected");
     assert!(number(sample, "bytes") > 0.98 * f64::from(16 << 20), "all of the file: {sample}");
     if !is_in_memory(&record) {
-        let block_bytes = number(&sample["evidence"], "block_bytes");
+        let block_bytes = number(&cell["medium"]["evidence"][0], "block_bytes");
         assert!(block_bytes < 1.02 * f64::from(16 << 20), "{block_bytes}: no readahead behind the requests");
     }
 }
@@ -193,7 +193,7 @@ fn files_are_read_by_every_engine_and_are_as_many_as_fit() {
         assert_eq!(cell["block"], 1_000_000 / n);
         assert_eq!(cell["mix"], if n == 100 { "100 files of 10.0 KB" } else { "10 files of 100.0 KB" });
         assert_eq!((&cell["samples"][0]["n_requests"], &cell["samples"][0]["bytes"]), (&json!(n), &json!(1_000_000)));
-        assert!(is_in_memory(&record) || cell["cache"] == "cold", "{cell}");
+        assert!(is_in_memory(&record) || cell["medium"]["cache"] == "cold", "{cell}");
     }
     let mixed = cells(&of(&dir, "--files --mix 4K/50:8K/50 --size 600000 --depth 1 --runs 2")).remove(0);
     let n = number(&mixed["samples"][0], "n_requests");
@@ -237,7 +237,7 @@ fn an_emulated_disk_gives_its_rated_bandwidth() {
     assert!((146.7..=163.5).contains(&read), "{read} MB/s, and the disk has 163");
     assert!((100.0..=133.5).contains(&write), "{write} MB/s, and the disk has 133");
     for cell in &found {
-        assert_eq!((&cell["tier"], &cell["tier_kind"]), (&json!("hdd"), &json!("shaped")));
+        assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&json!("hdd"), &json!("shaped")));
     }
     let latency = json!({"p50": null, "p90": null, "p99": null, "p999": null, "max": null});
     assert_eq!(

@@ -107,7 +107,7 @@ fn memory_is_no_disk_and_its_cells_are_warm() {
     );
     let record = dir.json("record.json");
     for cell in record["cells"].as_array().unwrap() {
-        assert_eq!(cell["cache"], "warm", "{cell}");
+        assert_eq!(cell["medium"]["cache"], "warm", "{cell}");
     }
 }
 

@@ -52,7 +52,7 @@ fn what_is_no_record_is_refused_by_name() {
     assert_eq!(
         said("future"),
         "forebay: cannot show future: this record has the schema \"forebay-record/9\"; this version reads \
-         \"forebay-record/1\"\n"
+         \"forebay-record/2\"\n"
     );
     assert_eq!(
         said("other"),

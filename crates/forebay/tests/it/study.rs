@@ -106,12 +106,12 @@ fn a_run_leaves_its_plan_its_machine_and_a_line_a_cell() {
     let cells = cells(&dir, "out");
     assert_eq!(sorted(ids(&cells)), IDS);
     for cell in &cells {
-        let ingest = &cell["ingest"];
+        let ingest = &cell["measured"]["ingest"];
         assert_eq!(
             (&ingest["threads"], &ingest["read_only"]),
             (&cell["factors"]["threads"], &cell["factors"]["read_only"])
         );
-        assert_eq!((&ingest["batch"], &ingest["tier"]), (&4.into(), &"hdd".into()));
+        assert_eq!((&ingest["batch"], &ingest["medium"]["tier"]), (&4.into(), &"hdd".into()));
         let samples = ingest["samples"].as_array().unwrap();
         assert!(samples.len() == 2 && samples.iter().all(|sample| sample["images"] == 12), "{samples:?}");
         assert!(cell["elapsed_s"].as_f64().unwrap() > 0.0 && cell["error"].is_null());
@@ -145,13 +145,15 @@ fn a_probe_cell_has_what_the_probe_measured() {
     let cells = cells(&dir, "out");
     assert_eq!(sorted(ids(&cells)), ["read/depth=1", "read/depth=2"]);
     for cell in &cells {
-        let probe = cell["probe"].as_array().unwrap();
+        let probe = cell["measured"]["probe"].as_array().unwrap();
         let modes: Vec<&Value> = probe.iter().map(|cell| &cell["mode"]).collect();
         assert_eq!(modes, ["sequential-write", "sequential-read"], "{cell}");
         let (write, read) = (&probe[0], &probe[1]);
         assert_eq!((&read["depth"], &read["block"]), (&cell["factors"]["depth"], &131_072.into()));
         assert!(
-            [write, read].iter().all(|cell| cell["samples"].as_array().unwrap().len() == 2 && cell["tier"] == "hdd")
+            [write, read]
+                .iter()
+                .all(|cell| cell["samples"].as_array().unwrap().len() == 2 && cell["medium"]["tier"] == "hdd")
         );
         // Never faster than the device: 163 MB/s read, 133 MB/s written.
         let rate = |cell: &Value| cell["mb_per_s"].as_f64().unwrap();
@@ -177,7 +179,7 @@ fn the_scale_decides_how_much_is_run() {
     let dir = with_tiny();
     ran(&dir, "tiny.toml --scale full --out out");
     assert_eq!(lines(&dir, "out")[0]["scale"], "full");
-    assert!(cells(&dir, "out").iter().all(|cell| cell["ingest"]["samples"][0]["images"] == 16));
+    assert!(cells(&dir, "out").iter().all(|cell| cell["measured"]["ingest"]["samples"][0]["images"] == 16));
     let said = dir.refused("study run tiny.toml --scale huge");
     assert!(said.contains("[possible values: quick, full]"), "{said}");
 }
@@ -233,7 +235,10 @@ fn a_tier_can_be_a_folder_on_a_real_device() {
     let tier = &lines(&dir, "out")[0]["tiers"][0];
     assert_eq!(tier["kind"], "device");
     assert!(tier["description"].as_str().unwrap().ends_with("/mnt"), "{tier}");
-    assert!(cells(&dir, "out").iter().all(|cell| cell["ingest"]["tier"].is_null()), "nothing is emulated");
+    assert!(
+        cells(&dir, "out").iter().all(|cell| cell["measured"]["ingest"]["medium"]["tier"].is_null()),
+        "nothing is emulated"
+    );
     let said = dir.refused("study run tiny.toml --tier disc=mnt");
     assert_eq!(said, "forebay: --tier disc: the study has no such tier; it has disk\n");
     let said = dir.refused("study run tiny.toml --tier disk=gone");
@@ -255,7 +260,10 @@ fn a_tier_that_was_brought_up_is_recognised() {
     assert_eq!(tier["kind"], "shaped");
     assert!(tier["description"].as_str().unwrap().starts_with("ssd: 280.0 MB/s read, "), "{tier}");
     for cell in cells(&dir, "out") {
-        assert_eq!((&cell["ingest"]["tier"], &cell["ingest"]["tier_kind"]), (&"ssd".into(), &"shaped".into()));
+        assert_eq!(
+            (&cell["measured"]["ingest"]["medium"]["tier"], &cell["measured"]["ingest"]["medium"]["kind"]),
+            (&"ssd".into(), &"shaped".into())
+        );
         assert!(cell["notes"][0].as_str().unwrap().starts_with("the data lies on the tier ssd: "), "{cell}");
     }
 }
@@ -265,7 +273,7 @@ fn a_dataset_can_be_ones_own() {
     let dir = with_tiny();
     dir.met("data make caltech101 mine --count 7 --median-size 4KB");
     ran(&dir, "tiny.toml --out out --dataset set=mine");
-    assert!(cells(&dir, "out").iter().all(|cell| cell["ingest"]["samples"][0]["images"] == 7));
+    assert!(cells(&dir, "out").iter().all(|cell| cell["measured"]["ingest"]["samples"][0]["images"] == 7));
     assert!(!dir.path("out/data").exists());
     let said = dir.refused("study run tiny.toml --dataset sets=mine");
     assert_eq!(said, "forebay: --dataset sets: the study has no such dataset; it has set\n");

@@ -85,12 +85,12 @@ fn a_train_cell_saves_where_its_level_says_and_takes_it_away_again() {
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     let cells = cells(&dir, "out");
     assert_eq!(sorted(ids(&cells)), ["train/checkpoint=fast → slow", "train/checkpoint=none", "train/checkpoint=slow"]);
-    let of = |to: &str| &cell(&cells, &format!("train/checkpoint={to}"))["train"];
+    let of = |to: &str| &cell(&cells, &format!("train/checkpoint={to}"))["measured"]["train"];
     assert!(of("none")["checkpoints"].is_null(), "{}", of("none"));
     let (direct, burst) = (&of("slow")["checkpoints"], &of("fast → slow")["checkpoints"]);
     for (saved, mode, fast) in [(direct, "direct", Value::Null), (burst, "burst", "optane".into())] {
         assert_eq!((&saved["mode"], &saved["format"]), (&mode.into(), &"tensorflow".into()), "{saved}");
-        assert_eq!((&saved["tier"], &saved["burst_tier"]), (&"hdd".into(), &fast), "{saved}");
+        assert_eq!((&saved["medium"]["tier"], &saved["burst"]["tier"]), (&"hdd".into(), &fast), "{saved}");
         assert_eq!((&saved["every"], saved["saves"].as_array().unwrap().len()), (&4.into(), 5), "{saved}");
         assert!(saved["saves"].as_array().unwrap().iter().all(|save| save["fate"] == "saved"), "{saved}");
         assert!((8_000_000..8_100_000).contains(&saved["bytes"].as_u64().unwrap()), "{saved}");
@@ -121,10 +121,10 @@ fn a_checkpoint_cell_has_what_its_benchmark_measured() {
     let cells = cells(&dir, "out");
     assert_eq!(sorted(ids(&cells)), ["save/tier=fast → slow", "save/tier=slow"]);
     for (id, mode) in [("save/tier=slow", "direct"), ("save/tier=fast → slow", "burst")] {
-        let saved = &cell(&cells, id)["checkpoint"];
+        let saved = &cell(&cells, id)["measured"]["checkpoint"];
         assert_eq!((&saved["mode"], &saved["format"]), (&mode.into(), &"safetensors".into()), "{saved}");
         assert_eq!(saved["samples"].as_array().unwrap().len(), 2, "{saved}");
-        assert_eq!(saved["burst_tier"].is_null(), mode == "direct", "{saved}");
+        assert_eq!(saved["burst"]["tier"].is_null(), mode == "direct", "{saved}");
         assert!(seconds(&saved["stall_s"]) > 0.0 && seconds(&saved["restore_s"]) > 0.0, "{saved}");
     }
     let said = done.stderr.lines().find(|line| line.contains("save/tier=slow: ")).unwrap();
@@ -149,9 +149,13 @@ fn a_cell_whose_checkpoints_have_no_place_fails_and_can_be_tried_again() {
     let done = dir.run(&format!("{line} --resume --retry-failed"));
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     let again = cells(&dir, "out");
-    let saved =
-        &again.iter().rfind(|cell| cell["id"] == "train/checkpoint=fast → slow").unwrap()["train"]["checkpoints"];
-    assert_eq!((&saved["tier"], &saved["burst_tier"]), (&Value::Null, &"optane".into()), "the disk is a real one");
+    let saved = &again.iter().rfind(|cell| cell["id"] == "train/checkpoint=fast → slow").unwrap()["measured"]["train"]
+        ["checkpoints"];
+    assert_eq!(
+        (&saved["medium"]["tier"], &saved["burst"]["tier"]),
+        (&Value::Null, &"optane".into()),
+        "the disk is a real one"
+    );
     assert!(!dir.path("disk/forebay-data/checkpoints-slow").exists());
 }
 

@@ -84,14 +84,14 @@ fn a_train_cell_has_what_training_measured() {
     let cells = cells(&dir, "out");
     assert_eq!(cells.len(), 8);
     for cell in cells.iter().filter(|cell| cell["step"] == "train") {
-        let train = &cell["train"];
+        let train = &cell["measured"]["train"];
         assert!(cell["error"].is_null(), "{cell}");
         assert_eq!((&train["accelerator"], &train["batch"]), (&"emulated:1ms".into(), &4.into()), "{cell}");
         assert_eq!(train["samples"].as_array().unwrap().len(), 2);
         assert_eq!(train["steps"].as_array().unwrap().len(), 5);
         let is_synthetic = cell["factors"]["dataset"] == "none";
         assert_eq!(train["synthetic"], is_synthetic);
-        assert_eq!(train["tier"].is_null(), is_synthetic, "{cell}");
+        assert_eq!(train["medium"]["tier"].is_null(), is_synthetic, "{cell}");
         if !is_synthetic {
             assert_eq!((&train["threads"], &train["prefetch"]), (&2.into(), &cell["factors"]["prefetch"]));
             assert!(train["bytes"].as_u64().unwrap() > 0 && train["baseline"]["n_steps"] == 5, "{cell}");
@@ -107,8 +107,8 @@ fn where_there_is_no_gpu_an_auto_cell_says_that_it_is_emulated() {
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     let cells = cells(&dir, "out");
     let cell = cell(&cells, "train/dataset=none/prefetch=1");
-    if cell["train"]["accelerator"].is_null() {
-        assert_eq!(cell["train"]["model"], "alexnet-small", "{cell}");
+    if cell["measured"]["train"]["accelerator"].is_null() {
+        assert_eq!(cell["measured"]["train"]["model"], "alexnet-small", "{cell}");
         crate::dir::not_run("there is a CUDA device here");
         return;
     }
@@ -126,7 +126,7 @@ fn what_a_dataset_consists_of_is_in_its_cell() {
     let cells = cells(&dir, "out");
     assert_eq!(sorted(ids(&cells)), ["look/dataset=files", "look/dataset=shards"]);
     for (name, n_files, format) in [("files", 24, "jpeg"), ("shards", 1, "tfrecord")] {
-        let found = &cell(&cells, &format!("look/dataset={name}"))["inspection"];
+        let found = &cell(&cells, &format!("look/dataset={name}"))["measured"]["inspect"];
         assert_eq!((&found["n_files"], &found["n_samples"]), (&n_files.into(), &24.into()), "{found}");
         assert_eq!(found["file_formats"][format], n_files, "{found}");
         assert!(found["bssplit"].as_str().unwrap().contains("K/"), "{found}");
@@ -156,7 +156,7 @@ fn packed_data_is_planned_kept_and_can_be_ones_own() {
     let own = dir.path("shared/caltech101-24-seed0-tfrecord");
     let line = format!("study run study.toml --dataset shards={} --out c", own.display());
     assert_eq!(dir.run(&line).code, Some(0));
-    let found = cell(&cells(&dir, "c"), "look/dataset=shards")["inspection"]["path"].clone();
+    let found = cell(&cells(&dir, "c"), "look/dataset=shards")["measured"]["inspect"]["path"].clone();
     assert_eq!(found, own.to_str().unwrap());
     assert!(!dir.path("c/data/caltech101-24-seed0-tfrecord").exists());
 }

@@ -19,7 +19,7 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
     let dir = shaped("lustre");
     let record = of(&dir, &format!(".home/tiers/lustre/data/set {FLAGS}"));
     let cell = &record["cells"][0];
-    assert_eq!((&cell["tier"], &cell["tier_kind"]), (&"lustre".into(), &"shaped".into()));
+    assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"lustre".into(), &"shaped".into()));
     assert_eq!(number(cell, "ceiling_mb_per_s"), 1969.0);
     let note = "the data lies on the tier lustre: shaped in process to 1.97 GB/s read, 992.0 MB/s write, 4000 µs a request, \
                 64 at a time";
@@ -34,7 +34,7 @@ fn requests_a_second_are_kept() {
     let cell = cell_of(&dir, &format!(".home/tiers/slow/data/set {FLAGS}"));
     let rate = best_rate(&cell);
     assert!((60.0..=100.0).contains(&rate), "{rate} images/s at 100 requests/s");
-    assert_eq!(cell["tier"], "slow");
+    assert_eq!(cell["medium"]["tier"], "slow");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_tier_on_the_command_line_comes_before_the_one_below_the_data() {
         note.starts_with("the data lies on the tier hdd: ") && note.ends_with("; but --tier optane is used instead")
     );
     let cell = record["cells"][0].clone();
-    assert_eq!((&cell["tier"], number(&cell, "ceiling_mb_per_s")), (&"optane".into(), 1603.0));
+    assert_eq!((&cell["medium"]["tier"], number(&cell, "ceiling_mb_per_s")), (&"optane".into(), 1603.0));
     let rate = best_rate(&cell);
     assert!(rate > 125.0, "{rate} images/s, no more than a disk gives");
 }
@@ -64,6 +64,6 @@ fn data_beside_a_tier_is_not_on_it() {
     let dir = shaped("hdd");
     dir.met("data make caltech101 set --count 24 --median-size 4KB");
     let record = of(&dir, &format!("set {FLAGS}"));
-    assert!(record["cells"][0]["tier"].is_null() && record["cells"][0]["tier_kind"].is_null());
+    assert!(record["cells"][0]["medium"]["tier"].is_null() && record["cells"][0]["medium"]["kind"].is_null());
     dir.met("tier down");
 }

@@ -187,8 +187,8 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     let flags = ".home/tiers/hdd/data/set --threads 1 --read-only --repeats 1";
     let record = of(&dir, &format!("{flags} --cold"));
     let cell = &record["cells"][0];
-    assert_eq!((&cell["tier"], &cell["tier_kind"]), (&"hdd".into(), &"kernel".into()));
-    assert_eq!((&cell["cache"], number(cell, "ceiling_mb_per_s")), (&"cold".into(), 163.0));
+    assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"hdd".into(), &"kernel".into()));
+    assert_eq!((&cell["medium"]["cache"], number(cell, "ceiling_mb_per_s")), (&"cold".into(), 163.0));
     assert_eq!(cell["ceiling_of"], "the read limit of the tier hdd (163 MB/s)");
     assert!(record["notes"].to_string().contains("the data lies on the tier hdd: ext4 of 67.1 MB on /dev/loop"));
     let printed = dir.met(&format!("ingest {flags}"));

@@ -58,7 +58,7 @@ fn parts_add_up(cell: &Value) {
 fn the_record_has_the_fields_that_scripts_rely_on() {
     let dir = Dir::with_set();
     let record = record_of(&dir, &format!("{SMALL} --steps 3"));
-    assert_eq!((&record["schema"], &record["command"]), (&"forebay-record/1".into(), &"train".into()));
+    assert_eq!((&record["schema"], &record["command"]), (&"forebay-record/2".into(), &"train".into()));
     assert_eq!((&record["dataset"]["path"], &record["dataset"]["n_samples"]), (&"set".into(), &24.into()));
     let cell = &record["cells"][0];
     let totals =

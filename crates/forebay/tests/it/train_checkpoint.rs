@@ -89,10 +89,10 @@ fn a_burst_buffer_shortens_the_stall_and_all_is_drained_at_the_end() {
     assert!(direct["checkpoints"]["drain_after_s"].is_null(), "a save is over when it returns");
     let found = &burst["checkpoints"];
     assert_eq!(
-        (&found["mode"], &found["tier"], &found["burst_tier"]),
+        (&found["mode"], &found["medium"]["tier"], &found["burst"]["tier"]),
         (&"burst".into(), &"hdd".into(), &"optane".into())
     );
-    assert_eq!((&found["tier_kind"], &copied["checkpoints"]["mode"]), (&"shaped".into(), &"async".into()));
+    assert_eq!((&found["medium"]["kind"], &copied["checkpoints"]["mode"]), (&"shaped".into(), &"async".into()));
     assert!(number(found, "drain_after_s") > 0.0, "{found}");
     assert_eq!((names(&dir, "slow"), names(&dir, "fast")), ([2, 4].map(step).to_vec(), [2, 4].map(step).to_vec()));
     for save in saves(&burst) {

@@ -179,14 +179,21 @@ fn the_data_may_be_read_cold_directly_or_from_an_emulated_device() {
     if in_memory {
         return not_run("the target folder lies in memory, where no file is cold");
     }
-    let resident = |cell: &Value| cell["evidence"]["resident_before"].as_f64();
+    let resident = |cell: &Value| cell["medium"]["evidence"][0]["resident_before"].as_f64();
     assert_eq!(resident(&record["cells"][0]), Some(0.0));
     let warm = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads 1"));
-    assert_eq!((&warm["cache"], resident(&warm)), (&"warm".into(), Some(1.0)), "the cold run has just read it");
+    assert_eq!(
+        (&warm["medium"]["cache"], resident(&warm)),
+        (&"warm".into(), Some(1.0)),
+        "the cold run has just read it"
+    );
     let direct = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads 1 --io direct"));
-    assert_eq!((&warm["storage"], &direct["storage"]), (&"local, buffered".into(), &"local, direct".into()));
+    assert_eq!(
+        (&warm["medium"]["storage"], &direct["medium"]["storage"]),
+        (&"local, buffered".into(), &"local, direct".into())
+    );
     let slow = cell_of(&dir, &format!("{EMULATED} --batch 8 --threads 1 --tier hdd"));
-    assert_eq!(slow["tier"], "hdd");
+    assert_eq!(slow["medium"]["tier"], "hdd");
     assert!(number(&slow, "wall_s") >= 24.0 * 0.008, "a request takes 8 ms: {slow}");
 }
 

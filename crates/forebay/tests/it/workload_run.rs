@@ -63,7 +63,7 @@ fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
 fn an_emulated_device_is_slower_and_named() {
     let dir = with_data();
     let cell = cell_of(&dir, "--tier hdd --threshold 0.0001");
-    assert_eq!(cell["tier"], "hdd");
+    assert_eq!(cell["medium"]["tier"], "hdd");
     assert!(number(&cell, "wait_s") > 0.01, "{cell}");
     assert!(dir.refused(&format!("{RUN} --tier drum")).contains("drum"));
 }
@@ -209,7 +209,7 @@ fn checkpoints_go_to_the_folder_that_was_named() {
         (&place["path"], &place["is_with_data"], &place["is_removed"]),
         (&"saves".into(), &true.into(), &false.into())
     );
-    assert!(place["file_system"].as_str().unwrap().contains(" on "), "{place}");
+    assert!(place["medium"]["storage"].as_str().unwrap().contains(" on "), "{place}");
     cell_of(&dir, &format!("{SAVES} ++workload.checkpoint.checkpoint_folder=other"));
     assert!(is_saved_in(&dir, "other"));
 }
@@ -285,8 +285,8 @@ fn a_damaged_sample_is_found_unless_checksums_are_left_out() {
 fn a_cold_run_says_whether_it_was() {
     let dir = with_data();
     let cell = cell_of(&dir, "--cold");
-    assert!(cell["cache"].is_string(), "{cell}");
-    assert_ne!(cell["cache"], "warm", "{}", cell["evidence"]);
+    assert!(cell["medium"]["cache"].is_string(), "{cell}");
+    assert_ne!(cell["medium"]["cache"], "warm", "{}", cell["medium"]);
 }
 
 #[test]
