@@ -5,28 +5,29 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
+use crate::tally::Tally;
 use crate::{crash, fuzz, hostile, layers, python, ranks, system, tidy};
 
 /// A named step.
-type Step = (&'static str, fn() -> Result<()>);
+type Step = (&'static str, fn(&Tally) -> Result<()>);
 
 /// What is off by default and checked all the same.
 const FEATURES: &str = "forebay/mpi,forebay/hdf5";
 
 const STEPS: &[Step] = &[
-    ("formatting", || run(&mut cargo(&["fmt", "--all", "--check"]))),
-    ("tidy", tidy::run),
-    ("layers", layers::run),
-    ("clippy", clippy),
-    ("documentation", documentation),
-    ("tools to compare with", tools),
-    ("tests", || run(&mut cargo(&["test", "--workspace", "--quiet", "--features", FEATURES]))),
+    ("formatting", |_| run(&mut cargo(&["fmt", "--all", "--check"]))),
+    ("tidy", |_| tidy::run()),
+    ("layers", |_| layers::run()),
+    ("clippy", |_| clippy()),
+    ("documentation", |_| documentation()),
+    ("tools to compare with", |_| tools()),
+    ("tests", tests),
     ("ranks", ranks::run_tests),
-    ("release build", || run(&mut cargo(&["build", "--release"]))),
-    ("examples", examples),
-    ("fuzz, short", || fuzz::run_targets(&["--seconds", "3"])),
+    ("release build", |_| run(&mut cargo(&["build", "--release"]))),
+    ("examples", |_| examples()),
+    ("fuzz, short", |_| fuzz::run_targets(&["--seconds", "3"])),
     ("crashes, short", crashes),
-    ("hostile use, short", || hostile::run_campaign(&["--short"])),
+    ("hostile use, short", |tally| hostile::run_campaign(tally, &["--short"])),
     ("browser", python::browser),
     ("interoperability", python::interop),
 ];
@@ -36,18 +37,25 @@ pub fn run_ci() -> Result<()> {
     system::need("cc", "gcc")?;
     ranks::need_all()?;
     python::cmake()?;
-    let mut times = Vec::new();
+    let (tally, mut times) = (Tally::new()?, Vec::new());
     for (name, step) in STEPS {
         eprintln!("\n=== {name}");
         let start = Instant::now();
-        step().with_context(|| format!("{name} failed"))?;
+        step(&tally).with_context(|| format!("{name} failed"))?;
         times.push((name, start.elapsed().as_secs_f64()));
     }
-    eprintln!("\nall passed:");
+    eprintln!();
     for (name, seconds) in times {
         eprintln!("  {name:18} {seconds:6.1} s");
     }
-    Ok(())
+    tally.finish()
+}
+
+/// All tests of the workspace.
+pub fn tests(tally: &Tally) -> Result<()> {
+    ranks::need_mpi()?;
+    python::cmake()?;
+    tally.run(&mut cargo(&["test", "--workspace", "--quiet", "--features", FEATURES]))
 }
 
 /// What the tests of `forebay watch` are compared with; without them those tests say that they did not run.
@@ -83,7 +91,7 @@ fn examples() -> Result<()> {
     names.iter().try_for_each(|name| run(&mut program(target().join("release").join(name))))
 }
 
-fn crashes() -> Result<()> {
+fn crashes(tally: &Tally) -> Result<()> {
     build_like_tests(&["--example", "crash"])?;
-    crash::run_built(program(target().join("debug/examples/crash")), &["--short"])
+    crash::run_built(tally, program(target().join("debug/examples/crash")), &["--short"])
 }

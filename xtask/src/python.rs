@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::shell::{binary, cargo, output, program, root, run, target};
+use crate::tally::Tally;
 use crate::{ci, system};
 
 /// Examples that write files for other libraries to read, and read theirs.
@@ -32,13 +33,13 @@ pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
 }
 
 /// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
-pub fn browser() -> Result<()> {
+pub fn browser(tally: &Tally) -> Result<()> {
     system::need("chromium", "chromium")?;
     fonts()?;
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     let tests = root().join("tests/browser");
     let python = environment("browser", &tests.join("requirements.txt"))?;
-    run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
+    tally.run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
 }
 
 /// The first font of the page's list that Debian has. Chromium without its recommended packages brings only DejaVu, which is
@@ -52,7 +53,7 @@ fn fonts() -> Result<()> {
 }
 
 /// Our files read by TensorFlow, safetensors, webdataset, NumPy and Pillow, and theirs by us.
-pub fn interop() -> Result<()> {
+pub fn interop(tally: &Tally) -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     ci::build_like_tests(&EXAMPLES.map(|name| ["--example", name]).concat())?;
     let tests = root().join("tests/python");
@@ -63,7 +64,7 @@ pub fn interop() -> Result<()> {
         let path = target().join("debug/examples").join(name);
         pytest.env(format!("FOREBAY_{}", name.to_uppercase()), path);
     }
-    run(&mut pytest)
+    tally.run(&mut pytest)
 }
 
 /// The cmake that HDF5's library is built with: newer than Debian's. [`cargo`] names it to build scripts once it is there.

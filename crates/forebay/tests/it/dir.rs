@@ -153,11 +153,6 @@ impl From<Output> for Ran {
     }
 }
 
-/// Says that a test's subject cannot be had on this machine.
-pub(crate) fn not_run(why: &str) {
-    eprintln!("not run: {why}");
-}
-
 /// What a look at data found, without what the machine did meanwhile.
 pub(crate) fn found(json: &str) -> serde_json::Value {
     let mut found: serde_json::Value = serde_json::from_str(json).unwrap();
