@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     ("ranks", ranks::run_tests),
     ("release build", |_| run(&mut cargo(&["build", "--release"]))),
     ("examples", |_| examples()),
-    ("fuzz, short", |_| fuzz::run_targets(&["--seconds", "3"])),
+    ("fuzz, short", |_| fuzz::run_short()),
     ("crashes, short", crashes),
     ("hostile use, short", |tally| hostile::run_campaign(tally, &["--short"])),
     ("browser", python::browser),

@@ -57,6 +57,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
+    ("forebay-fuzz", &["jpeg", "format", "checkpoint", "workload"]),
     ("xtask", &["testing"]),
 ];
 
