@@ -32,19 +32,29 @@ pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// The environment of the tests in a folder below `tests`.
+pub fn environment_of(tests: &str) -> Result<PathBuf> {
+    environment(tests, &root().join("tests").join(tests).join("requirements.txt"))
+}
+
+/// Makes the environments of all tests.
+pub fn environments() -> Result<()> {
+    ["ranks", "browser", "python"].into_iter().try_for_each(|tests| environment_of(tests).map(drop))
+}
+
 /// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
 pub fn browser(tally: &Tally) -> Result<()> {
-    system::need("chromium", "chromium")?;
-    fonts()?;
+    chromium()?;
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     let tests = root().join("tests/browser");
-    let python = environment("browser", &tests.join("requirements.txt"))?;
+    let python = environment_of("browser")?;
     tally.run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
 }
 
-/// The first font of the page's list that Debian has. Chromium without its recommended packages brings only DejaVu, which is
-/// a sixth wider.
-fn fonts() -> Result<()> {
+/// Chromium, and the first font of the page's list that Debian has. Without its recommended packages it brings only DejaVu,
+/// which is a sixth wider.
+pub fn chromium() -> Result<()> {
+    system::need("chromium", "chromium")?;
     let families = output(program("fc-list").args([":", "family"])).unwrap_or_default();
     if families.contains("Liberation Sans") {
         return Ok(());
@@ -57,7 +67,7 @@ pub fn interop(tally: &Tally) -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     ci::build_like_tests(&EXAMPLES.map(|name| ["--example", name]).concat())?;
     let tests = root().join("tests/python");
-    let python = environment("test", &tests.join("requirements.txt"))?;
+    let python = environment_of("python")?;
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
     for name in EXAMPLES {

@@ -47,7 +47,7 @@ pub fn run_tests(tally: &Tally) -> Result<()> {
     need_all()?;
     ci::build_like_tests(&["--bin", "forebay", "--example", "ranks"])?;
     let tests = root().join("tests/ranks");
-    let python = python::environment("ranks", &tests.join("requirements.txt"))?;
+    let python = python::environment_of("ranks")?;
     let debug = target().join("debug");
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests);
