@@ -152,7 +152,7 @@ fn can_write_directly(folder: &Path) -> bool {
 fn io_uring_is_closed() -> bool {
     let setting = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    setting.map_or(true, |text| text.trim() != "0") || status.contains("Seccomp:\t2")
+    !setting.is_ok_and(|text| text.trim() == "0") || status.contains("Seccomp:\t2")
 }
 
 fn nobody_can_run(program: &Path) -> bool {
