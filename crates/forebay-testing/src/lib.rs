@@ -101,7 +101,7 @@ pub fn not_run(reason: Reason, detail: impl Display) {
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The package, or the program where cargo did not start it.
+    /// The package of a test, the name of any other program.
     pub package: String,
     /// The path of the test function; `None` in a program that is not a test binary.
     pub test: Option<String>,
@@ -113,13 +113,11 @@ pub struct Entry {
 
 impl Entry {
     fn of_this_test(reason: Reason, detail: &str) -> Self {
-        let program =
-            std::env::current_exe().ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
-        let package = std::env::var("CARGO_PKG_NAME").ok().or(program).unwrap_or_default();
         // The harness names threads after their tests.
-        let thread = std::thread::current();
-        let test = thread.name().filter(|name| *name != "main").map(str::to_owned);
-        Self { package, test, reason, detail: detail.split_whitespace().collect::<Vec<_>>().join(" ") }
+        let test = std::thread::current().name().filter(|name| *name != "main").map(str::to_owned);
+        let package = std::env::var("CARGO_PKG_NAME").ok().filter(|_| test.is_some());
+        let detail = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { package: package.unwrap_or_else(program), test, reason, detail }
     }
 
     /// Adds it to the ledger.
@@ -136,6 +134,12 @@ impl Entry {
     pub fn name(&self) -> String {
         self.test.as_ref().map_or_else(|| self.package.clone(), |test| format!("{}: {test}", self.package))
     }
+}
+
+/// The name of this program.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 impl Display for Entry {
