@@ -6,8 +6,8 @@
 //! damage reaches the code behind them.
 //!
 //! ```text
-//! cargo run --release --manifest-path fuzz/Cargo.toml -- <target|all> [--seconds S] [--seed N]
-//! cargo run --release --manifest-path fuzz/Cargo.toml -- <target> --replay FILE
+//! cargo run --profile fuzz -p forebay-fuzz -- <target|all> [--seconds S] [--seed N]
+//! cargo run --profile fuzz -p forebay-fuzz -- <target> --replay FILE
 //! ```
 //!
 //! Exit status: 0 nothing found, 1 something found, 2 wrong usage.
@@ -22,6 +22,7 @@ mod targets;
 mod workload;
 
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use targets::{TARGETS, Target};
@@ -40,15 +41,30 @@ fn main() -> ExitCode {
         eprintln!("usage: <{}|all> [--seconds S] [--seed N] [--replay FILE]", names.join("|"));
         return ExitCode::from(2);
     };
-    let found = options.targets.iter().map(|target| run_one(target, &options)).sum::<usize>();
-    ExitCode::from(u8::from(found > 0))
+    let n_found = match &options.replay {
+        Some(path) => options.targets.iter().map(|target| run::replay(target, path)).sum(),
+        None => fuzz_all(&options),
+    };
+    ExitCode::from(u8::from(n_found > 0))
 }
 
-fn run_one(target: &'static Target, options: &Options) -> usize {
-    match &options.replay {
-        Some(path) => run::replay(target, path),
-        None => run::fuzz(target, Duration::from_secs(options.seconds), options.seed),
-    }
+/// Fuzzes as many targets at a time as there are cores.
+fn fuzz_all(options: &Options) -> usize {
+    std::panic::set_hook(Box::new(|_| {}));
+    let left = Mutex::new(options.targets.iter());
+    let next = || left.lock().expect("no holder panics").next();
+    let worker = || {
+        let mut n_found = 0;
+        while let Some(target) = next() {
+            n_found += run::fuzz(target, Duration::from_secs(options.seconds), options.seed);
+        }
+        n_found
+    };
+    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..n_cores).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("panics of targets are caught")).sum()
+    })
 }
 
 fn parse(arguments: &[String]) -> Option<Options> {

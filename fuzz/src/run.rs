@@ -23,7 +23,6 @@ pub fn fuzz(target: &'static Target, time: Duration, seed: u64) -> usize {
     let at_work: AtWork = Arc::default();
     let done = Arc::new(AtomicBool::new(false));
     let watchdog = watch(target, Arc::clone(&at_work), Arc::clone(&done));
-    std::panic::set_hook(Box::new(|_| {}));
 
     let mut mutator = Mutator::new(seed);
     let mut corpus = (target.seeds)();
@@ -55,7 +54,6 @@ pub fn fuzz(target: &'static Target, time: Duration, seed: u64) -> usize {
         }
     }
     done.store(true, Ordering::Relaxed);
-    let _ = std::panic::take_hook();
     watchdog.join().expect("the watchdog does not panic");
     let (name, n_panics) = (target.name, panics.len());
     println!("{name}: {n_runs} inputs in {} s, {} outcomes, {n_panics} panics", time.as_secs(), outcomes.len());

@@ -2,49 +2,24 @@
 
 use anyhow::{Result, bail};
 
-use crate::shell::{program, root, run, target};
+use crate::ci;
+use crate::shell::{cargo, program, run, target};
 
-const TARGETS: [&str; 20] = [
-    "jpeg",
-    "png",
-    "webp",
-    "gif",
-    "bmp",
-    "tiff",
-    "tfrecord",
-    "example",
-    "tar",
-    "tensor",
-    "safetensors",
-    "bundle",
-    "parquet",
-    "npy",
-    "npz",
-    "csv",
-    "gzip",
-    "indexed",
-    "workload",
-    "dlio",
-];
-
-/// Runs one target or all of them for the given time each.
+/// Runs one target or all of them for the given time each, optimised and with the checks of a debug build.
 pub fn run_targets(args: &[&str]) -> Result<()> {
     let (seconds, chosen) = match args {
-        [] => ("60", None),
-        ["--seconds", seconds] => (*seconds, None),
-        ["--seconds", seconds, chosen] => (*seconds, Some(*chosen)),
-        [chosen] => ("60", Some(*chosen)),
+        [] => ("60", "all"),
+        ["--seconds", seconds] => (*seconds, "all"),
+        ["--seconds", seconds, chosen] => (*seconds, *chosen),
+        [chosen] => ("60", *chosen),
         _ => bail!("usage: cargo xtask fuzz [--seconds N] [TARGET]"),
     };
-    let targets: Vec<&str> = TARGETS.into_iter().filter(|name| chosen.is_none_or(|chosen| chosen == *name)).collect();
-    if targets.is_empty() {
-        bail!("the targets are {}", TARGETS.join(", "));
-    }
-    for name in targets {
-        let mut command = program(env!("CARGO"));
-        command.args(["run", "--release", "--quiet", "--manifest-path"]).arg(root().join("fuzz/Cargo.toml"));
-        command.env("CARGO_TARGET_DIR", target().join("fuzz"));
-        run(command.args(["--", name, "--seconds", seconds]))?;
-    }
-    Ok(())
+    let fuzz = ["run", "--profile", "fuzz", "--quiet", "--package", "forebay-fuzz", "--", chosen, "--seconds", seconds];
+    run(&mut cargo(&fuzz))
+}
+
+/// Runs all targets for a few seconds each, built as the tests are.
+pub fn run_short() -> Result<()> {
+    ci::build_like_tests(&["--bin", "forebay-fuzz"])?;
+    run(program(target().join("debug/forebay-fuzz")).args(["all", "--seconds", "5"]))
 }

@@ -7,6 +7,7 @@ use crate::shell::{cargo, output};
 
 /// Each crate with the crates of ours that it may use.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("forebay-testing", &[]),
     ("forebay-units", &[]),
     ("forebay-jpeg", &[]),
     ("forebay-storage", &["units"]),
@@ -85,7 +86,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
-    ("xtask", &[]),
+    ("forebay-fuzz", &["jpeg", "format", "checkpoint", "workload"]),
+    ("xtask", &["testing"]),
 ];
 
 /// Checks every crate of the workspace against the table.

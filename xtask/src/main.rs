@@ -15,6 +15,7 @@ mod ranks;
 mod savers;
 mod shell;
 mod system;
+mod tally;
 mod tidy;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ cargo xtask COMMAND
 
   demo           make a small dataset, run the ingest sweep, print the table
   ci             everything that guards the project; installs what it needs
+  test           all tests of the workspace; says which cannot run on this machine
   tidy           house rules that no compiler checks
   layers         which crate may depend on which
   browser        reports opened in a headless Chromium
@@ -56,12 +58,13 @@ fn main() -> ExitCode {
         ["ci"] => ci::run_ci(),
         ["tidy"] => tidy::run(),
         ["layers"] => layers::run(),
-        ["browser"] => python::browser(),
-        ["interop"] => python::interop(),
-        ["ranks"] => ranks::run_tests(),
+        ["test"] => tally::of(ci::tests),
+        ["browser"] => tally::of(python::browser),
+        ["interop"] => tally::of(python::interop),
+        ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
-        ["crash", rest @ ..] => crash::run_campaign(rest),
-        ["hostile", rest @ ..] => hostile::run_campaign(rest),
+        ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),
+        ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "prefetch"] => prefetch::compare(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::shell::{binary, cargo, output, program, root, run, target};
+use crate::tally::Tally;
 use crate::{ci, system};
 
 /// Examples that write files for other libraries to read, and read theirs.
@@ -31,19 +32,29 @@ pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
-pub fn browser() -> Result<()> {
-    system::need("chromium", "chromium")?;
-    fonts()?;
-    run(&mut cargo(&["build", "--release", "--quiet"]))?;
-    let tests = root().join("tests/browser");
-    let python = environment("browser", &tests.join("requirements.txt"))?;
-    run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
+/// The environment of the tests in a folder below `tests`.
+pub fn environment_of(tests: &str) -> Result<PathBuf> {
+    environment(tests, &root().join("tests").join(tests).join("requirements.txt"))
 }
 
-/// The first font of the page's list that Debian has. Chromium without its recommended packages brings only DejaVu, which is
-/// a sixth wider.
-fn fonts() -> Result<()> {
+/// Makes the environments of all tests.
+pub fn environments() -> Result<()> {
+    ["ranks", "browser", "python"].into_iter().try_for_each(|tests| environment_of(tests).map(drop))
+}
+
+/// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
+pub fn browser(tally: &Tally) -> Result<()> {
+    chromium()?;
+    run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    let tests = root().join("tests/browser");
+    let python = environment_of("browser")?;
+    tally.run(program(python).args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()))
+}
+
+/// Chromium, and the first font of the page's list that Debian has. Without its recommended packages it brings only DejaVu,
+/// which is a sixth wider.
+pub fn chromium() -> Result<()> {
+    system::need("chromium", "chromium")?;
     let families = output(program("fc-list").args([":", "family"])).unwrap_or_default();
     if families.contains("Liberation Sans") {
         return Ok(());
@@ -52,18 +63,18 @@ fn fonts() -> Result<()> {
 }
 
 /// Our files read by TensorFlow, safetensors, webdataset, NumPy and Pillow, and theirs by us.
-pub fn interop() -> Result<()> {
+pub fn interop(tally: &Tally) -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     ci::build_like_tests(&EXAMPLES.map(|name| ["--example", name]).concat())?;
     let tests = root().join("tests/python");
-    let python = environment("test", &tests.join("requirements.txt"))?;
+    let python = environment_of("python")?;
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
     for name in EXAMPLES {
         let path = target().join("debug/examples").join(name);
         pytest.env(format!("FOREBAY_{}", name.to_uppercase()), path);
     }
-    run(&mut pytest)
+    tally.run(&mut pytest)
 }
 
 /// The cmake that HDF5's library is built with: newer than Debian's. [`cargo`] names it to build scripts once it is there.

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use crate::shell::{program, root, run, target};
+use crate::shell::{program, root, target};
+use crate::tally::Tally;
 use crate::{ci, python, system};
 
 /// What builds with the feature `mpi` need: Open MPI, and what the bindings to it are made with.
@@ -42,13 +43,13 @@ fn need(packages: &[&str], why: &str) -> Result<()> {
 }
 
 /// Builds forebay with MPI and runs the tests below `tests/ranks`.
-pub fn run_tests() -> Result<()> {
+pub fn run_tests(tally: &Tally) -> Result<()> {
     need_all()?;
     ci::build_like_tests(&["--bin", "forebay", "--example", "ranks"])?;
     let tests = root().join("tests/ranks");
-    let python = python::environment("ranks", &tests.join("requirements.txt"))?;
+    let python = python::environment_of("ranks")?;
     let debug = target().join("debug");
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests);
-    run(pytest.env("FOREBAY", debug.join("forebay")).env("FOREBAY_RANKS", debug.join("examples/ranks")))
+    tally.run(pytest.env("FOREBAY", debug.join("forebay")).env("FOREBAY_RANKS", debug.join("examples/ranks")))
 }

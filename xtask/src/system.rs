@@ -19,8 +19,7 @@ pub fn works(program: &str, args: &[&str]) -> bool {
 
 /// Installs Debian packages if this is root on a Debian machine; otherwise says which are needed.
 pub fn install(packages: &[&str], why: &str) -> Result<()> {
-    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
-    if !root || !works("apt-get", &["--version"]) {
+    if !is_root() || !works("apt-get", &["--version"]) {
         bail!(
             "{why}; install the Debian packages {} (or your system's counterparts) and try again",
             packages.join(" ")
@@ -30,4 +29,9 @@ pub fn install(packages: &[&str], why: &str) -> Result<()> {
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     let quiet = ["install", "-y", "-qq", "--no-install-recommends"];
     run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(quiet).args(packages))
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_storage::contract::{Keeps, check};
 use forebay_storage::{Buffer, Capabilities, Counted, Faulty, Local, Memory, Mode, Null, Profile, Shaped, Storage};
+use forebay_testing::{Reason, not_run};
 
 /// A folder on a disk file system: direct I/O is not to be had everywhere in memory.
 fn disk_folder() -> tempfile::TempDir {
@@ -32,7 +33,8 @@ fn local_obeys_the_laws_in_every_mode_this_machine_has() {
         if capabilities.allows(mode) {
             check(&Local::new(mode), folder.path(), Keeps::Everything);
         } else {
-            println!("not run: {} ({capabilities:?})", mode.name());
+            let reason = if mode == Mode::Direct { Reason::NoDirectIo } else { Reason::NoIoUring };
+            not_run(reason, format!("{} ({capabilities:?})", mode.name()));
         }
     }
 }

@@ -8,11 +8,11 @@ mod outputs;
 mod signals;
 mod vanish;
 
-use std::process::Command;
+use forebay_testing::Reason;
 
 use super::case::Case;
 use super::subject::{SUBJECTS, Subject};
-use crate::shell::output;
+use crate::system::is_root;
 
 /// A kind of hostile use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl Attack {
     }
 
     /// Why it cannot be run on this machine.
-    pub fn impossible(self) -> Option<&'static str> {
+    pub fn impossible(self) -> Option<Reason> {
         let needs_root = matches!(self, Self::Disks);
-        (needs_root && !is_root()).then_some("no root")
+        (needs_root && !is_root()).then_some(Reason::NoKernelTier)
     }
 
     /// Its cases; the short form has a few of each kind.
@@ -60,11 +60,6 @@ impl Attack {
             Self::Vanish => vanish::cases(is_short),
         }
     }
-}
-
-/// Whether limits on processes and rights hold for somebody else only.
-fn is_root() -> bool {
-    output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
 /// Subjects that read image data.

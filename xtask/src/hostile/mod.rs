@@ -19,6 +19,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::shell::{binary, cargo, run};
+use crate::tally::Tally;
 use arena::Arena;
 use attack::Attack;
 use case::Case;
@@ -61,7 +62,7 @@ impl Options {
 }
 
 /// Runs the campaign; an error that names every case that went wrong.
-pub fn run_campaign(args: &[&str]) -> Result<()> {
+pub fn run_campaign(tally: &Tally, args: &[&str]) -> Result<()> {
     let options = Options::parse(args)?;
     let program = match &options.binary {
         Some(path) => path.canonicalize()?,
@@ -75,7 +76,7 @@ pub fn run_campaign(args: &[&str]) -> Result<()> {
     let (mut n_run, mut wrong) = (0, Vec::new());
     for attack in Attack::ALL.into_iter().filter(|attack| options.wants(*attack)) {
         if let Some(reason) = attack.impossible() {
-            eprintln!("{:12} not run: {reason}", attack.name());
+            tally.leave_out(&format!("hostile use, {}", attack.name()), reason)?;
             continue;
         }
         let (start, failed_before) = (Instant::now(), wrong.len());

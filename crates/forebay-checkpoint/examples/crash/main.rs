@@ -29,6 +29,7 @@ use std::time::Instant;
 
 use campaign::Extent;
 use disk::Image;
+use forebay_testing::{Reason, not_run};
 use summary::Summary;
 
 type Error = Box<dyn std::error::Error>;
@@ -94,10 +95,7 @@ impl Options {
 /// Runs the campaign; whether all is well.
 fn run(options: &Options) -> Result<bool, Error> {
     let work = Work::in_folder(&options.parent)?;
-    let (images, not_run) = images(&work.dir);
-    for why in &not_run {
-        println!("not run: {why}");
-    }
+    let images = images(&work.dir);
     let stride = if options.is_short { SHORT_STRIDE } else { 1 };
     let n_images = images.len();
     let start = Instant::now();
@@ -139,21 +137,22 @@ fn release(version: &str) -> &str {
     version[..end].split('-').next().unwrap_or_default()
 }
 
-const KINDS: [&str; 2] = ["ext4", "xfs"];
+const KINDS: [(&str, Reason); 2] = [("ext4", Reason::NoKernelTier), ("xfs", Reason::NoXfs)];
 
-/// Empty file systems that can be mounted here, and why others cannot.
-fn images(dir: &Path) -> (Vec<(&'static str, Image)>, Vec<String>) {
+/// Empty file systems that can be mounted here; says which cannot.
+fn images(dir: &Path) -> Vec<(&'static str, Image)> {
     if let Err(error) = disk::leave_mounts_of_others() {
-        return (Vec::new(), vec![format!("everything on ext4 and xfs, which needs root: {error}")]);
+        not_run(Reason::NoKernelTier, format!("everything on ext4 and xfs: {error}"));
+        return Vec::new();
     }
-    let (mut images, mut not_run) = (Vec::new(), Vec::new());
-    for kind in KINDS {
+    let mut images = Vec::new();
+    for (kind, reason) in KINDS {
         match image(kind, &dir.join(kind)) {
             Ok(image) => images.push((kind, image)),
-            Err(error) => not_run.push(format!("everything on {kind}: {error}")),
+            Err(error) => not_run(reason, format!("everything on {kind}: {error}")),
         }
     }
-    (images, not_run)
+    images
 }
 
 fn image(kind: &'static str, mount_point: &Path) -> Result<Image, Error> {

@@ -263,8 +263,7 @@ fn what_direct_reads_move_beyond_what_was_asked_for_is_counted_apart() {
     make_records(&workload, dir.path(), 0, 1, &Control::default()).unwrap();
     let first = dir.path().join(workload.dataset.path_of(Part::Train, 0));
     if !Capabilities::probe(&first).allows(Mode::Direct) {
-        println!("not run: there is no direct I/O on {}", dir.path().display());
-        return;
+        return forebay_testing::not_run(forebay_testing::Reason::NoDirectIo, "in the temporary folder");
     }
     let traffic = |mode| {
         let (samples, log) = open(&workload, Arc::new(Local::new(mode)), dir.path(), true).unwrap();

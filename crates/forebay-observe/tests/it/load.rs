@@ -5,15 +5,12 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use forebay_testing::{Reason, not_run};
+
 /// One test at a time: each counts what this process does.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Says that a test's subject cannot be had on this machine.
-pub(crate) fn not_run(why: &str) {
-    eprintln!("not run: {why}");
 }
 
 const BLOCK: usize = 1 << 20;
@@ -32,7 +29,7 @@ impl Load {
     pub(crate) fn new(n_blocks: usize) -> Option<Self> {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let Some(disk) = disk_of(dir.path()) else {
-            not_run("the target folder is on no block device");
+            not_run(Reason::NoDisk, "no block device");
             return None;
         };
         let path = dir.path().join("load");
@@ -41,7 +38,7 @@ impl Load {
         let load = match file {
             Ok(file) => Self { file, disk, n_blocks, _dir: dir },
             Err(error) => {
-                not_run(&format!("no direct I/O in the target folder: {error}"));
+                not_run(Reason::NoDirectIo, error);
                 return None;
             }
         };

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use forebay_observe::{Options, Processes, Sampler};
 use forebay_record::Series;
 
-use crate::load::{Load, alone, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::load::{Load, alone};
 
 /// Half a row more on either side, for the time that a reading takes.
 const SLACK_S: f64 = 0.01;
@@ -88,7 +90,7 @@ fn iostat_saw_the_same_requests_bytes_queue_and_busy_time() {
     let iostat = || {
         let mut command = Command::new("iostat");
         command.args(["-dxyk", "1", "3"]).env("LC_ALL", "C").stdout(Stdio::piped());
-        command.spawn().map_err(|error| not_run(&format!("iostat: {error}"))).ok()
+        command.spawn().map_err(|error| not_run(Reason::NoProgram, format!("iostat: {error}"))).ok()
     };
     let Some(both) = beside(&load, 3.0, iostat) else { return };
     let lines: Vec<Vec<&str>> = both.output.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -120,12 +122,16 @@ fn dstat_saw_the_same_bytes() {
         exec(compile(open(shutil.which('dstat')).read(), 'dstat', 'exec'))";
     let dstat = || {
         if Command::new("dstat").arg("--version").output().is_err() {
-            not_run("dstat is not installed");
+            not_run(Reason::NoProgram, "dstat");
             return None;
         }
         let mut command = Command::new("python3");
         command.args(["-c", program, "-d", "-D", &load.disk, "--noupdate", "--output"]).arg(&path).args(["1", "4"]);
-        command.stdout(Stdio::piped()).spawn().map_err(|error| not_run(&format!("python3: {error}"))).ok()
+        command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| not_run(Reason::NoProgram, format!("python3: {error}")))
+            .ok()
     };
     // Four rows, of which the first is the mean since the machine started.
     let Some(both) = beside(&load, 3.0, dstat) else { return };

@@ -119,7 +119,9 @@ mod tests {
                 (0..20_000_000).for_each(|_| x = std::hint::black_box(x.wrapping_mul(3)));
             });
         });
-        let Some(scheduled) = roster.scheduled() else { return };
+        let Some(scheduled) = roster.scheduled() else {
+            return forebay_testing::not_run(forebay_testing::Reason::NoSchedulerCounts, "of a thread");
+        };
         assert!(scheduled.running_ns > 1_000_000, "{scheduled:?}");
         assert!(roster.lock().threads.is_empty());
     }

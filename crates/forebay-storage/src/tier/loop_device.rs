@@ -187,6 +187,8 @@ pub(super) fn detach(device: &Device) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use forebay_testing::{Reason, not_run};
+
     use super::*;
     use crate::tier::tests::folder;
     use crate::tier::{image, kernel_support};
@@ -197,11 +199,9 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
     fn a_file_is_attached_found_and_detached_by_either_request() {
         if let Err(obstacle) = kernel_support() {
-            eprintln!("not run: {obstacle}");
-            return;
+            return not_run(Reason::NoKernelTier, obstacle);
         }
         let folder = folder();
         let path = folder.path().canonicalize().unwrap().join("disk.img");

@@ -1,5 +1,6 @@
 //! The CUDA engine against the same golden files, where there is a device; and what is said where there is none.
 
+use forebay_testing::{Reason, not_run};
 use forebay_train::{
     BatchNorm, Block, Conv, Cpu, Cuda, Dropout, Engine, Error, Labels, Linear, MaxPool, Model, Network, Node,
     Optimizer, Precision, Relu, Residual, Settings, Sgd, Shape,
@@ -13,7 +14,7 @@ fn open(precision: Precision) -> Option<Cuda> {
     match Cuda::new(0, precision) {
         Ok(cuda) => Some(cuda),
         Err(error) => {
-            eprintln!("not run, no CUDA device: {error}");
+            not_run(Reason::NoGpu, error);
             None
         }
     }
@@ -26,7 +27,7 @@ fn again(precision: Precision) -> impl Fn() -> Cuda {
 #[test]
 fn a_missing_library_is_named_with_the_files_looked_for_and_a_remedy() {
     let error = match Cuda::new(0, Precision::F32) {
-        Ok(_) => return eprintln!("not run: nothing is missing here"),
+        Ok(_) => return not_run(Reason::Gpu, "nothing is missing"),
         Err(error) => error,
     };
     match &error {
@@ -47,8 +48,8 @@ fn a_folder_that_was_given_is_named_when_a_library_is_missing() {
         Err(Error::MissingLibrary { looked_for, .. }) => {
             assert!(looked_for.ends_with("in the system's library folders and /no/such/folder"), "{looked_for}");
         }
-        Err(error) => eprintln!("not run, all libraries are here: {error}"),
-        Ok(_) => eprintln!("not run, all libraries are here"),
+        Err(error) => not_run(Reason::Gpu, error),
+        Ok(_) => not_run(Reason::Gpu, "nothing is missing"),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Training against PyTorch's golden files, and the laws that no reference is needed for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
 
 mod abuse;
 mod accelerator;

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use crate::dir::{Dir, Ran, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::{Dir, Ran};
 use crate::process::is_root;
 use crate::record::{self, failures};
 
@@ -168,7 +170,7 @@ fn a_list_with_a_missing_path_names_it() {
 }
 
 /// Runs as somebody who is not root, who may read every file.
-fn run_without_rights(dir: &Dir, line: &str) -> Option<Ran> {
+pub(crate) fn run_without_rights(dir: &Dir, line: &str) -> Option<Ran> {
     let mut command = dir.command(line);
     if is_root() {
         command.uid(65_534).gid(65_534);
@@ -176,7 +178,7 @@ fn run_without_rights(dir: &Dir, line: &str) -> Option<Ran> {
     match command.output() {
         Ok(output) => Some(output.into()),
         Err(error) => {
-            not_run(&format!("the binary cannot be run as another user: {error}"));
+            not_run(Reason::NoOtherUser, error);
             None
         }
     }

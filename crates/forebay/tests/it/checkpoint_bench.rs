@@ -1,5 +1,6 @@
 //! `forebay checkpoint bench`: the cells, what stands beside them, and what stays behind: nothing.
 
+use forebay_testing::{Reason, not_run};
 use serde_json::Value;
 
 use crate::dir::Dir;
@@ -119,7 +120,7 @@ fn an_async_save_takes_the_memory_of_one_state_and_hardly_more() {
     let cells = cells(&dir, "--mode async --size 60MB --saves 2 --no-ceiling");
     for cell in &cells {
         let Some(memory_bytes) = cell["memory_bytes"].as_u64() else {
-            return crate::dir::not_run("the kernel does not tell the most memory");
+            return not_run(Reason::NoPeakMemory, cell);
         };
         assert!((60_000_000..66_000_000).contains(&memory_bytes), "{memory_bytes} bytes, {}", cell["format"]);
     }

@@ -19,14 +19,29 @@ fn is_being_written(dir: &Dir) -> bool {
     hidden(dir).iter().any(|name| fs::metadata(dir.path(name)).is_ok_and(|found| found.len() > 0))
 }
 
+/// A restore to `out.safetensors` that stands still with half of it written.
+fn stopped_restore(dir: &Dir) -> Running {
+    // An emulated disk takes long to read the values, but a busy machine may look too late.
+    for _ in 0..20 {
+        let mut running = Running::start(dir, "checkpoint restore slow --tier hdd --to out.safetensors");
+        if running.end_before("a file aside with bytes", |_| is_being_written(dir)).is_none() {
+            running.signal(libc::SIGSTOP);
+            if is_being_written(dir) {
+                return running;
+            }
+            running.signal(libc::SIGCONT);
+        }
+        running.finish();
+        fs::remove_file(dir.path("out.safetensors")).unwrap();
+    }
+    panic!("no restore was seen at work");
+}
+
 #[test]
 fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
     let dir = Dir::new();
     save(&dir, "slow", "safetensors", &[20]);
-    // Values that an emulated disk takes long to read.
-    let mut running = Running::start(&dir, "checkpoint restore slow --tier hdd --to out.safetensors");
-    running.wait_until("a file aside with bytes", |_| is_being_written(&dir));
-    running.signal(libc::SIGSTOP);
+    let running = stopped_restore(&dir);
     let aside = hidden(&dir);
     assert!(aside[0].starts_with(".out.safetensors."), "{aside:?}");
     dir.met("checkpoint restore slow --to other.safetensors");
@@ -45,9 +60,7 @@ fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
 fn the_slower_of_two_to_one_name_hears_that_it_is_there() {
     let dir = Dir::new();
     save(&dir, "slow", "safetensors", &[20]);
-    let mut running = Running::start(&dir, "checkpoint restore slow --tier hdd --to out.safetensors");
-    running.wait_until("a file aside with bytes", |_| is_being_written(&dir));
-    running.signal(libc::SIGSTOP);
+    let running = stopped_restore(&dir);
     dir.met("checkpoint restore slow --to out.safetensors");
     running.signal(libc::SIGCONT);
     let ran = running.finish();

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -28,11 +29,24 @@ impl Dir {
         Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
 
-    /// A folder with 24 images of about 4 KB in `set`.
+    /// A folder with 24 images of about 4 KB in `set`. They are made once; each test has copies that it may change.
     pub(crate) fn with_set() -> Self {
+        static MADE: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
+        let made = MADE.get_or_init(|| {
+            let dir = Self::new();
+            dir.met("data make caltech101 set --count 24 --median-size 4KB");
+            let paths = files_below(&dir.path("set"));
+            paths.into_iter().map(|path| (dir.relative(&path), fs::read(&path).unwrap())).collect()
+        });
         let dir = Self::new();
-        dir.met("data make caltech101 set --count 24 --median-size 4KB");
+        for (path, bytes) in made {
+            dir.write(path, bytes);
+        }
         dir
+    }
+
+    fn relative(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.path("")).unwrap().to_owned()
     }
 
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
@@ -75,7 +89,7 @@ impl Dir {
         ran.stderr
     }
 
-    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
@@ -99,23 +113,10 @@ impl Dir {
     /// Every file below a folder that is not hidden, by its name there.
     pub(crate) fn tree(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         let root = self.path(name);
-        let mut files = BTreeMap::new();
-        let mut folders = vec![root.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-                let path = entry.path();
-                if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                    continue;
-                }
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-                    files.insert(name, fs::read(path).unwrap());
-                }
-            }
-        }
-        files
+        let named = |path: &PathBuf| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let all = files_below(&root).into_iter().map(|path| (named(&path), path));
+        let is_shown = |name: &str| name.split('/').all(|part| !part.starts_with('.'));
+        all.filter(|(name, _)| is_shown(name)).map(|(name, path)| (name, fs::read(path).unwrap())).collect()
     }
 
     /// The images below a folder.
@@ -129,6 +130,12 @@ impl Dir {
     pub(crate) fn names(&self, name: &str) -> Vec<String> {
         self.tree(name).into_keys().collect()
     }
+}
+
+/// Every file below a folder.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
 /// Gives a program the default treatment of signals: a test started in the background of a script inherits ignored ones.
@@ -151,11 +158,6 @@ impl From<Output> for Ran {
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
         ran
     }
-}
-
-/// Says that a test's subject cannot be had on this machine.
-pub(crate) fn not_run(why: &str) {
-    eprintln!("not run: {why}");
 }
 
 /// What a look at data found, without what the machine did meanwhile.

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::dir::{Dir, Ran, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::{Dir, Ran};
 use crate::process::is_root;
 
 /// Runs a script with `small` as a file system of a megabyte in memory, in mounts of its own.
@@ -23,11 +25,11 @@ pub(crate) fn with_mount(dir: &Dir, mount: &str, script: &str) -> Option<Ran> {
     match output {
         Ok(output) if output.status.success() => Some(output.into()),
         Ok(output) => {
-            not_run(&format!("no small disk: {}", String::from_utf8_lossy(&output.stderr)));
+            not_run(Reason::NoMounts, String::from_utf8_lossy(&output.stderr));
             None
         }
         Err(error) => {
-            not_run(&format!("unshare: {error}"));
+            not_run(Reason::NoMounts, format!("unshare: {error}"));
             None
         }
     }

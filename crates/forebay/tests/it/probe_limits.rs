@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::dir::{Dir, Ran, default_signals, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::{Dir, Ran, default_signals};
 use crate::disk::with_mount;
 use crate::probe::left_overs;
 use crate::process::is_root;
@@ -74,7 +76,7 @@ fn a_umask_that_shuts_the_owner_out_is_named_and_one_folder_is_tried() {
         let output = command.args(args).env("FOREBAY_HOME", dir.path("open/.home")).current_dir(dir.path("")).output();
         let ran = match output {
             Ok(output) if !matches!(output.status.code(), Some(126 | 127)) => Ran::from(output),
-            other => return not_run(&format!("nobody cannot run the binary: {other:?}")),
+            other => return not_run(Reason::NoOtherUser, format!("{other:?}")),
         };
         assert_eq!(ran.code, Some(2), "{umask}: {}", ran.stderr);
         let said = ": just created and not accessible; allow the owner access with `umask 077`\n";

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use crate::dir::{Dir, Ran, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::{Dir, Ran};
 use crate::disk::with_mount;
 use crate::probe::left_overs;
 use crate::process::is_root;
@@ -152,7 +154,7 @@ fn a_folder_one_may_not_write_to_is_named() {
     let nobody = 65_534;
     match dir.command("probe closed --size 1MiB --runs 2").uid(nobody).gid(nobody).output() {
         Ok(output) => assert_denied(&output.into()),
-        Err(error) => not_run(&format!("nobody cannot run the binary here: {error}")),
+        Err(error) => not_run(Reason::NoOtherUser, error),
     }
 }
 

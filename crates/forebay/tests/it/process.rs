@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::dir::{Dir, Ran};
@@ -29,14 +29,23 @@ impl Running {
     }
 
     /// Waits until something can be seen; fails when the program ends before.
-    pub(crate) fn wait_until(&mut self, what: &str, mut seen: impl FnMut(&Self) -> bool) {
+    pub(crate) fn wait_until(&mut self, what: &str, seen: impl FnMut(&Self) -> bool) {
+        let ended = self.end_before(what, seen);
+        assert!(ended.is_none(), "the program ended before {what}: {ended:?}");
+    }
+
+    /// Waits until something can be seen; the exit status when the program ends before.
+    pub(crate) fn end_before(&mut self, what: &str, mut seen: impl FnMut(&Self) -> bool) -> Option<ExitStatus> {
         let start = Instant::now();
         while !seen(self) {
             let ended = self.0.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "the program ended before {what}: {ended:?}");
+            if ended.is_some() {
+                return ended;
+            }
             assert!(start.elapsed() < PATIENCE, "{what} was not seen");
             std::thread::sleep(Duration::from_micros(200));
         }
+        None
     }
 
     /// The ids of the threads whose names start so.
@@ -145,6 +154,11 @@ pub(crate) fn peak_bytes(dir: &Dir, line: &str) -> (Ran, u64) {
     let ended = std::os::unix::process::ExitStatusExt::from_raw(status);
     let ran = Output { status: ended, stdout: fs::read(out).unwrap(), stderr: fs::read(err).unwrap() };
     (ran.into(), usage.ru_maxrss as u64 * 1024)
+}
+
+/// Whether a measured time comes out in one of ten tries: a busy machine makes it longer, never shorter.
+pub(crate) fn once_in_ten(measure: impl FnMut(i32) -> bool) -> bool {
+    (0..10).any(measure)
 }
 
 pub(crate) fn is_root() -> bool {

@@ -1,6 +1,7 @@
 //! Studies that cannot be run are refused before anything is made, with the place and what was probably meant.
 
 use crate::dir::Dir;
+use crate::disk::with_mount;
 use crate::study::{TINY, with_tiny};
 
 /// What is said of the tiny study with something else in place of a piece of it.
@@ -79,20 +80,15 @@ fn absurd_sizes_are_refused() {
 #[test]
 fn more_data_than_there_is_room_for_is_refused_before_anything_is_made() {
     let dir = with_tiny();
-    // A million million bytes: a terabyte of the larger profile.
-    let study = TINY.replace("make = \"caltech101\"", "make = \"imagenet\"").replace("quick = 12", "quick = 10000000");
-    dir.write("tiny.toml", study);
-    let preview = dir.met("study run tiny.toml --out out --dry-run");
-    let fits = !preview.contains(": it does not fit\n");
-    if fits {
-        crate::dir::not_run("more than a terabyte is free here");
-        return;
-    }
-    let said = dir.refused("study run tiny.toml --out out");
+    let script = "study='study run tiny.toml --out out --data small'
+        $forebay $study --dry-run; $forebay $study; echo status $?";
+    let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=64k none small", script) else { return };
+    assert!(ran.stdout.contains(": it does not fit\n") && ran.stdout.ends_with("status 2\n"), "{}", ran.stdout);
     assert!(
-        said.contains(" are needed and ")
-            && said.ends_with(" are free\nhint: make room there, or put the data elsewhere with --data DIR\n"),
-        "{said}"
+        ran.stderr.contains(" are needed and ")
+            && ran.stderr.ends_with(" are free\nhint: make room there, or put the data elsewhere with --data DIR\n"),
+        "{}",
+        ran.stderr
     );
     assert!(!dir.path("out").exists());
 }

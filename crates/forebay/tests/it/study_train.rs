@@ -1,5 +1,6 @@
 //! Studies that train, look at data and pack it, and that take their levels from the machine.
 
+use forebay_testing::{Reason, not_run};
 use serde_json::Value;
 
 use crate::dir::Dir;
@@ -109,8 +110,7 @@ fn where_there_is_no_gpu_an_auto_cell_says_that_it_is_emulated() {
     let cell = cell(&cells, "train/dataset=none/prefetch=1");
     if cell["measured"]["train"]["accelerator"].is_null() {
         assert_eq!(cell["measured"]["train"]["model"], "alexnet-small", "{cell}");
-        crate::dir::not_run("there is a CUDA device here");
-        return;
+        return not_run(Reason::Gpu, &cell["measured"]["train"]["model"]);
     }
     let note = cell["notes"][0].as_str().unwrap();
     assert!(note.starts_with("no CUDA device here ("), "{note}");

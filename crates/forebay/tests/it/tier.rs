@@ -4,7 +4,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::dir::{Dir, Ran, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::{Dir, Ran};
 use crate::process::is_root;
 
 /// The folder that a tier's data is in.
@@ -205,7 +207,7 @@ fn without_root(dir: &Dir, line: &str) -> Option<Ran> {
         // 126 and 127: nobody cannot reach the program.
         Ok(output) if !matches!(output.status.code(), Some(126 | 127)) => Some(output.into()),
         other => {
-            not_run(&format!("nobody cannot run the program: {other:?}"));
+            not_run(Reason::NoOtherUser, format!("{other:?}"));
             None
         }
     }

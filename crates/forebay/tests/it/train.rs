@@ -1,5 +1,6 @@
 //! `forebay train`: the record, sums that must come out, and what is said at the end.
 
+use forebay_testing::{Reason, not_run};
 use serde_json::Value;
 
 use crate::dir::Dir;
@@ -194,7 +195,7 @@ fn a_gpu_that_cannot_be_had_is_named_with_the_file_and_the_remedy() {
     let dir = Dir::with_set();
     let ran = dir.run("train set --device cuda --model resnet-small --batch 4 --steps 1");
     if ran.code == Some(0) {
-        return crate::dir::not_run("this machine has a GPU and its libraries");
+        return not_run(Reason::Gpu, ran.stdout);
     }
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
     let said = ran.stderr;

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::dir::{Dir, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Dir;
 use crate::process::{Running, more_threads_than_cores};
 use crate::record::number;
 use crate::train::{SMALL, cell_of, losses, record_of};
@@ -177,7 +179,7 @@ fn the_data_may_be_read_cold_directly_or_from_an_emulated_device() {
     let record = record_of(&dir, &format!("{EMULATED} --batch 8 --threads 1 --cold"));
     let in_memory = record["environment"]["data_file_system"].as_str().unwrap().starts_with("tmpfs");
     if in_memory {
-        return not_run("the target folder lies in memory, where no file is cold");
+        return not_run(Reason::NoDisk, "nothing in memory is cold");
     }
     let resident = |cell: &Value| cell["medium"]["evidence"][0]["resident_before"].as_f64();
     assert_eq!(resident(&record["cells"][0]), Some(0.0));

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use forebay_record::Series;
 
-use crate::dir::{Ran, not_run};
+use forebay_testing::{Reason, not_run};
+
+use crate::dir::Ran;
 use crate::process::is_root;
 
 /// A folder that everybody may use, with the binary in it.
@@ -16,7 +18,7 @@ impl Open {
     /// `None`, and a word why, where nobody else can be had.
     fn new() -> Option<Self> {
         if is_root() && Command::new("setpriv").arg("--version").output().is_err() {
-            not_run("setpriv: there is none");
+            not_run(Reason::NoProgram, "setpriv");
             return None;
         }
         // The target folder may be closed to others.

@@ -3,13 +3,15 @@
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forebay_testing::{Reason, not_run};
+
 use super::*;
 
 /// A small tier with a read limit that no other tier on the machine has; `None` where there can be none.
 fn plan() -> Option<Plan> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     if let Err(obstacle) = kernel_support() {
-        eprintln!("not run: {obstacle}");
+        not_run(Reason::NoKernelTier, obstacle);
         return None;
     }
     let serial = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -21,7 +23,7 @@ fn plan() -> Option<Plan> {
 /// The limits anywhere in the root group that are this plan's own.
 fn limits_left(plan: &Plan) -> Vec<String> {
     let throttle::Controller::V1 { root, .. } = throttle::Controller::of_this_machine().unwrap() else {
-        eprintln!("not run: the look at left-over limits knows cgroup v1 only");
+        not_run(Reason::NoCgroupV1, "limits that are left");
         return Vec::new();
     };
     let own = plan.rates.read_bytes_per_s.unwrap().to_string();
@@ -305,7 +307,7 @@ fn xfs_works_too() {
     let registry = place.registry();
     let xfs = Plan { size: Some(300 << 20), fs: Some(FileSystem::Xfs), ..plan };
     match registry.up(&xfs, &mut go_on) {
-        Err(error @ Error::MkfsMissing { .. }) => eprintln!("not run: {error}"),
+        Err(error @ Error::MkfsMissing { .. }) => not_run(Reason::NoXfs, error),
         raised => {
             let tier = raised.unwrap().tier;
             let mounts = mounts::table().unwrap();

@@ -1,7 +1,5 @@
 //! Tiers as their users see them: brought up, found, stopped at every step, and gone without a trace.
 
-#![allow(clippy::print_stderr, reason = "what cannot run on this machine says so")]
-
 mod kernel;
 mod shaped;
 

@@ -1,0 +1,187 @@
+//! Tests that cannot run on a machine, counted with their reason.
+//!
+//! The test harness knows only passed and failed, and counts a test that returns early as passed. Such a test calls [`not_run`]
+//! first: it prints a line, and where [`LEDGER`] names a file it appends one there. `cargo xtask ci` reads that file and
+//! fails on a test that this machine could have run.
+//!
+//! ```
+//! use forebay_testing::{Reason, not_run};
+//!
+//! fn test() {
+//!     if !std::path::Path::new("/proc/driver/nvidia/version").exists() {
+//!         return not_run(Reason::NoGpu, "no driver");
+//!     }
+//! }
+//! ```
+
+use std::fmt::{self, Display};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::str::FromStr;
+
+/// The environment variable that names the ledger: a line per test, written by [`not_run`] and read by [`Entry::from_str`].
+pub const LEDGER: &str = "FOREBAY_NOT_RUN";
+
+/// Why a test cannot run, or cannot run in full, on a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say all, and their texts are below")]
+pub enum Reason {
+    Gpu,
+    NoDirectIo,
+    NoDisk,
+    NoGpu,
+    NoIoUring,
+    NoKernelTier,
+    NoMounts,
+    NoOtherUser,
+    NoPeakMemory,
+    NoProgram,
+    NoSchedulerCounts,
+    NoCgroupV1,
+    NoXfs,
+}
+
+impl Reason {
+    /// Every reason there is.
+    pub const ALL: [Self; 13] = [
+        Self::Gpu,
+        Self::NoDirectIo,
+        Self::NoDisk,
+        Self::NoGpu,
+        Self::NoIoUring,
+        Self::NoKernelTier,
+        Self::NoMounts,
+        Self::NoOtherUser,
+        Self::NoPeakMemory,
+        Self::NoProgram,
+        Self::NoSchedulerCounts,
+        Self::NoCgroupV1,
+        Self::NoXfs,
+    ];
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Gpu => "CUDA is installed",
+            Self::NoDirectIo => "no direct I/O",
+            Self::NoDisk => "the target folder is on no disk",
+            Self::NoGpu => "no GPU",
+            Self::NoIoUring => "no io_uring",
+            Self::NoKernelTier => "no right to mount, or no loop devices",
+            Self::NoMounts => "no mount namespaces",
+            Self::NoOtherUser => "no other user can run the program",
+            Self::NoPeakMemory => "the kernel does not tell the peak memory",
+            Self::NoProgram => "a program is not installed",
+            Self::NoSchedulerCounts => "the kernel does not tell when threads ran",
+            Self::NoCgroupV1 => "no control groups of version 1",
+            Self::NoXfs => "no mkfs.xfs",
+        }
+    }
+}
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// Prints that the calling test is not run, or not in full, and enters it in the ledger. The test should return.
+///
+/// # Panics
+/// When the ledger cannot be written.
+pub fn not_run(reason: Reason, detail: impl Display) {
+    let entry = Entry::of_this_test(reason, &detail.to_string());
+    // Past the harness, which hides what a passing test prints.
+    let _ = writeln!(std::io::stderr(), "not run: {}: {reason} ({})", entry.name(), entry.detail);
+    if let Some(path) = std::env::var_os(LEDGER) {
+        entry.append(path.as_ref()).expect("the ledger can be written");
+    }
+}
+
+/// One line of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The package of a test, the name of any other program.
+    pub package: String,
+    /// The path of the test function; `None` in a program that is not a test binary.
+    pub test: Option<String>,
+    /// From the closed list.
+    pub reason: Reason,
+    /// What was found on this machine, on one line.
+    pub detail: String,
+}
+
+impl Entry {
+    fn of_this_test(reason: Reason, detail: &str) -> Self {
+        // The harness names threads after their tests.
+        let test = std::thread::current().name().filter(|name| *name != "main").map(str::to_owned);
+        let package = std::env::var("CARGO_PKG_NAME").ok().filter(|_| test.is_some());
+        let detail = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { package: package.unwrap_or_else(program), test, reason, detail }
+    }
+
+    /// Adds it to the ledger.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn append(&self, ledger: &Path) -> std::io::Result<()> {
+        let mut file = OpenOptions::new().append(true).create(true).open(ledger)?;
+        // One write per line: tests run at the same time.
+        file.write_all(format!("{self}\n").as_bytes())
+    }
+
+    /// Package and test: `forebay-train: cuda::a_tiny_set_is_learnt_on_cuda`.
+    pub fn name(&self) -> String {
+        self.test.as_ref().map_or_else(|| self.package.clone(), |test| format!("{}: {test}", self.package))
+    }
+}
+
+/// The name of this program.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let test = self.test.as_deref().unwrap_or_default();
+        write!(f, "{}\t{test}\t{:?}\t{}", self.package, self.reason, self.detail)
+    }
+}
+
+impl FromStr for Entry {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let fields: Vec<&str> = line.splitn(4, '\t').collect();
+        let [package, test, reason, detail] = fields[..] else {
+            return Err(format!("not a line of the ledger: {line}"));
+        };
+        let known = Reason::ALL.into_iter().find(|known| format!("{known:?}") == reason);
+        let reason = known.ok_or_else(|| format!("{package}: {test}: unknown reason {reason}"))?;
+        let test = (!test.is_empty()).then(|| test.to_owned());
+        Ok(Self { package: package.to_owned(), test, reason, detail: detail.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_read_back_as_it_was_written() {
+        for reason in Reason::ALL {
+            let entry = Entry::of_this_test(reason, "two\nlines\tof it");
+            assert_eq!(entry.detail, "two lines of it");
+            assert_eq!(entry.to_string().parse(), Ok(entry.clone()));
+            assert_eq!(entry.name(), "forebay-testing: tests::every_entry_is_read_back_as_it_was_written");
+        }
+    }
+
+    #[test]
+    fn an_unknown_reason_is_refused_with_the_test_that_gave_it() {
+        let refused = "forebay\ta::b\tNoWish\tx".parse::<Entry>();
+        assert_eq!(refused, Err("forebay: a::b: unknown reason NoWish".to_owned()));
+        assert!("forebay a::b".parse::<Entry>().is_err());
+    }
+}
