@@ -1,5 +1,5 @@
-//! Our Parquet beside the `parquet` crate on the shape of the workload `dlrm_b200`: 200 columns, 40 of them read. Both write the same values
-//! and read the same rows; the times are processor time, taken in turns.
+//! Our Parquet beside the `parquet` crate on the shape of the workload `dlrm_b200`: 200 columns, 40 of them read. Both
+//! write the same values and read the same rows; the times are processor time, taken in turns.
 
 mod theirs;
 

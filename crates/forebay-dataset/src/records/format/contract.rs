@@ -1,5 +1,5 @@
-//! What holds for every format, with every compression that it is made with: samples come back as they were planned, whichever are asked for
-//! together, and a file that is cut anywhere is an error.
+//! What holds for every format, with every compression that it is made with: samples come back as they were planned,
+//! whichever are asked for together, and a file that is cut anywhere is an error.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;

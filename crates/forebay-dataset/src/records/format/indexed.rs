@@ -1,6 +1,7 @@
 //! indexed_binary: nothing but the values, and two files beside them. It may be cut anywhere.
 //!
-//! Samples lie one behind the other, their offsets and sizes in the two files. They are read, or mapped. The index of a quarter of a billion samples is gigabytes, so that of it, too, only what is wanted is read.
+//! Samples lie one behind the other, their offsets and sizes in the two files. They are read, or mapped. The index of a
+//! quarter of a billion samples is gigabytes, so that of it, too, only what is wanted is read.
 
 use std::io::{self, Write};
 use std::ops::Range;

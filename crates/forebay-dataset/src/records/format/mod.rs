@@ -1,5 +1,5 @@
-//! The formats of a workload's data: how files are laid out, made and read. A format is one file here, its `mod` and one line of [`TABLE`];
-//! its name and what it may be compressed with are a row of `forebay_workload`'s table.
+//! The formats of a workload's data: how files are laid out, made and read. A format is one file here, its `mod` and one
+//! line of [`TABLE`]; its name and what it may be compressed with are a row of `forebay_workload`'s table.
 
 mod array;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Parquet: columns of noise in row groups. A group is written from front to back, so a file is made as a whole.
 //!
-//! A sample is a row of the columns that are read, one behind the other. Nothing else of a file is touched. A thread goes on within a row group where it stopped. Rows before those it is given are passed over by the headers of their pages.
+//! A sample is a row of the columns that are read, one behind the other. Nothing else of a file is touched. A thread goes
+//! on within a row group where it stopped. Rows before those it is given are passed over by the headers of their pages.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
