@@ -1,6 +1,7 @@
 //! Comparisons with other people's pipelines, side by side on the same files.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -15,11 +16,22 @@ pub fn jpeg() -> Result<()> {
     system::need("cmake", "cmake")?;
     system::need("nasm", "nasm")?;
     for set in make_sets()? {
-        let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
-        command.arg(root().join("bench/jpeg/Cargo.toml")).env("CARGO_TARGET_DIR", target().join("bench-jpeg"));
-        run(command.arg("--").arg(set))?;
+        run(program_of("jpeg").arg("--").arg(set))?;
     }
     Ok(())
+}
+
+/// Sets our Parquet beside the `parquet` crate.
+pub fn parquet() -> Result<()> {
+    run(&mut program_of("parquet"))
+}
+
+/// Builds and runs the program in `bench/NAME`, a workspace of its own.
+fn program_of(name: &str) -> Command {
+    let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
+    let target = target().join(format!("bench-{name}"));
+    command.arg(root().join("bench").join(name).join("Cargo.toml")).env("CARGO_TARGET_DIR", target);
+    command
 }
 
 /// The two sets that comparisons run on, made once.

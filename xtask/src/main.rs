@@ -39,6 +39,7 @@ cargo xtask COMMAND
   hostile [--short] [--attack NAME] [--command NAME] [--binary PATH]
                  every command under limits, full disks, foreign files, signals, outputs onto inputs
   bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
+  bench parquet  our Parquet beside the parquet crate: rows and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe beside fio on the same file; fails when a row is off by more than 5 %
   bench prefetch an emulated accelerator on every tier, with and without prefetch, beside a run that never waits
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
+        ["bench", "parquet"] => bench::parquet(),
         ["bench", "prefetch"] => prefetch::compare(),
         ["bench", "checkpoint"] => savers::compare(None),
         ["bench", "checkpoint", "--in", folder] => savers::compare(Some(folder)),

@@ -50,6 +50,7 @@ pub use make::{LIST, MARKER, Made, MakePlan, MakeSpec, Parameters, Picture, Prof
 pub use manifest::{MANIFEST, Manifest, ShardEntry, packed_classes};
 pub use pack::{PackOptions, PackPlan, Packed, Packing, UnpackOptions, Unpacked, pack, unpack};
 pub use records::{
-    MadeRecords, RECORDS_MARKER, foresee_records, made_otherwise, make_records, parquet_columns, records_room,
+    Files, MadeRecords, NO_HDF5, RECORDS_MARKER, ReadError, Reader, Step, Tools, Traffic, Unit, foresee_records,
+    is_built_in, made_otherwise, make_records, records_room,
 };
 pub use verify::{VerifyOptions, verify};

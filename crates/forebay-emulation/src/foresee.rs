@@ -8,13 +8,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use forebay_workload::{Format, Part, Time, Workload};
+use forebay_workload::{Part, Time, Workload};
 
 use super::batch_source::{evaluates, storage};
 use super::plan::Plan;
 use super::prepare::together;
 use super::ranks::Ranks;
-use super::read::{Access, NO_HDF5, Samples, refused};
+use super::read::{Access, Samples, refused};
 use super::run::Error;
 use super::saving;
 
@@ -42,8 +42,8 @@ pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
 }
 
 fn has_hdf5(workload: &Workload) -> Result<(), Error> {
-    let is_missing = workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5");
-    if is_missing { Err(refused(NO_HDF5.to_owned())) } else { Ok(()) }
+    let is_built_in = forebay_dataset::is_built_in(workload.dataset.format);
+    if is_built_in { Ok(()) } else { Err(refused(forebay_dataset::NO_HDF5.to_owned())) }
 }
 
 /// Whether the data can be made: there is room for it, and no other in its place.

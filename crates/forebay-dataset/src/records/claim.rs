@@ -14,7 +14,7 @@ use forebay_units::Bytes;
 use forebay_workload::{Compression, Dataset};
 use serde_json::{Map, Value, json};
 
-use super::form::Proof;
+use super::format::Proof;
 use crate::home::{self, Home};
 use crate::{Control, Error, Result};
 

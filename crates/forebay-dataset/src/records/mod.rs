@@ -8,7 +8,7 @@
 
 mod claim;
 mod draft;
-mod form;
+mod format;
 mod noise;
 mod pending;
 mod ranges;
@@ -29,8 +29,8 @@ use forebay_workload::{Dataset, Part, Workload};
 pub use claim::{RECORDS_MARKER, made_otherwise};
 use claim::{Room, is_whole};
 use draft::{Draft, SMALL, Target};
-pub use form::parquet_columns;
-use form::{Form, Piece, Proof};
+use format::{DataFormat, Piece, Proof};
+pub use format::{Files, NO_HDF5, ReadError, Reader, Step, Tools, Traffic, Unit, is_built_in};
 use pending::Pending;
 use ranges::{Cut, Item, Ranges, is_alike, piece};
 pub use room::records_room;
@@ -77,7 +77,7 @@ pub fn make_records(
 /// As `make_records`.
 pub fn foresee_records(workload: &Workload, dir: &Path) -> Result<()> {
     let dataset = &workload.dataset;
-    let form = form::of(dataset)?;
+    let form = format::made(dataset)?;
     let resumed = claim::is_marked(dataset, dir)?;
     let never = Control::default().cancel;
     let ranges = Ranges::new(dataset, &*form, (0, 1), Cut::default(), never)?;
@@ -91,7 +91,7 @@ fn make_cut(
     control: &Control<'_>,
     cut: Cut,
 ) -> Result<MadeRecords> {
-    let form = form::of(dataset)?;
+    let form = format::made(dataset)?;
     let resumed = claim::is_marked(dataset, dir)?;
     let ranges = Ranges::new(dataset, &*form, (rank, ranks), cut, control.cancel)?;
     let maker = Maker::new(dataset, &*form, dir, resumed, ranges, control.cancel);
@@ -118,7 +118,7 @@ fn workers(wanted: usize) -> usize {
 
 struct Maker<'a> {
     dataset: &'a Dataset,
-    form: &'a dyn Form,
+    form: &'a dyn DataFormat,
     dir: &'a Path,
     resumed: bool,
     ranges: Ranges<'a>,
@@ -143,7 +143,7 @@ struct Shared {
 
 impl Shared {
     /// Puts in what is only known when all ranges are made.
-    fn patch(&self, form: &dyn Form, piece: &Piece) -> io::Result<()> {
+    fn patch(&self, form: &dyn DataFormat, piece: &Piece) -> io::Result<()> {
         let mut values = Sum::default();
         self.sums.lock().expect("nobody panics while noting a sum").values().for_each(|sum| values.join(sum));
         form.patches(piece, &values).iter().try_for_each(|(offset, bytes)| self.target.patch(*offset, bytes))
@@ -153,7 +153,7 @@ impl Shared {
 impl<'a> Maker<'a> {
     fn new(
         dataset: &'a Dataset,
-        form: &'a dyn Form,
+        form: &'a dyn DataFormat,
         dir: &'a Path,
         resumed: bool,
         ranges: Ranges<'a>,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_workload::{Dataset, Part};
 
-use super::form::{Form, Piece};
+use super::format::{DataFormat, Piece};
 use super::noise::Noise;
 use crate::{Error, Result};
 
@@ -27,7 +27,7 @@ impl Default for Cut {
 /// The files of one rank, and the ranges they are made in.
 pub(crate) struct Ranges<'a> {
     dataset: &'a Dataset,
-    form: &'a dyn Form,
+    form: &'a dyn DataFormat,
     rank: u64,
     ranks: u64,
     cut: Cut,
@@ -63,7 +63,7 @@ impl<'a> Ranges<'a> {
     /// [`Error::Cancelled`] when `cancel` is set before all files of different sizes are counted.
     pub(crate) fn new(
         dataset: &'a Dataset,
-        form: &'a dyn Form,
+        form: &'a dyn DataFormat,
         (rank, ranks): (u64, u64),
         cut: Cut,
         cancel: &AtomicBool,
@@ -178,7 +178,7 @@ pub(crate) fn piece(dataset: &Dataset, number: u64) -> Piece {
 mod tests {
     use forebay_workload::Format;
 
-    use super::super::form;
+    use super::super::format;
     use super::*;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
@@ -198,7 +198,7 @@ mod tests {
     fn every_byte_of_every_file_is_in_one_range_whether_files_are_alike_or_not() {
         for (stdev, cut) in [(0.0, 7_000), (0.0, 1 << 20), (9_000.0, 7_000)] {
             let dataset = dataset(stdev);
-            let form = form::of(&dataset).unwrap();
+            let form = format::made(&dataset).unwrap();
             for ranks in [(0, 1), (1, 3), (2, 3), (150, 151)] {
                 let cut = Cut { from: cut, range: 7_000 };
                 let ranges = Ranges::new(&dataset, &*form, ranks, cut, &NEVER).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_billion_files_that_are_alike_need_no_list_of_them() {
         let dataset = Dataset { n_files_train: 1_000_000_000, n_files_eval: 7, ..dataset(0.0) };
-        let form = form::of(&dataset).unwrap();
+        let form = format::made(&dataset).unwrap();
         let ranges = Ranges::new(&dataset, &*form, (0, 1), Cut::default(), &NEVER).unwrap();
         assert_eq!(ranges.len(), 1_000_000_007);
         let (piece, item) = ranges.item(1_000_000_003);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn counting_files_of_different_sizes_can_be_stopped() {
         let dataset = Dataset { n_files_train: 1_000_000_000_000, ..dataset(9_000.0) };
-        let form = form::of(&dataset).unwrap();
+        let form = format::made(&dataset).unwrap();
         let stopped = Ranges::new(&dataset, &*form, (0, 1), Cut::default(), &AtomicBool::new(true));
         assert!(matches!(stopped.err(), Some(Error::Cancelled)));
     }

@@ -3,7 +3,7 @@
 use forebay_workload::{Dataset, Part};
 
 use super::claim::Room;
-use super::form::{self, Beside, Form, Piece};
+use super::format::{self, Beside, DataFormat, Piece};
 use super::ranges::{is_alike, piece};
 use crate::Result;
 
@@ -12,7 +12,7 @@ use crate::Result;
 /// # Errors
 /// When there is no such format, or not in this build.
 pub fn records_room(dataset: &Dataset) -> Result<u64> {
-    let form = form::of(dataset)?;
+    let form = format::made(dataset)?;
     let (n_train, n_eval) = (dataset.n_files(Part::Train), dataset.n_files(Part::Eval));
     let of = |number: u64| of_piece(&*form, &piece(dataset, number));
     let all = match is_alike(dataset) {
@@ -29,7 +29,7 @@ pub(super) fn of_alike((n_train, n_eval): (u64, u64), of: impl Fn(u64) -> Room) 
 }
 
 /// What one file takes, with what lies beside it.
-pub(super) fn of_piece(form: &dyn Form, piece: &Piece) -> Room {
+pub(super) fn of_piece(form: &dyn DataFormat, piece: &Piece) -> Room {
     let of_beside = |room: Room, beside: &Beside| room.plus(Room { bytes: beside.room, n_files: 1 });
     form.beside(piece).iter().fold(Room { bytes: form.room(piece), n_files: 1 }, of_beside)
 }

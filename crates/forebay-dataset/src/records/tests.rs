@@ -264,7 +264,7 @@ fn more_files_than_there_are_inodes_are_refused_before_any_is_made() {
 fn files_of_a_part_go_to_all_of_its_folders_also_where_a_rank_has_few() {
     let dataset = Dataset { n_subfolders_train: 3, n_files_train: 10, n_files_eval: 4, ..dataset(Format::Npy, 100.0) };
     let dataset = Dataset { n_subfolders_eval: 2, ..dataset };
-    let form = form::of(&dataset).unwrap();
+    let form = format::made(&dataset).unwrap();
     let never = Control::default().cancel;
     for (rank, ranks) in [(0, 1), (1, 2), (2, 3), (4, 5), (3, 7)] {
         let dir = tempdir().unwrap();
@@ -303,7 +303,7 @@ fn a_killed_run_leaves_whole_files_only_and_the_next_goes_on() {
     }
     victim.kill().unwrap();
     victim.wait().unwrap();
-    let form = form::of(&dataset).unwrap();
+    let form = format::made(&dataset).unwrap();
     let never = Control::default().cancel;
     let ranges = Ranges::new(&dataset, &*form, (0, 1), Cut::default(), never).unwrap();
     let maker = Maker::new(&dataset, &*form, dir.path(), true, ranges, never);

@@ -1,51 +1,34 @@
-//! Getting samples: the readers of every format, each of which opens, reads and decodes for itself, in pieces, so that a file
-//! of any size takes a small buffer.
-//!
-//! A format is one file with a [`Layout`](reader::Layout) and one line of `layout_of`.
+//! Getting samples: the readers of `forebay-dataset` as the workers of a pipeline, in an epoch's order, with an account of what
+//! they do.
 
-mod array;
 #[cfg(test)]
 mod columnar;
-mod csv;
-mod files;
 mod gate;
-#[cfg(feature = "hdf5")]
-mod hdf5;
-mod image;
-mod indexed;
 mod nap;
-mod npy;
-mod npz;
 mod order;
-mod parquet;
 mod processor;
-mod reader;
 mod stream;
-mod synthetic;
 #[cfg(test)]
 mod tests;
-mod tfrecord;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use forebay_dataset::{Files, NO_HDF5, Unit, is_built_in};
 use forebay_pipeline::{Batches, Dataset, Source, Threads};
 use forebay_storage::Storage;
 use forebay_units::PathText;
-use forebay_workload::{Format, Loader, Part, Workload};
+use forebay_workload::{Loader, Part, Workload};
 
-use self::files::Files;
 use self::gate::Gates;
 use self::order::{Order, share};
 use self::processor::Processor;
-use self::reader::{Layout, Unit};
 use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
 
-pub(crate) use self::files::refused;
 pub(crate) use self::order::Seeds;
-pub(crate) use self::reader::Traffic;
+pub(crate) use forebay_dataset::Traffic;
 
 /// The samples of one part of the data, ready to be dealt out to accelerators.
 pub(crate) struct Samples {
@@ -70,45 +53,28 @@ pub(crate) struct Access {
     pub(crate) verify: bool,
 }
 
-pub(crate) const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
-
-/// How samples lie in the files: the one place that knows every format.
-fn layout_of(files: &Arc<Files>) -> Result<Box<dyn Layout>, Error> {
-    let files = Arc::clone(files);
-    Ok(match files.dataset.format {
-        Format::Tfrecord => Box::new(tfrecord::TfRecords::new(files)),
-        Format::Csv => Box::new(csv::Csv::new(files)?),
-        Format::Npz => Box::new(npz::Npz(files)),
-        Format::Npy => Box::new(npy::Npy(files)),
-        Format::Jpeg | Format::Png => Box::new(image::Images(files)),
-        Format::IndexedBinary => Box::new(indexed::Indexed { files, mapped: false }),
-        Format::MmapIndexedBinary => Box::new(indexed::Indexed { files, mapped: true }),
-        Format::Synthetic => Box::new(synthetic::Synthetic),
-        Format::Parquet => Box::new(parquet::Parquet::new(files)),
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => Box::new(hdf5::Hdf5::new(files)),
-        #[cfg(not(feature = "hdf5"))]
-        Format::Hdf5 => return Err(refused(NO_HDF5.to_owned())),
-    })
+/// Data that is not what the workload says.
+pub(crate) fn refused(what: String) -> Error {
+    Error::Pipeline(forebay_pipeline::Error::Source { what, source: None })
 }
 
 impl Samples {
     /// Finds the part's files, checks that they are there, and indexes those that need it.
     pub(crate) fn open(workload: &Workload, part: Part, access: Access) -> Result<Self, Error> {
         let Access { storage, data, verify } = access;
-        if workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5") {
+        if !is_built_in(workload.dataset.format) {
             return Err(refused(NO_HDF5.to_owned()));
         }
-        let files = Arc::new(Files::find(workload, part, storage, data, verify)?);
-        let layout = layout_of(&files)?;
+        let found = Files::find(workload, part, storage, data, verify);
+        let files = Arc::new(found.map_err(|error| refused(error.to_string()))?);
         let reader = workload.reader.clone();
         let batch = match part {
             Part::Train => reader.batch_size,
             Part::Eval => reader.batch_size_eval,
         };
         let common = Common {
-            sample_bytes: delivered_bytes(workload, layout.as_ref()),
-            layout,
+            sample_bytes: delivered_bytes(workload, &files),
+            files: Arc::clone(&files),
             preprocess: reader.preprocess_time,
             kept: reader.in_memory.then(Kept::default),
             is_ended: AtomicBool::new(false),
@@ -132,7 +98,7 @@ impl Samples {
     }
 
     fn per_file(&self) -> u64 {
-        self.files.dataset.n_samples_per_file.max(1)
+        self.files.dataset().n_samples_per_file.max(1)
     }
 
     /// Bytes of a sample in a batch.
@@ -215,7 +181,7 @@ impl Samples {
         if self.reader.decode_bytes_per_s.is_some() {
             return self.batch;
         }
-        let together = match self.common.layout.unit() {
+        let together = match self.files.unit() {
             _ if !order.keeps_neighbours() && self.per_file() > 1 => small_together(self.sample_bytes()),
             Unit::Sample if self.per_file() == 1 => 1,
             Unit::Sample => small_together(self.sample_bytes()),
@@ -227,7 +193,7 @@ impl Samples {
 
     /// Threads that compute are kept apart where there are several and there is something to compute.
     fn gates(&self) -> Option<Arc<Gates>> {
-        let computes = self.common.layout.decodes() || !self.reader.preprocess_time.is_zero();
+        let computes = self.files.dataset().decodes() || !self.reader.preprocess_time.is_zero();
         let apart = self.reader.computation_threads > 1 && self.reader.read_threads > 0 && computes;
         apart.then(|| Arc::new(Gates::new(self.reader.read_threads, self.reader.computation_threads)))
     }
@@ -252,13 +218,13 @@ fn small_together(sample_bytes: usize) -> u64 {
 const SLOT_BYTES: usize = 128 << 10;
 
 /// Bytes of a sample in a batch: the transformed tensor's, or the resized one's, or its own; of varying ones the mean's.
-fn delivered_bytes(workload: &Workload, layout: &dyn Layout) -> usize {
+fn delivered_bytes(workload: &Workload, files: &Files) -> usize {
     let (reader, dataset) = (&workload.reader, &workload.dataset);
     let bytes = if !reader.transformed_dims.is_empty() {
         reader.transformed_dims.iter().product::<u64>() * reader.transformed_element.bytes()
     } else if dataset.record_length_bytes_resize > 0 {
         dataset.record_length_bytes_resize
-    } else if let Some(bytes) = layout.sample_bytes() {
+    } else if let Some(bytes) = files.sample_bytes() {
         bytes
     } else if !dataset.record_dims.is_empty() {
         dataset.record_dims.iter().product::<u64>() * dataset.element.bytes()

@@ -5,17 +5,17 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use forebay_dataset::{Files, ReadError, Reader, Step, Tools, Traffic};
 use forebay_pipeline::{Activity, Map, MapWorker, Sample, SampleError, Stopwatch};
 use forebay_units::random::hash;
 use forebay_workload::Time;
 
 use super::super::draw;
 use super::Log;
-use super::gate::Gates;
+use super::gate::{Gates, Room};
 use super::nap::Nap;
 use super::order::Order;
 use super::processor::Processor;
-use super::reader::{Layout, Reader, Tools, Traffic};
 
 /// Samples of one slot that lie one behind the other in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Share {
 
 /// What all threads of all accelerators share.
 pub(super) struct Common {
-    pub(super) layout: Box<dyn Layout>,
+    pub(super) files: Arc<Files>,
     /// Bytes of a sample in a batch.
     pub(super) sample_bytes: usize,
     pub(super) preprocess: Time,
@@ -115,7 +115,7 @@ impl Map for Stream {
     fn worker(&self) -> Box<dyn MapWorker> {
         self.core.iter().for_each(|core| core.enter());
         Box::new(Worker {
-            reader: self.common.layout.reader(),
+            reader: self.common.files.reader(),
             common: Arc::clone(&self.common),
             name_of: Arc::clone(&self.name_of),
             share: Arc::clone(&self.share),
@@ -157,13 +157,19 @@ impl MapWorker for Worker {
             watch.enter(Activity::Idle);
         }
         let work = self.core.as_ref().map(|core| core.begin(sample.index));
-        let mut tools = Tools::new(watch, gates.as_ref(), traffic);
-        let before = tools.traffic();
+        let mut room = Room::new(gates.as_deref());
+        let mut enter = |activity| {
+            room.enter(activity, watch);
+            watch.enter(activity);
+        };
+        let before = *traffic;
+        let mut on_step = |step| enter(activity_of(step));
+        let mut tools = Tools::new(&mut on_step, traffic);
         let mut rest = slot;
         for run in runs {
             let (now, later) = rest.split_at_mut(run.samples.len() * common.sample_bytes);
             let made = common.make(run, now, reader.as_mut(), &mut tools);
-            let named = |error| SampleError::Of { name: (self.name_of)(run), error: Box::new(error) };
+            let named = |error| SampleError::Of { name: (self.name_of)(run), error: Box::new(sample_error(error)) };
             let traffic = made.map_err(named)?;
             if let Some(log) = log {
                 note(log.as_ref(), run, traffic);
@@ -171,11 +177,11 @@ impl MapWorker for Worker {
             rest = later;
         }
         if let Some(work) = work {
-            tools.enter(Activity::Preprocessing);
-            work.decode(tools.traffic().since(before).asked);
+            enter(Activity::Preprocessing);
+            work.decode(traffic.since(before).asked);
         }
         if !common.preprocess.is_zero() {
-            tools.enter(Activity::Preprocessing);
+            enter(Activity::Preprocessing);
             let first = u64::from(sample.index) * self.share.per_slot;
             let seconds: f64 = (first..first + self.share.per_slot)
                 .map(|i| draw::seconds(&common.preprocess, hash(self.seed ^ hash(self.share.first + i))))
@@ -205,7 +211,7 @@ impl Common {
         out: &mut [u8],
         reader: &mut dyn Reader,
         tools: &mut Tools<'_>,
-    ) -> Result<Traffic, SampleError> {
+    ) -> Result<Traffic, ReadError> {
         if let Some(kept) = &self.kept
             && kept.get(run, out, self.sample_bytes)
         {
@@ -217,6 +223,22 @@ impl Common {
             kept.put(run, out, self.sample_bytes);
         }
         Ok(tools.traffic().since(before))
+    }
+}
+
+fn activity_of(step: Step) -> Activity {
+    match step {
+        Step::Opening => Activity::Opening,
+        Step::Reading => Activity::Reading,
+        Step::Decoding => Activity::Decoding,
+    }
+}
+
+fn sample_error(error: ReadError) -> SampleError {
+    match error {
+        ReadError::Storage(error) => error.into(),
+        ReadError::Format(error) => error.into(),
+        other => SampleError::Refused(other.to_string()),
     }
 }
 

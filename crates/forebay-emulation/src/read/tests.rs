@@ -7,7 +7,7 @@ use forebay_dataset::{Control, make_records};
 use forebay_format::npz::write::{Archive, Method};
 use forebay_format::{example::ExampleWriter, npy, tfrecord as records};
 use forebay_storage::{Capabilities, Counted, Local, Memory, Mode};
-use forebay_workload::{Dataset as Data, Reader as How, Shuffle, Time};
+use forebay_workload::{Dataset as Data, Format, Reader as How, Shuffle, Time};
 
 use super::*;
 

@@ -315,12 +315,11 @@ impl ChunkReader {
             }
             _ => (0, self.codec),
         };
-        let needed = plain.max(header.expanded.min(plain));
         let (levels, values) = usize::try_from(plain)
             .ok()
             .and_then(|plain| body.split_at_checked(plain))
             .filter(|_| header.expanded >= plain)
-            .ok_or_else(|| Error::truncated("Parquet page: levels", offset, needed, body.len() as u64))?;
+            .ok_or_else(|| Error::truncated("Parquet page: levels", offset, plain, body.len() as u64))?;
         self.page.extend_from_slice(levels);
         page::expand(codec, values, header.expanded as usize - levels.len(), offset, &mut self.page)
     }
@@ -412,21 +411,24 @@ impl<'a> Levels<'a> {
 fn place(leaf: &Leaf, stored: &[u8], first: usize, rows: &mut Rows<'_>) {
     let (width, size) = (leaf.width, leaf.value_bytes);
     let spot = |i: usize| i / width * rows.stride + rows.at + i % width * size;
-    if size != leaf.stored_bytes {
+    if width == 1 {
+        let (to, stride) = (&mut rows.bytes[spot(first)..], rows.stride);
+        match (leaf.stored_bytes, size) {
+            (2, 2) => scatter::<2, 2>(stored, to, stride),
+            (4, 1) => scatter::<4, 1>(stored, to, stride),
+            (4, 2) => scatter::<4, 2>(stored, to, stride),
+            (4, 4) => scatter::<4, 4>(stored, to, stride),
+            (8, 8) => scatter::<8, 8>(stored, to, stride),
+            (stored_bytes, _) => {
+                for (value, row) in stored.chunks_exact(stored_bytes).zip(to.chunks_mut(stride)) {
+                    row[..size].copy_from_slice(&value[..size]);
+                }
+            }
+        }
+    } else if size != leaf.stored_bytes {
         for (i, value) in (first..).zip(stored.chunks_exact(leaf.stored_bytes)) {
             let at = spot(i);
             rows.bytes[at..at + size].copy_from_slice(&value[..size]);
-        }
-    } else if width == 1 {
-        let from = spot(first);
-        match size {
-            4 => scatter::<4>(stored, &mut rows.bytes[from..], rows.stride),
-            8 => scatter::<8>(stored, &mut rows.bytes[from..], rows.stride),
-            _ => {
-                for (value, row) in stored.chunks_exact(size).zip(rows.bytes[from..].chunks_mut(rows.stride)) {
-                    row[..size].copy_from_slice(value);
-                }
-            }
         }
     } else {
         let (mut i, mut rest) = (first, stored);
@@ -440,8 +442,9 @@ fn place(leaf: &Leaf, stored: &[u8], first: usize, rows: &mut Rows<'_>) {
     }
 }
 
-fn scatter<const N: usize>(stored: &[u8], rows: &mut [u8], stride: usize) {
-    for (value, row) in stored.chunks_exact(N).zip(rows.chunks_mut(stride)) {
-        row[..N].copy_from_slice(value);
+/// The first `N` of every `S` stored bytes, one value per row: lengths known when this is compiled make a copy one move.
+fn scatter<const S: usize, const N: usize>(stored: &[u8], rows: &mut [u8], stride: usize) {
+    for (value, row) in stored.as_chunks::<S>().0.iter().zip(rows.chunks_mut(stride)) {
+        row[..N].copy_from_slice(&value[..N]);
     }
 }

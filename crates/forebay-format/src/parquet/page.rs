@@ -151,17 +151,11 @@ impl Header {
 /// Checks a page's bytes against the checksum of its header, where there is one.
 pub(super) fn verify(header: &Header, body: &[u8], offset: u64) -> Result<(), Error> {
     let Some(expected) = header.crc else { return Ok(()) };
-    let found = crc32(body);
+    let found = crc32fast::hash(body);
     if found == expected {
         return Ok(());
     }
     Err(Error::Checksum { what: "Parquet page".to_owned(), offset, part: "data", expected, found })
-}
-
-pub(super) fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 /// Appends what `bytes` were before they were compressed: `expanded` bytes.

@@ -77,7 +77,7 @@ fn field(reader: &mut Reader<'_>) -> Result<Field, Error> {
 
 fn logical(reader: &mut Reader<'_>) -> Result<Logical, Error> {
     let mut found = Logical::Other;
-    reader.fields(|reader, id, kind| {
+    reader.fields(|reader, id, _| {
         match id {
             3 => found = Logical::List,
             10 => {
@@ -87,7 +87,6 @@ fn logical(reader: &mut Reader<'_>) -> Result<Logical, Error> {
             15 => found = Logical::Half,
             _ => {}
         }
-        let _ = kind;
         Ok(false)
     })?;
     Ok(found)
@@ -97,7 +96,7 @@ fn integer(reader: &mut Reader<'_>) -> Result<Logical, Error> {
     let (mut bits, mut signed) = (0, true);
     reader.fields(|reader, id, kind| {
         match (id, kind) {
-            (1, Kind::Byte) => bits = reader.raw_byte()?,
+            (1, Kind::Byte) => bits = reader.byte()?,
             (2, Kind::True | Kind::False) => signed = kind == Kind::True,
             _ => return Ok(false),
         }

@@ -75,13 +75,8 @@ impl<'a> Reader<'a> {
         Ok(&rest[..len])
     }
 
-    fn byte(&mut self) -> Result<u8, Error> {
+    pub(super) fn byte(&mut self) -> Result<u8, Error> {
         Ok(self.take(1)?[0])
-    }
-
-    /// A value of type byte.
-    pub(super) fn raw_byte(&mut self) -> Result<u8, Error> {
-        self.byte()
     }
 
     fn varint(&mut self) -> Result<u64, Error> {

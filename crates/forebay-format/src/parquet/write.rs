@@ -161,7 +161,7 @@ impl Writer {
     ) -> Result<(), E> {
         let packed = if self.codec == Codec::None { None } else { Some(page::compress(self.codec, &self.body)?) };
         let body = packed.as_deref().unwrap_or(&self.body);
-        let header = Header::write(n_rows * lay.width, body.len(), self.body.len(), page::crc32(body));
+        let header = Header::write(n_rows * lay.width, body.len(), self.body.len(), crc32fast::hash(body));
         out(&header)?;
         out(body)?;
         placed.bytes += (header.len() + body.len()) as u64;

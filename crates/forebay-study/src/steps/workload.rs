@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use forebay_record::{Level, WorkloadSpec};
 use forebay_units::Bytes;
-use forebay_workload::{Dataset, Format, Part, Workload, builtin};
+use forebay_workload::{Dataset, Part, Workload, builtin};
 
 use super::value::{self, Refused};
 
@@ -165,8 +165,8 @@ impl WorkloadSettings {
     /// Why this machine or program cannot run it, or why it has nothing to run; `None` when nothing is known against it.
     pub(crate) fn unfit(&self, memory: Option<Bytes>) -> Option<String> {
         let workload = self.read().ok()?;
-        if workload.dataset.format == Format::Hdf5 && !HAS_HDF5 {
-            return Some("this build has no HDF5: build with --features hdf5".to_owned());
+        if !forebay_dataset::is_built_in(workload.dataset.format) {
+            return Some(forebay_dataset::NO_HDF5.to_owned());
         }
         if let Err(problem) = forebay_workload::Plan::new(&workload, self.all_accelerators()) {
             return Some(problem.to_string());
@@ -177,9 +177,6 @@ impl WorkloadSettings {
             .map(|most| format!("its batches take {needed} of memory, and half of this machine's is {most}"))
     }
 }
-
-/// Whether HDF5 can be made and read.
-const HAS_HDF5: bool = cfg!(feature = "hdf5");
 
 /// Whether a name is a key of workloads.
 pub(crate) fn is_key(name: &str) -> bool {

@@ -94,7 +94,7 @@ fn subfolders(section: &mut Section<'_>, key: &'static str, target: &mut u64) {
 
 /// How files are packed: compression and chunks.
 fn packing(section: &mut Section<'_>, dataset: &mut Dataset) {
-    if let Some(compression) = section.choice("compression", &COMPRESSIONS) {
+    if let Some(compression) = section.choice("compression", &Compression::NAMES) {
         dataset.compression = compression;
     }
     let mut level = u64::from(dataset.compression_level);
@@ -238,14 +238,3 @@ fn shuffles(section: &mut Section<'_>, reader: &mut Reader) {
         }
     }
 }
-
-/// Names of compressions, as files spell them.
-pub(super) const COMPRESSIONS: [(&str, Compression); 7] = [
-    ("none", Compression::None),
-    ("gzip", Compression::Gzip),
-    ("lzf", Compression::Lzf),
-    ("bz2", Compression::Bz2),
-    ("zip", Compression::Zip),
-    ("xz", Compression::Xz),
-    ("snappy", Compression::Snappy),
-];

@@ -39,31 +39,20 @@ fn loader(workload: &Workload, note: &mut impl FnMut(&str, String)) {
         }
         _ => {}
     }
-    let transfer = match dataset.format {
-        Format::Jpeg | Format::Png => "pictures are read whole",
-        Format::Hdf5 => "it is for datasets without chunks; a chunk is read whole",
-        Format::MmapIndexedBinary => "files are mapped, and the kernel reads as much at a time as it likes",
-        Format::Synthetic => "nothing is read",
-        _ => return,
-    };
-    note("reader.transfer_size", transfer.to_owned());
+    if let Some(text) = dataset.format.facts().no_transfer_size {
+        note("reader.transfer_size", text.to_owned());
+    }
 }
 
 fn threads(workload: &Workload, note: &mut impl FnMut(&str, String)) {
     let (reader, dataset) = (&workload.reader, &workload.dataset);
-    let is_packed = dataset.compression != Compression::None;
-    let decodes = match dataset.format {
-        Format::Tfrecord | Format::Csv | Format::Jpeg | Format::Png => true,
-        Format::Npz | Format::Hdf5 | Format::Parquet => is_packed,
-        Format::Npy | Format::IndexedBinary | Format::MmapIndexedBinary | Format::Synthetic => false,
-    };
     if reader.computation_threads == 1 {
         return;
     }
     let key = "reader.computation_threads";
     if reader.read_threads == 0 {
         note(key, "without read_threads an accelerator reads and computes itself, so it does nothing".to_owned());
-    } else if !decodes && reader.preprocess_time.is_zero() {
+    } else if !dataset.decodes() && reader.preprocess_time.is_zero() {
         let format = dataset.format.name();
         note(key, format!("{format} without preprocess_time leaves nothing to compute, so it does nothing"));
     }
@@ -114,7 +103,7 @@ fn packing(dataset: &Dataset, note: &mut impl FnMut(&str, String)) {
         }
         _ => {}
     }
-    if !is_made(dataset) {
+    if !dataset.is_made() {
         let text = "such files are read, but `forebay workload make` does not make them";
         note("dataset.compression", text.to_owned());
     }
@@ -136,12 +125,6 @@ pub(super) fn divides(dataset: &Dataset) -> bool {
     let n = dataset.hdf5.n_dsets_per_record;
     let side = dataset.record_dims.first().copied().unwrap_or(dataset.record_length_bytes.sqrt() as u64);
     dataset.format != Format::Hdf5 || n == 1 || !dataset.sizes_vary() && side.is_multiple_of(n)
-}
-
-/// Whether files of this compression are written, not only read.
-pub(super) fn is_made(dataset: &Dataset) -> bool {
-    let only_read = [(Format::Hdf5, Compression::Lzf), (Format::Csv, Compression::Zip)];
-    !only_read.contains(&(dataset.format, dataset.compression))
 }
 
 fn phases(workload: &Workload, note: &mut impl FnMut(&str, String)) {

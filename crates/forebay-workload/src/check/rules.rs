@@ -33,7 +33,7 @@ pub(super) fn check(workload: &Workload, findings: &mut Findings) {
 
 fn shape(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let dims = &dataset.record_dims;
-    let is_picture = matches!(dataset.format, Format::Jpeg | Format::Png);
+    let is_picture = dataset.format.facts().is_picture;
     if !dims.is_empty() && dataset.record_length_bytes_stdev > 0.0 {
         refuse("dataset.record_dims", "a shape cannot vary: record_length_bytes_stdev is given too".to_owned());
     }
@@ -62,21 +62,13 @@ fn shape(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
 }
 
 fn compression(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
-    let has: &[Compression] = match dataset.format {
-        Format::Hdf5 => &[Compression::Gzip, Compression::Lzf],
-        Format::Npz => &[Compression::Zip],
-        Format::Csv => &[Compression::Gzip, Compression::Zip],
-        Format::Parquet => &[Compression::Gzip, Compression::Snappy],
-        _ => &[],
-    };
-    if dataset.compression == Compression::None || has.contains(&dataset.compression) {
+    if dataset.is_read() {
         return;
     }
-    let name = |compression: &Compression| {
-        super::data::COMPRESSIONS.iter().find(|(_, each)| each == compression).map_or("none", |(name, _)| *name)
-    };
-    let may: Vec<&str> = std::iter::once("none").chain(has.iter().map(name)).collect();
-    let (format, asked) = (dataset.format.name(), name(&dataset.compression));
+    let (facts, none) = (dataset.format.facts(), Compression::None);
+    let may: Vec<&str> =
+        [&none].into_iter().chain(facts.made).chain(facts.only_read).map(|compression| compression.name()).collect();
+    let (format, asked) = (dataset.format.name(), dataset.compression.name());
     let text = format!("{format} files are not read or made with {asked}; it may be {}", may.join(", "));
     refuse("dataset.compression", text);
 }
@@ -104,8 +96,7 @@ fn bytes(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
 
 fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
     let (dataset, reader) = (&workload.dataset, &workload.reader);
-    let direct = matches!(dataset.format, Format::Npy | Format::Npz);
-    if reader.odirect && !direct {
+    if reader.odirect && !dataset.format.facts().is_direct {
         refuse(
             "reader.odirect",
             format!("only npy and npz can be read past the page cache, not {}", dataset.format.name()),
@@ -121,7 +112,7 @@ fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
         refuse("reader.transformed_record_dims", "every dimension must be at least 1".to_owned());
     }
     let workflow = &workload.workflow;
-    if workflow.generate_data && !remarks::is_made(dataset) {
+    if workflow.generate_data && !dataset.is_made() {
         let text = "such files are read, but not made; turn workflow.generate_data off, or compress in another way";
         refuse("dataset.compression", text.to_owned());
     }

@@ -1,75 +1,8 @@
-//! The data: what samples lie in and how many there are.
+//! The data: how many samples there are, and how long.
 
 use forebay_units::Element;
-use serde::{Deserialize, Serialize};
 
-/// What samples lie in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Format {
-    #[default]
-    Tfrecord,
-    Hdf5,
-    Csv,
-    Npz,
-    Npy,
-    Jpeg,
-    Png,
-    Parquet,
-    IndexedBinary,
-    MmapIndexedBinary,
-    Synthetic,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Tfrecord,
-        Self::Hdf5,
-        Self::Csv,
-        Self::Npz,
-        Self::Npy,
-        Self::Jpeg,
-        Self::Png,
-        Self::Parquet,
-        Self::IndexedBinary,
-        Self::MmapIndexedBinary,
-        Self::Synthetic,
-    ];
-
-    /// As DLIO spells it, which is also the ending of the files' names.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tfrecord => "tfrecord",
-            Self::Hdf5 => "hdf5",
-            Self::Csv => "csv",
-            Self::Npz => "npz",
-            Self::Npy => "npy",
-            Self::Jpeg => "jpeg",
-            Self::Png => "png",
-            Self::Parquet => "parquet",
-            Self::IndexedBinary => "indexed_binary",
-            Self::MmapIndexedBinary => "mmap_indexed_binary",
-            Self::Synthetic => "synthetic",
-        }
-    }
-}
-
-/// How files are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum Compression {
-    #[default]
-    None,
-    Gzip,
-    Lzf,
-    Bz2,
-    Zip,
-    Xz,
-    Snappy,
-}
+use super::format::{Compression, Format};
 
 /// The data.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,13 +1,15 @@
 //! What a workload says, section by section, with DLIO's defaults.
 
 mod data;
+mod format;
 mod model;
 mod reader;
 
 use serde::{Deserialize, Serialize};
 
-pub use data::{Compression, Dataset, Format, Hdf5, Parquet, ParquetColumn};
+pub use data::{Dataset, Hdf5, Parquet, ParquetColumn};
 pub use forebay_units::Element;
+pub use format::{Compression, Format};
 pub use model::{Checkpoint, CheckpointMode, Model, Parallelism, Transformer};
 pub use reader::{Loader, Reader, Shuffle};
 

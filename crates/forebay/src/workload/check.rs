@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use anyhow::{Result, bail};
 use forebay_units::{PathText, count};
-use forebay_workload::{Checked, Format, Note, Plan, Problem, Workload, read};
+use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
 use super::source::{file_of, line, text_of, told};
@@ -57,7 +57,7 @@ fn find(name: &str, text: &str, overrides: &[String]) -> Found {
         _ => Ok(checked),
     });
     let mut checked = checked.map_err(|problems| problems.into_iter().map(placed).collect::<Vec<_>>())?;
-    if checked.workload.dataset.format == Format::Hdf5 && !cfg!(feature = "hdf5") {
+    if !forebay_dataset::is_built_in(checked.workload.dataset.format) {
         let text = "this build has no HDF5 to run it with: build with --features hdf5".to_owned();
         checked.notes.push(Note { key: "dataset.format".to_owned(), text });
     }

@@ -195,8 +195,8 @@ pub(super) fn data_folder(workload: &Workload) -> PathBuf {
 fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
     let workflow = &workload.workflow;
     let format = workload.dataset.format;
-    if format == Format::Hdf5 && !cfg!(feature = "hdf5") && workflow.train {
-        bail!("dataset.format: this build has no HDF5: build with --features hdf5");
+    if !forebay_dataset::is_built_in(format) && workflow.train {
+        bail!("dataset.format: {}", forebay_dataset::NO_HDF5);
     }
     if !workflow.train || workflow.generate_data || format == Format::Synthetic {
         return Ok(());

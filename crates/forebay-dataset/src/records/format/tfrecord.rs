@@ -1,54 +1,102 @@
-//! TFRecord files of `tf.train.Example` messages.
+//! tfrecord as DLIO fills it: an `Example` a sample, `image` its bytes and `size` its side. Beside each file lies the index that
+//! DALI wants, a line "offset length" a record, in the folder `index`. A file may be cut between records.
 //!
 //! Records of one length, which is what a workload makes, need no index: the first and the last tell it. Any other file is
 //! walked once, by the headers of its frames, when it is first opened.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use forebay_format::example;
-use forebay_format::tfrecord::{FOOTER_LEN, FrameScanner, HEADER_LEN, masked_crc32c, parse_frame};
+use forebay_format::example::{self, Around};
+use forebay_format::tfrecord::{FOOTER_LEN, FrameScanner, HEADER_LEN, frame_header, mask, masked_crc32c, parse_frame};
 use forebay_format::{Scanner, Span};
-use forebay_pipeline::{Activity, SampleError};
 use forebay_storage::{Buffer, Object};
+use forebay_workload::Dataset;
 
-use super::files::Files;
-use super::reader::{Layout, OpenFiles, Reader, Sink, Tools};
+use super::{Beside, DataFormat, Draft, Files, OpenFiles, Piece, Proof, ReadError, Reader, Sink, Step, Tools};
 
-/// One record a sample.
-pub(super) struct TfRecords {
-    files: Arc<Files>,
+#[derive(Default)]
+struct TfRecord {
     /// Where the records of files lie that have no one length.
-    walked: Arc<Mutex<HashMap<u32, Arc<[Span]>>>>,
+    walked: Walked,
 }
 
-impl TfRecords {
-    pub(super) fn new(files: Arc<Files>) -> Self {
-        Self { files, walked: Arc::default() }
+type Walked = Arc<Mutex<HashMap<u32, Arc<[Span]>>>>;
+
+pub(super) fn new(_: &Dataset) -> Box<dyn DataFormat> {
+    Box::new(TfRecord::default())
+}
+
+fn around(piece: &Piece) -> Around {
+    let side = piece.shape.dims.first().copied().unwrap_or(0) as i64;
+    Around::new(("image", piece.shape.sample_bytes), ("size", side))
+}
+
+fn frame_len(piece: &Piece) -> u64 {
+    (HEADER_LEN + FOOTER_LEN) as u64 + around(piece).overhead() + piece.shape.sample_bytes
+}
+
+impl DataFormat for TfRecord {
+    fn proof(&self, piece: &Piece) -> Proof {
+        Proof::Length(self.room(piece))
     }
-}
 
-impl Layout for TfRecords {
-    fn reader(&self) -> Box<dyn Reader> {
+    fn room(&self, piece: &Piece) -> u64 {
+        frame_len(piece) * piece.shape.n_samples
+    }
+
+    fn grain(&self, piece: &Piece) -> Option<u64> {
+        Some(frame_len(piece))
+    }
+
+    fn write(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        let (around, frame) = (around(piece), frame_len(piece));
+        let bytes = piece.shape.sample_bytes;
+        let header = frame_header(around.overhead() + bytes);
+        for sample in range.start / frame..range.end / frame {
+            let mut noise = piece.noise.from(sample * bytes);
+            let mut crc = crc32c::crc32c(&around.before);
+            draft.write_all(&header)?;
+            draft.write_all(&around.before)?;
+            draft.fill(bytes, |out| {
+                noise(out);
+                crc = crc32c::crc32c_append(crc, out);
+            })?;
+            draft.write_all(&around.behind)?;
+            draft.write_all(&mask(crc32c::crc32c_append(crc, &around.behind)).to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn beside(&self, piece: &Piece) -> Vec<Beside> {
+        let name = piece.path.rsplit('/').next().unwrap_or(&piece.path);
+        let path = format!("index/{}/{name}.idx", piece.part.folder());
+        let digits = |number: u64| u64::from(number.max(1).ilog10()) + 1;
+        let line = digits(self.room(piece)) + digits(frame_len(piece)) + 2;
+        vec![Beside { path, proof: Proof::Tail(|tail| tail.ends_with(b"\n")), room: line * piece.shape.n_samples }]
+    }
+
+    fn write_beside(&self, piece: &Piece, _which: usize, draft: &mut Draft<'_>) -> io::Result<()> {
+        let frame = frame_len(piece);
+        (0..piece.shape.n_samples).try_for_each(|sample| writeln!(draft, "{} {frame}", sample * frame))
+    }
+
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
         Box::new(TfRecordReader {
-            files: Arc::clone(&self.files),
+            files,
             walked: Arc::clone(&self.walked),
             open: OpenFiles::default(),
             buffer: Buffer::default(),
             gathered: Vec::new(),
         })
     }
-
-    /// Records are verified and taken apart.
-    fn decodes(&self) -> bool {
-        true
-    }
 }
 
 struct TfRecordReader {
     files: Arc<Files>,
-    walked: Arc<Mutex<HashMap<u32, Arc<[Span]>>>>,
+    walked: Walked,
     open: OpenFiles<(Box<dyn Object>, Places)>,
     buffer: Buffer,
     /// Records that were read in several pieces.
@@ -71,13 +119,7 @@ impl Places {
 }
 
 impl Reader for TfRecordReader {
-    fn read(
-        &mut self,
-        file: u32,
-        samples: Range<u32>,
-        out: &mut [u8],
-        tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError> {
+    fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
         let Self { files, walked, open, buffer, gathered } = self;
         let mut find = |tools: &mut Tools<'_>| {
             let object = tools.open(files, file)?;
@@ -97,7 +139,7 @@ impl Reader for TfRecordReader {
         let Some(spans) = spans.filter(|spans| !spans.is_empty()) else {
             let wanted = samples.end.saturating_sub(1);
             let what = format!("record {wanted} is not in the file, which is cut off or was made with fewer samples");
-            return Err(SampleError::Refused(what));
+            return Err(ReadError::Refused(what));
         };
         read_frames(object.as_ref(), &spans, out, files, (buffer, gathered), tools)
     }
@@ -111,7 +153,7 @@ fn read_frames(
     files: &Files,
     (buffer, gathered): (&mut Buffer, &mut Vec<u8>),
     tools: &mut Tools<'_>,
-) -> Result<(), SampleError> {
+) -> Result<(), ReadError> {
     let verify = files.verify;
     let (first, last) = (spans[0], spans[spans.len() - 1]);
     let len = last.offset + last.len - first.offset;
@@ -126,7 +168,7 @@ fn read_frames(
         }
         _ => tools.look(object, first.offset, len as usize, verify, buffer)?,
     };
-    tools.enter(Activity::Decoding);
+    tools.enter(Step::Decoding);
     let room = out.len() / spans.len();
     for (span, place) in spans.iter().zip(out.chunks_mut(room.max(1))) {
         let frame = &bytes[(span.offset - first.offset) as usize..][..span.len as usize];
@@ -135,7 +177,7 @@ fn read_frames(
     Ok(())
 }
 
-fn payload(frame: &[u8], offset: u64, verify: bool) -> Result<&[u8], SampleError> {
+fn payload(frame: &[u8], offset: u64, verify: bool) -> Result<&[u8], ReadError> {
     match verify {
         true => Ok(parse_frame(frame, offset)?.payload),
         false => Ok(frame.get(HEADER_LEN..frame.len().saturating_sub(FOOTER_LEN)).unwrap_or_default()),
@@ -151,12 +193,12 @@ fn value(payload: &[u8]) -> &[u8] {
 /// Finds the records of a file.
 fn locate(
     files: &Files,
-    walked: &Mutex<HashMap<u32, Arc<[Span]>>>,
+    walked: &Walked,
     file: u32,
     object: &dyn Object,
     buffer: &mut Buffer,
     tools: &mut Tools<'_>,
-) -> Result<Places, SampleError> {
+) -> Result<Places, ReadError> {
     let n = files.dataset.n_samples_per_file.max(1);
     let len = object.len()?;
     if n == 1 {
@@ -183,14 +225,14 @@ fn has_frame(
     frame: u64,
     buffer: &mut Buffer,
     tools: &mut Tools<'_>,
-) -> Result<bool, SampleError> {
+) -> Result<bool, ReadError> {
     tools.read(object, offset, HEADER_LEN, buffer)?;
     let (length, sum) = buffer.as_slice().split_at(8);
     let expected = (frame - (HEADER_LEN + FOOTER_LEN) as u64).to_le_bytes();
     Ok(length == expected && sum == masked_crc32c(length).to_le_bytes())
 }
 
-fn walk(object: &dyn Object, len: u64, buffer: &mut Buffer, tools: &mut Tools<'_>) -> Result<Vec<Span>, SampleError> {
+fn walk(object: &dyn Object, len: u64, buffer: &mut Buffer, tools: &mut Tools<'_>) -> Result<Vec<Span>, ReadError> {
     let mut scanner = FrameScanner::new(len);
     let mut spans = Vec::new();
     while let Some(want) = scanner.want() {

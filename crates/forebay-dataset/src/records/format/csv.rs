@@ -1,43 +1,100 @@
-//! Tables of text, a row a sample; plain, or compressed by gzip or zip. A table is read as a whole: where its rows begin is
-//! not known before.
+//! csv as pandas writes a frame: a row a sample, its number in front, and all of it gzipped where that is asked for.
+//!
+//! Read are tables that are plain, or compressed by gzip or zip, each as a whole: where its rows begin is not known before.
 
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use flate2::write::GzEncoder;
 use forebay_format::csv::read::{Expand, Number, Parser, Size};
+use forebay_format::csv::write as text;
 use forebay_format::npz::read::Content;
-use forebay_pipeline::SampleError;
 use forebay_storage::{Buffer, Object};
-use forebay_workload::{Compression, Element};
+use forebay_workload::{Compression, Dataset, Element};
 
-use super::super::run::Error;
-use super::files::{Files, refused};
 use super::npz::find;
-use super::reader::{Layout, Reader, Tools, Unit};
+use super::{DataFormat, Draft, Files, Piece, Proof, ReadError, Reader, Tools, Unit};
 
-/// One table a file.
-pub(super) struct Csv(Arc<Files>);
+/// Values that are turned into text at a time.
+const VALUES: u64 = 16 << 10;
+
+struct Csv {
+    element: Element,
+    /// How hard it is compressed; `None`: not at all.
+    level: Option<u32>,
+}
+
+pub(super) fn new(dataset: &Dataset) -> Box<dyn DataFormat> {
+    let level = (dataset.compression != Compression::None).then_some(dataset.compression_level);
+    Box::new(Csv { element: dataset.element, level })
+}
 
 impl Csv {
-    pub(super) fn new(files: Arc<Files>) -> Result<Self, Error> {
-        match files.dataset.compression {
-            Compression::None | Compression::Gzip | Compression::Zip => Ok(Self(files)),
-            other => Err(refused(format!("tables compressed by {other:?} are not read; gzip, zip and none are"))),
+    fn write_table(&self, piece: &Piece, out: &mut dyn Write) -> io::Result<()> {
+        let n_columns = piece.shape.sample_bytes / self.element.bytes();
+        let (mut line, mut bytes) = (Vec::new(), Vec::new());
+        for from in (0..n_columns).step_by(VALUES as usize) {
+            line.clear();
+            text::header(from, (from + VALUES).min(n_columns), n_columns, &mut line);
+            out.write_all(&line)?;
         }
+        let mut noise = piece.noise.from(0);
+        for sample in 0..piece.shape.n_samples {
+            line.clear();
+            text::begin_row(sample, &mut line);
+            for from in (0..n_columns).step_by(VALUES as usize) {
+                bytes.resize(((n_columns - from).min(VALUES) * self.element.bytes()) as usize, 0);
+                noise(&mut bytes);
+                text::values(self.element, &bytes, &mut line);
+                out.write_all(&line)?;
+                line.clear();
+            }
+            text::end_row(&mut line);
+            out.write_all(&line)?;
+        }
+        Ok(())
     }
 }
 
-impl Layout for Csv {
-    fn reader(&self) -> Box<dyn Reader> {
-        Box::new(CsvReader { files: Arc::clone(&self.0), buffer: Buffer::default() })
+impl DataFormat for Csv {
+    fn proof(&self, _piece: &Piece) -> Proof {
+        match self.level {
+            None => Proof::Tail(|tail| tail.ends_with(b"\n")),
+            Some(_) => Proof::Presence,
+        }
+    }
+
+    /// The longest text of every value; what is compressed is a third of it.
+    fn room(&self, piece: &Piece) -> u64 {
+        let longest = match self.element {
+            Element::U8 => 4,
+            Element::I8 => 5,
+            Element::U16 | Element::I16 => 7,
+            Element::U32 | Element::I32 => 12,
+            Element::U64 | Element::I64 => 21,
+            Element::F16 | Element::Bf16 | Element::F32 => 16,
+            Element::F64 => 25,
+        };
+        let n_columns = piece.shape.sample_bytes / self.element.bytes();
+        let names = n_columns * (1 + u64::from(n_columns.max(1).ilog10()) + 1);
+        let values = n_columns * piece.shape.n_samples * longest + piece.shape.n_samples * 21;
+        if self.level.is_some() { (names + values) / 2 } else { names + values }
+    }
+
+    fn write(&self, piece: &Piece, _range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        let Some(level) = self.level else { return self.write_table(piece, draft) };
+        let mut packed = GzEncoder::new(draft, flate2::Compression::new(level.min(9)));
+        self.write_table(piece, &mut packed)?;
+        packed.finish().map(drop)
     }
 
     fn unit(&self) -> Unit {
         Unit::File
     }
 
-    fn decodes(&self) -> bool {
-        true
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
+        Box::new(CsvReader { files, buffer: Buffer::default() })
     }
 }
 
@@ -47,13 +104,7 @@ struct CsvReader {
 }
 
 impl Reader for CsvReader {
-    fn read(
-        &mut self,
-        file: u32,
-        samples: Range<u32>,
-        out: &mut [u8],
-        tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError> {
+    fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
         let object = tools.open(&self.files, file)?;
         let mut table = Table::new(self.files.dataset.element, samples, out);
         match self.files.dataset.compression {
@@ -63,7 +114,7 @@ impl Reader for CsvReader {
         let size = table.finish()?;
         let expected = self.files.dataset.n_samples_per_file;
         if size.n_rows != expected {
-            return Err(SampleError::Refused(format!("the table has {} rows, not {expected}", size.n_rows)));
+            return Err(ReadError::Refused(format!("the table has {} rows, not {expected}", size.n_rows)));
         }
         Ok(())
     }
@@ -76,7 +127,7 @@ impl CsvReader {
         compression: Compression,
         table: &mut Table<'_>,
         tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError> {
+    ) -> Result<(), ReadError> {
         let len = object.len()?;
         let mut expand = if compression == Compression::Gzip { Expand::gzip() } else { Expand::Plain };
         tools.stream(object, 0..len, (self.files.piece, true), &mut self.buffer, |bytes| {
@@ -90,7 +141,7 @@ impl CsvReader {
         object: &dyn Object,
         table: &mut Table<'_>,
         tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError> {
+    ) -> Result<(), ReadError> {
         let (entry, range) = find(object, &mut self.buffer, tools, |_| true)?;
         let mut content = Content::new(&entry, self.files.verify);
         tools.stream(object, range, (self.files.piece, true), &mut self.buffer, |bytes| {

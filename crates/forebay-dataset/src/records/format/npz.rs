@@ -1,19 +1,30 @@
 //! npz as NumPy's `savez` makes it: the values as `x`, a label of 0 a sample as `y`. A stored one may be cut anywhere: the
 //! checksum of the values, which stands before and behind them, is put in when all of them are made.
+//!
+//! Of an archive the array `x` is read, stored or deflated, its CRC-32 verified on the way.
 
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 use forebay_format::npy::write::header;
+use forebay_format::npz::read::{Content, Entry, Finder, LOCAL_LEN, Method as Found};
 use forebay_format::npz::write::{Archive, Method, Sum, stored_len};
-use forebay_workload::Element;
+use forebay_storage::{Buffer, Object};
+use forebay_workload::{Compression, Dataset, Element};
 
-use super::{Draft, Form, Piece, Proof, descr};
+use super::array::ArraySink;
+use super::{DataFormat, Draft, Files, Piece, Proof, ReadError, Reader, Step, Tools, Unit, descr};
 
-pub(super) struct Npz {
-    pub(super) element: Element,
+struct Npz {
+    element: Element,
     /// How hard it is deflated; `None`: stored.
-    pub(super) level: Option<u32>,
+    level: Option<u32>,
+}
+
+pub(super) fn new(dataset: &Dataset) -> Box<dyn DataFormat> {
+    let level = (dataset.compression != Compression::None).then_some(dataset.compression_level);
+    Box::new(Npz { element: dataset.element, level })
 }
 
 impl Npz {
@@ -122,7 +133,7 @@ impl Npz {
     }
 }
 
-impl Form for Npz {
+impl DataFormat for Npz {
     fn proof(&self, piece: &Piece) -> Proof {
         match self.level {
             None => Proof::Length(stored_len(&self.lengths(piece))),
@@ -155,9 +166,66 @@ impl Form for Npz {
         let end = before.len() as u64 + piece.bytes();
         vec![(0, before), (end, behind)]
     }
+
+    fn unit(&self) -> Unit {
+        Unit::File
+    }
+
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
+        Box::new(NpzReader { files, buffer: Buffer::default() })
+    }
 }
 
 /// The bytes of a range of a file, out of `bytes`, which begin at `offset` in it.
 fn part(bytes: &[u8], offset: u64, range: Range<u64>) -> &[u8] {
     &bytes[(range.start - offset) as usize..(range.end - offset) as usize]
+}
+
+/// The member that holds the samples; `y`, their labels, is not read.
+const SAMPLES: &str = "x.npy";
+
+struct NpzReader {
+    files: Arc<Files>,
+    buffer: Buffer,
+}
+
+impl Reader for NpzReader {
+    fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
+        let object = tools.open(&self.files, file)?;
+        let (entry, range) = find(object.as_ref(), &mut self.buffer, tools, |name| name == SAMPLES)?;
+        let mut sink = ArraySink::new(self.files.dataset.n_samples_per_file, samples, out);
+        let mut content = Content::new(&entry, self.files.verify);
+        let looks_at_all = self.files.verify || entry.method == Found::Deflated;
+        tools.stream(object.as_ref(), range, (self.files.piece, looks_at_all), &mut self.buffer, |bytes| {
+            Ok(content.feed(bytes, |bytes| sink.take(bytes))?)
+        })?;
+        content.finish()?;
+        Ok(sink.finish()?)
+    }
+}
+
+/// Finds a member and where its bytes lie.
+pub(super) fn find(
+    object: &dyn Object,
+    buffer: &mut Buffer,
+    tools: &mut Tools<'_>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<(Entry, Range<u64>), ReadError> {
+    let len = object.len()?;
+    let mut finder = Finder::new(len)?;
+    while let Some(want) = finder.want() {
+        tools.read(object, want.offset, want.len, buffer)?;
+        finder.feed(buffer.as_slice())?;
+    }
+    let entry = finder
+        .finish()
+        .into_iter()
+        .find(|entry| is_wanted(&entry.name))
+        .ok_or_else(|| ReadError::Refused(format!("the archive has no member {SAMPLES}")))?;
+    let header_len = LOCAL_LEN.min(len.saturating_sub(entry.offset) as usize);
+    tools.read(object, entry.offset, header_len, buffer)?;
+    tools.enter(Step::Decoding);
+    let start = entry.data_offset(buffer.as_slice(), len)?;
+    let range = start..start + entry.packed_bytes;
+    Ok((entry, range))
 }

@@ -1,6 +1,11 @@
-//! What a file of each format consists of: one file here a format, one line in [`of`].
+//! The formats of a workload's data: how files are laid out, made and read. A format is one file here, its `mod` and one
+//! line of [`TABLE`]; its name and what it may be compressed with are a row of `forebay_workload`'s table.
 
+mod array;
+#[cfg(test)]
+mod contract;
 mod csv;
+mod files;
 #[cfg(feature = "hdf5")]
 mod hdf5;
 mod image;
@@ -8,22 +13,49 @@ mod indexed;
 mod npy;
 mod npz;
 mod parquet;
+mod reader;
 mod synthetic;
 mod tfrecord;
 
 use std::io;
 use std::ops::Range;
-use std::sync::Mutex;
-
-pub use parquet::parquet_columns;
+use std::sync::Arc;
 
 use forebay_format::npz::write::Sum;
-use forebay_format::parquet::Codec;
-use forebay_workload::{Compression, Dataset, Element, FileShape, Format, Part};
+use forebay_workload::{Dataset, Element, FileShape, Format, Part};
 
+pub use self::files::Files;
+use self::reader::{Known, OpenFiles, Sink};
+pub use self::reader::{ReadError, Reader, Step, Tools, Traffic, Unit};
 use super::draft::Draft;
 use super::noise::Noise;
 use crate::{Error, Result};
+
+/// The format of a dataset's files.
+type New = fn(&Dataset) -> Box<dyn DataFormat>;
+
+const TABLE: &[(Format, New)] = &[
+    (Format::Tfrecord, tfrecord::new),
+    #[cfg(feature = "hdf5")]
+    (Format::Hdf5, hdf5::new),
+    (Format::Csv, csv::new),
+    (Format::Npz, npz::new),
+    (Format::Npy, npy::new),
+    (Format::Jpeg, image::new),
+    (Format::Png, image::new),
+    (Format::Parquet, parquet::new),
+    (Format::IndexedBinary, indexed::new),
+    (Format::MmapIndexedBinary, indexed::new),
+    (Format::Synthetic, synthetic::new),
+];
+
+/// Whether this build makes and reads files of a format; all but HDF5, which is a feature.
+pub fn is_built_in(format: Format) -> bool {
+    TABLE.iter().any(|(each, _)| *each == format)
+}
+
+/// What is said of a format that is not [built in](is_built_in).
+pub const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
 
 /// One file that is to be made.
 #[derive(Debug, Clone)]
@@ -70,8 +102,13 @@ pub(crate) struct Beside {
     pub(crate) room: u64,
 }
 
-/// What a file of a format consists of.
-pub(crate) trait Form: Sync {
+/// A format, of one dataset: what its files consist of, and how samples are read out of them.
+pub(crate) trait DataFormat: Send + Sync {
+    /// Whether files can be made as the dataset says.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// How a file is known to be whole.
     fn proof(&self, piece: &Piece) -> Proof;
 
@@ -100,46 +137,40 @@ pub(crate) trait Form: Sync {
     fn write_beside(&self, _piece: &Piece, _which: usize, _draft: &mut Draft<'_>) -> io::Result<()> {
         Ok(())
     }
+
+    /// What is cheapest to read together.
+    fn unit(&self) -> Unit {
+        Unit::Sample
+    }
+
+    /// Bytes of a sample in a batch where the workload says nothing else, if that is not its record's length. `first` is what the part's
+    /// first file holds.
+    fn sample_bytes(&self, _first: &FileShape) -> Option<u64> {
+        None
+    }
+
+    /// A reader for one thread.
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader>;
 }
 
-/// The form of a dataset's files.
-pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn Form>> {
-    let (element, level) = (dataset.element, dataset.compression_level);
-    Ok(match (dataset.format, dataset.compression) {
-        (Format::Npz, Compression::None) => Box::new(npz::Npz { element, level: None }),
-        (Format::Npz, Compression::Zip) => Box::new(npz::Npz { element, level: Some(level) }),
-        (Format::Csv, Compression::None) => Box::new(csv::Csv { element, level: None }),
-        (Format::Csv, Compression::Gzip) => Box::new(csv::Csv { element, level: Some(level) }),
-        #[cfg(feature = "hdf5")]
-        (Format::Hdf5, _) => Box::new(hdf5::Hdf5::new(dataset)?),
-        #[cfg(not(feature = "hdf5"))]
-        (Format::Hdf5, _) => return Err(refused("dataset.format", "hdf5", NO_HDF5)),
-        (Format::Parquet, Compression::None) => parquet(dataset, Codec::None),
-        (Format::Parquet, Compression::Gzip) => parquet(dataset, Codec::Gzip(level)),
-        (Format::Parquet, Compression::Snappy) => parquet(dataset, Codec::Snappy),
-        (_, Compression::Gzip) => return Err(refused("dataset.compression", "gzip", NOT_COMPRESSED)),
-        (_, Compression::Lzf) => return Err(refused("dataset.compression", "lzf", NOT_COMPRESSED)),
-        (_, Compression::Bz2) => return Err(refused("dataset.compression", "bz2", NOT_COMPRESSED)),
-        (_, Compression::Snappy) => return Err(refused("dataset.compression", "snappy", NOT_COMPRESSED)),
-        (_, Compression::Zip) => return Err(refused("dataset.compression", "zip", NOT_COMPRESSED)),
-        (_, Compression::Xz) => return Err(refused("dataset.compression", "xz", NOT_COMPRESSED)),
-        (Format::Npy, _) => Box::new(npy::Npy { element }),
-        (Format::Tfrecord, _) => Box::new(tfrecord::TfRecord),
-        (Format::Jpeg, _) => Box::new(image::Jpeg),
-        (Format::Png, _) => Box::new(image::Png { element }),
-        (Format::IndexedBinary | Format::MmapIndexedBinary, _) => Box::new(indexed::Indexed),
-        (Format::Synthetic, _) => Box::new(synthetic::Synthetic),
-    })
+/// The format of a dataset's files.
+pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn DataFormat>> {
+    let found = TABLE.iter().find(|(format, _)| *format == dataset.format);
+    let (_, new) = found.ok_or_else(|| refused("dataset.format", dataset.format.name(), NO_HDF5))?;
+    Ok(new(dataset))
 }
 
-fn parquet(dataset: &Dataset, codec: Codec) -> Box<dyn Form> {
-    Box::new(parquet::Parquet { dataset: dataset.clone(), codec, lengths: Mutex::default() })
+/// The same, where files are to be made.
+pub(crate) fn made(dataset: &Dataset) -> Result<Box<dyn DataFormat>> {
+    let format = of(dataset)?;
+    if !dataset.is_made() {
+        return Err(refused("dataset.compression", dataset.compression.name(), NOT_COMPRESSED));
+    }
+    format.check()?;
+    Ok(format)
 }
 
-#[cfg(not(feature = "hdf5"))]
-const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
-const NOT_COMPRESSED: &str =
-    "files of this format are not made with this compression (npz: zip; csv: gzip; parquet: gzip, snappy)";
+const NOT_COMPRESSED: &str = "files of this format are not made with this compression";
 
 fn refused(parameter: &'static str, value: &str, reason: &'static str) -> Error {
     Error::Parameter { parameter, value: value.to_owned(), reason }

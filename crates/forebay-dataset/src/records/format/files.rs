@@ -9,25 +9,27 @@ use forebay_storage::Storage;
 use forebay_units::PathText;
 use forebay_workload::{Dataset, FileShape, Format, Part, Workload};
 
-use super::super::run::Error;
+use super::reader::{ReadError, Reader, Unit};
+use super::{DataFormat, of};
 
 /// Files that are looked for before the run; evenly spread where there are more.
 const LOOKED_FOR: u64 = 2048;
 
 /// The files of one part.
-pub(crate) struct Files {
+pub struct Files {
     /// What they are read through.
-    pub(crate) storage: Arc<dyn Storage>,
+    pub(super) storage: Arc<dyn Storage>,
     /// What the workload says of them.
-    pub(crate) dataset: Dataset,
+    pub(super) dataset: Dataset,
     /// Which part.
-    pub(crate) part: Part,
+    pub(super) part: Part,
     /// Whether checksums are verified.
-    pub(crate) verify: bool,
+    pub(super) verify: bool,
     /// Bytes of one read.
-    pub(crate) piece: usize,
+    pub(super) piece: usize,
     /// The most of one read, where the workload says so.
-    pub(crate) transfer: Option<usize>,
+    pub(super) transfer: Option<usize>,
+    format: Box<dyn DataFormat>,
     dir: PathBuf,
     /// Their paths, where they do not follow from the workload.
     listed: Vec<PathBuf>,
@@ -38,20 +40,29 @@ pub(crate) struct Files {
 const PIECE: usize = 2 << 20;
 
 impl Files {
-    /// Finds them.
-    pub(crate) fn find(
+    /// Finds them below `dir`, which holds `train` and `valid`; `verify`: whether readers verify checksums.
+    ///
+    /// # Errors
+    /// When one of them is not there, or this build does not read them.
+    pub fn find(
         workload: &Workload,
         part: Part,
         storage: Arc<dyn Storage>,
         dir: PathBuf,
         verify: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ReadError> {
+        let format = of(&workload.dataset).map_err(|error| ReadError::Refused(error.to_string()))?;
+        if !workload.dataset.is_read() {
+            let (format, compression) = (workload.dataset.format.name(), workload.dataset.compression.name());
+            return Err(ReadError::Refused(format!("{format} files compressed by {compression} are not read")));
+        }
         let transfer = workload.reader.transfer_size.map(|bytes| bytes.clamp(1, 1 << 30) as usize);
         let piece = transfer.unwrap_or(PIECE);
         let dataset = workload.dataset.clone();
-        let mut files = Self { storage, dataset, part, verify, piece, transfer, dir, listed: Vec::new() };
+        let mut files = Self { storage, dataset, part, verify, piece, transfer, format, dir, listed: Vec::new() };
         if files.n_files() > u64::from(u32::MAX) {
-            return Err(refused(format!("{} files are more than the 2^32 that can be read", files.n_files())));
+            let n = files.n_files();
+            return Err(ReadError::Refused(format!("{n} files are more than the 2^32 that can be read")));
         }
         let n = files.n_files();
         if n > 0 && !files.has(0) && files.dataset.format != Format::Synthetic {
@@ -60,20 +71,25 @@ impl Files {
         match files.first_missing() {
             // What is there and may not be looked at is not to be made again.
             Some(path) => match files.storage.size(&path) {
-                Err(error @ forebay_storage::Error::Denied { .. }) => Err(refused(error.to_string())),
+                Err(error @ forebay_storage::Error::Denied { .. }) => Err(ReadError::Refused(error.to_string())),
                 _ => Err(missing(&path, n)),
             },
             None => Ok(files),
         }
     }
 
+    /// What the workload says of them.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
     /// How many there are.
-    pub(crate) fn n_files(&self) -> u64 {
+    pub fn n_files(&self) -> u64 {
         self.dataset.n_files(self.part)
     }
 
     /// Where one lies.
-    pub(crate) fn path_of(&self, file: u32) -> PathBuf {
+    pub fn path_of(&self, file: u32) -> PathBuf {
         match self.listed.get(file as usize) {
             Some(path) => path.clone(),
             None => self.dir.join(self.dataset.path_of(self.part, u64::from(file))),
@@ -81,8 +97,23 @@ impl Files {
     }
 
     /// What one holds, if it was made as the workload says.
-    pub(crate) fn shape_of(&self, file: u32) -> FileShape {
+    pub(super) fn shape_of(&self, file: u32) -> FileShape {
         self.dataset.shape_of(self.part, u64::from(file))
+    }
+
+    /// What is cheapest to read together.
+    pub fn unit(&self) -> Unit {
+        self.format.unit()
+    }
+
+    /// Bytes of a sample in a batch where the workload says nothing else, if that is not its record's length.
+    pub fn sample_bytes(&self) -> Option<u64> {
+        self.format.sample_bytes(&self.shape_of(0))
+    }
+
+    /// A reader for one thread.
+    pub fn reader(self: &Arc<Self>) -> Box<dyn Reader> {
+        self.format.reader(Arc::clone(self))
     }
 
     fn has(&self, file: u32) -> bool {
@@ -109,7 +140,7 @@ impl Files {
     }
 
     /// The first files of a folder that was made for another number of them, by their names, as DLIO takes them.
-    fn list(&self) -> Result<Vec<PathBuf>, Error> {
+    fn list(&self) -> Result<Vec<PathBuf>, ReadError> {
         let folder = self.dir.join(self.part.folder());
         let n = self.n_files();
         let entries = self.storage.list(&folder).map_err(|_| missing(&self.path_of(0), n))?;
@@ -121,7 +152,8 @@ impl Files {
         if (paths.len() as u64) < n {
             let found = paths.len();
             let what = format!("{} holds {found} {ending} files of the {n} that the workload has", folder.escaped());
-            return Err(refused(format!("{what}, and {} is not there; {MAKE}", self.path_of(0).escaped())));
+            let gone = self.path_of(0);
+            return Err(ReadError::Refused(format!("{what}, and {} is not there; {MAKE}", gone.escaped())));
         }
         paths.truncate(n as usize);
         Ok(paths)
@@ -130,11 +162,6 @@ impl Files {
 
 const MAKE: &str = "make them with `forebay workload make`";
 
-fn missing(path: &Path, n: u64) -> Error {
-    refused(format!("{} is not there, one of {n} files; {MAKE}", path.escaped()))
-}
-
-/// Data that is not what the workload says.
-pub(crate) fn refused(what: String) -> Error {
-    Error::Pipeline(forebay_pipeline::Error::Source { what, source: None })
+fn missing(path: &Path, n: u64) -> ReadError {
+    ReadError::Refused(format!("{} is not there, one of {n} files; {MAKE}", path.escaped()))
 }

@@ -1,45 +1,42 @@
 //! HDF5 as DLIO makes it: `records` of all samples and a label of 0 for each. HDF5's library lays a file out; the values are
 //! written here, so that a file may be cut anywhere. A compressed one is made as a whole.
+//!
+//! To read, the library says where a file's values lie, and they are read as ranges of bytes, in pieces or chunk by chunk.
+//!
+//! The library opens a file by itself, once, to find that out. What it reads then, the file's metadata, passes neither the
+//! emulated device nor the count of bytes moved.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use forebay_format::hdf5::{Segment, Skeleton, Spec, compressed};
+use forebay_format::hdf5::{Chunks, Index, Lies, Segment, Skeleton, Spec, compressed};
+use forebay_storage::{Buffer, Object};
 use forebay_workload::{Compression, Dataset, FileShape, Part};
 
-use super::{Draft, Form, Piece, Proof, refused};
+use super::{DataFormat, Draft, Files, Known, OpenFiles, Piece, Proof, ReadError, Reader, Sink, Step, Tools, refused};
 use crate::Result;
 
+/// Files of which it is kept where their values lie, from epoch to epoch.
+const MOST_KNOWN: usize = 1024;
 /// Bytes of a chunk where something asks for chunks and nothing says how big.
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Layouts that are kept; of files of one size, one is enough.
 const KEPT: usize = 64;
 
-pub(super) struct Hdf5 {
+struct Hdf5 {
     dataset: Dataset,
     laid_out: Mutex<HashMap<Spec, Arc<Skeleton>>>,
+    known: Arc<Known<Index>>,
+}
+
+pub(super) fn new(dataset: &Dataset) -> Box<dyn DataFormat> {
+    let known = Arc::new(Known::new(MOST_KNOWN));
+    Box::new(Hdf5 { dataset: dataset.clone(), laid_out: Mutex::default(), known })
 }
 
 impl Hdf5 {
-    pub(super) fn new(dataset: &Dataset) -> Result<Self> {
-        if !matches!(dataset.compression, Compression::None | Compression::Gzip) {
-            return Err(refused("dataset.compression", "lzf", "HDF5 files are made with gzip or without compression"));
-        }
-        let form = Self { dataset: dataset.clone(), laid_out: Mutex::default() };
-        let shape = dataset.shape_of(Part::Train, 0);
-        let n_sets = dataset.hdf5.n_dsets_per_record.max(1);
-        if shape.dims.first().is_some_and(|side| !side.is_multiple_of(n_sets)) {
-            let reason = "the first of a sample's sides is no multiple of it";
-            return Err(refused("dataset.hdf5.num_dset_per_record", &n_sets.to_string(), reason));
-        }
-        let plain = Spec { gzip: None, ..form.spec(&shape) };
-        let what = format!("chunks {:?} and greatest shape {:?} of {:?}", plain.chunk, plain.max_shape, plain.shape);
-        form.skeleton(&plain).map_err(|_| refused("dataset.hdf5", &what, "HDF5 has no such datasets"))?;
-        Ok(form)
-    }
-
     fn spec(&self, file: &FileShape) -> Spec {
         let hdf5 = &self.dataset.hdf5;
         let n_sets = hdf5.n_dsets_per_record.max(1);
@@ -94,7 +91,20 @@ impl Hdf5 {
     }
 }
 
-impl Form for Hdf5 {
+impl DataFormat for Hdf5 {
+    fn check(&self) -> Result<()> {
+        let shape = self.dataset.shape_of(Part::Train, 0);
+        let n_sets = self.dataset.hdf5.n_dsets_per_record.max(1);
+        if shape.dims.first().is_some_and(|side| !side.is_multiple_of(n_sets)) {
+            let reason = "the first of a sample's sides is no multiple of it";
+            return Err(refused("dataset.hdf5.num_dset_per_record", &n_sets.to_string(), reason));
+        }
+        let plain = Spec { gzip: None, ..self.spec(&shape) };
+        let what = format!("chunks {:?} and greatest shape {:?} of {:?}", plain.chunk, plain.max_shape, plain.shape);
+        self.skeleton(&plain).map_err(|_| refused("dataset.hdf5", &what, "HDF5 has no such datasets"))?;
+        Ok(())
+    }
+
     fn proof(&self, piece: &Piece) -> Proof {
         if self.is_compressed() { Proof::Presence } else { Proof::Length(self.stored_len(piece)) }
     }
@@ -129,6 +139,92 @@ impl Form for Hdf5 {
                 Segment::Bytes(bytes) => draft.write_all(&bytes[(from - offset) as usize..(to - offset) as usize])?,
                 Segment::Values(values) => draft.fill(to - from, piece.noise.from(values.start + from - offset))?,
             }
+        }
+        Ok(())
+    }
+
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
+        let (open, last, known) = (OpenFiles::default(), None, Arc::clone(&self.known));
+        Box::new(Hdf5Reader { files, known, open, buffer: Buffer::default(), values: Vec::new(), last })
+    }
+}
+
+struct Hdf5Reader {
+    files: Arc<Files>,
+    known: Arc<Known<Index>>,
+    open: OpenFiles<(Box<dyn Object>, Arc<Index>)>,
+    buffer: Buffer,
+    /// The values of the chunk that was read last.
+    values: Vec<u8>,
+    /// Which that is: its file and where it begins there.
+    last: Option<(u32, u64)>,
+}
+
+impl Reader for Hdf5Reader {
+    fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
+        let each = out.len() / samples.len().max(1);
+        let Self { files, known, open, buffer, values, last } = self;
+        let (object, index) = open.get(file, || {
+            let object = tools.open(files, file)?;
+            let n_samples = files.dataset.n_samples_per_file.max(1);
+            let find = || Ok(Index::of_file(&files.path_of(file), n_samples)?);
+            Ok((object, known.get(file, find)?))
+        })?;
+        let mut chunked = Chunked { file, buffer, values, last };
+        for (sample, place) in samples.map(u64::from).zip(out.chunks_mut(each.max(1))) {
+            let mut rest = place;
+            for set in &index.sets {
+                let (now, later) = rest.split_at_mut(rest.len().min(set.sample_bytes() as usize));
+                match &set.lies {
+                    Lies::Nowhere => now.fill(0),
+                    Lies::Contiguous(offset) => {
+                        let start = offset + sample * set.sample_bytes();
+                        let mut sink = Sink::new(now);
+                        let range = start..start + set.sample_bytes();
+                        tools.stream(object.as_ref(), range, (files.piece, false), chunked.buffer, |bytes| {
+                            sink.take(bytes);
+                            Ok(())
+                        })?;
+                        sink.finish();
+                    }
+                    Lies::Chunked(chunks) => chunked.read(object.as_ref(), chunks, sample, now, tools)?,
+                }
+                rest = later;
+            }
+            rest.fill(0);
+        }
+        Ok(())
+    }
+}
+
+/// Where chunks are read to.
+struct Chunked<'a> {
+    file: u32,
+    buffer: &'a mut Buffer,
+    values: &'a mut Vec<u8>,
+    last: &'a mut Option<(u32, u64)>,
+}
+
+impl Chunked<'_> {
+    /// Reads every chunk that has values of the sample; one that was read last is not read again.
+    fn read(
+        &mut self,
+        object: &dyn Object,
+        chunks: &Chunks,
+        sample: u64,
+        out: &mut [u8],
+        tools: &mut Tools<'_>,
+    ) -> Result<(), ReadError> {
+        out.fill(0);
+        for chunk in chunks.of_sample(sample) {
+            if *self.last != Some((self.file, chunk.offset)) {
+                *self.last = None;
+                tools.read(object, chunk.offset, chunk.len as usize, self.buffer)?;
+                tools.enter(Step::Decoding);
+                chunks.unfilter(chunk, self.buffer.as_slice(), self.values)?;
+                *self.last = Some((self.file, chunk.offset));
+            }
+            chunks.place(chunk, self.values, sample, out);
         }
         Ok(())
     }

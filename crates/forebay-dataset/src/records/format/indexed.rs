@@ -1,32 +1,76 @@
-//! Samples one behind the other in one file, their offsets and sizes in two files beside it: read, or mapped.
+//! indexed_binary: nothing but the values, and two files beside them. It may be cut anywhere.
 //!
-//! The index of a quarter of a billion samples is gigabytes, so that of it, too, only what is wanted is read.
+//! Samples lie one behind the other, their offsets and sizes in the two files. They are read, or mapped. The index of a
+//! quarter of a billion samples is gigabytes, so that of it, too, only what is wanted is read.
 
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_format::Span;
 use forebay_format::indexed::read::{NUMBER_LEN, spans};
-use forebay_format::indexed::write::{OFFSETS, SIZES};
-use forebay_pipeline::{Activity, SampleError};
+use forebay_format::indexed::write::{OFFSETS, SIZES, offsets, sizes};
 use forebay_storage::{Buffer, Object};
 use forebay_units::PathText;
+use forebay_workload::{Dataset, Format};
 
-use super::files::Files;
-use super::reader::{Layout, OpenFiles, Reader, Sink, Tools};
+use super::{Beside, DataFormat, Draft, Files, OpenFiles, Piece, Proof, ReadError, Reader, Sink, Step, Tools};
 
-/// One file of samples with its index.
-pub(super) struct Indexed {
-    pub(super) files: Arc<Files>,
-    /// Whether the data is mapped; the index is read.
-    pub(super) mapped: bool,
+/// Samples whose places are written at a time.
+const SAMPLES: u64 = 16 << 10;
+
+struct Indexed {
+    /// Whether the data is mapped to be read; the index is read.
+    mapped: bool,
 }
 
-impl Layout for Indexed {
-    fn reader(&self) -> Box<dyn Reader> {
+pub(super) fn new(dataset: &Dataset) -> Box<dyn DataFormat> {
+    Box::new(Indexed { mapped: dataset.format == Format::MmapIndexedBinary })
+}
+
+impl DataFormat for Indexed {
+    fn proof(&self, piece: &Piece) -> Proof {
+        Proof::Length(piece.bytes())
+    }
+
+    fn room(&self, piece: &Piece) -> u64 {
+        piece.bytes()
+    }
+
+    fn grain(&self, _piece: &Piece) -> Option<u64> {
+        Some(1)
+    }
+
+    fn write(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()> {
+        draft.fill(range.end - range.start, piece.noise.from(range.start))
+    }
+
+    fn beside(&self, piece: &Piece) -> Vec<Beside> {
+        let room = 8 * piece.shape.n_samples;
+        [OFFSETS, SIZES]
+            .map(|ending| Beside { path: format!("{}{ending}", piece.path), proof: Proof::Length(room), room })
+            .into()
+    }
+
+    fn write_beside(&self, piece: &Piece, which: usize, draft: &mut Draft<'_>) -> io::Result<()> {
+        let (n, bytes) = (piece.shape.n_samples, piece.shape.sample_bytes);
+        let mut numbers = Vec::new();
+        for from in (0..n).step_by(SAMPLES as usize) {
+            let to = (from + SAMPLES).min(n);
+            numbers.clear();
+            match which {
+                0 => offsets(from, to, bytes, &mut numbers),
+                _ => sizes(to - from, bytes, &mut numbers),
+            }
+            draft.write_all(&numbers)?;
+        }
+        Ok(())
+    }
+
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
         Box::new(IndexedReader {
-            files: Arc::clone(&self.files),
+            files,
             mapped: self.mapped,
             open: OpenFiles::default(),
             offsets: Buffer::default(),
@@ -54,32 +98,26 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(files: &Files, file: u32, mapped: bool, tools: &mut Tools<'_>) -> Result<Self, SampleError> {
+    fn open(files: &Files, file: u32, mapped: bool, tools: &mut Tools<'_>) -> Result<Self, ReadError> {
         let data = tools.open(files, file)?;
         let path = files.path_of(file);
         let beside = |ending: &str| {
             let mut name = path.clone().into_os_string();
             name.push(ending);
-            Ok::<_, SampleError>(files.storage.open(&PathBuf::from(name))?)
+            Ok::<_, ReadError>(files.storage.open(&PathBuf::from(name))?)
         };
         let (offsets, sizes, len) = (beside(OFFSETS)?, beside(SIZES)?, data.len()?);
         let map = if mapped { data.map()? } else { None };
         if mapped && map.is_none() {
             let what = format!("{} cannot be mapped on {}", path.escaped(), files.storage.description());
-            return Err(SampleError::Refused(what));
+            return Err(ReadError::Refused(what));
         }
         Ok(Self { data, len, map, offsets, sizes })
     }
 }
 
 impl Reader for IndexedReader {
-    fn read(
-        &mut self,
-        file: u32,
-        samples: Range<u32>,
-        out: &mut [u8],
-        tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError> {
+    fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
         let Self { files, mapped, open, offsets, sizes, buffer } = self;
         let opened = open.get(file, || Opened::open(files, file, *mapped, tools))?;
         let (first, n) = (u64::from(samples.start), samples.len());
@@ -104,7 +142,7 @@ fn stream(
     buffer: &mut Buffer,
     place: &mut [u8],
     tools: &mut Tools<'_>,
-) -> Result<(), SampleError> {
+) -> Result<(), ReadError> {
     let mut sink = Sink::new(place);
     tools.stream(data, span.offset..span.offset + span.len, (piece, false), buffer, |bytes| {
         sink.take(bytes);
@@ -118,17 +156,17 @@ fn stream(
 ///
 /// The pages are asked for first, in a call that reports what went wrong: a look at one that cannot be had ends the process.
 /// What is left of that is a file that becomes shorter between the two.
-fn touch(map: &memmap2::Mmap, span: &Span, place: &mut [u8], tools: &mut Tools<'_>) -> Result<(), SampleError> {
-    tools.enter(Activity::Reading);
+fn touch(map: &memmap2::Mmap, span: &Span, place: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
+    tools.enter(Step::Reading);
     let (from, to) = (span.offset as usize, (span.offset + span.len) as usize);
     let Some(bytes) = map.get(from..to) else {
-        return Err(SampleError::Refused(format!("the file ends before byte {to}, which its index has")));
+        return Err(ReadError::Refused(format!("the file ends before byte {to}, which its index has")));
     };
     let page = from - from % PAGE;
     match map.advise_range(memmap2::Advice::PopulateRead, page, to - page) {
         // Before Linux 5.14 the advice is not known, and a look has to do.
         Err(error) if error.raw_os_error() != Some(libc::EINVAL) => {
-            return Err(SampleError::Refused(format!(
+            return Err(ReadError::Refused(format!(
                 "bytes {from} to {to} cannot be had where they are mapped: {error}"
             )));
         }

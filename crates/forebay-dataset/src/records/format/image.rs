@@ -3,19 +3,28 @@
 //! A PNG is grey noise that cannot be pressed, so it is stored and has the length of its pixels. A JPEG of noise has a length
 //! that nobody asked for; ours is a painted picture whose file has the length of the record, within a few per cent, and takes
 //! as long to decode as a photograph of that length.
+//!
+//! They are read whole and decoded whole.
 
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
-use forebay_workload::Element;
+use forebay_format::image::{ImageDecoder, ImageSpec};
+use forebay_storage::Buffer;
+use forebay_workload::{Dataset, Element, Format};
 
-use super::{Draft, Form, Piece, Proof};
+use super::{DataFormat, Draft, Files, Piece, Proof, ReadError, Reader, Sink, Step, Tools};
 use crate::synth::{Camera, Shot};
 
-pub(super) struct Jpeg;
+struct Jpeg;
 
-pub(super) struct Png {
-    pub(super) element: Element,
+struct Png {
+    element: Element,
+}
+
+pub(super) fn new(dataset: &Dataset) -> Box<dyn DataFormat> {
+    if dataset.format == Format::Jpeg { Box::new(Jpeg) } else { Box::new(Png { element: dataset.element }) }
 }
 
 /// Columns and rows: the last side, and those before it.
@@ -28,7 +37,7 @@ fn size(piece: &Piece) -> io::Result<(u32, u32)> {
     })
 }
 
-impl Form for Jpeg {
+impl DataFormat for Jpeg {
     fn proof(&self, _piece: &Piece) -> Proof {
         Proof::Tail(|tail| tail.ends_with(&[0xFF, 0xD9]))
     }
@@ -44,9 +53,13 @@ impl Form for Jpeg {
         Camera::new().take(&shot, &mut file);
         draft.write_all(&file)
     }
+
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
+        Box::new(ImageReader::new(files))
+    }
 }
 
-impl Form for Png {
+impl DataFormat for Png {
     fn proof(&self, _piece: &Piece) -> Proof {
         Proof::Tail(|tail| tail.ends_with(b"\0\0\0\0IEND\xAE\x42\x60\x82"))
     }
@@ -65,6 +78,10 @@ impl Form for Png {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }
         }
+    }
+
+    fn reader(&self, files: Arc<Files>) -> Box<dyn Reader> {
+        Box::new(ImageReader::new(files))
     }
 }
 
@@ -89,4 +106,27 @@ fn grey_png(
     }
     rows.finish()?;
     Ok(writer.finish()?)
+}
+
+struct ImageReader {
+    files: Arc<Files>,
+    buffer: Buffer,
+    decoder: ImageDecoder,
+}
+
+impl ImageReader {
+    fn new(files: Arc<Files>) -> Self {
+        Self { files, buffer: Buffer::default(), decoder: ImageDecoder::new(ImageSpec::default()) }
+    }
+}
+
+impl Reader for ImageReader {
+    fn read(&mut self, file: u32, _: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
+        let object = tools.open(&self.files, file)?;
+        tools.read_all(object.as_ref(), &mut self.buffer)?;
+        tools.enter(Step::Decoding);
+        let pixels = self.decoder.decode(self.buffer.as_slice())?;
+        Sink::put(out, pixels.rgb);
+        Ok(())
+    }
 }

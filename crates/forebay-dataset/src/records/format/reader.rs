@@ -1,4 +1,4 @@
-//! What a format has to provide: a [`Layout`] that all threads share, and of it a [`Reader`] for each thread.
+//! What a format's [`Reader`] reads with.
 //!
 //! A reader opens, reads and decodes for itself, through [`Tools`], which keep the account of what it does and of the
 //! bytes it moved. It is given neighbouring samples of one file and puts the first bytes of each into the batch.
@@ -7,36 +7,38 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use forebay_pipeline::{Activity, SampleError, Stopwatch};
 use forebay_storage::{Buffer, Object};
 
 use super::files::Files;
-use super::gate::{Gates, Room};
 
-/// How samples lie in the files of one format: shared by all threads.
-pub(crate) trait Layout: Send + Sync {
-    /// A reader for one thread.
-    fn reader(&self) -> Box<dyn Reader>;
+/// Why samples cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// Their bytes could not be read.
+    #[error(transparent)]
+    Storage(#[from] forebay_storage::Error),
+    /// Their bytes are not what they should be.
+    #[error(transparent)]
+    Format(#[from] forebay_format::Error),
+    /// The files are not what the workload says.
+    #[error("{0}")]
+    Refused(String),
+}
 
-    /// What is cheapest to read together.
-    fn unit(&self) -> Unit {
-        Unit::Sample
-    }
-
-    /// Bytes of a sample in a batch where the workload says nothing else, if that is not its record's length.
-    fn sample_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    /// Whether there is more to do than to read and to verify, so that threads that compute may be kept apart.
-    fn decodes(&self) -> bool {
-        false
-    }
+/// What a reader is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Step {
+    Opening,
+    Reading,
+    /// Working on bytes that were read.
+    Decoding,
 }
 
 /// What is cheapest to read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// A sample can be had alone, at the price of its own bytes.
     Sample,
     /// So many samples from a multiple of that on lie in one piece, such as a row group; one of them costs as much as all.
@@ -46,70 +48,66 @@ pub(crate) enum Unit {
 }
 
 /// One thread's way to the samples.
-pub(crate) trait Reader: Send {
+pub trait Reader: Send {
     /// Reads the samples `samples` of file `file` and puts the first bytes of each into `out`, side by side: as many for each as
     /// `out` has room for; what a sample lacks is filled with zeros (see [`Sink`]).
     ///
     /// # Errors
     /// Anything that makes one of them unusable.
-    fn read(
-        &mut self,
-        file: u32,
-        samples: Range<u32>,
-        out: &mut [u8],
-        tools: &mut Tools<'_>,
-    ) -> Result<(), SampleError>;
+    fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError>;
 }
 
 /// Bytes that readers asked for, and those that were moved for them: more where only whole pages can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Traffic {
-    pub(crate) asked: u64,
-    pub(crate) moved: u64,
+pub struct Traffic {
+    /// By readers.
+    pub asked: u64,
+    /// By storage.
+    pub moved: u64,
 }
 
 impl Traffic {
     /// What has come since.
-    pub(crate) fn since(self, before: Self) -> Self {
+    pub fn since(self, before: Self) -> Self {
         Self { asked: self.asked - before.asked, moved: self.moved - before.moved }
     }
 }
 
 /// What a reader reads with.
-pub(crate) struct Tools<'a> {
-    watch: &'a mut Stopwatch,
-    room: Room<'a>,
+pub struct Tools<'a> {
+    on_step: &'a mut dyn FnMut(Step),
     traffic: &'a mut Traffic,
 }
 
 impl<'a> Tools<'a> {
-    pub(crate) fn new(watch: &'a mut Stopwatch, gates: Option<&'a Arc<Gates>>, traffic: &'a mut Traffic) -> Self {
-        Self { watch, room: Room::new(gates.map(Arc::as_ref)), traffic }
+    /// `on_step` is called when the reader begins something else; `traffic` is added to.
+    pub fn new(on_step: &'a mut dyn FnMut(Step), traffic: &'a mut Traffic) -> Self {
+        Self { on_step, traffic }
     }
 
     /// Opens a file. From now on this thread is opening.
-    pub(crate) fn open(&mut self, files: &Files, file: u32) -> Result<Box<dyn Object>, SampleError> {
-        self.enter(Activity::Opening);
+    pub(super) fn open(&mut self, files: &Files, file: u32) -> Result<Box<dyn Object>, ReadError> {
+        self.enter(Step::Opening);
         Ok(files.storage.open(&files.path_of(file))?)
     }
 
     /// Reads exactly so many bytes. From now on this thread is reading.
-    pub(crate) fn read(
+    pub(super) fn read(
         &mut self,
         object: &dyn Object,
         offset: u64,
         len: usize,
         into: &mut Buffer,
-    ) -> Result<(), SampleError> {
-        self.enter(Activity::Reading);
+    ) -> Result<(), ReadError> {
+        self.enter(Step::Reading);
         object.read_at(offset, len, into)?;
         self.note(object, offset, len as u64);
         Ok(())
     }
 
     /// Reads a whole file.
-    pub(crate) fn read_all(&mut self, object: &dyn Object, into: &mut Buffer) -> Result<(), SampleError> {
-        self.enter(Activity::Reading);
+    pub(super) fn read_all(&mut self, object: &dyn Object, into: &mut Buffer) -> Result<(), ReadError> {
+        self.enter(Step::Reading);
         object.read_all(into)?;
         self.note(object, 0, into.len() as u64);
         Ok(())
@@ -117,19 +115,19 @@ impl<'a> Tools<'a> {
 
     /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. Who looks at every byte may be lent them
     /// where they lie; for who does not, they are moved into the buffer, so that what is counted was moved.
-    pub(crate) fn stream(
+    pub(super) fn stream(
         &mut self,
         object: &dyn Object,
         range: Range<u64>,
         (piece, looks_at_all): (usize, bool),
         buffer: &mut Buffer,
-        mut digest: impl FnMut(&[u8]) -> Result<(), SampleError>,
-    ) -> Result<(), SampleError> {
+        mut digest: impl FnMut(&[u8]) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let mut at = range.start;
         while at < range.end {
             let len = (range.end - at).min(piece.max(1) as u64) as usize;
             let bytes = self.look(object, at, len, looks_at_all, buffer)?;
-            self.enter(Activity::Decoding);
+            self.enter(Step::Decoding);
             digest(bytes)?;
             at += len as u64;
         }
@@ -137,29 +135,27 @@ impl<'a> Tools<'a> {
     }
 
     /// One such piece.
-    pub(crate) fn look<'b>(
+    pub(super) fn look<'b>(
         &mut self,
         object: &'b dyn Object,
         offset: u64,
         len: usize,
         looks_at_all: bool,
         buffer: &'b mut Buffer,
-    ) -> Result<&'b [u8], SampleError> {
+    ) -> Result<&'b [u8], ReadError> {
         if !looks_at_all {
             self.read(object, offset, len, buffer)?;
             return Ok(buffer.as_slice());
         }
-        self.enter(Activity::Reading);
+        self.enter(Step::Reading);
         let bytes = object.lend(offset, len, buffer)?;
         self.note(object, offset, len as u64);
         Ok(bytes)
     }
 
-    /// From now on this thread is doing something else: [`Activity::Reading`] where a reader moves bytes by means of its own,
-    /// [`Activity::Decoding`] where it works on them.
-    pub(crate) fn enter(&mut self, activity: Activity) {
-        self.room.enter(activity, self.watch);
-        self.watch.enter(activity);
+    /// From now on this thread is doing something else: [`Step::Reading`] where a reader moves bytes by means of its own.
+    pub(super) fn enter(&mut self, step: Step) {
+        (self.on_step)(step);
     }
 
     fn note(&mut self, object: &dyn Object, offset: u64, len: u64) {
@@ -168,29 +164,29 @@ impl<'a> Tools<'a> {
     }
 
     /// Bytes asked for and moved so far by this thread.
-    pub(crate) fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> Traffic {
         *self.traffic
     }
 
     /// Bytes that were moved from storage by other means than these.
-    pub(crate) fn count(&mut self, bytes: u64) {
+    pub(super) fn count(&mut self, bytes: u64) {
         self.traffic.asked += bytes;
         self.traffic.moved += bytes;
     }
 }
 
 /// The place of one sample in a batch, filled from the front.
-pub(crate) struct Sink<'a> {
+pub(super) struct Sink<'a> {
     left: &'a mut [u8],
 }
 
 impl<'a> Sink<'a> {
-    pub(crate) fn new(out: &'a mut [u8]) -> Self {
+    pub(super) fn new(out: &'a mut [u8]) -> Self {
         Self { left: out }
     }
 
     /// Takes as much of the bytes as there is room for.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    pub(super) fn take(&mut self, bytes: &[u8]) {
         let n = bytes.len().min(self.left.len());
         let (now, later) = std::mem::take(&mut self.left).split_at_mut(n);
         now.copy_from_slice(&bytes[..n]);
@@ -198,12 +194,12 @@ impl<'a> Sink<'a> {
     }
 
     /// Fills what is left with zeros.
-    pub(crate) fn finish(self) {
+    pub(super) fn finish(self) {
         self.left.fill(0);
     }
 
     /// Puts a whole sample.
-    pub(crate) fn put(out: &'a mut [u8], bytes: &[u8]) {
+    pub(super) fn put(out: &'a mut [u8], bytes: &[u8]) {
         let mut sink = Self::new(out);
         sink.take(bytes);
         sink.finish();
@@ -211,7 +207,7 @@ impl<'a> Sink<'a> {
 }
 
 /// What is known of files that were opened, for all threads: of the last `most` of them.
-pub(crate) struct Known<T> {
+pub(super) struct Known<T> {
     kept: Mutex<InOrder<T>>,
     most: usize,
 }
@@ -220,12 +216,12 @@ pub(crate) struct Known<T> {
 type InOrder<T> = (HashMap<u32, Arc<T>>, VecDeque<u32>);
 
 impl<T> Known<T> {
-    pub(crate) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self { kept: Mutex::default(), most }
     }
 
     /// What is known of a file, found out by `find` if nothing is. Two threads may find out the same at a time.
-    pub(crate) fn get(&self, file: u32, find: impl FnOnce() -> Result<T, SampleError>) -> Result<Arc<T>, SampleError> {
+    pub(super) fn get(&self, file: u32, find: impl FnOnce() -> Result<T, ReadError>) -> Result<Arc<T>, ReadError> {
         let lock = || self.kept.lock().expect("no holder of this lock panics");
         if let Some(known) = lock().0.get(&file) {
             return Ok(Arc::clone(known));
@@ -245,7 +241,7 @@ impl<T> Known<T> {
 }
 
 /// Files that a thread keeps open: a few, the most recently used ones.
-pub(crate) struct OpenFiles<T> {
+pub(super) struct OpenFiles<T> {
     kept: Vec<(u32, T)>,
 }
 
@@ -260,11 +256,7 @@ impl<T> Default for OpenFiles<T> {
 
 impl<T> OpenFiles<T> {
     /// The file, opened by `open` if it is not open.
-    pub(crate) fn get(
-        &mut self,
-        file: u32,
-        open: impl FnOnce() -> Result<T, SampleError>,
-    ) -> Result<&mut T, SampleError> {
+    pub(super) fn get(&mut self, file: u32, open: impl FnOnce() -> Result<T, ReadError>) -> Result<&mut T, ReadError> {
         let at = match self.kept.iter().position(|(known, _)| *known == file) {
             Some(at) => at,
             None => {
