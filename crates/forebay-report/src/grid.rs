@@ -9,7 +9,7 @@ use forebay_record::{FigureSpec, Level, StudyCell};
 
 use crate::level;
 use crate::order::Order;
-use crate::palette::N_HUES;
+use crate::palette::{self, N_HUES};
 use crate::run::Run;
 
 /// Levels along an axis that still have room for their bars.
@@ -45,32 +45,22 @@ pub(crate) struct Grid<'a> {
 impl<'a> Grid<'a> {
     /// The cells that a figure asks for.
     pub(crate) fn of(run: &'a Run<'a>, spec: &'a FigureSpec) -> Self {
-        let experiment = spec.experiment.as_deref();
-        let wanted = |cell: &&StudyCell| experiment.is_none_or(|name| cell.experiment == name) && cell.is_at(&spec.at);
-        let cells: Vec<&StudyCell> = run.study.cells.iter().filter(wanted).collect();
-        let factors = Factors::of(run, &cells, spec);
-        let mut xs = Places::default();
-        let mut series = Places::default();
-        for cell in &cells {
-            xs.add(factors.x_key(cell));
-            series.add(factors.series_key(cell));
-        }
-        let (xs, series) = (xs.sorted(), series.sorted());
+        let wanted = wanted(run, spec);
+        let factors = Factors::of(run, &wanted, spec);
+        let (xs, series) =
+            (places(&wanted, |cell| factors.x_key(cell)), places(&wanted, |cell| factors.series_key(cell)));
+        let of = |cell: &StudyCell| (xs.position(&factors.x_key(cell)), series.position(&factors.series_key(cell)));
+        let mut cells: Vec<((usize, usize), &StudyCell)> = wanted.into_iter().map(|cell| (of(cell), cell)).collect();
+        cells.sort_by_key(|(place, _)| *place);
         let mut grid = Self {
             x_factor: factors.x,
             series_title: factors.series_title(),
-            xs: xs.iter().map(|key| key.place.clone()).collect(),
-            series: series.iter().map(|key| key.place.clone()).collect(),
-            cells,
-            slots: HashMap::new(),
+            xs: xs.0.into_iter().map(|key| key.place).collect(),
+            series: series.0.into_iter().map(|key| key.place).collect(),
+            slots: cells.iter().map(|((x, s), cell)| ((*s, *x), *cell)).collect(),
+            cells: cells.into_iter().map(|(_, cell)| cell).collect(),
             remarks: Vec::new(),
         };
-        let (x_of, series_of) = (positions(&xs), positions(&series));
-        for cell in grid.cells.clone() {
-            let (x, s) = (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]);
-            grid.slots.insert((s, x), cell);
-        }
-        grid.cells.sort_by_key(|cell| (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]));
         grid.thin(if grid.is_ordered() { MAX_SHADES } else { N_HUES });
         grid
     }
@@ -100,6 +90,30 @@ impl<'a> Grid<'a> {
         self.series.len() > 1 && self.series.iter().all(|place| place.number.is_some())
     }
 
+    pub(crate) fn x_names(&self) -> Vec<String> {
+        self.xs.iter().map(|place| place.name.clone()).collect()
+    }
+
+    pub(crate) fn series_names(&self) -> Vec<String> {
+        self.series.iter().map(|place| place.name.clone()).collect()
+    }
+
+    /// What is along the axis: "Threads".
+    pub(crate) fn x_title(&self) -> String {
+        self.x_factor.map(level::title).unwrap_or_default()
+    }
+
+    /// What several series differ in, as a legend's title.
+    pub(crate) fn legend_title(&self) -> String {
+        if self.series.len() > 1 { level::title(&self.series_title) } else { String::new() }
+    }
+
+    /// A class of colour a series: shades where the series are ordered, hues where not.
+    pub(crate) fn classes(&self) -> Vec<String> {
+        let n = self.series.len();
+        (0..n).map(|i| if self.is_ordered() || n == 1 { palette::shade(i, n) } else { palette::hue(i) }).collect()
+    }
+
     /// Leaves out evenly what is too much for a picture; both ends stay.
     fn thin(&mut self, max_series: usize) {
         let (xs, n_xs) = (kept(self.xs.len(), MAX_GROUPS), self.xs.len());
@@ -124,6 +138,13 @@ impl<'a> Grid<'a> {
         self.xs = xs.iter().map(|i| self.xs[*i].clone()).collect();
         self.series = series.iter().map(|i| self.series[*i].clone()).collect();
     }
+}
+
+/// The cells that a figure asks for, in the order of the record.
+pub(crate) fn wanted<'a>(run: &'a Run<'a>, spec: &FigureSpec) -> Vec<&'a StudyCell> {
+    let experiment = spec.experiment.as_deref();
+    let of = |cell: &&StudyCell| experiment.is_none_or(|name| cell.experiment == name) && cell.is_at(&spec.at);
+    run.study.cells.iter().filter(of).collect()
 }
 
 /// Which of `n` to keep when only `most` fit: evenly, with both ends.
@@ -213,10 +234,6 @@ struct Key {
 }
 
 impl Key {
-    fn id(&self) -> String {
-        self.order.iter().map(|(_, level)| format!("{level}\u{1f}")).collect()
-    }
-
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let pairs = self.order.iter().zip(&other.order);
         let by_level = pairs.map(|((rank_a, a), (rank_b, b))| rank_a.cmp(rank_b).then_with(|| level::order(a, b)));
@@ -226,23 +243,20 @@ impl Key {
     }
 }
 
-#[derive(Default)]
-struct Places(HashMap<String, Key>);
+/// Keys in their order, each once.
+struct Places(Vec<Key>);
 
-impl Places {
-    fn add(&mut self, key: Key) {
-        self.0.entry(key.id()).or_insert(key);
-    }
-
-    fn sorted(self) -> Vec<Key> {
-        let mut keys: Vec<Key> = self.0.into_values().collect();
-        keys.sort_by(Key::cmp);
-        keys
-    }
+fn places(cells: &[&StudyCell], key: impl Fn(&StudyCell) -> Key) -> Places {
+    let mut keys: Vec<Key> = cells.iter().map(|cell| key(cell)).collect();
+    keys.sort_by(Key::cmp);
+    keys.dedup_by(|a, b| a.cmp(b).is_eq());
+    Places(keys)
 }
 
-fn positions(keys: &[Key]) -> HashMap<String, usize> {
-    keys.iter().enumerate().map(|(position, key)| (key.id(), position)).collect()
+impl Places {
+    fn position(&self, key: &Key) -> usize {
+        self.0.binary_search_by(|known| known.cmp(key)).expect("every cell's key is among them")
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use forebay_record::StudyCell;
+
 use crate::markup::Markup;
 
 /// A surface to draw on.
@@ -48,7 +50,7 @@ pub(crate) enum Anchor {
 }
 
 /// A box.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Area {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -82,6 +84,11 @@ pub(crate) struct Tip {
 impl Tip {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), data: Vec::new() }
+    }
+
+    /// Of a cell's mark.
+    pub(crate) fn of(cell: &StudyCell, text: impl Into<String>) -> Self {
+        Self::new(text).with("cell", &cell.id)
     }
 
     /// With a value: `data-NAME="VALUE"`.
@@ -172,10 +179,12 @@ impl Svg {
         self.body.leaf("path", &[("class", &class), ("d", &d)]);
     }
 
-    /// A text whose baseline is at `y`.
+    /// A text whose baseline is at `y`; nothing where it is empty.
     pub(crate) fn text(&mut self, class: &str, anchor: Anchor, (x, y): (f64, f64), text: impl Display) {
-        let class = format!("{class}{}", anchor_class(anchor));
-        self.body.element("text", &[("class", &class), ("x", &Px(x)), ("y", &Px(y))], text);
+        let (class, text) = (format!("{class}{}", anchor_class(anchor)), text.to_string());
+        if !text.is_empty() {
+            self.body.element("text", &[("class", &class), ("x", &Px(x)), ("y", &Px(y))], text);
+        }
     }
 
     /// A text that reads upwards from a point.
@@ -255,20 +264,26 @@ fn anchor_class(anchor: Anchor) -> &'static str {
     }
 }
 
-/// About how wide a text is in the page's letters; a little too wide rather than too narrow.
+/// How wide a text is at most: the widths are those of DejaVu Sans, the widest font that a page falls back to.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let ems: f64 = text
         .chars()
         .map(|c| match c {
-            'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' | 'I' => 0.30,
-            'f' | 't' | 'r' | '(' | ')' | '/' | '-' => 0.39,
-            'm' | 'w' | 'M' | 'W' | '%' | '@' | '–' | '…' => 0.92,
-            '0'..='9' => 0.59,
-            'A'..='Z' => 0.71,
-            _ => 0.60,
+            'i' | 'j' | 'l' | '\'' | '|' | 'I' => 0.30,
+            '.' | ',' | ':' | ';' | '!' | ' ' | '/' | '-' => 0.36,
+            'f' | 't' | 'r' | '(' | ')' => 0.42,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' | '…' => 0.99,
+            '+' | '−' | '×' => 0.84,
+            'A'..='Z' => 0.76,
+            _ => 0.64,
         })
         .sum();
     ems * size
+}
+
+/// The same of bold letters.
+pub(crate) fn bold_width(text: &str, size: f64) -> f64 {
+    text_width(text, size) * 1.11
 }
 
 /// The text, cut with "…" to fit.

@@ -18,6 +18,36 @@ pub(super) fn rates(amounts: &[f64], every_s: f64, span_s: f64) -> Vec<f64> {
     moved.into_iter().map(|amount| amount / span_s).collect()
 }
 
+/// The span that a picture's tick stands for, of series that each have a tick of so many seconds and an end.
+pub(super) fn span_s(series: impl Iterator<Item = (f64, f64)>, most: usize) -> f64 {
+    let (every, end) = series.fold((0.0_f64, 0.0_f64), |(every, end), of| (every.max(of.0), end.max(of.1)));
+    every * (end / every / most as f64).ceil().max(1.0)
+}
+
+/// Panels whose highest rates differ by more than this have scales of their own.
+const FAR_APART: f64 = 5.0;
+
+/// Whether panels with these highest rates need scales of their own.
+pub(super) fn own_scales(highs: &[f64]) -> bool {
+    let seen = || highs.iter().copied().filter(|high| *high > 0.0);
+    seen().fold(0.0, f64::max) > FAR_APART * seen().fold(f64::MAX, f64::min)
+}
+
+/// When a tick begins, to the millisecond.
+pub(super) fn time(seconds: f64) -> String {
+    crate::number::tick((seconds * 1e3).round() / 1e3)
+}
+
+/// Ticks along the axis of a desk's and of a phone's picture.
+pub(super) const MAX_TICKS: (usize, usize) = (240, 100);
+
+/// A remark where a picture has fewer ticks than the data.
+pub(super) fn means(n_ticks: usize) -> Option<String> {
+    let n = forebay_units::group_digits(n_ticks as u64);
+    let text = "ticks are more than the picture has room for; it shows means of neighbours, the data below has all.";
+    (n_ticks > MAX_TICKS.0).then(|| format!("{n} {text}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,14 +5,9 @@ use std::ops::Range;
 use forebay_record::{Series, StudyCell, TierKind};
 use forebay_units::{group_digits, parse_utc};
 
-use crate::data::{Data, Value};
-use crate::grid::kept;
-use crate::level;
-use crate::number::{listed, quantity, tick};
-use crate::run::Run;
-use crate::table::Align::{Left, Right};
+use crate::number::listed;
 
-use super::{Context, Drawn};
+use super::{Context, Data, Drawn, Left, Right, Run, Value, kept, level, quantity, tick};
 
 /// Ticks that are shown of a cell.
 const ROWS: usize = 3;

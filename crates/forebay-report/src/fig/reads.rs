@@ -5,25 +5,15 @@
 
 use forebay_record::{Reads, StudyCell};
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::Grid;
-use crate::level;
-use crate::markup::Markup;
-use crate::number::{quantity, seconds, tick};
-use crate::palette;
-use crate::svg::{Anchor, Area, Canvas, FONT, Px, Svg, Tip};
-use crate::table::Align::{Left, Right};
+use crate::number::seconds;
 
-use super::bars::level_title;
-use super::{Context, Drawn, Key, axes, bins, both};
+use super::bins::{self, MAX_TICKS};
+use super::{
+    Canvas, Columns, Context, Data, Drawn, Grid, Key, Panel, Plot, Scale, Tip, X, Y, both, level, palette, quantity,
+    tick,
+};
 
-/// Ticks along the axis of a desk's and of a phone's picture.
-const MAX_TICKS: (usize, usize) = (200, 90);
-/// Panels whose highest rates differ by more than this have scales of their own.
-const FAR_APART: f64 = 5.0;
 const PANEL: f64 = 104.0;
-const TITLE: f64 = 36.0;
 
 /// What a cell read when.
 struct Curve<'a> {
@@ -34,7 +24,7 @@ struct Curve<'a> {
 }
 
 /// The curves of a level of the axis.
-struct Panel<'a> {
+struct Level<'a> {
     name: String,
     curves: Vec<Curve<'a>>,
 }
@@ -47,12 +37,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     let n_ticks = curves(&panels).map(|curve| curve.reads.mb.len()).max().unwrap_or(0);
     let mut remarks = grid.remarks.clone();
-    if n_ticks > MAX_TICKS.0 {
-        remarks.push(format!(
-            "{} ticks are more than the picture has room for; it shows means of neighbours, the data below has all.",
-            forebay_units::group_digits(n_ticks as u64)
-        ));
-    }
+    remarks.extend(bins::means(n_ticks));
     Drawn {
         data: data(&panels),
         caption: caption(&panels),
@@ -62,14 +47,14 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
                 .to_owned()
                 + if own_scales(&panels) { " Each panel has a scale of its own." } else { "" },
         remarks,
-        legend_title: level_title(&grid),
+        legend_title: grid.legend_title(),
         legend: legend(&grid),
-        pictures: both(|canvas| draw(canvas, &panels, grid.series.len(), &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| plot(canvas, &panels, grid.series.len())),
         ..Drawn::default()
     }
 }
 
-fn panels<'a>(grid: &Grid<'a>) -> Vec<Panel<'a>> {
+fn panels<'a>(grid: &Grid<'a>) -> Vec<Level<'a>> {
     let sound = |reads: &&Reads| {
         let finite = reads.mb.iter().all(|mb| mb.is_finite() && *mb >= 0.0);
         finite && reads.every_s > 0.0 && !reads.mb.is_empty()
@@ -86,12 +71,12 @@ fn panels<'a>(grid: &Grid<'a>) -> Vec<Panel<'a>> {
             cell.level(factor).filter(|level| level::bare(factor, level) == grid.xs[x].name)
         }));
         let name = name.map_or(String::new(), |(factor, level)| level::named(factor, level));
-        Panel { name, curves: (0..grid.series.len()).filter_map(curve).collect() }
+        Level { name, curves: (0..grid.series.len()).filter_map(curve).collect() }
     };
     (0..grid.xs.len()).map(panel).filter(|panel| !panel.curves.is_empty()).collect()
 }
 
-fn curves<'a>(panels: &'a [Panel<'a>]) -> impl Iterator<Item = &'a Curve<'a>> {
+fn curves<'a>(panels: &'a [Level<'a>]) -> impl Iterator<Item = &'a Curve<'a>> {
     panels.iter().flat_map(|panel| &panel.curves)
 }
 
@@ -107,54 +92,38 @@ impl Curve<'_> {
 }
 
 /// The span that a picture's tick stands for.
-fn span_s(panels: &[Panel<'_>], most: usize) -> f64 {
-    let every = curves(panels).map(|curve| curve.reads.every_s).fold(0.0, f64::max);
-    let end = curves(panels).map(Curve::end_s).fold(0.0, f64::max);
-    every * (end / every / most as f64).ceil().max(1.0)
+fn span_s(panels: &[Level<'_>], most: usize) -> f64 {
+    bins::span_s(curves(panels).map(|curve| (curve.reads.every_s, curve.end_s())), most)
 }
 
-fn highest(panel: &Panel<'_>, span_s: f64) -> f64 {
-    panel.curves.iter().flat_map(|curve| curve.rates(span_s)).fold(0.0, f64::max)
+fn highest(panels: &[Level<'_>], span_s: f64) -> Vec<f64> {
+    let of = |panel: &Level<'_>| panel.curves.iter().flat_map(|curve| curve.rates(span_s)).fold(0.0, f64::max);
+    panels.iter().map(of).collect()
 }
 
-fn own_scales(panels: &[Panel<'_>]) -> bool {
-    let span_s = span_s(panels, MAX_TICKS.0);
-    let highs = || panels.iter().map(|panel| highest(panel, span_s));
-    highs().fold(0.0, f64::max) > FAR_APART * highs().fold(f64::MAX, f64::min)
+fn own_scales(panels: &[Level<'_>]) -> bool {
+    bins::own_scales(&highest(panels, span_s(panels, MAX_TICKS.0)))
 }
 
-fn draw(canvas: Canvas, panels: &[Panel<'_>], n_series: usize, label: &str) -> Markup {
-    let span_s = span_s(panels, if canvas.narrow { MAX_TICKS.1 } else { MAX_TICKS.0 });
-    let end = curves(panels).map(Curve::end_s).fold(0.0, f64::max);
-    let all = panels.iter().map(|panel| highest(panel, span_s)).fold(0.0, f64::max);
-    let own = own_scales(panels);
-    // A single panel needs no name.
-    let title = if panels.len() > 1 { TITLE } else { 8.0 };
-    let height = 22.0 + panels.len() as f64 * (PANEL + title) + 42.0;
-    let (left, right) = (50.0, canvas.width - 10.0);
-    let x = Scale::between(0.0, end).over(left, right);
-    let mut svg = Svg::new(canvas, height);
-    svg.text("tt", Anchor::Start, (2.0, FONT), "MB read per second");
-    let mut top = 22.0;
-    for panel in panels {
-        let plot = Area { left, top: top + title, right, bottom: top + title + PANEL };
-        let y = Scale::from_zero(if own { highest(panel, span_s) } else { all }).over(plot.bottom, plot.top);
-        for value in y.ticks(3) {
-            svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
-            svg.text("tk", Anchor::End, (plot.left - 7.0, y.at(value) + FONT * 0.35), tick(value));
-        }
-        if panels.len() > 1 {
-            svg.text("tt ink", Anchor::Start, (2.0, plot.top - 14.0), &panel.name);
-        }
-        for curve in panel.curves.iter().rev() {
-            area(&mut svg, curve, span_s, n_series, &x, &y);
-        }
-        hits(&mut svg, panel, span_s, &x, plot);
-        top += title + PANEL;
-    }
-    let plot = Area { left, top: 0.0, right, bottom: top };
-    axes::bottom(&mut svg, plot, &x, if canvas.narrow { 5 } else { 10 }, "Seconds since the start", tick);
-    svg.finish(label)
+fn plot<'a>(canvas: Canvas, levels: &'a [Level<'_>], n_series: usize) -> Plot<'a> {
+    let span_s = span_s(levels, if canvas.narrow { MAX_TICKS.1 } else { MAX_TICKS.0 });
+    let end = curves(levels).map(Curve::end_s).fold(0.0, f64::max);
+    let highs = highest(levels, span_s);
+    let all = highs.iter().copied().fold(0.0, f64::max);
+    let own = own_scales(levels);
+    let panel = |(level, high): (&'a Level<'_>, f64)| {
+        let y = Y::new(Scale::from_zero(if own { high } else { all }), 3, tick);
+        let marks = move |pen: &mut super::Pen<'_>| {
+            for curve in level.curves.iter().rev() {
+                pen.steps(&class(curve.series, n_series), &curve.rates(span_s), span_s, curve.end_s());
+            }
+        };
+        // A single panel needs no name.
+        let name = if levels.len() > 1 { level.name.as_str() } else { "" };
+        Panel::new(y, marks).titled(name).high(PANEL).columns(1, hits(level, span_s))
+    };
+    let x = X::over_time(canvas, Scale::between(0.0, end), "Seconds since the start");
+    Plot::new("MB read per second", x, levels.iter().zip(highs).map(panel).collect())
 }
 
 /// The class of a series' area: the last is filled.
@@ -162,21 +131,11 @@ fn class(series: usize, n_series: usize) -> String {
     if series + 1 == n_series { "ahead".to_owned() } else { format!("outline {}l", palette::hue(series)) }
 }
 
-fn area(svg: &mut Svg, curve: &Curve<'_>, span_s: f64, n_series: usize, x: &Scale, y: &Scale) {
-    let mut d = format!("M{} {}", Px(x.at(0.0)), Px(y.at(0.0)));
-    let end = curve.end_s();
-    for (i, rate) in curve.rates(span_s).into_iter().enumerate() {
-        d.push_str(&format!("V{}H{}", Px(y.at(rate)), Px(x.at(((i + 1) as f64 * span_s).min(end)))));
-    }
-    d.push_str(&format!("V{}Z", Px(y.at(0.0))));
-    svg.path(&class(curve.series, n_series), &d);
-}
-
-/// Invisible columns that say the values of a tick.
-fn hits(svg: &mut Svg, panel: &Panel<'_>, span_s: f64, x: &Scale, plot: Area) {
+/// The values of every tick.
+fn hits(panel: &Level<'_>, span_s: f64) -> Vec<(f64, f64, Tip)> {
     let rates: Vec<(&Curve<'_>, Vec<f64>)> = panel.curves.iter().map(|curve| (curve, curve.rates(span_s))).collect();
     let n = rates.iter().map(|(_, rates)| rates.len()).max().unwrap_or(0);
-    for i in 0..n {
+    let hit = |i: usize| {
         let from = i as f64 * span_s;
         let mut text = format!("{} to {}", seconds(from), seconds(from + span_s));
         let mut values = Vec::new();
@@ -186,25 +145,19 @@ fn hits(svg: &mut Svg, panel: &Panel<'_>, span_s: f64, x: &Scale, plot: Area) {
             values.push(rates.get(i).map_or("–".to_owned(), |rate| format!("{}", (rate * 1000.0).round() / 1000.0)));
         }
         let tip = Tip::new(text).with("panel", &panel.name).with("time", from).with("values", values.join(" "));
-        let area = Area { left: x.at(from), right: x.at(from + span_s).max(x.at(from) + 1.0), ..plot };
-        svg.mark(&tip, |svg| svg.rect("hit", area));
-    }
+        (from, from + span_s, tip)
+    };
+    (0..n).map(hit).collect()
 }
 
 fn legend(grid: &Grid<'_>) -> Vec<Key> {
     let n = grid.series.len();
-    if n < 2 {
-        return Vec::new();
-    }
-    let key = |(i, place): (usize, &crate::grid::Place)| {
-        let area = Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 };
-        Key { sample: super::sample(|svg| svg.rect(&class(i, n), area)), name: place.name.clone() }
-    };
-    grid.series.iter().enumerate().map(key).collect()
+    let key = |(i, place): (usize, &crate::grid::Place)| Key::swatch(&class(i, n), place.name.clone());
+    grid.series.iter().enumerate().filter(|_| n > 1).map(key).collect()
 }
 
 /// The highest rate.
-fn caption(panels: &[Panel<'_>]) -> String {
+fn caption(panels: &[Level<'_>]) -> String {
     let peak = |curve: &Curve<'_>| curve.reads.mb.iter().copied().fold(0.0, f64::max) / curve.reads.every_s;
     let highest = curves(panels).max_by(|a, b| peak(a).total_cmp(&peak(b)));
     highest.map_or(String::new(), |curve| {
@@ -212,16 +165,11 @@ fn caption(panels: &[Panel<'_>]) -> String {
     })
 }
 
-fn data(panels: &[Panel<'_>]) -> Data {
-    let mut data = Data::new(&[("at", "cell", Left), ("time_s", "from, s", Right), ("mb_per_s", "MB/s", Right)]);
-    for curve in curves(panels) {
-        for (i, mb) in curve.reads.mb.iter().enumerate() {
-            data.row(vec![
-                Value::text(level::all(&curve.cell.factors)),
-                Value::number(i as f64 * curve.reads.every_s, |s| tick((s * 1e3).round() / 1e3)),
-                Value::number(mb / curve.reads.every_s, quantity),
-            ]);
-        }
-    }
-    data
+fn data(panels: &[Level<'_>]) -> Data {
+    let ticks = curves(panels).flat_map(|curve| curve.reads.mb.iter().enumerate().map(move |(i, mb)| (curve, i, *mb)));
+    Columns::<(&Curve<'_>, usize, f64)>::new()
+        .text("at", "cell", |(curve, ..)| level::all(&curve.cell.factors))
+        .number("time_s", "from, s", bins::time, |(curve, i, _)| *i as f64 * curve.reads.every_s)
+        .number("mb_per_s", "MB/s", quantity, |(curve, _, mb)| mb / curve.reads.every_s)
+        .of(ticks)
 }

@@ -2,12 +2,11 @@
 
 use forebay_record::StudyCell;
 
-use crate::grid::Grid;
 use crate::number::percent;
 use crate::palette::ACCELERATOR;
 
 use super::stack::{self, Axis, Part, Row, Words};
-use super::{Context, Drawn, both};
+use super::{Context, Drawn, Grid, both};
 
 const WORDS: Words =
     Words { axis: Axis::Seconds, title: "What the accelerator did", unit: "Seconds of the wall clock" };
@@ -27,7 +26,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         reading: reading(&grid).to_owned(),
         remarks,
         legend: stack::legend(&rows, ACCELERATOR),
-        pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| stack::plot(canvas, &rows, &WORDS)),
         ..Drawn::default()
     }
 }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use forebay_record::StudyCell;
 
-use crate::grid::Grid;
 use crate::number::percent;
 use crate::palette::ACTIVITIES;
 
 use super::stack::{self, Axis, Part, Row, Words};
-use super::{Context, Drawn, both};
+use super::{Context, Drawn, Grid, both};
 
 const WORDS: Words =
     Words { axis: Axis::Share, title: "Share of the workers' time", unit: "% of all workers' seconds" };
@@ -32,7 +31,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
                 .to_owned(),
         remarks,
         legend: stack::legend(&rows, ACTIVITIES),
-        pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| stack::plot(canvas, &rows, &WORDS)),
         ..Drawn::default()
     }
 }

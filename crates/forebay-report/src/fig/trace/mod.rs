@@ -6,11 +6,9 @@ mod draw;
 
 use forebay_record::Series;
 
-use crate::data::{Data, Value};
-use crate::number::{quantity, seconds, tick};
-use crate::table::Align::{Left, Right};
+use crate::number::seconds;
 
-use super::{Context, Drawn, both};
+use super::{Context, Data, Drawn, Left, Right, Value, both, quantity, tick};
 
 /// Points along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize) = (240, 100);
@@ -26,13 +24,14 @@ struct Curve<'a> {
 }
 
 /// Curves of one unit over each other.
-struct Panel<'a> {
+struct Curves<'a> {
     title: &'static str,
     unit: &'static str,
     curves: Vec<Curve<'a>>,
 }
 
 /// Neighbouring ticks as one point.
+#[derive(Clone)]
 struct Point {
     time_s: f64,
     late: bool,
@@ -79,7 +78,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             interval(series)
         ),
         remarks,
-        pictures: both(|canvas| draw::draw(canvas, series, &panels, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| draw::plot(canvas, series, &panels)),
         ..Drawn::default()
     }
 }
@@ -89,7 +88,7 @@ fn interval(series: &Series) -> String {
     format!("{} s", tick((series.interval_s * 1e3).round() / 1e3))
 }
 
-fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Panel<'a>> {
+fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
     let curve = |key: &'a str, name: String, factor: f64, dashed: bool| {
         let sound = |value: &Option<f64>| value.filter(|value| value.is_finite()).map(|value| value * factor);
         let values = series.values(key)?.iter().map(sound).collect();
@@ -120,7 +119,7 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Panel<'a>> {
         ("This process, MB per second", "MB/s", process),
         ("Processor, %", "%", cpu),
     ];
-    let panels = all.into_iter().map(|(title, unit, curves)| Panel { title, unit, curves });
+    let panels = all.into_iter().map(|(title, unit, curves)| Curves { title, unit, curves });
     panels.filter(|panel| !panel.curves.is_empty()).collect()
 }
 
@@ -143,7 +142,7 @@ fn busiest_disks(series: &Series) -> Vec<&str> {
 }
 
 /// At most so many points.
-fn points(series: &Series, panels: &[Panel<'_>], most: usize) -> Vec<Point> {
+fn points(series: &Series, panels: &[Curves<'_>], most: usize) -> Vec<Point> {
     let n = series.time_s.len();
     let every = n.div_ceil(most).max(1);
     let mut points = Vec::new();
@@ -161,7 +160,7 @@ fn points(series: &Series, panels: &[Panel<'_>], most: usize) -> Vec<Point> {
     points
 }
 
-fn caption(series: &Series, panels: &[Panel<'_>]) -> String {
+fn caption(series: &Series, panels: &[Curves<'_>]) -> String {
     let busiest = panels.iter().filter(|panel| panel.unit == "MB/s").flat_map(|panel| &panel.curves);
     let peaks = busiest.filter_map(|curve| {
         let values = curve.values.iter().enumerate().filter_map(|(row, value)| Some((row, (*value)?)));
@@ -174,7 +173,7 @@ fn caption(series: &Series, panels: &[Panel<'_>]) -> String {
     })
 }
 
-fn data(series: &Series, panels: &[Panel<'_>]) -> Data {
+fn data(series: &Series, panels: &[Curves<'_>]) -> Data {
     let mut data = Data::new(&[("time_s", "s", Right)]);
     let curves: Vec<(&Curve<'_>, &str)> =
         panels.iter().flat_map(|panel| panel.curves.iter().map(|curve| (curve, panel.unit))).collect();
