@@ -3,7 +3,7 @@
 //! A figure names two factors. Factors that vary beside those do not get averaged away: their levels become part of the
 //! series' names. What is too much for a picture is thinned out, and the figure says so.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use forebay_record::{FigureSpec, Level, StudyCell};
 
@@ -126,15 +126,10 @@ impl<'a> Grid<'a> {
                 self.remarks.push(format!("Of {all} {what}, {kept} are drawn; the JSON and the CSV have every cell."));
             }
         }
-        let mut slots = HashMap::new();
-        for (s, old_s) in series.iter().enumerate() {
-            for (x, old_x) in xs.iter().enumerate() {
-                if let Some(cell) = self.slots.get(&(*old_s, *old_x)) {
-                    slots.insert((s, x), *cell);
-                }
-            }
-        }
-        self.slots = slots;
+        let place = |((s, x), cell): ((usize, usize), &'a StudyCell)| {
+            Some(((series.binary_search(&s).ok()?, xs.binary_search(&x).ok()?), cell))
+        };
+        self.slots = std::mem::take(&mut self.slots).into_iter().filter_map(place).collect();
         self.xs = xs.iter().map(|i| self.xs[*i].clone()).collect();
         self.series = series.iter().map(|i| self.series[*i].clone()).collect();
     }
@@ -181,12 +176,8 @@ impl<'a> Factors<'a> {
     fn series_key(&self, cell: &StudyCell) -> Key {
         let named = self.series.iter().chain(&self.others);
         let levels: Vec<(&str, &Level)> = named.filter_map(|factor| Some((*factor, cell.level(factor)?))).collect();
-        let name = match levels.as_slice() {
-            [] => "all".to_owned(),
-            [(factor, level)] => level::named(factor, level),
-            several => several.iter().map(|(factor, level)| level::named(factor, level)).collect::<Vec<_>>().join(", "),
-        };
-        self.key(levels, name)
+        let names: Vec<String> = levels.iter().map(|(factor, level)| level::named(factor, level)).collect();
+        self.key(levels, if names.is_empty() { "all".to_owned() } else { names.join(", ") })
     }
 
     fn key(&self, levels: Vec<(&str, &Level)>, name: String) -> Key {
@@ -207,24 +198,9 @@ impl<'a> Factors<'a> {
 
 /// The factors that have more than one level among the cells.
 fn varying<'a>(cells: &[&'a StudyCell]) -> Vec<&'a str> {
-    let mut seen: BTreeMap<&str, Option<&Level>> = BTreeMap::new();
-    let mut varying: Vec<&str> = Vec::new();
-    for (n, cell) in cells.iter().enumerate() {
-        for factor in cell.factors.keys() {
-            // A factor that the cells before did not have varies, too.
-            let before = seen.entry(factor).or_insert(if n == 0 { cell.level(factor) } else { None });
-            if *before != cell.level(factor) && !varying.contains(&factor.as_str()) {
-                varying.push(factor);
-            }
-        }
-        for factor in seen.keys().filter(|factor| !cell.factors.contains_key(**factor)) {
-            if !varying.contains(factor) {
-                varying.push(factor);
-            }
-        }
-    }
-    varying.sort_unstable();
-    varying
+    let factors: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.factors.keys().map(String::as_str)).collect();
+    let varies = |factor: &&str| cells.iter().any(|cell| cell.level(factor) != cells[0].level(factor));
+    factors.into_iter().filter(varies).collect()
 }
 
 #[derive(Debug, Clone)]

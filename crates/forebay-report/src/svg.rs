@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Write};
 
 use forebay_record::StudyCell;
 
-use crate::markup::Markup;
+use crate::markup::{Attributes, Markup};
 
 /// A surface to draw on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,31 +114,21 @@ impl Svg {
 
     /// The whole picture; `label` is what a screen reader says it is.
     pub(crate) fn finish(self, label: &str) -> Markup {
-        let mut out = Markup::default();
         let view = format!("0 0 {} {}", Px(self.canvas.width), Px(self.height));
         let class = if self.canvas.narrow { "narrow" } else { "wide" };
-        let (width, height) = (Px(self.canvas.width), Px(self.height));
-        out.open(
-            "svg",
-            &[
-                ("class", &class),
-                ("viewBox", &view),
-                ("width", &width),
-                ("height", &height),
-                ("role", &"group"),
-                ("aria-label", &label),
-            ],
-        );
-        out.put(&self.body);
-        out.close("svg");
-        out
+        self.whole(&class, &[("viewBox", &view), ("role", &"group"), ("aria-label", &label)])
     }
 
     /// A small picture beside a word, which says it all to who cannot see it.
     pub(crate) fn finish_sample(self) -> Markup {
+        self.whole(&"key", &[("aria-hidden", &"true")])
+    }
+
+    fn whole(&self, class: &dyn Display, more: Attributes<'_>) -> Markup {
         let mut out = Markup::default();
         let (width, height) = (Px(self.canvas.width), Px(self.height));
-        out.open("svg", &[("class", &"key"), ("width", &width), ("height", &height), ("aria-hidden", &"true")]);
+        let size: Attributes<'_> = &[("class", class), ("width", &width), ("height", &height)];
+        out.open("svg", &[size, more].concat());
         out.put(&self.body);
         out.close("svg");
         out
@@ -221,13 +211,18 @@ impl Svg {
         }
     }
 
-    /// Writes a label beside a point at the first of several places that is free: right, left, above, below, further away.
+    /// Writes a label beside a point at the first of several places that is free: right, left, at the edge, above, below, further away.
     /// Returns whether there was one; without one, nothing is written.
     pub(crate) fn label(&mut self, class: &str, (x, y): (f64, f64), gap: f64, within: Area, text: &str) -> bool {
+        if text.is_empty() {
+            return true;
+        }
         let (width, half) = (text_width(text, SMALL), SMALL * 0.5);
         let places = [
             (Anchor::Start, x + gap, y),
             (Anchor::End, x - gap, y),
+            // At the edge, where that is still beside the point.
+            (Anchor::End, within.right.min(x + gap + width), y),
             (Anchor::Middle, x, y - gap - half),
             (Anchor::Middle, x, y + gap + half),
             (Anchor::Start, x + gap * 0.8, y - gap - half),
@@ -281,9 +276,12 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     ems * size
 }
 
+/// How much wider bold letters are.
+pub(crate) const BOLD: f64 = 1.11;
+
 /// The same of bold letters.
 pub(crate) fn bold_width(text: &str, size: f64) -> f64 {
-    text_width(text, size) * 1.11
+    text_width(text, size) * BOLD
 }
 
 /// The text, cut with "…" to fit.

@@ -2,7 +2,7 @@
 
 use crate::axis::Scale;
 use crate::number::tick;
-use crate::svg::{Anchor, Area, Canvas, FONT, Svg, bold_width, fitted, text_width, wrapped};
+use crate::svg::{Anchor, Area, BOLD, Canvas, FONT, Svg, bold_width, fitted, text_width, wrapped};
 
 /// The axis under a plot's panels.
 pub(super) struct X {
@@ -98,7 +98,7 @@ impl X {
         let half = (bold_width(&self.title, FONT) / 2.0).min(canvas.width / 2.0);
         let x = ((plot.left + plot.right) / 2.0).clamp(half, canvas.width - half);
         let y = plot.bottom + self.room(plot.width()) - 7.0;
-        svg.text("tt", Anchor::Middle, (x, y), fitted(&self.title, FONT * 1.11, canvas.width));
+        svg.text("tt", Anchor::Middle, (x, y), fitted(&self.title, FONT * BOLD, canvas.width));
     }
 
     /// Grid lines lie below all marks.
@@ -184,7 +184,7 @@ impl<'a> Y<'a> {
             }
             Self::Rows(names) => {
                 for ((head, name), y) in names.iter().zip(rows) {
-                    let head = fitted(head, FONT * 1.11, canvas.width - 4.0);
+                    let head = fitted(head, FONT * BOLD, canvas.width - 4.0);
                     svg.text("tt ink", Anchor::Start, (2.0, y - ROW / 2.0 - 7.0), head);
                     let name = fitted(name, FONT, plot.left - 9.0);
                     svg.text("tk", Anchor::End, (plot.left - 8.0, y + FONT * 0.35), name);

@@ -6,7 +6,7 @@ use crate::number::{microseconds, percent};
 use crate::palette::N_HUES;
 
 use super::percentiles::{Named, cells, round_time};
-use super::{Columns, Context, Data, Drawn, Key, Panel, Plot, Point, Scale, Tip, X, Y, both, kept};
+use super::{Columns, Context, Data, Drawn, Key, Line, Panel, Plot, Point, Scale, Tip, X, Y, both, kept};
 
 /// Steps of a curve that have a marker.
 const MARKED: usize = 12;
@@ -32,7 +32,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         reading: "From the histogram of all kept repeats; the scale of times is logarithmic.".to_owned(),
         remarks,
         legend: Key::series(&names),
-        pictures: both(&context.spec.title, |canvas| plot(&shown, if canvas.narrow { 4 } else { 8 }).named(&names)),
+        pictures: both(&context.spec.title, |canvas| plot(&shown, if canvas.narrow { 4 } else { 8 })),
         ..Drawn::default()
     }
 }
@@ -57,25 +57,24 @@ fn curve(histogram: &[LatencyBucket]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn plot<'a>(shown: &'a [&Named<'_>], ticks: usize) -> Plot<'a> {
+fn plot<'a>(shown: &[&Named<'_>], ticks: usize) -> Plot<'a> {
     let curves: Vec<Vec<(f64, f64)>> = shown.iter().map(|named| curve(&named.cell.histogram)).collect();
     let times = || curves.iter().flatten().map(|(time, _)| *time);
     let x = Scale::log(times().fold(f64::MAX, f64::min) / 1.2, times().fold(0.0, f64::max));
     let y = Y::new(Scale::between(0.0, 1.0), 5, |share| percent(share).replace(".0 %", " %"));
-    let panel = Panel::new(y, move |pen| {
-        for (series, (named, curve)) in shown.iter().zip(&curves).enumerate() {
-            let marked = kept(curve.len(), MARKED);
-            let point = |(i, (time, share)): (usize, &(f64, f64))| {
-                let (of, within) = (percent(*share), microseconds(*time));
-                let tip = Tip::new(format!("{}: {of} of the requests within {within}", named.name))
-                    .with("series", &named.name)
-                    .with("x", time)
-                    .with("value", share);
-                Point { x: *time, y: *share, range: None, tip: marked.contains(&i).then_some(tip) }
-            };
-            pen.series(series, &named.name, &curve.iter().enumerate().map(point).collect::<Vec<_>>());
-        }
-    });
+    let line = |(named, curve): (&&Named<'_>, &Vec<(f64, f64)>)| {
+        let marked = kept(curve.len(), MARKED);
+        let point = |(i, (time, share)): (usize, &(f64, f64))| {
+            let (of, within) = (percent(*share), microseconds(*time));
+            let tip = Tip::new(format!("{}: {of} of the requests within {within}", named.name))
+                .with("series", &named.name)
+                .with("x", time)
+                .with("value", share);
+            Point { x: *time, y: *share, tip: marked.contains(&i).then_some(tip), ..Point::default() }
+        };
+        Line::new(&named.name, curve.iter().enumerate().map(point))
+    };
+    let panel = Panel::new(y, |_| {}).lines(shown.iter().zip(&curves).map(line).collect());
     let x = X::along(x, ticks, "Latency of a request", round_time);
     Plot::new("Requests answered within the time", x, vec![panel]).sides(0.0, 24.0)
 }

@@ -142,8 +142,8 @@ impl<'a> Groups<'a> {
     }
 
     fn draw_all(&self, pen: &mut Pen<'_>, upright: bool) {
-        if let Some((value, name)) = self.limit {
-            pen.level("limit", value, name);
+        if let Some((value, _)) = self.limit {
+            pen.level("limit", value);
         }
         let bar = self.bar_width(pen.area.width());
         for (g, group) in self.slots.iter().enumerate() {
@@ -158,6 +158,9 @@ impl<'a> Groups<'a> {
                     Slot::Bar(bar) => draw_bar(pen.svg, bar, &self.classes[s], place, &pen.y, upright),
                 }
             }
+        }
+        if let Some((value, name)) = self.limit {
+            pen.name_level("v limit-name", value, name);
         }
     }
 }
@@ -177,6 +180,7 @@ fn draw_bar(svg: &mut Svg, bar: &Bar, class: &str, place: Area, scale: &Scale, u
     if upright {
         svg.text_up("v", (middle + SMALL * 0.35, top - 5.0), &bar.label);
     } else if text_width(&bar.label, SMALL) <= place.width() + 1.0 {
+        svg.take(Area { top: top - 5.0 - SMALL, bottom: top - 3.0, ..place });
         svg.text("v", Anchor::Middle, (middle, top - 5.0), &bar.label);
     }
     if let Some((value, tip)) = &bar.published {

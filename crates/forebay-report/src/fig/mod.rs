@@ -51,7 +51,7 @@ use self::axes::{X, Y};
 use self::columns::Columns;
 use self::groups::{Bar, Groups};
 pub(crate) use self::legend::Key;
-use self::pen::{Pen, Point};
+use self::pen::{Line, Pen, Point};
 use self::plot::{Panel, Plot, around, both};
 
 /// What makes a figure of a kind.

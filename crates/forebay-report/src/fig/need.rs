@@ -7,8 +7,8 @@ use crate::number::{bytes, given, listed};
 use crate::palette::N_HUES;
 
 use super::{
-    Columns, Context, Data, Drawn, Key, Panel, Plot, Point, Scale, Tip, X, Y, both, level, metric, quantity, thinned,
-    tick,
+    Canvas, Columns, Context, Data, Drawn, Key, Line, Panel, Pen, Plot, Point, Scale, Tip, X, Y, both, level, metric,
+    quantity, thinned, tick,
 };
 
 /// Numbers of accelerators.
@@ -16,8 +16,8 @@ const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
 const SAME: f64 = 0.04;
-/// How far such a line is drawn to the right of the one before, where there is room.
-const ASIDE: f64 = 9.0;
+/// How far such a line is drawn to the right of the one before, on a desk and on a phone.
+const ASIDE: (f64, f64) = (9.0, 5.0);
 
 /// What one accelerator needs.
 struct Need<'a> {
@@ -60,7 +60,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
                little too much. Both scales are logarithmic.",
         remarks,
         legend,
-        pictures: both(&context.spec.title, |_| plot(&shown, &published).named(&names)),
+        pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, &published)),
         is_open: true,
         ..Drawn::default()
     }
@@ -150,33 +150,32 @@ fn finding(needs: &[Need<'_>], published: &[Published<'_>]) -> String {
     format!("{said} Published for {}: {} MB/s.", given(ACCELERATORS), values.join(" to "))
 }
 
-fn plot<'a>(shown: &'a [&Need<'_>], published: &'a [Published<'_>]) -> Plot<'a> {
+fn plot<'a>(canvas: Canvas, shown: &[&Need<'_>], published: &'a [Published<'_>]) -> Plot<'a> {
     let all = || {
         let ours = shown.iter().flat_map(|need| COUNTS.map(|n| need.mb_per_s(n)));
         ours.chain(published.iter().map(|(value, _)| *value)).filter(|value| *value > 0.0)
     };
     let scale = Scale::log(all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-    let panel = Panel::new(Y::new(scale, 6, tick), move |pen| {
-        for (series, need) in shown.iter().enumerate() {
-            let point = |(i, n): (usize, u64)| {
-                let value = need.mb_per_s(n);
-                let text = format!("{}: {n} accelerators, {} MB/s", need.name, quantity(value));
-                let tip = Tip::of(need.cell, text).with("x", n).with("value", value);
-                Point { x: i as f64, y: value, range: None, tip: Some(tip) }
-            };
-            let room = pen.area.width() / COUNTS.len() as f64 / 2.0 / shown.len() as f64;
-            pen.aside = n_below(shown, series) as f64 * ASIDE.min(room);
-            pen.series(series, &need.name, &COUNTS.into_iter().enumerate().map(point).collect::<Vec<_>>());
-        }
-        pen.aside = 0.0;
-        let eight = COUNTS.iter().position(|n| *n as f64 == ACCELERATORS).unwrap_or(0);
+    let line = |(i, need): (usize, &&Need<'_>)| {
+        let point = |(i, n): (usize, u64)| {
+            let value = need.mb_per_s(n);
+            let text = format!("{}: {n} accelerators, {} MB/s", need.name, quantity(value));
+            let tip = Tip::of(need.cell, text).with("x", n).with("value", value);
+            Point { x: i as f64, y: value, tip: Some(tip), ..Point::default() }
+        };
+        let aside = n_below(shown, i) as f64 * if canvas.narrow { ASIDE.1 } else { ASIDE.0 };
+        Line { aside, ..Line::new(&need.name, COUNTS.into_iter().enumerate().map(point)) }
+    };
+    let eight = COUNTS.iter().position(|n| *n as f64 == ACCELERATORS).unwrap_or(0) as f64;
+    let marks = move |pen: &mut Pen<'_>| {
         for (value, source) in published {
             let shown = metric::published(METRIC, *value);
             let tip = Tip::new(format!("published: {shown} MB/s ({source})")).with("published", value);
             let label = ("v pub-name".to_owned(), format!("published {shown}"));
-            pen.published("pub", 3, (eight as f64, *value), &tip, label);
+            pen.published("pub", 3, (pen.x.at(eight), pen.y.at(*value)), &tip, label);
         }
-    });
+    };
+    let panel = Panel::new(Y::new(scale, 6, tick), marks).lines(shown.iter().enumerate().map(line).collect());
     Plot::new("Disk throughput in MB per second", X::bands(COUNTS.map(|n| n.to_string()), "Accelerators"), vec![panel])
 }
 

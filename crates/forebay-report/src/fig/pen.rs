@@ -2,9 +2,23 @@
 
 use crate::axis::Scale;
 use crate::palette;
-use crate::svg::{Anchor, Area, Canvas, Px, SMALL, Svg, Tip, fitted};
+use crate::svg::{Anchor, Area, BOLD, Canvas, FONT, Px, SMALL, Svg, Tip, fitted};
 
-/// A point of a series.
+/// A line of points with markers, named at its end where there is room.
+pub(super) struct Line {
+    pub(super) name: String,
+    /// How far it stands to the right of its values.
+    pub(super) aside: f64,
+    pub(super) points: Vec<Point>,
+}
+
+impl Line {
+    pub(super) fn new(name: &str, points: impl Iterator<Item = Point>) -> Self {
+        Self { name: name.to_owned(), aside: 0.0, points: points.collect() }
+    }
+}
+
+#[derive(Default)]
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
@@ -12,6 +26,8 @@ pub(super) struct Point {
     pub(super) range: Option<(f64, f64)>,
     /// What it says; without a tip there is no marker.
     pub(super) tip: Option<Tip>,
+    /// Where a published value stands, what it says when it is pointed at, and what is written beside it.
+    pub(super) published: Option<(f64, Tip, String)>,
 }
 
 /// Draws into a panel.
@@ -26,18 +42,7 @@ pub(super) struct Pen<'p> {
     pub(super) y: Scale,
     /// The middles of rows.
     pub(super) rows: Vec<f64>,
-    /// How far the next series stands to the right of its values.
-    pub(super) aside: f64,
-    ends: Vec<End>,
     labels: Vec<(String, (f64, f64), String)>,
-}
-
-/// Where a series ends, and whether it has more than one point.
-struct End {
-    series: usize,
-    name: String,
-    at: (f64, f64),
-    is_line: bool,
 }
 
 impl<'p> Pen<'p> {
@@ -49,11 +54,11 @@ impl<'p> Pen<'p> {
         y: (Scale, Vec<f64>),
     ) -> Self {
         let (y, rows) = y;
-        Self { svg, canvas, area, whole, x, y, rows, aside: 0.0, ends: Vec::new(), labels: Vec::new() }
+        Self { svg, canvas, area, whole, x, y, rows, labels: Vec::new() }
     }
 
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        (self.x.at(x) + self.aside, self.y.at(y))
+        (self.x.at(x), self.y.at(y))
     }
 
     /// A line through points; a single one is a short stroke.
@@ -106,12 +111,17 @@ impl<'p> Pen<'p> {
         self.svg.take_line((at, top - 10.0), (at, bottom));
     }
 
-    /// A line across the panel, with its name above its end.
-    pub(super) fn level(&mut self, class: &str, y: f64, name: &str) {
-        let y = self.y.at(y);
-        self.svg.line(class, (self.area.left, y), (self.area.right, y));
-        if !name.is_empty() {
-            self.svg.text(&format!("v {class}-name"), Anchor::End, (self.area.right, y - 5.0), name);
+    /// A line across the panel.
+    pub(super) fn level(&mut self, class: &str, y: f64) {
+        self.svg.line(class, (self.area.left, self.y.at(y)), (self.area.right, self.y.at(y)));
+    }
+
+    /// The name of such a line above its end, or in the line of the title where something stands there.
+    pub(super) fn name_level(&mut self, class: &str, y: f64, name: &str) {
+        let (right, y) = (self.area.right, self.y.at(y));
+        let within = Area { top: y - 16.0, bottom: y, ..self.area };
+        if !self.svg.label(class, (right, y - 9.0), 0.0, within, name) {
+            self.svg.text(class, Anchor::End, (right, FONT), name);
         }
     }
 
@@ -131,67 +141,74 @@ impl<'p> Pen<'p> {
 
     /// Writes beside a value of the axis, at a height in the panel or above it, where there is room.
     pub(super) fn note(&mut self, class: &str, x: f64, below_top: f64, text: &str) {
-        let within = Area { left: 2.0, right: self.canvas.width - 2.0, top: self.area.top - 40.0, ..self.area };
+        let within = Area { left: 2.0, right: self.canvas.width - 2.0, top: self.area.top - 28.0, ..self.area };
         self.svg.label(class, (self.x.at(x), self.area.top + below_top), 6.0, within, text);
     }
 
-    /// A line with markers and intervals, named at its end where the plot has room for names.
-    pub(super) fn series(&mut self, i: usize, name: &str, points: &[Point]) {
-        let class = palette::hue(i);
-        let places: Vec<(f64, f64)> = points.iter().map(|point| self.at((point.x, point.y))).collect();
-        self.svg.polyline(&format!("ln {class}l"), &places);
-        places.windows(2).for_each(|ends| self.svg.take_line(ends[0], ends[1]));
-        for (point, (x, y)) in points.iter().zip(&places) {
-            let (Some(tip), scale) = (&point.tip, self.y) else { continue };
-            self.svg.mark(tip, |svg| {
-                let class_of_range = format!("iv {class}l");
-                if let Some((low, high)) = point.range {
-                    svg.line(&class_of_range, (*x, scale.at(low)), (*x, scale.at(high)));
-                    for (end, towards) in [(low, 1.0), (high, -1.0)].into_iter().filter(|(end, _)| scale.cuts(*end)) {
-                        svg.arrow(&class_of_range, (*x, scale.at(end)), (0.0, towards));
-                    }
-                }
-                palette::marker(svg, &format!("dot {class}"), i, (*x, *y), 4.2);
-            });
-            self.svg.take(around((*x, *y), 5.0));
+    /// Lines, and below them what was published.
+    pub(super) fn lines(&mut self, lines: &[Line], with_names: bool) {
+        for (i, line) in lines.iter().enumerate() {
+            let hue = palette::hue(i);
+            for (point, (y, tip, label)) in line.points.iter().filter_map(|of| Some((of, of.published.as_ref()?))) {
+                let at = (self.x.at(point.x) + line.aside, self.y.at(*y));
+                self.published(&format!("pub {hue}l"), i, at, tip, (format!("v {hue}t"), label.clone()));
+            }
         }
-        if let Some(at) = places.last() {
-            self.ends.push(End { series: i, name: name.to_owned(), at: *at, is_line: places.len() > 1 });
-        }
-    }
-
-    /// A hollow marker at a published value; its label is written where the other marks leave room.
-    pub(super) fn published(&mut self, class: &str, shape: usize, at: (f64, f64), tip: &Tip, label: (String, String)) {
-        let at = self.at(at);
-        self.svg.mark(tip, |svg| palette::marker(svg, class, shape, at, 7.5));
-        self.svg.take(around(at, 8.0));
-        if !label.1.is_empty() {
-            self.labels.push((label.0, at, label.1));
-        }
-    }
-
-    /// Writes what had to wait for the marks: labels, and the names of series.
-    pub(super) fn finish(mut self, with_names: bool) {
+        lines.iter().enumerate().for_each(|(i, line)| self.one_line(i, line));
         let within = Area { top: self.area.top - 14.0, ..self.area };
         for (class, at, text) in std::mem::take(&mut self.labels) {
             self.svg.label(&class, at, 11.0, within, &text);
         }
         if with_names {
-            self.names();
+            self.names(lines);
         }
     }
 
-    fn names(&mut self) {
-        let mut places: Vec<f64> = self.ends.iter().map(|end| end.at.1).collect();
+    fn place(&self, line: &Line, point: &Point) -> (f64, f64) {
+        (self.x.at(point.x) + line.aside, self.y.at(point.y))
+    }
+
+    fn one_line(&mut self, i: usize, line: &Line) {
+        let (class, scale) = (palette::hue(i), self.y);
+        let places: Vec<(f64, f64)> = line.points.iter().map(|point| self.place(line, point)).collect();
+        self.svg.polyline(&format!("ln {class}l"), &places);
+        places.windows(2).for_each(|ends| self.svg.take_line(ends[0], ends[1]));
+        for (point, (x, y)) in line.points.iter().zip(places) {
+            let Some(tip) = &point.tip else { continue };
+            self.svg.mark(tip, |svg| {
+                let interval = format!("iv {class}l");
+                if let Some((low, high)) = point.range {
+                    svg.line(&interval, (x, scale.at(low)), (x, scale.at(high)));
+                    for (end, towards) in [(low, 1.0), (high, -1.0)].into_iter().filter(|(end, _)| scale.cuts(*end)) {
+                        svg.arrow(&interval, (x, scale.at(end)), (0.0, towards));
+                    }
+                }
+                palette::marker(svg, &format!("dot {class}"), i, (x, y), 4.2);
+            });
+            self.svg.take(around((x, y), 5.0));
+        }
+    }
+
+    /// A hollow marker at a published value; its label is written where the lines leave room.
+    pub(super) fn published(&mut self, class: &str, shape: usize, at: (f64, f64), tip: &Tip, label: (String, String)) {
+        self.svg.mark(tip, |svg| palette::marker(svg, class, shape, at, 7.5));
+        self.svg.take(around(at, 8.0));
+        self.labels.push((label.0, at, label.1));
+    }
+
+    fn names<'l>(&mut self, lines: &'l [Line]) {
+        let ended = |(i, line): (usize, &'l Line)| Some((i, line, self.place(line, line.points.last()?)));
+        let ends: Vec<(usize, &'l Line, (f64, f64))> = lines.iter().enumerate().filter_map(ended).collect();
+        let mut places: Vec<f64> = ends.iter().map(|(.., at)| at.1).collect();
         spread_out(&mut places, SMALL + 3.0, self.area.top, self.area.bottom);
-        for (end, y) in self.ends.iter().zip(places) {
-            let (x, right) = (self.area.right + 12.0, self.area.right);
-            let is_far = end.is_line && end.at.0 < right - 1.0;
-            if is_far || (end.at.0 >= right - 40.0 && (y - end.at.1).abs() > 4.0) {
-                self.svg.line("lead", (end.at.0 + 6.0, end.at.1), (x - 3.0, y));
+        let (x, right) = (self.area.right + 12.0, self.area.right);
+        for ((i, line, at), y) in ends.into_iter().zip(places) {
+            let is_far = line.points.len() > 1 && at.0 < right - 1.0;
+            if is_far || (at.0 >= right - 40.0 && (y - at.1).abs() > 4.0) {
+                self.svg.line("lead", (at.0 + 6.0, at.1), (x - 3.0, y));
             }
-            let name = fitted(&end.name, SMALL * 1.11, self.canvas.width - x - 2.0);
-            let class = format!("v name {}t", palette::hue(end.series));
+            let name = fitted(&line.name, SMALL * BOLD, self.canvas.width - x - 2.0);
+            let class = format!("v name {}t", palette::hue(i));
             self.svg.text(&class, Anchor::Start, (x, y + SMALL * 0.35), name);
         }
     }

@@ -6,7 +6,7 @@ use crate::number::microseconds;
 use crate::palette::N_HUES;
 use crate::run::levels_of_probe;
 
-use super::{Columns, Context, Data, Drawn, Key, Panel, Plot, Point, Scale, Tip, X, Y, both, level, thinned};
+use super::{Columns, Context, Data, Drawn, Key, Line, Panel, Plot, Point, Scale, Tip, X, Y, both, level, thinned};
 
 const NAMES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 
@@ -65,7 +65,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
                 .to_owned(),
         remarks,
         legend: Key::series(&names),
-        pictures: both(&context.spec.title, |_| plot(&shown).named(&names)),
+        pictures: both(&context.spec.title, |_| plot(&shown)),
         ..Drawn::default()
     }
 }
@@ -75,22 +75,20 @@ pub(super) fn round_time(us: f64) -> String {
     microseconds(us).replace(".00", "").replace(".0 ", " ")
 }
 
-fn plot<'a>(shown: &'a [&&Named<'_>]) -> Plot<'a> {
+fn plot<'a>(shown: &[&&Named<'_>]) -> Plot<'a> {
     let all = || shown.iter().flat_map(|named| values(named.cell));
     let scale = Scale::log(all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-    let panel = Panel::new(Y::new(scale, 6, round_time), |pen| {
-        for (series, named) in shown.iter().enumerate() {
-            let point = |(i, value): (usize, f64)| {
-                let tip = Tip::new(format!("{}: {} {}", named.name, NAMES[i], microseconds(value)))
-                    .with("series", &named.name)
-                    .with("x", NAMES[i])
-                    .with("value", value);
-                Point { x: i as f64, y: value, range: None, tip: Some(tip) }
-            };
-            let points: Vec<Point> = values(named.cell).into_iter().enumerate().map(point).collect();
-            pen.series(series, &named.name, &points);
-        }
-    });
+    let line = |named: &&&Named<'_>| {
+        let point = |(i, value): (usize, f64)| {
+            let tip = Tip::new(format!("{}: {} {}", named.name, NAMES[i], microseconds(value)))
+                .with("series", &named.name)
+                .with("x", NAMES[i])
+                .with("value", value);
+            Point { x: i as f64, y: value, tip: Some(tip), ..Point::default() }
+        };
+        Line::new(&named.name, values(named.cell).into_iter().enumerate().map(point))
+    };
+    let panel = Panel::new(Y::new(scale, 6, round_time), |_| {}).lines(shown.iter().map(line).collect());
     Plot::new("Latency of a request", X::bands(NAMES, "Percentile of requests"), vec![panel])
 }
 

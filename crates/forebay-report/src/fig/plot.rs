@@ -6,12 +6,15 @@
 use crate::markup::Markup;
 use crate::number::tick;
 use crate::palette;
-use crate::svg::{Anchor, Area, Canvas, FONT, NARROW, SMALL, Svg, Tip, WIDE, bold_width, fitted, text_width};
+use crate::svg::{
+    Anchor, Area, BOLD, Canvas, FONT, NARROW, SMALL, Svg, Tip, WIDE, bold_width, fitted, text_width, wrapped,
+};
 
 use super::axes::{self, X, Y};
-use super::pen::Pen;
+use super::pen::{Line, Pen};
 
-/// The line of a plot's title, and of a panel's.
+/// Room for a plot's title, of which each line is so high, and for a panel's.
+const LINE: f64 = 14.0;
 const TITLE: f64 = 22.0;
 const PANEL_TITLE: f64 = 36.0;
 /// Names at the ends of series are cut beyond this.
@@ -21,8 +24,6 @@ pub(super) struct Plot<'a> {
     title: String,
     pub(super) x: X,
     panels: Vec<Panel<'a>>,
-    /// Of series, written at their ends.
-    names: Vec<String>,
     /// A quantity with a scale of its own on the right: its name and how many of it make one of the left.
     right: Option<(&'a str, f64)>,
     /// Room that is left on the left and on the right at least.
@@ -41,14 +42,20 @@ pub(super) struct Panel<'a> {
     height: Option<f64>,
     y: Y<'a>,
     marks: Box<dyn Fn(&mut Pen<'_>) + 'a>,
+    lines: Vec<Line>,
     /// Columns over so many panels from this on.
     columns: (usize, Vec<Column>),
 }
 
 impl<'a> Panel<'a> {
     pub(super) fn new(y: Y<'a>, marks: impl Fn(&mut Pen<'_>) + 'a) -> Self {
-        let marks = Box::new(marks);
-        Self { title: String::new(), keys: Vec::new(), head: 0.0, height: None, y, marks, columns: (1, Vec::new()) }
+        let (title, keys, lines, columns) = (String::new(), Vec::new(), Vec::new(), (1, Vec::new()));
+        Self { title, keys, head: 0.0, height: None, y, marks: Box::new(marks), lines, columns }
+    }
+
+    /// With lines above its marks.
+    pub(super) fn lines(self, lines: Vec<Line>) -> Self {
+        Self { lines, ..self }
     }
 
     pub(super) fn titled(self, title: impl Into<String>) -> Self {
@@ -93,7 +100,7 @@ impl<'a> Panel<'a> {
         let y = area.top - self.head - 14.0;
         let is_wrapped = self.is_wrapped(area.right);
         let at = if is_wrapped { y - 14.0 } else { y };
-        let title = fitted(&self.title, FONT * 1.11, area.right - 4.0);
+        let title = fitted(&self.title, FONT * BOLD, area.right - 4.0);
         svg.take(Area { left: 0.0, top: at - FONT, right: bold_width(&title, FONT) + 6.0, bottom: at + 3.0 });
         svg.text(class, Anchor::Start, (2.0, at), title);
         let mut x = if is_wrapped { 2.0 } else { area.right - self.keys_width() };
@@ -117,12 +124,7 @@ pub(super) fn around(values: Vec<(f64, Tip)>) -> Vec<Column> {
 
 impl<'a> Plot<'a> {
     pub(super) fn new(title: impl Into<String>, x: X, panels: Vec<Panel<'a>>) -> Self {
-        Self { title: title.into(), x, panels, names: Vec::new(), right: None, sides: (0.0, 10.0) }
-    }
-
-    /// With names at the ends of its series, where there are several and it is not for a phone.
-    pub(super) fn named(self, names: &[String]) -> Self {
-        Self { names: names.to_vec(), ..self }
+        Self { title: title.into(), x, panels, right: None, sides: (0.0, 10.0) }
     }
 
     pub(super) fn right(self, right: Option<(&'a str, f64)>) -> Self {
@@ -133,14 +135,16 @@ impl<'a> Plot<'a> {
         Self { sides: (left, right), ..self }
     }
 
+    /// Several lines are named at their ends, but on a phone, where the legend has to do.
     fn has_names(&self, canvas: Canvas) -> bool {
-        !canvas.narrow && self.names.len() > 1
+        !canvas.narrow && self.panels.iter().any(|panel| panel.lines.len() > 1)
     }
 
     /// The room on the left and on the right of the panels.
     pub(super) fn margins(&self, canvas: Canvas) -> (f64, f64) {
         let left = self.panels.iter().map(|panel| panel.y.room(canvas)).fold(self.sides.0, f64::max);
-        let widest = self.names.iter().map(|name| bold_width(name, SMALL)).fold(0.0, f64::max);
+        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        let widest = lines.map(|line| bold_width(&line.name, SMALL)).fold(0.0, f64::max);
         let names = if self.has_names(canvas) { widest.min(WIDEST_NAME) + 20.0 } else { 0.0 };
         let ticks = self.right.zip(self.panels.first()).map_or(0.0, |((_, factor), panel)| {
             let high = panel.y.place(Area::default()).0.high();
@@ -153,7 +157,8 @@ impl<'a> Plot<'a> {
     fn areas(&self, canvas: Canvas) -> Vec<Area> {
         let (left, right) = self.margins(canvas);
         let right = canvas.width - right;
-        let mut y = if self.title.is_empty() { 0.0 } else { TITLE };
+        let mut y = self.title_lines(canvas).len() as f64 * LINE;
+        y += if self.title.is_empty() { 0.0 } else { TITLE - LINE };
         let area = |panel: &Panel<'_>| {
             let usual = if canvas.narrow { 240.0 } else { 290.0 };
             let top = y + panel.room_above(right);
@@ -176,14 +181,14 @@ impl<'a> Plot<'a> {
             panel.y.draw(&mut svg, *area, canvas);
             panel.draw_title(&mut svg, class, *area);
             if let Some((_, factor)) = self.right {
-                axes::right(&mut svg, *area, &panel.y.place(*area).0, factor, 5);
+                axes::right(&mut svg, *area, &panel.y.place(*area).0, factor, if canvas.narrow { 5 } else { 6 });
             }
             if area.bottom < whole.bottom {
                 svg.line("ax", (area.left, area.bottom), (area.right, area.bottom));
             }
             let mut pen = Pen::new(&mut svg, canvas, (*area, whole), x, panel.y.place(*area));
             (panel.marks)(&mut pen);
-            pen.finish(self.has_names(canvas));
+            pen.lines(&panel.lines, self.has_names(canvas));
         }
         self.x.draw(&mut svg, whole, canvas);
         for (i, panel) in self.panels.iter().enumerate() {
@@ -197,16 +202,19 @@ impl<'a> Plot<'a> {
         svg.finish(label)
     }
 
+    fn title_lines(&self, canvas: Canvas) -> Vec<String> {
+        let right = self.right.map_or(0.0, |(title, _)| bold_width(title, FONT) + 8.0);
+        wrapped(&self.title, FONT * BOLD, canvas.width - 4.0 - right)
+            .into_iter()
+            .filter(|line| !line.is_empty())
+            .collect()
+    }
+
     fn draw_titles(&self, svg: &mut Svg, canvas: Canvas) {
-        let right = self.right.map_or("", |(title, _)| title);
-        let room = canvas.width - 4.0 - if right.is_empty() { 0.0 } else { bold_width(right, FONT) + 8.0 };
-        for (anchor, x, title) in [(Anchor::Start, 2.0, self.title.as_str()), (Anchor::End, canvas.width - 2.0, right)]
-        {
-            if !title.is_empty() {
-                let title = if anchor == Anchor::Start { fitted(title, FONT * 1.11, room) } else { title.to_owned() };
-                svg.text("tt", anchor, (x, FONT), title);
-            }
+        for (i, line) in self.title_lines(canvas).into_iter().enumerate() {
+            svg.text("tt", Anchor::Start, (2.0, FONT + i as f64 * LINE), line);
         }
+        svg.text("tt", Anchor::End, (canvas.width - 2.0, FONT), self.right.map_or("", |(title, _)| title));
     }
 }
 

@@ -6,7 +6,7 @@ use forebay_units::{RatioInterval, ratio_interval};
 use crate::number::{given, times};
 
 use super::{
-    Columns, Context, Data, Drawn, Grid, Key, Panel, Pen, Plot, Point, Scale, Tip, X, Y, both, level, metric, palette,
+    Columns, Context, Data, Drawn, Grid, Key, Line, Panel, Pen, Plot, Point, Scale, Tip, X, Y, both, level, metric,
     run, tick,
 };
 
@@ -62,7 +62,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         remarks,
         legend_title: plot.grid.legend_title(),
         legend,
-        pictures: both(&context.spec.title, |_| plot.plot().named(&names)),
+        pictures: both(&context.spec.title, |_| plot.plot()),
         ..Drawn::default()
     }
 }
@@ -109,7 +109,7 @@ impl Gains<'_> {
         let title = format!("Speed-up over {} {over}", self.grid.xs[0].name)
             .replace(" 1 threads", " 1 thread")
             .replace(" 1 readers", " 1 reader");
-        Plot::new(title, self.x(), vec![Panel::new(y, |pen| self.draw(pen))])
+        Plot::new(title, self.x(), vec![Panel::new(y, |pen| self.draw(pen)).lines(self.lines())])
     }
 
     fn x(&self) -> X {
@@ -134,20 +134,14 @@ impl Gains<'_> {
             let end = (self.range().1 * first).min(last);
             pen.straight("ideal", (first, 1.0), (end, end / first));
         }
-        for gain in &self.gains {
-            let Some((value, source)) = gain.published else { continue };
-            let hue = palette::hue(gain.series);
-            let text = format!("published: {}× ({source})", given(value));
-            let tip = Tip::of(gain.cell, text).with("published", value);
-            pen.aside = self.beside(gain.series);
-            let label = (format!("v {hue}t"), format!("published {}×", given(value)));
-            pen.published(&format!("pub {hue}l"), gain.series, (gain.x, value), &tip, label);
-        }
-        for (series, place) in self.grid.series.iter().enumerate() {
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let line = |(series, place): (usize, &crate::grid::Place)| {
             let gains = self.gains.iter().filter(|gain| gain.series == series);
-            pen.aside = self.beside(series);
-            pen.series(series, &place.name, &gains.map(|gain| self.point(gain)).collect::<Vec<_>>());
-        }
+            Line { aside: self.beside(series), ..Line::new(&place.name, gains.map(|gain| self.point(gain))) }
+        };
+        self.grid.series.iter().enumerate().map(line).collect()
     }
 
     fn point(&self, gain: &Gain<'_>) -> Point {
@@ -164,7 +158,11 @@ impl Gains<'_> {
             .with("series", &self.grid.series[gain.series].name)
             .with("x", gain.x);
         let range = gain.interval.map(|interval| (interval.low, interval.high));
-        Point { x: gain.x, y: gain.ratio, range, tip: Some(tip) }
+        let published = gain.published.map(|(value, source)| {
+            let tip = Tip::of(gain.cell, format!("published: {}× ({source})", given(value)));
+            (value, tip.with("published", value), format!("published {}×", given(value)))
+        });
+        Point { x: gain.x, y: gain.ratio, range, tip: Some(tip), published }
     }
 
     /// How far a series' points stand beside their level, so that intervals of several series do not hide each other.

@@ -11,7 +11,7 @@ use crate::number::{percent, times};
 use crate::verdict;
 
 use super::{
-    Columns, Context, Data, Drawn, Grid, Key, Panel, Pen, Plot, Point, Right, Scale, Tip, Value, X, Y, bars, both,
+    Columns, Context, Data, Drawn, Grid, Key, Line, Panel, Plot, Point, Right, Scale, Tip, Value, X, Y, bars, both,
     metric, palette, run, tick,
 };
 
@@ -197,7 +197,7 @@ impl Parts<'_> {
 
     fn plot(&self) -> Plot<'_> {
         let x = X::bands(self.xs.clone(), self.x_title.clone());
-        Plot::new("", x, self.all.iter().map(|part| self.panel(part)).collect()).named(&self.names())
+        Plot::new("", x, self.all.iter().map(|part| self.panel(part)).collect())
     }
 
     fn panel<'s>(&'s self, part: &'s Part<'_>) -> Panel<'s> {
@@ -205,7 +205,7 @@ impl Parts<'_> {
             |value: f64| if self.is_share { tick((value * 100.0).round()) } else { format!("{}×", tick(value)) };
         let (name, what) = (&part.name, self.y_title);
         let title = if name.is_empty() { what.to_owned() } else { format!("{name}: {what}") };
-        Panel::new(Y::new(self.scale(part), 5, show), |pen| self.draw(pen, part)).titled(title).high(PANEL)
+        Panel::new(Y::new(self.scale(part), 5, show), |_| {}).lines(self.lines(part)).titled(title).high(PANEL)
     }
 
     /// What the lines of the first panel are called.
@@ -224,25 +224,22 @@ impl Parts<'_> {
         Scale::from_zero(highest * 1.05)
     }
 
-    fn draw(&self, pen: &mut Pen<'_>, part: &Part<'_>) {
-        for (i, counted) in part.counted.iter().enumerate() {
-            for at in &counted.points {
-                let Some((value, drawn, source)) = at.published else { continue };
-                let text = format!("published: {} ({source})", metric::published(counted.metric, value));
-                let tip = Tip::of(at.cell, text).with("published", value);
-                let class = format!("pub {}l", palette::hue(i));
-                pen.published(&class, i, (at.x as f64, drawn), &tip, Default::default());
-            }
-        }
-        for (i, counted) in part.counted.iter().enumerate() {
+    fn lines(&self, part: &Part<'_>) -> Vec<Line> {
+        let line = |counted: &Counted<'_>| {
+            let quantity = counted.metric;
             let point = |at: &At<'_>| Point {
                 x: at.x as f64,
                 y: at.drawn,
                 range: at.range,
-                tip: Some(self.tip(counted.metric, at)),
+                tip: Some(self.tip(quantity, at)),
+                published: at.published.map(|(value, drawn, source)| {
+                    let text = format!("published: {} ({source})", metric::published(quantity, value));
+                    (drawn, Tip::of(at.cell, text).with("published", value), String::new())
+                }),
             };
-            pen.series(i, name_of(counted.metric), &counted.points.iter().map(point).collect::<Vec<_>>());
-        }
+            Line::new(name_of(quantity), counted.points.iter().map(point))
+        };
+        part.counted.iter().map(line).collect()
     }
 
     fn tip(&self, quantity: &str, at: &At<'_>) -> Tip {

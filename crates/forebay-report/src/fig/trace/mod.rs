@@ -95,29 +95,24 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
         (wanted.is_empty() || wanted.iter().any(|name| name == key)).then_some(Curve { key, name, values, dashed })
     };
     let column = |name: &str| series.columns.iter().map(|column| column.name.as_str()).find(|column| *column == name);
-    let mut disks = Vec::new();
-    for disk in busiest_disks(series) {
-        for (what, dashed) in [("read", false), ("write", true)] {
-            let key = column(&format!("disk.{disk}.{what}_bytes_per_s"));
-            disks.extend(key.and_then(|key| curve(key, format!("{disk} {what}"), 1e-6, dashed)));
-        }
-    }
-    let mut process = Vec::new();
-    for (what, name, dashed) in
-        [("rchar", "asked for", false), ("read", "from the device", true), ("write", "to the device", true)]
-    {
-        let key = column(&format!("process.{what}_bytes_per_s"));
-        process.extend(key.and_then(|key| curve(key, name.to_owned(), 1e-6, dashed)));
-    }
-    let mut cpu = Vec::new();
-    for (what, dashed) in [("user", false), ("system", false), ("iowait", true)] {
-        let key = column(&format!("cpu.{what}_percent"));
-        cpu.extend(key.and_then(|key| curve(key, what.to_owned(), 1.0, dashed)));
-    }
+    let several = |of: Vec<(String, String, f64, bool)>| {
+        let curves =
+            of.into_iter().filter_map(|(key, name, factor, dashed)| curve(column(&key)?, name, factor, dashed));
+        curves.collect::<Vec<_>>()
+    };
+    let of_disk = |disk: &str| {
+        [("read", false), ("write", true)]
+            .map(|(what, dashed)| (format!("disk.{disk}.{what}_bytes_per_s"), format!("{disk} {what}"), 1e-6, dashed))
+    };
+    let process = [("rchar", "asked for", false), ("read", "from the device", true), ("write", "to the device", true)];
+    let process =
+        process.map(|(what, name, dashed)| (format!("process.{what}_bytes_per_s"), name.to_owned(), 1e-6, dashed));
+    let cpu = [("user", false), ("system", false), ("iowait", true)];
+    let cpu = cpu.map(|(what, dashed)| (format!("cpu.{what}_percent"), what.to_owned(), 1.0, dashed));
     let all = [
-        ("Disks, MB per second", "MB/s", disks),
-        ("This process, MB per second", "MB/s", process),
-        ("Processor, %", "%", cpu),
+        ("Disks, MB per second", "MB/s", several(busiest_disks(series).into_iter().flat_map(of_disk).collect())),
+        ("This process, MB per second", "MB/s", several(process.to_vec())),
+        ("Processor, %", "%", several(cpu.to_vec())),
     ];
     let panels = all.into_iter().map(|(title, unit, curves)| Curves { title, unit, curves });
     panels.filter(|panel| !panel.curves.is_empty()).collect()
