@@ -17,19 +17,14 @@ pub(crate) const MAX_GROUPS: usize = 12;
 /// Shades of ordered series that can still be told apart; of hues there are [`N_HUES`].
 const MAX_SHADES: usize = 8;
 
-/// A level along the axis, or one of the series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
-    /// What it is called.
     pub(crate) name: String,
-    /// The number it is, if it is one.
     pub(crate) number: Option<f64>,
 }
 
-/// The cells of a figure in their places.
 #[derive(Debug)]
 pub(crate) struct Grid<'a> {
-    /// The factor along the axis.
     pub(crate) x_factor: Option<&'a str>,
     /// What the series differ in: "Threads".
     pub(crate) series_title: String,
@@ -38,7 +33,6 @@ pub(crate) struct Grid<'a> {
     /// Every cell of the figure, drawn or not, in the order of the axis and then of the series.
     pub(crate) cells: Vec<&'a StudyCell>,
     slots: HashMap<(usize, usize), &'a StudyCell>,
-    /// What was left out of the picture.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -147,7 +141,6 @@ pub(crate) fn kept(n: usize, most: usize) -> Vec<usize> {
     if n <= most { (0..n).collect() } else { (0..most).map(|i| i * (n - 1) / (most - 1)).collect() }
 }
 
-/// The factors of a figure.
 struct Factors<'a> {
     x: Option<&'a str>,
     series: Option<&'a str>,
@@ -219,7 +212,6 @@ impl Key {
     }
 }
 
-/// Keys in their order, each once.
 struct Places(Vec<Key>);
 
 fn places(cells: &[&StudyCell], key: impl Fn(&StudyCell) -> Key) -> Places {

@@ -9,7 +9,6 @@ use forebay_record::StudyCell;
 
 use crate::markup::{Attributes, Markup};
 
-/// A surface to draw on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Canvas {
     pub(crate) width: f64,
@@ -49,7 +48,6 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A box.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Area {
     pub(crate) left: f64,
@@ -75,7 +73,6 @@ impl Area {
 /// What a mark says when it is pointed at, and the values it stands for.
 #[derive(Debug, Default)]
 pub(crate) struct Tip {
-    /// The words.
     pub(crate) text: String,
     /// Values as `data-…` attributes.
     pub(crate) data: Vec<(&'static str, String)>,
@@ -98,7 +95,6 @@ impl Tip {
     }
 }
 
-/// A picture in the making.
 #[derive(Debug)]
 pub(crate) struct Svg {
     body: Markup,
@@ -156,7 +152,6 @@ impl Svg {
         self.polyline(&format!("arrow {class}"), &[back(-1.0), (x, y), back(1.0)]);
     }
 
-    /// A line through points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut d = String::new();
         for (i, (x, y)) in points.iter().enumerate() {

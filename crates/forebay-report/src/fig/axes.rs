@@ -4,7 +4,6 @@ use crate::axis::Scale;
 use crate::number::tick;
 use crate::svg::{Anchor, Area, BOLD, Canvas, FONT, Svg, bold_width, fitted, text_width, wrapped};
 
-/// The axis under a plot's panels.
 pub(super) struct X {
     pub(super) scale: Scale,
     /// Values and what is written at them.
@@ -31,17 +30,10 @@ impl X {
         Self::at(scale, scale.ticks(about).into_iter().map(|value| (value, show(value))).collect(), title)
     }
 
-    /// Of seconds or steps: as many ticks as a picture has room for.
-    pub(super) fn over_time(canvas: Canvas, scale: Scale, title: &str) -> Self {
-        Self::along(scale, if canvas.narrow { 5 } else { 10 }, title, tick)
-    }
-
-    /// With these ticks.
     pub(super) fn at(scale: Scale, ticks: Vec<(f64, String)>, title: impl Into<String>) -> Self {
         Self { scale, ticks, title: title.into(), look: Look::Ticks, inset: 0.0 }
     }
 
-    /// With a grid line a tick.
     pub(super) fn grid(self) -> Self {
         Self { look: Look::Grid, ..self }
     }
@@ -128,12 +120,10 @@ impl<'a> Y<'a> {
         Self::at(scale, scale.ticks(about), show)
     }
 
-    /// With ticks at these values.
     pub(super) fn at(scale: Scale, ticks: Vec<f64>, show: impl Fn(f64) -> String + 'a) -> Self {
         Self::Scale { scale, ticks, show: Box::new(show) }
     }
 
-    /// Room on the left.
     pub(super) fn room(&self, canvas: Canvas) -> f64 {
         let widest = |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, f64::max);
         match self {

@@ -50,7 +50,6 @@ pub(super) fn legend(grid: &Grid<'_>, published: bool) -> Vec<Key> {
     keys
 }
 
-/// A bar a cell with its quantity.
 pub(super) fn groups(context: &Context<'_>, grid: &Grid<'_>, quantity: &str, y_title: &str) -> Groups<'static> {
     Groups::of(grid, y_title, |cell, series, x| {
         let found = run::metric(cell, quantity)?;
@@ -102,7 +101,6 @@ fn proportion(cells: &[&StudyCell], first: &str, second: &str) -> Option<f64> {
     ratios.iter().all(|ratio| (ratio / middle - 1.0).abs() <= PROPORTIONAL).then_some(middle)
 }
 
-/// Every cell of the figure with its values.
 pub(super) fn data(cells: &[&StudyCell], metrics: &[String]) -> Data {
     let found = |cell: &StudyCell, name: &str| run::metric(cell, name).filter(|_| cell.error.is_none());
     let mut columns = Columns::<&StudyCell>::new().factors(factors(cells), |cell| cell);
@@ -141,7 +139,6 @@ pub(super) fn highest(cells: &[&StudyCell], quantity: &str) -> String {
     })
 }
 
-/// How the bars are to be read.
 pub(super) fn reading(cells: &[&StudyCell], quantity: &str) -> String {
     let repeats = cells.iter().filter_map(|cell| run::metric(cell, quantity)).map(|metric| metric.repeats.len());
     let (least, most) = repeats.fold((usize::MAX, 0), |(least, most), n| (least.min(n), most.max(n)));

@@ -52,7 +52,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-/// The checkpoints of a cell that was trained.
 fn saved(cell: &StudyCell) -> Option<&TrainCheckpoints> {
     cell.train.as_deref().filter(|_| cell.error.is_none())?.checkpoints.as_ref()
 }
@@ -61,11 +60,9 @@ fn value(cell: &StudyCell, name: &str) -> Option<f64> {
     run::metric(cell, name).filter(|_| cell.error.is_none()).map(|of| of.value)
 }
 
-/// What the figure is made from.
 struct All<'a> {
     context: &'a Context<'a>,
     grid: &'a Grid<'a>,
-    /// Runs without checkpoints.
     bases: Vec<&'a StudyCell>,
 }
 

@@ -20,7 +20,6 @@ impl<'a, T> Columns<'a, T> {
         self
     }
 
-    /// Words on the left.
     pub(super) fn text<S: Into<String>>(self, key: &str, name: &str, take: impl Fn(&T) -> S + 'a) -> Self {
         self.value(key, name, Align::Left, move |item| Value::text(take(item)))
     }
@@ -48,7 +47,6 @@ impl<'a, T> Columns<'a, T> {
         })
     }
 
-    /// A row an item.
     pub(super) fn of(self, items: impl IntoIterator<Item = T>) -> Data {
         let mut data = Data::default();
         for (key, name, align, _) in &self.0 {

@@ -74,9 +74,9 @@ fn plot<'a>(shown: &[&Named<'_>], ticks: usize) -> Plot<'a> {
         };
         Line::new(&named.name, curve.iter().enumerate().map(point))
     };
-    let panel = Panel::new(y, |_| {}).lines(shown.iter().zip(&curves).map(line).collect());
+    let panel = Panel { lines: shown.iter().zip(&curves).map(line).collect(), ..Panel::new(y, |_| {}) };
     let x = X::along(x, ticks, "Latency of a request", round_time);
-    Plot::new("Requests answered within the time", x, vec![panel]).sides(0.0, 24.0)
+    Plot { sides: (0.0, 24.0), ..Plot::new("Requests answered within the time", x, vec![panel]) }
 }
 
 fn data(shown: &[&Named<'_>]) -> Data {

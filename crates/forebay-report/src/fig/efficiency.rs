@@ -43,7 +43,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 /// What a checkpoint's rate is a share of.
 const OF_SAVES: &str = "what the tier that is written first takes without us: O_DIRECT, then a sync";
 
-/// A cell's ceiling and what it is.
 fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
     match (&cell.ingest, &cell.checkpoint) {
         (Some(ingest), _) => (ingest.ceiling_mb_per_s, ingest.ceiling_of.as_deref()),
@@ -52,7 +51,6 @@ fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
     }
 }
 
-/// The values with the ceilings they are shares of.
 fn with_ceilings(grid: &Grid<'_>) -> Data {
     let saves = grid.cells.iter().any(|cell| cell.checkpoint.is_some());
     let metrics = [QUANTITY, if saves { "save_mb_per_s" } else { "mb_per_s" }].map(str::to_owned);
@@ -62,7 +60,6 @@ fn with_ceilings(grid: &Grid<'_>) -> Data {
     data
 }
 
-/// What the ceilings are of.
 fn ceilings(grid: &Grid<'_>) -> String {
     let named: BTreeSet<&str> = grid.cells.iter().filter_map(|cell| ceiling(cell).1).collect();
     let named: Vec<&str> = named.into_iter().collect();

@@ -15,7 +15,6 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Both run times, in seconds.
     fn seconds(&self) -> (Option<f64>, Option<f64>) {
         (prefetch::wall_s(self.with), self.without.and_then(prefetch::wall_s))
     }

@@ -8,7 +8,6 @@ use super::{Anchor, Canvas, Drawn, Key, Panel, Pen, Plot, Scale, Tip, X, Y, both
 /// Rows that are still looked at one by one.
 const MAX_ROWS: usize = 48;
 
-/// The figure of a comparison.
 pub(crate) fn make(comparison: &Comparison<'_>) -> Drawn {
     let with: Vec<&Pair> = comparison.pairs.iter().filter(|pair| pair.ratio.is_some_and(|ratio| ratio > 0.0)).collect();
     if with.is_empty() {
@@ -54,7 +53,6 @@ fn class(word: Word) -> &'static str {
     }
 }
 
-/// The shape of a marker.
 fn shape(word: Word) -> usize {
     match class(word) {
         "better" => 2,
@@ -88,7 +86,7 @@ fn plot<'a>(canvas: Canvas, shown: &'a [&Pair], comparison: &Comparison<'_>) -> 
     let mut x = X::at(scale, ticks, axis_title(shown)).grid();
     x.inset = 6.0;
     let panel = Panel::new(Y::Rows(shown.iter().map(name).collect()), marks);
-    Plot::new(title, x, vec![panel]).sides(10.0, 62.0)
+    Plot { sides: (10.0, 62.0), ..Plot::new(title, x, vec![panel]) }
 }
 
 fn axis_title(shown: &[&Pair]) -> &'static str {

@@ -14,13 +14,11 @@ use super::axes::{X, Y};
 use super::pen::{Pen, hatched};
 use super::plot::{Panel, Plot};
 
-/// A bar.
 #[derive(Default)]
 pub(super) struct Bar {
     pub(super) value: f64,
     /// The smallest and the largest repeat.
     pub(super) range: Option<(f64, f64)>,
-    /// What is written above it.
     pub(super) label: String,
     pub(super) tip: Tip,
     /// A published value, with what to say of it.
@@ -36,7 +34,6 @@ impl Bar {
     }
 }
 
-/// What stands in a place.
 pub(super) enum Slot {
     Bar(Bar),
     /// A cell that failed, with the reason.
@@ -44,7 +41,6 @@ pub(super) enum Slot {
     Nothing,
 }
 
-/// Groups of bars and their axes.
 pub(super) struct Groups<'a> {
     pub(super) names: Vec<String>,
     pub(super) x_title: String,
@@ -54,9 +50,7 @@ pub(super) struct Groups<'a> {
     pub(super) right: Option<(&'a str, f64)>,
     /// A line across the plot with its name.
     pub(super) limit: Option<(f64, &'a str)>,
-    /// A class of colour a series.
     pub(super) classes: Vec<String>,
-    /// The bars by group and series.
     pub(super) slots: Vec<Vec<Slot>>,
     /// Room that is left for ticks at least: pictures below each other begin alike.
     pub(super) left: f64,
@@ -114,9 +108,9 @@ impl<'a> Groups<'a> {
 
     fn plot(&self, canvas: Canvas, head: f64, upright: bool) -> Plot<'_> {
         let y = Y::new(self.scale(), if canvas.narrow { 5 } else { 6 }, self.show);
-        let panel = Panel::new(y, move |pen| self.draw_all(pen, upright)).head(head);
+        let panel = Panel { head, ..Panel::new(y, move |pen| self.draw_all(pen, upright)) };
         let x = X::bands(self.names.clone(), &self.x_title);
-        Plot::new(&self.y_title, x, vec![panel]).right(self.right).sides(self.left, 6.0)
+        Plot { right: self.right, sides: (self.left, 6.0), ..Plot::new(&self.y_title, x, vec![panel]) }
     }
 
     /// What the ticks on the left need.

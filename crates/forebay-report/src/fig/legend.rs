@@ -6,7 +6,6 @@ use crate::svg::{Area, Canvas, Svg};
 
 use super::pen::hatched;
 
-/// An entry of a figure's legend.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     /// The sample, 18 × 14 points.
@@ -23,7 +22,6 @@ impl Key {
         Self { sample: svg.finish_sample(), name: name.into() }
     }
 
-    /// A box of a class.
     pub(super) fn swatch(class: &str, name: impl Into<String>) -> Self {
         Self::new(name, |svg| svg.rect(class, BOX))
     }
@@ -36,7 +34,6 @@ impl Key {
         Self::new(name, |svg| svg.line(class, (0.0, 7.0), (18.0, 7.0)))
     }
 
-    /// A marker of a class and a shape.
     pub(super) fn marker(class: &str, shape: usize, name: &str) -> Self {
         Self::new(name, |svg| palette::marker(svg, class, shape, (9.0, 7.0), 4.5))
     }

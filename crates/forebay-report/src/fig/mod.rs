@@ -6,13 +6,13 @@
 
 mod axes;
 mod bars;
-mod bins;
 mod checkpoints;
 mod columns;
 mod disk;
 mod distribution;
 mod efficiency;
 mod excess;
+mod flows;
 pub(crate) mod forest;
 mod groups;
 mod legend;
@@ -54,7 +54,6 @@ pub(crate) use self::legend::Key;
 use self::pen::{Line, Pen, Point};
 use self::plot::{Panel, Plot, around, both};
 
-/// What makes a figure of a kind.
 type Make = fn(&Context<'_>) -> Drawn;
 
 /// Every kind of figure, its name on the page and in the JSON, and what makes it.
@@ -79,7 +78,6 @@ const KINDS: &[(FigureKind, &str, Make)] = &[
     (FigureKind::Utilisation, "utilisation", utilisation::make),
 ];
 
-/// What a figure is made from.
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) spec: &'a FigureSpec,
@@ -95,7 +93,6 @@ impl Context<'_> {
         cells
     }
 
-    /// The quantity that is drawn.
     fn metric(&self) -> &str {
         self.spec.metrics.first().map_or("images_per_s", String::as_str)
     }
@@ -108,7 +105,6 @@ impl Context<'_> {
     }
 }
 
-/// A figure's content.
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
     /// The values behind the picture.
@@ -139,10 +135,8 @@ impl Drawn {
     }
 }
 
-/// A figure of the page.
 #[derive(Debug)]
 pub(crate) struct Figure {
-    /// Its name in links.
     pub(crate) id: String,
     /// "Figure 3" or "Table 1".
     pub(crate) number: String,

@@ -11,7 +11,6 @@ use super::{
     quantity, thinned, tick,
 };
 
-/// Numbers of accelerators.
 const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
@@ -19,7 +18,6 @@ const SAME: f64 = 0.04;
 /// How far such a line is drawn to the right of the one before, on a desk and on a phone.
 const ASIDE: (f64, f64) = (9.0, 5.0);
 
-/// What one accelerator needs.
 struct Need<'a> {
     cell: &'a StudyCell,
     name: String,
@@ -36,7 +34,6 @@ impl Need<'_> {
     }
 }
 
-/// A published value.
 type Published<'a> = (f64, &'a str);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -175,7 +172,8 @@ fn plot<'a>(canvas: Canvas, shown: &[&Need<'_>], published: &'a [Published<'_>])
             pen.published("pub", 3, (pen.x.at(eight), pen.y.at(*value)), &tip, label);
         }
     };
-    let panel = Panel::new(Y::new(scale, 6, tick), marks).lines(shown.iter().enumerate().map(line).collect());
+    let lines = shown.iter().enumerate().map(line).collect();
+    let panel = Panel { lines, ..Panel::new(Y::new(scale, 6, tick), marks) };
     Plot::new("Disk throughput in MB per second", X::bands(COUNTS.map(|n| n.to_string()), "Accelerators"), vec![panel])
 }
 

@@ -30,11 +30,9 @@ pub(super) struct Point {
     pub(super) published: Option<(f64, Tip, String)>,
 }
 
-/// Draws into a panel.
 pub(super) struct Pen<'p> {
     pub(super) svg: &'p mut Svg,
     pub(super) canvas: Canvas,
-    /// The panel.
     pub(super) area: Area,
     /// All panels.
     pub(super) whole: Area,
@@ -111,7 +109,6 @@ impl<'p> Pen<'p> {
         self.svg.take_line((at, top - 10.0), (at, bottom));
     }
 
-    /// A line across the panel.
     pub(super) fn level(&mut self, class: &str, y: f64) {
         self.svg.line(class, (self.area.left, self.y.at(y)), (self.area.right, self.y.at(y)));
     }

@@ -70,7 +70,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-/// A time as a tick has it.
 pub(super) fn round_time(us: f64) -> String {
     microseconds(us).replace(".00", "").replace(".0 ", " ")
 }
@@ -88,7 +87,8 @@ fn plot<'a>(shown: &[&&Named<'_>]) -> Plot<'a> {
         };
         Line::new(&named.name, values(named.cell).into_iter().enumerate().map(point))
     };
-    let panel = Panel::new(Y::new(scale, 6, round_time), |_| {}).lines(shown.iter().map(line).collect());
+    let lines = shown.iter().map(line).collect();
+    let panel = Panel { lines, ..Panel::new(Y::new(scale, 6, round_time), |_| {}) };
     Plot::new("Latency of a request", X::bands(NAMES, "Percentile of requests"), vec![panel])
 }
 

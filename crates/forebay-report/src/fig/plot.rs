@@ -21,62 +21,36 @@ const PANEL_TITLE: f64 = 36.0;
 const WIDEST_NAME: f64 = 170.0;
 
 pub(super) struct Plot<'a> {
-    title: String,
+    pub(super) title: String,
     pub(super) x: X,
-    panels: Vec<Panel<'a>>,
+    pub(super) panels: Vec<Panel<'a>>,
     /// A quantity with a scale of its own on the right: its name and how many of it make one of the left.
-    right: Option<(&'a str, f64)>,
+    pub(super) right: Option<(&'a str, f64)>,
     /// Room that is left on the left and on the right at least.
-    sides: (f64, f64),
+    pub(super) sides: (f64, f64),
 }
 
 /// A column of a panel that says its values when it is pointed at.
 type Column = (f64, f64, Tip);
 
 pub(super) struct Panel<'a> {
-    title: String,
+    pub(super) title: String,
     /// Samples of its lines and their names, beside the title.
-    keys: Vec<(String, String)>,
+    pub(super) keys: Vec<(String, String)>,
     /// Room above the marks for what is written there.
-    head: f64,
-    height: Option<f64>,
-    y: Y<'a>,
-    marks: Box<dyn Fn(&mut Pen<'_>) + 'a>,
-    lines: Vec<Line>,
-    /// Columns over so many panels from this on.
-    columns: (usize, Vec<Column>),
+    pub(super) head: f64,
+    pub(super) height: Option<f64>,
+    pub(super) y: Y<'a>,
+    pub(super) marks: Box<dyn Fn(&mut Pen<'_>) + 'a>,
+    pub(super) lines: Vec<Line>,
+    /// Columns over so many panels, this one and those below it.
+    pub(super) columns: (usize, Vec<Column>),
 }
 
 impl<'a> Panel<'a> {
     pub(super) fn new(y: Y<'a>, marks: impl Fn(&mut Pen<'_>) + 'a) -> Self {
         let (title, keys, lines, columns) = (String::new(), Vec::new(), Vec::new(), (1, Vec::new()));
         Self { title, keys, head: 0.0, height: None, y, marks: Box::new(marks), lines, columns }
-    }
-
-    /// With lines above its marks.
-    pub(super) fn lines(self, lines: Vec<Line>) -> Self {
-        Self { lines, ..self }
-    }
-
-    pub(super) fn titled(self, title: impl Into<String>) -> Self {
-        Self { title: title.into(), ..self }
-    }
-
-    pub(super) fn keys(self, keys: Vec<(String, String)>) -> Self {
-        Self { keys, ..self }
-    }
-
-    pub(super) fn high(self, height: f64) -> Self {
-        Self { height: Some(height), ..self }
-    }
-
-    pub(super) fn head(self, head: f64) -> Self {
-        Self { head, ..self }
-    }
-
-    /// With columns over this panel and those behind it, so many in all.
-    pub(super) fn columns(self, n_panels: usize, columns: Vec<Column>) -> Self {
-        Self { columns: (n_panels, columns), ..self }
     }
 
     fn keys_width(&self) -> f64 {
@@ -127,14 +101,6 @@ impl<'a> Plot<'a> {
         Self { title: title.into(), x, panels, right: None, sides: (0.0, 10.0) }
     }
 
-    pub(super) fn right(self, right: Option<(&'a str, f64)>) -> Self {
-        Self { right, ..self }
-    }
-
-    pub(super) fn sides(self, left: f64, right: f64) -> Self {
-        Self { sides: (left, right), ..self }
-    }
-
     /// Several lines are named at their ends, but on a phone, where the legend has to do.
     fn has_names(&self, canvas: Canvas) -> bool {
         !canvas.narrow && self.panels.iter().any(|panel| panel.lines.len() > 1)
@@ -153,7 +119,6 @@ impl<'a> Plot<'a> {
         (left, names.max(ticks).max(self.sides.1))
     }
 
-    /// Where the panels stand.
     fn areas(&self, canvas: Canvas) -> Vec<Area> {
         let (left, right) = self.margins(canvas);
         let right = canvas.width - right;

@@ -9,7 +9,6 @@ use crate::saves::fate;
 use super::groups::Slot;
 use super::{Bar, Columns, Context, Data, Drawn, Groups, Key, MAX_GROUPS, Tip, level, palette, quantity, thinned};
 
-/// A run and its checkpoints.
 type Run<'a> = (&'a StudyCell, &'a TrainCheckpoints);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {

@@ -11,7 +11,6 @@ use super::{
     Bar, Columns, Context, Data, Drawn, Groups, Key, MAX_GROUPS, Right, Tip, Value, palette, quantity, thinned,
 };
 
-/// A run and its checkpoints.
 type Saved<'a> = (&'a StudyCell, &'a WorkloadCell);
 
 const WORDS: [&str; 2] = ["slowest rank", "first rank, as DLIO reports"];

@@ -11,7 +11,6 @@ use super::{
     level, tick,
 };
 
-/// Datasets that are drawn.
 const MAX_SETS: usize = 4;
 const PANEL: f64 = 190.0;
 /// Why the shares of the mix are not those above the bars.
@@ -108,12 +107,13 @@ fn plot<'a>(canvas: Canvas, sets: &'a [Set<'_>]) -> Plot<'a> {
     let panel = |set: &'a Set<'_>| {
         let name = if sets.len() > 1 { set.name.as_str() } else { "" };
         let panel = Panel::new(Y::new(Scale::from_zero(most), 5, tick), |pen| set.draw(pen));
-        panel.titled(name).head(26.0).high(PANEL)
+        Panel { title: name.to_owned(), head: 26.0, height: Some(PANEL), ..panel }
     };
     let sizes = std::iter::successors(Some(low), |size| Some(size * 2)).take_while(|size| *size <= high);
     let ticks = sizes.map(|size| (size as f64, binary(size))).collect();
     let x = X::at(Scale::log_between(low as f64, high as f64), ticks, "Size of a sample");
-    Plot::new("Samples", x, sets.iter().map(panel).collect()).sides(0.0, if canvas.narrow { 16.0 } else { 24.0 })
+    let sides = (0.0, if canvas.narrow { 16.0 } else { 24.0 });
+    Plot { sides, ..Plot::new("Samples", x, sets.iter().map(panel).collect()) }
 }
 
 impl Set<'_> {

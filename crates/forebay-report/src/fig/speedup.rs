@@ -10,7 +10,6 @@ use super::{
     run, tick,
 };
 
-/// A measured speed-up.
 struct Gain<'a> {
     cell: &'a StudyCell,
     series: usize,
@@ -21,7 +20,6 @@ struct Gain<'a> {
     published: Option<(f64, &'a str)>,
 }
 
-/// Everything the picture is drawn from.
 struct Gains<'a> {
     grid: Grid<'a>,
     gains: Vec<Gain<'a>>,
@@ -109,7 +107,7 @@ impl Gains<'_> {
         let title = format!("Speed-up over {} {over}", self.grid.xs[0].name)
             .replace(" 1 threads", " 1 thread")
             .replace(" 1 readers", " 1 reader");
-        Plot::new(title, self.x(), vec![Panel::new(y, |pen| self.draw(pen)).lines(self.lines())])
+        Plot::new(title, self.x(), vec![Panel { lines: self.lines(), ..Panel::new(y, |pen| self.draw(pen)) }])
     }
 
     fn x(&self) -> X {

@@ -10,7 +10,6 @@ use super::{Anchor, Area, Columns, Data, Grid, Key, Panel, Pen, Plot, Scale, Tip
 /// Bars that are still looked at one by one.
 const MAX_ROWS: usize = 36;
 
-/// A part of a bar.
 pub(super) struct Part<'a> {
     pub(super) key: &'a str,
     pub(super) word: &'a str,
@@ -18,7 +17,6 @@ pub(super) struct Part<'a> {
     pub(super) seconds: f64,
 }
 
-/// A bar.
 pub(super) struct Row<'a> {
     cell: &'a StudyCell,
     group: String,
@@ -27,7 +25,6 @@ pub(super) struct Row<'a> {
     pub(super) total: f64,
 }
 
-/// What is along the axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Axis {
     /// Every bar is 100 %.
@@ -36,12 +33,9 @@ pub(super) enum Axis {
     Seconds,
 }
 
-/// The words of a picture.
 pub(super) struct Words {
     pub(super) axis: Axis,
-    /// Above the bars.
     pub(super) title: &'static str,
-    /// Below them.
     pub(super) unit: &'static str,
 }
 
@@ -106,7 +100,7 @@ pub(super) fn plot<'a>(canvas: Canvas, rows: &'a [Row<'_>], words: &Words) -> Pl
         }
     };
     let x = X::along(scale, about, words.unit, show).grid();
-    Plot::new(words.title, x, vec![Panel::new(Y::Rows(names), marks)]).sides(0.0, after)
+    Plot { sides: (0.0, after), ..Plot::new(words.title, x, vec![Panel::new(Y::Rows(names), marks)]) }
 }
 
 impl Row<'_> {

@@ -14,7 +14,6 @@ use super::{
 
 /// Points of the data, and along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize, usize) = (600, 200, 90);
-/// Cells that are drawn.
 const MAX_CELLS: usize = 3;
 /// A first point this many times as high as all others is cut off.
 const FAR_ABOVE: f64 = 1.5;
@@ -30,7 +29,6 @@ const BARRIER: (&str, &str, &str) = ("barrier_s", "barrier", "tr c4l dash");
 /// What is drawn as a stroke at its step, not as a line.
 const SAVE: (&str, &str, &str) = ("checkpoint_s", "checkpoint", "spike");
 
-/// The steps of a cell.
 struct Steps<'a> {
     steps: Cow<'a, [TrainStep]>,
     /// Of a workload's first accelerator: the third part is the barrier.
@@ -143,7 +141,6 @@ fn legend(shown: &[(&StudyCell, Steps<'_>)], has_copy: bool) -> Vec<Key> {
     parts.map(|(_, word, class)| Key::line(class, *word)).collect()
 }
 
-/// At most so many points.
 fn points(steps: &[TrainStep], most: usize) -> Vec<Point> {
     let every = steps.len().div_ceil(most).max(1);
     let point = |(i, some): (usize, &[TrainStep])| {
@@ -183,9 +180,10 @@ fn plot<'a>(cells: &[(&StudyCell, Steps<'_>)], has_copy: bool, (most, n_ticks): 
         let name = if cells.len() > 1 { format!(": {}", level::all(&cell.factors)) } else { String::new() };
         let third = of.parts()[2].1;
         let hits = points.iter().map(|point| (point.step as f64, tip(cell, third, point))).collect();
-        let loss = loss(&points, &format!("Loss{name}"));
+        let loss = loss(&points, format!("Loss{name}"));
         let n_panels = if loss.is_some() { 2 } else { 1 };
-        panels.push(seconds(points, has_copy, &format!("Seconds a step{name}")).columns(n_panels, around(hits)));
+        let columns = (n_panels, around(hits));
+        panels.push(Panel { columns, ..seconds(points, has_copy, format!("Seconds a step{name}")) });
         panels.extend(loss);
     }
     let last = cells.iter().map(|(_, of)| of.steps.len()).max().unwrap_or(1) as f64;
@@ -195,7 +193,7 @@ fn plot<'a>(cells: &[(&StudyCell, Steps<'_>)], has_copy: bool, (most, n_ticks): 
     Plot::new("", x, panels)
 }
 
-fn seconds<'a>(points: Vec<Point>, has_copy: bool, title: &str) -> Panel<'a> {
+fn seconds<'a>(points: Vec<Point>, has_copy: bool, title: String) -> Panel<'a> {
     let highest = |points: &[Point]| points.iter().flat_map(|point| point.seconds).fold(0.0, f64::max);
     let (first, rest) = (highest(&points[..1]), highest(&points[1..]));
     let is_cut = rest > 0.0 && first > rest * FAR_ABOVE;
@@ -217,20 +215,19 @@ fn seconds<'a>(points: Vec<Point>, has_copy: bool, title: &str) -> Panel<'a> {
             pen.note("v", point.step as f64, -4.0, &format!("checkpoint {} s", quantity(point.checkpoint_s)));
         }
     };
-    Panel::new(Y::new(scale, 4, tick), marks).titled(title).high(PANEL)
+    Panel { title, height: Some(PANEL), ..Panel::new(Y::new(scale, 4, tick), marks) }
 }
 
 /// `None` when no loss is known.
-fn loss<'a>(points: &[Point], title: &str) -> Option<Panel<'a>> {
+fn loss<'a>(points: &[Point], title: String) -> Option<Panel<'a>> {
     let known = |point: &Point| Some((point.step as f64, point.loss.filter(|loss| loss.is_finite())?));
     let known: Vec<(f64, f64)> = points.iter().filter_map(known).collect();
     let scale = Scale::from_zero(known.iter().map(|(_, loss)| *loss).fold(0.0, f64::max));
     let has_any = !known.is_empty();
     let panel = Panel::new(Y::new(scale, 4, tick), move |pen| pen.line("tr c3l", known.iter().copied()));
-    has_any.then(|| panel.titled(title).high(PANEL))
+    has_any.then_some(Panel { title, height: Some(PANEL), ..panel })
 }
 
-/// The values of a point.
 fn tip(cell: &StudyCell, third: &str, point: &Point) -> Tip {
     let step = |step: usize| group_digits(step as u64);
     let steps = match point.n_steps {

@@ -8,45 +8,20 @@ use forebay_units::count;
 
 use crate::number::{brief_seconds, listed, seconds};
 
-use super::bins::{self, MAX_TICKS};
-use super::{
-    Canvas, Columns, Context, Data, Drawn, Key, Panel, Pen, Plot, Scale, Tip, X, Y, both, first, level, palette,
-    quantity, saves, tick,
-};
+use super::flows::{self, FILLED, Flow, Flows};
+use super::{Columns, Context, Data, Drawn, Key, Pen, Tip, both, first, level, palette, quantity, saves};
 
-/// Panels that are drawn.
 const MAX_PANELS: usize = 8;
-const PANEL: f64 = 110.0;
 
-/// A tier of a run.
 struct Tier<'a> {
     /// What the run is called beside others.
     run: String,
+    /// The tier, and the run where there are several.
+    name: String,
     cell: &'a StudyCell,
     train: &'a TrainCell,
     saved: &'a TrainCheckpoints,
     traffic: &'a TierTraffic,
-}
-
-impl Tier<'_> {
-    fn end_s(&self) -> f64 {
-        let n = self.traffic.written_mb.len().max(self.traffic.read_mb.len());
-        (self.traffic.every_s * n as f64).max(self.train.totals.wall_s)
-    }
-
-    fn rates(&self, span_s: f64) -> [Vec<f64>; 2] {
-        [&self.traffic.written_mb, &self.traffic.read_mb].map(|mb| bins::rates(mb, self.traffic.every_s, span_s))
-    }
-
-    fn highest(&self, span_s: f64) -> f64 {
-        self.rates(span_s).into_iter().flatten().fold(0.0, f64::max)
-    }
-
-    /// The tier, and the run where there are several.
-    fn name(&self, several: bool) -> String {
-        let tier = &self.traffic.tier;
-        if several && self.run != *tier { format!("{}: {tier}", self.run) } else { tier.clone() }
-    }
 }
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -57,13 +32,13 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     let mut remarks = Vec::new();
     let shown = first(&all, MAX_PANELS, "panels", &mut remarks);
-    remarks.extend(bins::means(all.iter().map(|panel| panel.traffic.written_mb.len()).max().unwrap_or(0)));
+    remarks.extend(flows::means(&all));
     Drawn {
         data: data(&all),
         reading: [said(&all), reading(shown)].join(" ").trim().to_owned(),
         remarks,
         legend: legend(shown),
-        pictures: both(&context.spec.title, |canvas| plot(canvas, shown)),
+        pictures: both(&context.spec.title, |canvas| flows::plot(canvas, "MB per second", shown)),
         ..Drawn::default()
     }
 }
@@ -78,8 +53,20 @@ fn panels<'a>(cells: &[&'a StudyCell], x: Option<&str>) -> Vec<Tier<'a>> {
     for cell in cells.iter().filter(|cell| cell.error.is_none()) {
         let Some(train) = cell.train.as_deref().filter(|train| train.totals.wall_s.is_finite()) else { continue };
         let Some(saved) = &train.checkpoints else { continue };
-        let panel = |traffic| Tier { run: called(cells, cell, x), cell, train, saved, traffic };
+        let panel = |traffic: &'a TierTraffic| Tier {
+            run: called(cells, cell, x),
+            name: traffic.tier.clone(),
+            cell,
+            train,
+            saved,
+            traffic,
+        };
         panels.extend(saved.traffic.iter().filter(sound).map(panel));
+    }
+    if runs(&panels).len() > 1 {
+        for panel in panels.iter_mut().filter(|panel| panel.run != panel.name) {
+            panel.name = format!("{}: {}", panel.run, panel.traffic.tier);
+        }
     }
     panels
 }
@@ -91,7 +78,6 @@ fn called(cells: &[&StudyCell], cell: &StudyCell, x: Option<&str>) -> String {
     of(cell).filter(|_| is_alone).unwrap_or_else(|| level::all(&cell.factors))
 }
 
-/// The runs of the panels, each once.
 fn runs<'a, 'b>(panels: &'b [Tier<'a>]) -> Vec<&'b Tier<'a>> {
     let mut runs: Vec<&Tier<'_>> = Vec::new();
     for panel in panels {
@@ -142,7 +128,7 @@ fn said(panels: &[Tier<'_>]) -> String {
 fn reading(panels: &[Tier<'_>]) -> String {
     let scales = match panels.len() {
         1 => "",
-        _ if own_scales(panels) => " Each panel has a scale of its own.",
+        _ if flows::own_scales(panels) => " Each panel has a scale of its own.",
         _ => " All panels have the same scale.",
     };
     format!("MB written to and read from the files of each tier, in the run nearest to the median.{scales}")
@@ -157,40 +143,30 @@ fn legend(panels: &[Tier<'_>]) -> Vec<Key> {
     keys
 }
 
-fn span_s(panels: &[Tier<'_>], most: usize) -> f64 {
-    bins::span_s(panels.iter().map(|panel| (panel.traffic.every_s, panel.end_s())), most)
-}
+impl Flows for Tier<'_> {
+    fn title(&self, _: usize) -> &str {
+        &self.name
+    }
 
-fn own_scales(panels: &[Tier<'_>]) -> bool {
-    let span_s = span_s(panels, MAX_TICKS.0);
-    bins::own_scales(&panels.iter().map(|panel| panel.highest(span_s)).collect::<Vec<_>>())
-}
+    fn flows(&self) -> Vec<Flow<'_>> {
+        let traffic = self.traffic;
+        let flow = |class: &str, mb| Flow { class: class.to_owned(), every_s: traffic.every_s, mb };
+        let mut flows = vec![flow(FILLED, traffic.written_mb.as_slice())];
+        flows.extend(traffic.read_mb.iter().any(|mb| *mb > 0.0).then(|| flow("outline c0l", &traffic.read_mb)));
+        flows
+    }
 
-fn plot<'a>(canvas: Canvas, tiers: &'a [Tier<'_>]) -> Plot<'a> {
-    let span_s = span_s(tiers, if canvas.narrow { MAX_TICKS.1 } else { MAX_TICKS.0 });
-    let end = tiers.iter().map(Tier::end_s).fold(0.0, f64::max);
-    let all = tiers.iter().map(|tier| tier.highest(span_s)).fold(0.0, f64::max);
-    let (own, several) = (own_scales(tiers), runs(tiers).len() > 1);
-    let panel = |tier: &'a Tier<'_>| {
-        let y = Y::new(Scale::from_zero(if own { tier.highest(span_s) } else { all }), 3, tick);
-        let panel = Panel::new(y, move |pen| tier.draw(pen, span_s));
-        panel.titled(tier.name(several)).high(PANEL).columns(1, tier.hits(span_s))
-    };
-    let x = X::over_time(canvas, Scale::between(0.0, end), "Seconds since the start");
-    Plot::new("MB per second", x, tiers.iter().map(panel).collect())
-}
+    fn until_s(&self) -> f64 {
+        self.train.totals.wall_s
+    }
 
-impl Tier<'_> {
-    /// Bands of checkpoints, areas, the end of the training, and a handle a checkpoint.
-    fn draw(&self, pen: &mut Pen<'_>, span_s: f64) {
-        for save in &self.saved.saves {
-            pen.band("still", save.at_s, save.at_s + save.stall_s);
-        }
-        let [written, read] = self.rates(span_s);
-        pen.steps("ahead", &written, span_s, self.end_s());
-        if read.iter().any(|rate| *rate > 0.0) {
-            pen.steps("outline c0l", &read, span_s, self.end_s());
-        }
+    /// Bands of checkpoints.
+    fn below(&self, pen: &mut Pen<'_>) {
+        self.saved.saves.iter().for_each(|save| pen.band("still", save.at_s, save.at_s + save.stall_s));
+    }
+
+    /// A handle a checkpoint, and the end of the training.
+    fn above(&self, pen: &mut Pen<'_>) {
         for save in &self.saved.saves {
             let at = (pen.x.at(save.at_s), pen.area.top - 4.0);
             let tip = Tip::of(self.cell, saves::describe(save))
@@ -204,24 +180,17 @@ impl Tier<'_> {
         pen.note("v limit-name", wall_s, -18.0, &format!("end of training, {}", brief_seconds(wall_s)));
     }
 
-    /// The values of every tick.
-    fn hits(&self, span_s: f64) -> Vec<(f64, f64, Tip)> {
-        let [written, read] = self.rates(span_s);
-        let hit = |i: usize| {
-            let (from, tier) = (i as f64 * span_s, &self.traffic.tier);
-            let value = |rates: &[f64]| rates.get(i).copied().unwrap_or(0.0);
-            let (wrote, got) = (value(&written), value(&read));
-            let after = if from >= self.train.totals.wall_s { "\nafter the end of the training" } else { "" };
-            let when = format!("{} to {}", seconds(from), seconds(from + span_s));
-            let moved = format!("written {} MB/s\nread {} MB/s", quantity(wrote), quantity(got));
-            let tip = Tip::of(self.cell, format!("{tier}, {when}\n{moved}{after}"))
-                .with("tier", tier)
-                .with("time", from)
-                .with("written", (wrote * 1e3).round() / 1e3)
-                .with("read", (got * 1e3).round() / 1e3);
-            (from, from + span_s, tip)
-        };
-        (0..written.len().max(read.len())).map(hit).collect()
+    fn tip(&self, from_s: f64, to_s: f64, rates: &[Option<f64>]) -> Tip {
+        let rate = |i: usize| rates.get(i).copied().flatten().unwrap_or(0.0);
+        let (wrote, got, tier) = (rate(0), rate(1), &self.traffic.tier);
+        let after = if from_s >= self.train.totals.wall_s { "\nafter the end of the training" } else { "" };
+        let when = format!("{} to {}", seconds(from_s), seconds(to_s));
+        let moved = format!("written {} MB/s\nread {} MB/s", quantity(wrote), quantity(got));
+        Tip::of(self.cell, format!("{tier}, {when}\n{moved}{after}"))
+            .with("tier", tier)
+            .with("time", from_s)
+            .with("written", (wrote * 1e3).round() / 1e3)
+            .with("read", (got * 1e3).round() / 1e3)
     }
 }
 
@@ -234,7 +203,7 @@ fn data(panels: &[Tier<'_>]) -> Data {
     let mut data = Columns::<(&Tier<'_>, usize, f64)>::new()
         .text("at", "cell", |(tier, ..)| level::all(&tier.cell.factors))
         .text("tier", "tier", |(tier, ..)| tier.traffic.tier.clone())
-        .number("time_s", "from, s", bins::time, |(.., from)| *from)
+        .number("time_s", "from, s", flows::time, |(.., from)| *from)
         .number("written_mb_per_s", "written, MB/s", quantity, move |(of, i, _)| rate(&of.traffic.written_mb, of, *i))
         .number("read_mb_per_s", "read, MB/s", quantity, move |(of, i, _)| rate(&of.traffic.read_mb, of, *i))
         .text("after_end", "after the end", |(of, _, from)| if *from >= of.train.totals.wall_s { "yes" } else { "" })

@@ -33,7 +33,6 @@ struct At<'a> {
     published: Option<(f64, f64, &'a str)>,
 }
 
-/// A way to count.
 struct Counted<'a> {
     metric: &'a str,
     points: Vec<At<'a>>,
@@ -205,7 +204,8 @@ impl Parts<'_> {
             |value: f64| if self.is_share { tick((value * 100.0).round()) } else { format!("{}×", tick(value)) };
         let (name, what) = (&part.name, self.y_title);
         let title = if name.is_empty() { what.to_owned() } else { format!("{name}: {what}") };
-        Panel::new(Y::new(self.scale(part), 5, show), |_| {}).lines(self.lines(part)).titled(title).high(PANEL)
+        let y = Y::new(self.scale(part), 5, show);
+        Panel { title, height: Some(PANEL), lines: self.lines(part), ..Panel::new(y, |_| {}) }
     }
 
     /// What the lines of the first panel are called.

@@ -20,15 +20,14 @@ pub(super) fn plot<'a>(canvas: Canvas, series: &'a Series, all: &'a [Curves<'_>]
     let mut panels = Vec::new();
     if !series.marks.is_empty() {
         let row = Y::Rows(vec![(String::new(), String::new())]);
-        panels.push(Panel::new(row, |pen| strip(pen, series)).head(-8.0));
+        panels.push(Panel { head: -8.0, ..Panel::new(row, |pen| strip(pen, series)) });
     }
     let hits = points.iter().map(|point| (point.time_s, tip(series, all, point))).collect();
-    let mut hits = Some(around(hits));
+    // The first panel of curves says the values of all.
+    let mut columns = (all.len(), around(hits));
     let mut index = 0;
     for curves in all {
-        let panel = panel(curves, points.clone(), index);
-        // The first says the values of all.
-        panels.push(panel.columns(if hits.is_some() { all.len() } else { 1 }, hits.take().unwrap_or_default()));
+        panels.push(Panel { columns: std::mem::take(&mut columns), ..panel(curves, points.clone(), index) });
         index += curves.curves.len();
     }
     Plot::new("", time_axis(canvas, first, last), panels)
@@ -53,7 +52,8 @@ fn panel<'a>(of: &'a Curves<'_>, points: Vec<Point>, index: usize) -> Panel<'a> 
         }
     };
     let keys = of.curves.iter().enumerate().map(|(i, curve)| (class(i), curve.name.clone())).collect();
-    Panel::new(Y::new(scale, 3, tick), marks).titled(of.title).keys(keys).high(PANEL)
+    let title = of.title.to_owned();
+    Panel { title, keys, height: Some(PANEL), ..Panel::new(Y::new(scale, 3, tick), marks) }
 }
 
 /// What the strip says of a hole.
@@ -148,7 +148,6 @@ fn short(what: &str) -> String {
     if levels.is_empty() { what.to_owned() } else { level::all(&levels) }
 }
 
-/// The values of a point.
 fn tip(series: &Series, all: &[Curves<'_>], point: &Point) -> Tip {
     let mut text = seconds(point.time_s);
     let mut values = Vec::new();

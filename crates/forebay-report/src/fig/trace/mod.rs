@@ -8,14 +8,12 @@ use forebay_record::Series;
 
 use crate::number::seconds;
 
-use super::{Context, Data, Drawn, Left, Right, Value, both, quantity, tick};
+use super::{Columns, Context, Data, Drawn, both, quantity, tick};
 
 /// Points along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize) = (240, 100);
-/// Disks that are shown.
 const MAX_DISKS: usize = 2;
 
-/// A quantity over time.
 struct Curve<'a> {
     key: &'a str,
     name: String,
@@ -83,7 +81,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-/// The time between two ticks.
 fn interval(series: &Series) -> String {
     format!("{} s", tick((series.interval_s * 1e3).round() / 1e3))
 }
@@ -136,7 +133,6 @@ fn busiest_disks(series: &Series) -> Vec<&str> {
     disks.into_iter().take(n).map(|(disk, _)| disk).collect()
 }
 
-/// At most so many points.
 fn points(series: &Series, panels: &[Curves<'_>], most: usize) -> Vec<Point> {
     let n = series.time_s.len();
     let every = n.div_ceil(most).max(1);
@@ -169,27 +165,20 @@ fn caption(series: &Series, panels: &[Curves<'_>]) -> String {
 }
 
 fn data(series: &Series, panels: &[Curves<'_>]) -> Data {
-    let mut data = Data::new(&[("time_s", "s", Right)]);
-    let curves: Vec<(&Curve<'_>, &str)> =
-        panels.iter().flat_map(|panel| panel.curves.iter().map(|curve| (curve, panel.unit))).collect();
-    for (curve, unit) in &curves {
+    let mut columns = Columns::<usize>::new().number("time_s", "s", quantity, |row| series.time_s[*row]);
+    for (curve, unit) in panels.iter().flat_map(|panel| panel.curves.iter().map(|curve| (curve, panel.unit))) {
         let key = curve.key.replace("bytes_per_s", "mb_per_s");
         let subject = curve.key.split('.').next().filter(|subject| *subject != "disk").unwrap_or_default();
-        data.column(&key, format!("{subject} {}, {unit}", curve.name).trim_start(), Right);
+        let name = format!("{subject} {}, {unit}", curve.name);
+        columns = columns.number(&key, name.trim_start(), quantity, |row| curve.values.get(*row).copied().flatten());
     }
-    data.column("late_s", "late, s", Right);
-    data.column("mark", "began", Left);
-    for (row, time) in series.time_s.iter().enumerate() {
-        let mut values = vec![Value::number(*time, quantity)];
-        values.extend(curves.iter().map(|(curve, _)| Value::maybe(curve.values.get(row).copied().flatten(), quantity)));
-        let late = series.late_s.get(row).copied().filter(|_| series.is_late(row));
-        values.push(Value::maybe(late, quantity));
+    let late = |row: &usize| series.late_s.get(*row).copied().filter(|_| series.is_late(*row));
+    let began = |row: &usize| {
         let since = row.checked_sub(1).map_or(f64::MIN, |before| series.time_s[before]);
-        let began = series.marks.iter().filter(|mark| mark.time_s > since && mark.time_s <= *time);
-        values.push(Value::text(began.map(|mark| mark.what.as_str()).collect::<Vec<_>>().join("; ")));
-        data.row(values);
-    }
-    data
+        let marks = series.marks.iter().filter(|mark| mark.time_s > since && mark.time_s <= series.time_s[*row]);
+        marks.map(|mark| mark.what.as_str()).collect::<Vec<_>>().join("; ")
+    };
+    columns.number("late_s", "late, s", quantity, late).text("mark", "began", began).of(0..series.time_s.len())
 }
 
 #[cfg(test)]
