@@ -16,7 +16,7 @@ const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 /// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
 const SAME: f64 = 0.04;
 /// How far such a line is drawn to the right of the one before, on a desk and on a phone.
-const ASIDE: (f64, f64) = (9.0, 5.0);
+const ASIDE: (f64, f64) = (9.0, 8.0);
 
 struct Need<'a> {
     cell: &'a StudyCell,

@@ -5,7 +5,10 @@ use forebay_record::StudyCell;
 use crate::number::percent;
 use crate::svg::{Canvas, FONT, SMALL, fitted, text_width};
 
-use super::{Anchor, Area, Columns, Data, Grid, Key, Panel, Pen, Plot, Scale, Tip, X, Y, kept, level, quantity, tick};
+use super::{
+    Anchor, Area, Columns, Context, Data, Drawn, Grid, Key, Panel, Pen, Plot, Scale, Tip, X, Y, both, level, quantity,
+    thinned, tick,
+};
 
 /// Bars that are still looked at one by one.
 const MAX_ROWS: usize = 36;
@@ -33,14 +36,41 @@ pub(super) enum Axis {
     Seconds,
 }
 
-pub(super) struct Words {
+/// A figure of such bars.
+pub(super) struct Stack {
     pub(super) axis: Axis,
     pub(super) title: &'static str,
     pub(super) unit: &'static str,
+    /// Keys of parts, their words and classes, in the order of the legend; others come behind.
+    pub(super) order: &'static [(&'static str, &'static str, &'static str)],
+    pub(super) parts: fn(&StudyCell) -> Vec<Part<'_>>,
+    pub(super) caption: fn(&[&Row<'_>]) -> String,
+    pub(super) reading: fn(&Grid<'_>) -> &'static str,
+    /// Why there may be no picture.
+    pub(super) nothing: &'static str,
+}
+
+pub(super) fn make(context: &Context<'_>, stack: &Stack) -> Drawn {
+    let grid = Grid::of(context.run, context.spec);
+    let rows = rows(&grid, stack.parts);
+    if rows.is_empty() {
+        return Drawn::nothing(stack.nothing);
+    }
+    let mut remarks = grid.remarks.clone();
+    let shown = thinned(&rows, MAX_ROWS, "bars", &mut remarks);
+    Drawn {
+        data: data(&rows, stack.order),
+        caption: (stack.caption)(&shown),
+        reading: (stack.reading)(&grid).to_owned(),
+        remarks,
+        legend: legend(&shown, stack.order),
+        pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, stack)),
+        ..Drawn::default()
+    }
 }
 
 /// A bar a cell of a figure that has parts.
-pub(super) fn rows<'a>(grid: &Grid<'a>, parts: impl Fn(&'a StudyCell) -> Vec<Part<'a>>) -> Vec<Row<'a>> {
+fn rows<'a>(grid: &Grid<'a>, parts: fn(&StudyCell) -> Vec<Part<'_>>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for (x, place) in grid.xs.iter().enumerate() {
         for (s, series) in grid.series.iter().enumerate() {
@@ -61,18 +91,8 @@ pub(super) fn rows<'a>(grid: &Grid<'a>, parts: impl Fn(&'a StudyCell) -> Vec<Par
     rows
 }
 
-/// Leaves out evenly what is too much for a picture, and says so.
-pub(super) fn thin(rows: &mut Vec<Row<'_>>, remarks: &mut Vec<String>) {
-    if rows.len() > MAX_ROWS {
-        remarks.push(format!("Of {} bars, {MAX_ROWS} are drawn; the data below has them all.", rows.len()));
-        let keep = kept(rows.len(), MAX_ROWS);
-        let mut index = 0..;
-        rows.retain(|_| index.next().is_some_and(|i| keep.contains(&i)));
-    }
-}
-
-pub(super) fn plot<'a>(canvas: Canvas, rows: &'a [Row<'_>], words: &Words) -> Plot<'a> {
-    let axis = words.axis;
+fn plot<'a>(canvas: Canvas, rows: &'a [&Row<'_>], stack: &Stack) -> Plot<'a> {
+    let axis = stack.axis;
     let (scale, about, after) = match axis {
         Axis::Share => (Scale::between(0.0, 1.0), 4, 22.0),
         // Behind a bar as long as its time stands how long that is.
@@ -82,12 +102,10 @@ pub(super) fn plot<'a>(canvas: Canvas, rows: &'a [Row<'_>], words: &Words) -> Pl
         Axis::Share => percent(value).replace(".0 %", " %"),
         Axis::Seconds => tick(value),
     };
-    let name = |(i, row): (usize, &Row<'_>)| {
+    let name = |(i, row): (usize, &&Row<'_>)| {
         let starts = i == 0 || rows[i - 1].group != row.group;
-        (
-            if starts { row.group.clone() } else { String::new() },
-            fitted(&row.name, FONT, if canvas.narrow { 110.0 } else { 240.0 }),
-        )
+        let head = if starts { row.group.clone() } else { String::new() };
+        (head, fitted(&row.name, FONT, if canvas.narrow { 110.0 } else { 240.0 }))
     };
     let names = rows.iter().enumerate().map(name).collect();
     let marks = move |pen: &mut Pen<'_>| {
@@ -99,8 +117,8 @@ pub(super) fn plot<'a>(canvas: Canvas, rows: &'a [Row<'_>], words: &Words) -> Pl
             }
         }
     };
-    let x = X::along(scale, about, words.unit, show).grid();
-    Plot { sides: (0.0, after), ..Plot::new(words.title, x, vec![Panel::new(Y::Rows(names), marks)]) }
+    let x = X::along(scale, about, stack.unit, show).grid();
+    Plot { sides: (0.0, after), ..Plot::new(stack.title, x, vec![Panel::new(Y::Rows(names), marks)]) }
 }
 
 impl Row<'_> {
@@ -116,7 +134,9 @@ impl Row<'_> {
             let text = format!("{}: {word} {} ({of} s of {all} s)", level::all(&self.cell.factors), percent(share));
             let tip = Tip::of(self.cell, text).with("activity", part.key).with("value", seconds).with("share", share);
             pen.svg.mark(&tip, |svg| {
-                svg.rect(&format!("seg {}", part.class), Area { left, top: y - 10.0, right, bottom: y + 10.0 });
+                // However short, it can be pointed at.
+                let area = Area { left, top: y - 10.0, right: right.max(left + 0.5), bottom: y + 10.0 };
+                svg.rect(&format!("seg {}", part.class), area);
                 let percent = percent(share);
                 let long = format!("{word} {percent}");
                 let written = [long, percent].into_iter().find(|text| text_width(text, SMALL) + 8.0 < right - left);
@@ -129,8 +149,8 @@ impl Row<'_> {
     }
 }
 
-/// The legend's entries, in the order of a table of words.
-pub(super) fn legend(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
+/// The legend's entries, in the order of a table of stack.
+fn legend(rows: &[&Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for part in rows.iter().flat_map(|row| &row.parts) {
         if !keys.iter().any(|(known, _)| *known == part.word) {
@@ -142,8 +162,8 @@ pub(super) fn legend(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key>
     keys.into_iter().map(|(word, class)| Key::swatch(&format!("seg {class}"), word)).collect()
 }
 
-/// Every bar's parts in seconds, keys in the order of a table of words, others behind.
-pub(super) fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
+/// Every bar's parts in seconds.
+fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
     let mut keys: Vec<&str> = rows.iter().flat_map(|row| row.parts.iter().map(|part| part.key)).collect();
     let place = |key: &str| order.iter().position(|(known, ..)| *known == key).unwrap_or(usize::MAX);
     keys.sort_by_key(|key| (place(key), *key));
