@@ -59,8 +59,13 @@ def test_a_bar_and_what_stands_on_it_are_the_two_run_times(opened: Open, picture
 
 @pytest.mark.parametrize("name", ["mini", "train", "saved", "saving", "bench", "workload", "processes"])
 @pytest.mark.parametrize(("picture", "look"), LOOKS)
-def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(opened: Open, name: str, picture: str, look: dict) -> None:
+@pytest.mark.parametrize("font", ["inherit", "'DejaVu Sans'"])
+def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(
+    opened: Open, name: str, picture: str, look: dict, font: str
+) -> None:
     watched = opened(name, **look)
+    # The widest font that a page falls back to, as if there were no other.
+    watched.page.add_style_tag(content=f"figure {{ font-family: {font} }}")
     found = watched.page.evaluate(
         """picture => {
         const wrong = [];

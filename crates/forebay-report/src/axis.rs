@@ -1,6 +1,5 @@
 //! From values to places: linear and logarithmic scales with round ticks.
 
-/// A scale over a range of places.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     log: bool,
@@ -41,7 +40,6 @@ impl Scale {
         Self { log: true, low, high, from: 0.0, to: 1.0 }
     }
 
-    /// Between exactly these.
     pub(crate) fn between(low: f64, high: f64) -> Self {
         Self { log: false, low, high: if high > low { high } else { low + 1.0 }, from: 0.0, to: 1.0 }
     }

@@ -3,13 +3,13 @@
 //! A figure names two factors. Factors that vary beside those do not get averaged away: their levels become part of the
 //! series' names. What is too much for a picture is thinned out, and the figure says so.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use forebay_record::{FigureSpec, Level, StudyCell};
 
 use crate::level;
 use crate::order::Order;
-use crate::palette::N_HUES;
+use crate::palette::{self, N_HUES};
 use crate::run::Run;
 
 /// Levels along an axis that still have room for their bars.
@@ -17,19 +17,14 @@ pub(crate) const MAX_GROUPS: usize = 12;
 /// Shades of ordered series that can still be told apart; of hues there are [`N_HUES`].
 const MAX_SHADES: usize = 8;
 
-/// A level along the axis, or one of the series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
-    /// What it is called.
     pub(crate) name: String,
-    /// The number it is, if it is one.
     pub(crate) number: Option<f64>,
 }
 
-/// The cells of a figure in their places.
 #[derive(Debug)]
 pub(crate) struct Grid<'a> {
-    /// The factor along the axis.
     pub(crate) x_factor: Option<&'a str>,
     /// What the series differ in: "Threads".
     pub(crate) series_title: String,
@@ -38,39 +33,28 @@ pub(crate) struct Grid<'a> {
     /// Every cell of the figure, drawn or not, in the order of the axis and then of the series.
     pub(crate) cells: Vec<&'a StudyCell>,
     slots: HashMap<(usize, usize), &'a StudyCell>,
-    /// What was left out of the picture.
     pub(crate) remarks: Vec<String>,
 }
 
 impl<'a> Grid<'a> {
     /// The cells that a figure asks for.
     pub(crate) fn of(run: &'a Run<'a>, spec: &'a FigureSpec) -> Self {
-        let experiment = spec.experiment.as_deref();
-        let wanted = |cell: &&StudyCell| experiment.is_none_or(|name| cell.experiment == name) && cell.is_at(&spec.at);
-        let cells: Vec<&StudyCell> = run.study.cells.iter().filter(wanted).collect();
-        let factors = Factors::of(run, &cells, spec);
-        let mut xs = Places::default();
-        let mut series = Places::default();
-        for cell in &cells {
-            xs.add(factors.x_key(cell));
-            series.add(factors.series_key(cell));
-        }
-        let (xs, series) = (xs.sorted(), series.sorted());
+        let wanted = wanted(run, spec);
+        let factors = Factors::of(run, &wanted, spec);
+        let (xs, series) =
+            (places(&wanted, |cell| factors.x_key(cell)), places(&wanted, |cell| factors.series_key(cell)));
+        let of = |cell: &StudyCell| (xs.position(&factors.x_key(cell)), series.position(&factors.series_key(cell)));
+        let mut cells: Vec<((usize, usize), &StudyCell)> = wanted.into_iter().map(|cell| (of(cell), cell)).collect();
+        cells.sort_by_key(|(place, _)| *place);
         let mut grid = Self {
             x_factor: factors.x,
             series_title: factors.series_title(),
-            xs: xs.iter().map(|key| key.place.clone()).collect(),
-            series: series.iter().map(|key| key.place.clone()).collect(),
-            cells,
-            slots: HashMap::new(),
+            xs: xs.0.into_iter().map(|key| key.place).collect(),
+            series: series.0.into_iter().map(|key| key.place).collect(),
+            slots: cells.iter().map(|((x, s), cell)| ((*s, *x), *cell)).collect(),
+            cells: cells.into_iter().map(|(_, cell)| cell).collect(),
             remarks: Vec::new(),
         };
-        let (x_of, series_of) = (positions(&xs), positions(&series));
-        for cell in grid.cells.clone() {
-            let (x, s) = (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]);
-            grid.slots.insert((s, x), cell);
-        }
-        grid.cells.sort_by_key(|cell| (x_of[&factors.x_key(cell).id()], series_of[&factors.series_key(cell).id()]));
         grid.thin(if grid.is_ordered() { MAX_SHADES } else { N_HUES });
         grid
     }
@@ -100,6 +84,30 @@ impl<'a> Grid<'a> {
         self.series.len() > 1 && self.series.iter().all(|place| place.number.is_some())
     }
 
+    pub(crate) fn x_names(&self) -> Vec<String> {
+        self.xs.iter().map(|place| place.name.clone()).collect()
+    }
+
+    pub(crate) fn series_names(&self) -> Vec<String> {
+        self.series.iter().map(|place| place.name.clone()).collect()
+    }
+
+    /// What is along the axis: "Threads".
+    pub(crate) fn x_title(&self) -> String {
+        self.x_factor.map(level::title).unwrap_or_default()
+    }
+
+    /// What several series differ in, as a legend's title.
+    pub(crate) fn legend_title(&self) -> String {
+        if self.series.len() > 1 { level::title(&self.series_title) } else { String::new() }
+    }
+
+    /// A class of colour a series: shades where the series are ordered, hues where not.
+    pub(crate) fn classes(&self) -> Vec<String> {
+        let n = self.series.len();
+        (0..n).map(|i| if self.is_ordered() || n == 1 { palette::shade(i, n) } else { palette::hue(i) }).collect()
+    }
+
     /// Leaves out evenly what is too much for a picture; both ends stay.
     fn thin(&mut self, max_series: usize) {
         let (xs, n_xs) = (kept(self.xs.len(), MAX_GROUPS), self.xs.len());
@@ -112,18 +120,20 @@ impl<'a> Grid<'a> {
                 self.remarks.push(format!("Of {all} {what}, {kept} are drawn; the JSON and the CSV have every cell."));
             }
         }
-        let mut slots = HashMap::new();
-        for (s, old_s) in series.iter().enumerate() {
-            for (x, old_x) in xs.iter().enumerate() {
-                if let Some(cell) = self.slots.get(&(*old_s, *old_x)) {
-                    slots.insert((s, x), *cell);
-                }
-            }
-        }
-        self.slots = slots;
+        let place = |((s, x), cell): ((usize, usize), &'a StudyCell)| {
+            Some(((series.binary_search(&s).ok()?, xs.binary_search(&x).ok()?), cell))
+        };
+        self.slots = std::mem::take(&mut self.slots).into_iter().filter_map(place).collect();
         self.xs = xs.iter().map(|i| self.xs[*i].clone()).collect();
         self.series = series.iter().map(|i| self.series[*i].clone()).collect();
     }
+}
+
+/// The cells that a figure asks for, in the order of the record.
+pub(crate) fn wanted<'a>(run: &'a Run<'a>, spec: &FigureSpec) -> Vec<&'a StudyCell> {
+    let experiment = spec.experiment.as_deref();
+    let of = |cell: &&StudyCell| experiment.is_none_or(|name| cell.experiment == name) && cell.is_at(&spec.at);
+    run.study.cells.iter().filter(of).collect()
 }
 
 /// Which of `n` to keep when only `most` fit: evenly, with both ends.
@@ -131,7 +141,6 @@ pub(crate) fn kept(n: usize, most: usize) -> Vec<usize> {
     if n <= most { (0..n).collect() } else { (0..most).map(|i| i * (n - 1) / (most - 1)).collect() }
 }
 
-/// The factors of a figure.
 struct Factors<'a> {
     x: Option<&'a str>,
     series: Option<&'a str>,
@@ -160,12 +169,8 @@ impl<'a> Factors<'a> {
     fn series_key(&self, cell: &StudyCell) -> Key {
         let named = self.series.iter().chain(&self.others);
         let levels: Vec<(&str, &Level)> = named.filter_map(|factor| Some((*factor, cell.level(factor)?))).collect();
-        let name = match levels.as_slice() {
-            [] => "all".to_owned(),
-            [(factor, level)] => level::named(factor, level),
-            several => several.iter().map(|(factor, level)| level::named(factor, level)).collect::<Vec<_>>().join(", "),
-        };
-        self.key(levels, name)
+        let names: Vec<String> = levels.iter().map(|(factor, level)| level::named(factor, level)).collect();
+        self.key(levels, if names.is_empty() { "all".to_owned() } else { names.join(", ") })
     }
 
     fn key(&self, levels: Vec<(&str, &Level)>, name: String) -> Key {
@@ -186,24 +191,9 @@ impl<'a> Factors<'a> {
 
 /// The factors that have more than one level among the cells.
 fn varying<'a>(cells: &[&'a StudyCell]) -> Vec<&'a str> {
-    let mut seen: BTreeMap<&str, Option<&Level>> = BTreeMap::new();
-    let mut varying: Vec<&str> = Vec::new();
-    for (n, cell) in cells.iter().enumerate() {
-        for factor in cell.factors.keys() {
-            // A factor that the cells before did not have varies, too.
-            let before = seen.entry(factor).or_insert(if n == 0 { cell.level(factor) } else { None });
-            if *before != cell.level(factor) && !varying.contains(&factor.as_str()) {
-                varying.push(factor);
-            }
-        }
-        for factor in seen.keys().filter(|factor| !cell.factors.contains_key(**factor)) {
-            if !varying.contains(factor) {
-                varying.push(factor);
-            }
-        }
-    }
-    varying.sort_unstable();
-    varying
+    let factors: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.factors.keys().map(String::as_str)).collect();
+    let varies = |factor: &&str| cells.iter().any(|cell| cell.level(factor) != cells[0].level(factor));
+    factors.into_iter().filter(varies).collect()
 }
 
 #[derive(Debug, Clone)]
@@ -213,10 +203,6 @@ struct Key {
 }
 
 impl Key {
-    fn id(&self) -> String {
-        self.order.iter().map(|(_, level)| format!("{level}\u{1f}")).collect()
-    }
-
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let pairs = self.order.iter().zip(&other.order);
         let by_level = pairs.map(|((rank_a, a), (rank_b, b))| rank_a.cmp(rank_b).then_with(|| level::order(a, b)));
@@ -226,23 +212,19 @@ impl Key {
     }
 }
 
-#[derive(Default)]
-struct Places(HashMap<String, Key>);
+struct Places(Vec<Key>);
 
-impl Places {
-    fn add(&mut self, key: Key) {
-        self.0.entry(key.id()).or_insert(key);
-    }
-
-    fn sorted(self) -> Vec<Key> {
-        let mut keys: Vec<Key> = self.0.into_values().collect();
-        keys.sort_by(Key::cmp);
-        keys
-    }
+fn places(cells: &[&StudyCell], key: impl Fn(&StudyCell) -> Key) -> Places {
+    let mut keys: Vec<Key> = cells.iter().map(|cell| key(cell)).collect();
+    keys.sort_by(Key::cmp);
+    keys.dedup_by(|a, b| a.cmp(b).is_eq());
+    Places(keys)
 }
 
-fn positions(keys: &[Key]) -> HashMap<String, usize> {
-    keys.iter().enumerate().map(|(position, key)| (key.id(), position)).collect()
+impl Places {
+    fn position(&self, key: &Key) -> usize {
+        self.0.binary_search_by(|known| known.cmp(key)).expect("every cell's key is among them")
+    }
 }
 
 #[cfg(test)]

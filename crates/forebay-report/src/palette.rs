@@ -32,22 +32,10 @@ pub(crate) fn marker(svg: &mut Svg, class: &str, i: usize, (x, y): (f64, f64), r
         3 => polygon(&[p(0.0, -r * 1.35), p(r * 1.35, 0.0), p(0.0, r * 1.35), p(-r * 1.35, 0.0)]),
         4 => polygon(&[p(0.0, r * 1.25), p(r * 1.2, -r), p(-r * 1.2, -r)]),
         _ => {
-            let t = r * 0.45;
-            let arms = [
-                (-t, -r),
-                (t, -r),
-                (t, -t),
-                (r, -t),
-                (r, t),
-                (t, t),
-                (t, r),
-                (-t, r),
-                (-t, t),
-                (-r, t),
-                (-r, -t),
-                (-t, -t),
-            ];
-            polygon(&arms.map(|(dx, dy)| p(dx * 1.2, dy * 1.2)))
+            let (r, t) = (r * 1.2, r * 0.54);
+            let (arm, thick) = (r - t, t * 2.0);
+            let (start, right, down) = (p(-t, -r), format!("h{thick}v{arm}h{arm}"), format!("v{thick}h-{arm}v{arm}"));
+            format!("M{start}{right}{down}h-{thick}v-{arm}h-{arm}v-{thick}h{arm}Z")
         }
     };
     svg.path(class, &d);

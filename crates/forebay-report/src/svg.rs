@@ -5,9 +5,10 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::markup::Markup;
+use forebay_record::StudyCell;
 
-/// A surface to draw on.
+use crate::markup::{Attributes, Markup};
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Canvas {
     pub(crate) width: f64,
@@ -47,8 +48,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A box.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Area {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -73,7 +73,6 @@ impl Area {
 /// What a mark says when it is pointed at, and the values it stands for.
 #[derive(Debug, Default)]
 pub(crate) struct Tip {
-    /// The words.
     pub(crate) text: String,
     /// Values as `data-…` attributes.
     pub(crate) data: Vec<(&'static str, String)>,
@@ -84,6 +83,11 @@ impl Tip {
         Self { text: text.into(), data: Vec::new() }
     }
 
+    /// Of a cell's mark.
+    pub(crate) fn of(cell: &StudyCell, text: impl Into<String>) -> Self {
+        Self::new(text).with("cell", &cell.id)
+    }
+
     /// With a value: `data-NAME="VALUE"`.
     pub(crate) fn with(mut self, name: &'static str, value: impl Display) -> Self {
         self.data.push((name, value.to_string()));
@@ -91,7 +95,6 @@ impl Tip {
     }
 }
 
-/// A picture in the making.
 #[derive(Debug)]
 pub(crate) struct Svg {
     body: Markup,
@@ -107,31 +110,21 @@ impl Svg {
 
     /// The whole picture; `label` is what a screen reader says it is.
     pub(crate) fn finish(self, label: &str) -> Markup {
-        let mut out = Markup::default();
         let view = format!("0 0 {} {}", Px(self.canvas.width), Px(self.height));
         let class = if self.canvas.narrow { "narrow" } else { "wide" };
-        let (width, height) = (Px(self.canvas.width), Px(self.height));
-        out.open(
-            "svg",
-            &[
-                ("class", &class),
-                ("viewBox", &view),
-                ("width", &width),
-                ("height", &height),
-                ("role", &"group"),
-                ("aria-label", &label),
-            ],
-        );
-        out.put(&self.body);
-        out.close("svg");
-        out
+        self.whole(&class, &[("viewBox", &view), ("role", &"group"), ("aria-label", &label)])
     }
 
     /// A small picture beside a word, which says it all to who cannot see it.
     pub(crate) fn finish_sample(self) -> Markup {
+        self.whole(&"key", &[("aria-hidden", &"true")])
+    }
+
+    fn whole(&self, class: &dyn Display, more: Attributes<'_>) -> Markup {
         let mut out = Markup::default();
         let (width, height) = (Px(self.canvas.width), Px(self.height));
-        out.open("svg", &[("class", &"key"), ("width", &width), ("height", &height), ("aria-hidden", &"true")]);
+        let size: Attributes<'_> = &[("class", class), ("width", &width), ("height", &height)];
+        out.open("svg", &[size, more].concat());
         out.put(&self.body);
         out.close("svg");
         out
@@ -159,7 +152,6 @@ impl Svg {
         self.polyline(&format!("arrow {class}"), &[back(-1.0), (x, y), back(1.0)]);
     }
 
-    /// A line through points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut d = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
@@ -172,10 +164,12 @@ impl Svg {
         self.body.leaf("path", &[("class", &class), ("d", &d)]);
     }
 
-    /// A text whose baseline is at `y`.
+    /// A text whose baseline is at `y`; nothing where it is empty.
     pub(crate) fn text(&mut self, class: &str, anchor: Anchor, (x, y): (f64, f64), text: impl Display) {
-        let class = format!("{class}{}", anchor_class(anchor));
-        self.body.element("text", &[("class", &class), ("x", &Px(x)), ("y", &Px(y))], text);
+        let (class, text) = (format!("{class}{}", anchor_class(anchor)), text.to_string());
+        if !text.is_empty() {
+            self.body.element("text", &[("class", &class), ("x", &Px(x)), ("y", &Px(y))], text);
+        }
     }
 
     /// A text that reads upwards from a point.
@@ -212,13 +206,18 @@ impl Svg {
         }
     }
 
-    /// Writes a label beside a point at the first of several places that is free: right, left, above, below, further away.
+    /// Writes a label beside a point at the first of several places that is free: right, left, at the edge, above, below, further away.
     /// Returns whether there was one; without one, nothing is written.
     pub(crate) fn label(&mut self, class: &str, (x, y): (f64, f64), gap: f64, within: Area, text: &str) -> bool {
+        if text.is_empty() {
+            return true;
+        }
         let (width, half) = (text_width(text, SMALL), SMALL * 0.5);
         let places = [
             (Anchor::Start, x + gap, y),
             (Anchor::End, x - gap, y),
+            // At the edge, where that is still beside the point.
+            (Anchor::End, within.right.min(x + gap + width), y),
             (Anchor::Middle, x, y - gap - half),
             (Anchor::Middle, x, y + gap + half),
             (Anchor::Start, x + gap * 0.8, y - gap - half),
@@ -255,20 +254,29 @@ fn anchor_class(anchor: Anchor) -> &'static str {
     }
 }
 
-/// About how wide a text is in the page's letters; a little too wide rather than too narrow.
+/// How wide a text is at most: the widths are those of DejaVu Sans, the widest font that a page falls back to.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let ems: f64 = text
         .chars()
         .map(|c| match c {
-            'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' | 'I' => 0.30,
-            'f' | 't' | 'r' | '(' | ')' | '/' | '-' => 0.39,
-            'm' | 'w' | 'M' | 'W' | '%' | '@' | '–' | '…' => 0.92,
-            '0'..='9' => 0.59,
-            'A'..='Z' => 0.71,
-            _ => 0.60,
+            'i' | 'j' | 'l' | '\'' | '|' | 'I' => 0.30,
+            '.' | ',' | ':' | ';' | '!' | ' ' | '/' | '-' => 0.36,
+            'f' | 't' | 'r' | '(' | ')' => 0.42,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' | '…' => 0.99,
+            '+' | '−' | '×' => 0.84,
+            'A'..='Z' => 0.76,
+            _ => 0.64,
         })
         .sum();
     ems * size
+}
+
+/// How much wider bold letters are.
+pub(crate) const BOLD: f64 = 1.11;
+
+/// The same of bold letters.
+pub(crate) fn bold_width(text: &str, size: f64) -> f64 {
+    text_width(text, size) * BOLD
 }
 
 /// The text, cut with "…" to fit.

@@ -4,21 +4,17 @@
 //! run without any. A published ratio of stalls is drawn where a stall so many times shorter than the direct one would
 //! end. Without a factor along the axis, the figure is one of single saves.
 
-use forebay_record::{Measurement, StudyCell, TrainCell, TrainCheckpoints};
+use forebay_record::{StudyCell, TrainCell, TrainCheckpoints};
 use forebay_units::count;
 
-use crate::data::{Data, Value};
-use crate::grid::Grid;
-use crate::level;
-use crate::number::{brief_seconds, given, percent, quantity, tick, times};
-use crate::palette;
+use crate::number::{brief_seconds, given, percent, times};
 use crate::stall;
-use crate::svg::{Area, NARROW, Tip, WIDE};
-use crate::table::Align::{Left, Right};
+use crate::svg::{NARROW, WIDE};
 
-use super::bars::{classes, factors, level_title, level_value, range};
-use super::groups::{Bar, Groups, Slot, hatched};
-use super::{Context, Drawn, Key, saves, shards, swatch};
+use super::bars::range;
+use super::columns::factors;
+use super::groups::Slot;
+use super::{Bar, Columns, Context, Data, Drawn, Grid, Groups, Key, Tip, level, quantity, saves, shards};
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     if context.spec.x.is_none() {
@@ -31,33 +27,30 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         let why = failed.map(|error| format!(" The first that failed: {error}.")).unwrap_or_default();
         return Drawn { data: all.data(), ..Drawn::nothing(format!("No cell of this figure made checkpoints.{why}")) };
     }
-    let classes = classes(&grid);
-    let mut run_times = all.groups(&classes, "Run time in seconds", all.base_s().map(|base_s| (base_s, "")), run_time);
-    let stalls = all.groups(&classes, "Standing still for a checkpoint in seconds, median", None, stall_of);
+    let mut run_times = all.groups("Run time in seconds", |cell| all.run_time(cell));
+    let mut stalls = all.groups("Standing still for a checkpoint in seconds, median", |cell| all.stall(cell));
+    run_times.limit = all.base_s().map(|base_s| (base_s, ""));
     // The axis is that of the picture below.
     run_times.x_title = String::new();
-    let has_published =
-        stalls.slots.iter().flatten().any(|slot| matches!(slot, Slot::Bar(bar) if bar.published.is_some()));
     let title = &context.spec.title;
-    let below = format!("{title}: median stall");
+    let mut pictures = Vec::new();
+    for canvas in [WIDE, NARROW] {
+        let left = run_times.tick_room(canvas).max(stalls.tick_room(canvas));
+        (run_times.left, stalls.left) = (left, left);
+        pictures.push(run_times.draw(canvas, title));
+        pictures.push(stalls.draw(canvas, &format!("{title}: median stall")));
+    }
     Drawn {
         data: all.data(),
-        reading: [all.said(), all.reading(is_log(&stalls))].join(" ").trim().to_owned(),
+        reading: [all.said(), all.reading(stalls.scale().is_log())].join(" ").trim().to_owned(),
         remarks: grid.remarks.iter().cloned().chain(all.remarks()).collect(),
-        legend_title: level_title(&grid),
-        legend: all.legend(&classes, has_published),
-        pictures: [WIDE, NARROW]
-            .into_iter()
-            .flat_map(|on| {
-                let left = run_times.tick_room(on).max(stalls.tick_room(on));
-                [run_times.draw_from(on, title, left), stalls.draw_from(on, &below, left)]
-            })
-            .collect(),
+        legend_title: grid.legend_title(),
+        legend: all.legend(stalls.has_published()),
+        pictures,
         ..Drawn::default()
     }
 }
 
-/// The checkpoints of a cell that was trained.
 fn saved(cell: &StudyCell) -> Option<&TrainCheckpoints> {
     cell.measured_one::<TrainCell>().filter(|_| cell.error.is_none())?.checkpoints.as_ref()
 }
@@ -66,19 +59,9 @@ fn value(cell: &StudyCell, name: &str) -> Option<f64> {
     cell.metric(name).filter(|_| cell.error.is_none()).map(|of| of.value)
 }
 
-fn is_log(groups: &Groups<'_>) -> bool {
-    let values = groups.slots.iter().flatten().filter_map(|slot| match slot {
-        Slot::Bar(bar) => Some(bar.value),
-        _ => None,
-    });
-    crate::axis::Scale::for_bars(values).is_log()
-}
-
-/// What the figure is made from.
 struct All<'a> {
     context: &'a Context<'a>,
     grid: &'a Grid<'a>,
-    /// Runs without checkpoints.
     bases: Vec<&'a StudyCell>,
 }
 
@@ -118,31 +101,13 @@ impl<'a> All<'a> {
     }
 
     /// Bars in groups, without the levels that made no checkpoints: those are the line.
-    fn groups(
-        &self,
-        classes: &[String],
-        y_title: &str,
-        limit: Option<(f64, &'static str)>,
-        slot: fn(&Self, &StudyCell) -> Slot,
-    ) -> Groups<'static> {
-        let is_shown = |x: &usize| {
-            let mut cells = (0..self.grid.series.len()).filter_map(|s| self.grid.cell(s, *x));
-            cells.any(|cell| saved(cell).is_some() || cell.error.is_some())
-        };
-        let shown: Vec<usize> = (0..self.grid.xs.len()).filter(is_shown).collect();
-        let of = |x: usize, s: usize| {
-            self.grid.cell(s, x).map_or(Slot::Nothing, |cell| failed_or(cell, |cell| slot(self, cell)))
-        };
-        Groups {
-            names: shown.iter().map(|x| self.grid.xs[*x].name.clone()).collect(),
-            x_title: self.grid.x_factor.map(level::title).unwrap_or_default(),
-            y_title: y_title.to_owned(),
-            show: tick,
-            right: None,
-            limit,
-            classes: classes.to_vec(),
-            slots: shown.iter().map(|x| (0..self.grid.series.len()).map(|s| of(*x, s)).collect()).collect(),
-        }
+    fn groups(&self, y_title: &str, bar: impl Fn(&StudyCell) -> Option<Bar>) -> Groups<'static> {
+        let mut groups = Groups::of(self.grid, y_title, |cell, _, _| bar(cell));
+        let is_empty = |group: &Vec<Slot>| group.iter().all(|slot| matches!(slot, Slot::Nothing));
+        let mut shown = groups.slots.iter().map(|group| !is_empty(group)).collect::<Vec<_>>().into_iter();
+        groups.names.retain(|_| shown.next().unwrap_or(false));
+        groups.slots.retain(|group| !is_empty(group));
+        groups
     }
 
     /// The least and the most that checkpoints cost, and what a burst buffer is worth: ours, whatever the caption says.
@@ -204,132 +169,73 @@ impl<'a> All<'a> {
         remarks
     }
 
-    fn legend(&self, classes: &[String], has_published: bool) -> Vec<Key> {
-        let mut keys = Vec::new();
-        let several = self.grid.series.len() > 1;
-        for (place, class) in self.grid.series.iter().zip(classes) {
-            let name = if several { place.name.clone() } else { "running".to_owned() };
-            keys.push(Key { sample: swatch(&format!("bar {class}")), name });
+    fn legend(&self, has_published: bool) -> Vec<Key> {
+        let (names, classes) = (self.grid.series_names(), self.grid.classes());
+        let mut keys = Key::bars(&names, &classes);
+        if let [class] = classes.as_slice() {
+            keys.push(Key::swatch(&format!("bar {class}"), "running"));
         }
-        let area = Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 };
-        keys.push(Key {
-            sample: super::sample(|svg| hatched(svg, area)),
-            name: "standing still for checkpoints".to_owned(),
-        });
-        if let Some(base_s) = self.base_s() {
-            let sample = super::sample(|svg| svg.line("limit", (0.0, 7.0), (18.0, 7.0)));
-            keys.push(Key { sample, name: format!("without checkpoints ({})", brief_seconds(base_s)) });
-        }
-        if has_published {
-            let sample = super::sample(|svg| palette::marker(svg, "pub", 3, (9.0, 7.0), 4.5));
-            keys.push(Key { sample, name: "stall by the published ratio to direct".to_owned() });
-        }
+        keys.push(Key::hatched("standing still for checkpoints"));
+        let base = |base_s| Key::line("limit", format!("without checkpoints ({})", brief_seconds(base_s)));
+        keys.extend(self.base_s().map(base));
+        keys.extend(has_published.then(|| Key::marker("pub", 3, "stall by the published ratio to direct")));
         keys
     }
 
     fn data(&self) -> Data {
-        let cells = &self.grid.cells;
-        let factors = factors(cells);
-        let mut data = Data::default();
-        for factor in &factors {
-            data.column(factor, &level::words(factor), Left);
-        }
-        for (key, name) in COLUMNS {
-            data.column(key, name, Right);
-        }
-        data.column("error", "failed", Left);
-        cells.iter().for_each(|cell| {
-            let level = |factor: &&str| cell.level(factor).map_or(Value::Unknown, |of| level_value(factor, of));
-            let mut row: Vec<Value> = factors.iter().map(level).collect();
-            row.extend(self.values(cell));
-            row.push(Value::text(cell.error.clone().unwrap_or_default()));
-            data.row(row);
+        let base = |cell: &StudyCell| self.base(cell).filter(|_| saved(cell).is_some());
+        let ends = |cell: &StudyCell| {
+            cell.metric("stall_s").filter(|_| saved(cell).is_some()).and_then(|stalls| range(&stalls))
+        };
+        let ratio = |cell: &StudyCell| stall::speed_up(self.context.run, cell);
+        Columns::<&StudyCell>::new()
+            .factors(factors(&self.grid.cells), |cell| cell)
+            .number("wall_s", "run time, s", quantity, |cell| value(cell, "wall_s"))
+            .number("without_s", "without checkpoints, s", quantity, move |cell| value(base(cell)?, "wall_s"))
+            .number("longer", "longer by", percent, |cell| self.longer(cell).filter(|_| saved(cell).is_some()))
+            .number("checkpoint_s", "standing still, s", quantity, |cell| value(cell, "checkpoint_s"))
+            .count("n_saves", "checkpoints", |cell| saved(cell).map(TrainCheckpoints::n_made))
+            .number("stall_s", "median stall, s", quantity, |cell| value(cell, "stall_s"))
+            .number("stall_s_min", "shortest", quantity, move |cell| ends(cell).map(|(low, _)| low))
+            .number("stall_s_max", "longest", quantity, move |cell| ends(cell).map(|(_, high)| high))
+            .number("stall_speed_up", "shorter than direct", times, move |cell| {
+                ratio(cell).filter(|_| saved(cell).is_some())
+            })
+            .number("drain_after_s", "drained after the end, s", quantity, |cell| value(cell, "drain_after_s"))
+            .count("not_saved", "not saved", |cell| saved(cell).map(TrainCheckpoints::n_not_saved).filter(|n| *n > 0))
+            .text("error", "failed", |cell| cell.error.clone().unwrap_or_default())
+            .of(self.grid.cells.iter().copied())
+    }
+
+    /// A run time: on top, the time in which training stood still.
+    fn run_time(&self, cell: &StudyCell) -> Option<Bar> {
+        let (wall, _) = (value(cell, "wall_s")?, saved(cell)?);
+        let still = value(cell, "checkpoint_s").unwrap_or(0.0).min(wall);
+        let place = level::all(&cell.factors);
+        let longer = self.longer(cell).map(|share| format!(", {} over the run without", percent(share)));
+        let tip = Tip::of(cell, format!("{place}: {}{}", brief_seconds(wall), longer.unwrap_or_default()))
+            .with("metric", "wall_s")
+            .with("value", wall);
+        let text = format!("{place}: stood still for checkpoints {} ({})", brief_seconds(still), percent(still / wall));
+        let more = Tip::of(cell, text).with("metric", "checkpoint_s").with("value", still);
+        let more = (still > 0.0).then_some((wall, more));
+        Some(Bar { value: wall - still, label: quantity(wall), tip, more, ..Bar::default() })
+    }
+
+    /// The median stall, and where it would be by the published ratio.
+    fn stall(&self, cell: &StudyCell) -> Option<Bar> {
+        let found = cell.metric("stall_s").filter(|_| saved(cell).is_some())?;
+        let (median, run) = (found.value, self.context.run);
+        let ratio = stall::speed_up(run, cell).map(|ratio| format!(", {} shorter than direct", times(ratio)));
+        let text = format!("{}: {}{}", level::all(&cell.factors), brief_seconds(median), ratio.unwrap_or_default());
+        let tip = Tip::of(cell, text).with("metric", "stall_s").with("value", median);
+        let theirs = stall::published(run, self.context.published, cell).filter(|ratio| *ratio > 0.0);
+        let published = theirs.zip(stall::direct(run, cell)).and_then(|(ratio, direct)| {
+            let at = value(direct, "stall_s")? / ratio;
+            let (times, at_s) = (given(ratio), brief_seconds(at));
+            let text = format!("published: {times}× shorter than direct, which would be {at_s}");
+            Some((at, Tip::of(cell, text).with("published", ratio)))
         });
-        data
+        Some(Bar { value: median, range: range(&found), label: quantity(median), tip, published, more: None })
     }
-
-    /// The values of the columns.
-    fn values(&self, cell: &StudyCell) -> [Value; 11] {
-        let number = |name: &str| Value::maybe(value(cell, name), quantity);
-        let saved = saved(cell);
-        let base = self.base(cell).filter(|_| saved.is_some());
-        let ends = cell.metric("stall_s").filter(|_| saved.is_some()).and_then(|stalls| range(&stalls));
-        let some = |n: u64| if n > 0 { Value::count(n) } else { Value::Unknown };
-        [
-            number("wall_s"),
-            Value::maybe(base.and_then(|base| value(base, "wall_s")), quantity),
-            Value::maybe(self.longer(cell).filter(|_| saved.is_some()), percent),
-            number("checkpoint_s"),
-            saved.map_or(Value::Unknown, |saved| Value::count(saved.n_made())),
-            number("stall_s"),
-            Value::maybe(ends.map(|(low, _)| low), quantity),
-            Value::maybe(ends.map(|(_, high)| high), quantity),
-            Value::maybe(stall::speed_up(self.context.run, cell).filter(|_| saved.is_some()), times),
-            number("drain_after_s"),
-            saved.map_or(Value::Unknown, |saved| some(saved.n_not_saved())),
-        ]
-    }
-}
-
-const COLUMNS: [(&str, &str); 11] = [
-    ("wall_s", "run time, s"),
-    ("without_s", "without checkpoints, s"),
-    ("longer", "longer by"),
-    ("checkpoint_s", "standing still, s"),
-    ("n_saves", "checkpoints"),
-    ("stall_s", "median stall, s"),
-    ("stall_s_min", "shortest"),
-    ("stall_s_max", "longest"),
-    ("stall_speed_up", "shorter than direct"),
-    ("drain_after_s", "drained after the end, s"),
-    ("not_saved", "not saved"),
-];
-
-fn failed_or(cell: &StudyCell, slot: impl FnOnce(&StudyCell) -> Slot) -> Slot {
-    match &cell.error {
-        Some(error) => {
-            let text = format!("{}: failed: {error}", level::all(&cell.factors));
-            Slot::Failed(Tip::new(text).with("failed", "yes"))
-        }
-        None => slot(cell),
-    }
-}
-
-/// A run time: on top, the time in which training stood still.
-fn run_time(all: &All<'_>, cell: &StudyCell) -> Slot {
-    let (Some(wall), Some(_)) = (value(cell, "wall_s"), saved(cell)) else { return Slot::Nothing };
-    let still = value(cell, "checkpoint_s").unwrap_or(0.0).min(wall);
-    let place = level::all(&cell.factors);
-    let longer = all.longer(cell).map(|share| format!(", {} over the run without", percent(share))).unwrap_or_default();
-    let tip = Tip::new(format!("{place}: {}{longer}", brief_seconds(wall)))
-        .with("cell", &cell.id)
-        .with("metric", "wall_s")
-        .with("value", wall);
-    let text = format!("{place}: stood still for checkpoints {} ({})", brief_seconds(still), percent(still / wall));
-    let more = Tip::new(text).with("cell", &cell.id).with("metric", "checkpoint_s").with("value", still);
-    Slot::Bar(Bar {
-        value: wall - still,
-        range: None,
-        label: quantity(wall),
-        tip,
-        published: None,
-        more: (still > 0.0).then_some((wall, more)),
-    })
-}
-
-/// The median stall, and where it would be by the published ratio.
-fn stall_of(all: &All<'_>, cell: &StudyCell) -> Slot {
-    let found = cell.metric("stall_s").filter(|_| saved(cell).is_some());
-    let Some(found @ Measurement { value: median, .. }) = found else { return Slot::Nothing };
-    let run = all.context.run;
-    let ratio = stall::speed_up(run, cell).map(|ratio| format!(", {} shorter than direct", times(ratio)));
-    let text = format!("{}: {}{}", level::all(&cell.factors), brief_seconds(median), ratio.unwrap_or_default());
-    let tip = Tip::new(text).with("cell", &cell.id).with("metric", "stall_s").with("value", median);
-    let theirs = stall::published(run, all.context.published, cell).filter(|ratio| *ratio > 0.0);
-    let published = theirs.zip(stall::direct(run, cell)).and_then(|(ratio, direct)| {
-        let at = value(direct, "stall_s")? / ratio;
-        let text = format!("published: {}× shorter than direct, which would be {}", given(ratio), brief_seconds(at));
-        Some((at, Tip::new(text).with("published", ratio).with("cell", &cell.id)))
-    });
-    Slot::Bar(Bar { value: median, range: range(&found), label: quantity(median), tip, published, more: None })
 }

@@ -5,18 +5,11 @@ use std::ops::Range;
 use forebay_record::{Series, StudyCell, TierKind, TrainCell};
 use forebay_units::{group_digits, parse_utc};
 
-use crate::data::{Data, Value};
-use crate::grid::kept;
-use crate::level;
-use crate::number::{listed, quantity, tick};
-use crate::run::Run;
-use crate::table::Align::{Left, Right};
+use crate::number::listed;
 
-use super::{Context, Drawn};
+use super::{Context, Data, Drawn, Left, Right, Run, Value, kept, level, quantity, tick};
 
-/// Ticks that are shown of a cell.
 const ROWS: usize = 3;
-/// Cells that are shown.
 const MAX_CELLS: usize = 6;
 /// Cells that are named of a tick.
 const MAX_NAMED: usize = 3;
@@ -39,7 +32,6 @@ const COLUMNS: [(&str, &str, &str, f64); 7] = [
 /// Columns that rest on the time in which the disk was counted as busy.
 const WHILE_BUSY: [&str; 2] = ["queue_busy", "svctm_ms"];
 
-/// Ticks of a disk.
 type Window = (String, Range<usize>);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -162,7 +154,6 @@ fn marks_in(series: &Series, row: usize) -> Vec<&str> {
     before.into_iter().chain(meanwhile).map(|mark| mark.what.as_str()).collect()
 }
 
-/// The same in words.
 fn ran(series: &Series, row: usize) -> String {
     let marks = marks_in(series, row);
     let more = marks.len().saturating_sub(MAX_NAMED);

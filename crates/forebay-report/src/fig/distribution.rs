@@ -2,18 +2,11 @@
 
 use forebay_record::LatencyBucket;
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::kept;
-use crate::markup::Markup;
 use crate::number::{microseconds, percent};
 use crate::palette::N_HUES;
-use crate::svg::{Area, Canvas, Svg, Tip};
-use crate::table::Align::{Left, Right};
 
-use super::lines::{self, Line, Point};
-use super::percentiles::{Named, cells};
-use super::{Context, Drawn, axes, both};
+use super::percentiles::{Named, cells, round_time};
+use super::{Columns, Context, Data, Drawn, Key, Line, Panel, Plot, Point, Scale, Tip, X, Y, both, kept};
 
 /// Steps of a curve that have a marker.
 const MARKED: usize = 12;
@@ -31,15 +24,15 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         Vec::new()
     };
     let shown: Vec<&Named<'_>> = keep.iter().map(|i| with[*i]).collect();
-    let names: Vec<Line> = shown.iter().map(|named| Line { name: named.name.clone(), points: Vec::new() }).collect();
+    let names: Vec<String> = shown.iter().map(|named| named.name.clone()).collect();
     Drawn {
         data: data(&shown),
         caption: "A steep curve is a steady device; a long way to 100 % is a tail that some batch waits for."
             .to_owned(),
         reading: "From the histogram of all kept repeats; the scale of times is logarithmic.".to_owned(),
         remarks,
-        legend: if shown.len() > 1 { lines::legend(&names) } else { Vec::new() },
-        pictures: both(|canvas| draw(canvas, &shown, &context.spec.title)),
+        legend: Key::series(&names),
+        pictures: both(&context.spec.title, |canvas| plot(&shown, if canvas.narrow { 4 } else { 8 })),
         ..Drawn::default()
     }
 }
@@ -64,57 +57,38 @@ fn curve(histogram: &[LatencyBucket]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
+fn plot<'a>(shown: &[&Named<'_>], ticks: usize) -> Plot<'a> {
     let curves: Vec<Vec<(f64, f64)>> = shown.iter().map(|named| curve(&named.cell.histogram)).collect();
     let times = || curves.iter().flatten().map(|(time, _)| *time);
     let x = Scale::log(times().fold(f64::MAX, f64::min) / 1.2, times().fold(0.0, f64::max));
-    let height = if canvas.narrow { 300.0 } else { 340.0 };
-    let names: Vec<Line> = shown.iter().map(|named| Line { name: named.name.clone(), points: Vec::new() }).collect();
-    let right = canvas.width - lines::name_room(canvas, &names).max(24.0);
-    let plot = Area { left: 48.0, top: 28.0, right, bottom: height - 46.0 };
-    let (x, y) = (x.over(plot.left, plot.right), Scale::between(0.0, 1.0).over(plot.bottom, plot.top));
-    let mut svg = Svg::new(canvas, height);
-    axes::left(&mut svg, plot, &y, 5, "Requests answered within the time", |share| {
-        percent(share).replace(".0 %", " %")
-    });
-    let ticks = if canvas.narrow { 4 } else { 8 };
-    axes::bottom(&mut svg, plot, &x, ticks, "Latency of a request", |us| {
-        microseconds(us).replace(".00", "").replace(".0 ", " ")
-    });
+    let y = Y::new(Scale::between(0.0, 1.0), 5, |share| percent(share).replace(".0 %", " %"));
     let line = |(named, curve): (&&Named<'_>, &Vec<(f64, f64)>)| {
         let marked = kept(curve.len(), MARKED);
-        let point = |(i, (time, share)): (usize, &(f64, f64))| Point {
-            x: x.at(*time),
-            y: y.at(*share),
-            range: None,
-            cut: (false, false),
-            tip: marked.contains(&i).then(|| {
-                Tip::new(format!("{}: {} of the requests within {}", named.name, percent(*share), microseconds(*time)))
-                    .with("series", &named.name)
-                    .with("x", time)
-                    .with("value", share)
-            }),
+        let point = |(i, (time, share)): (usize, &(f64, f64))| {
+            let (of, within) = (percent(*share), microseconds(*time));
+            let tip = Tip::new(format!("{}: {of} of the requests within {within}", named.name))
+                .with("series", &named.name)
+                .with("x", time)
+                .with("value", share);
+            Point { x: *time, y: *share, tip: marked.contains(&i).then_some(tip), ..Point::default() }
         };
-        Line { name: named.name.clone(), points: curve.iter().enumerate().map(point).collect() }
+        Line::new(&named.name, curve.iter().enumerate().map(point))
     };
-    let shown_lines: Vec<Line> = shown.iter().zip(&curves).map(line).collect();
-    lines::draw(&mut svg, canvas, plot, &shown_lines);
-    svg.finish(label)
+    let panel = Panel { lines: shown.iter().zip(&curves).map(line).collect(), ..Panel::new(y, |_| {}) };
+    let x = X::along(x, ticks, "Latency of a request", round_time);
+    Plot { sides: (0.0, 24.0), ..Plot::new("Requests answered within the time", x, vec![panel]) }
 }
 
 fn data(shown: &[&Named<'_>]) -> Data {
-    let mut data =
-        Data::new(&[("at", "cell", Left), ("upto_us", "within", Right), ("share", "share of requests", Right)]);
-    for named in shown {
-        for (time, share) in curve(&named.cell.histogram) {
-            data.row(vec![
-                Value::text(named.name.clone()),
-                Value::number(time, microseconds),
-                Value::number(share, percent),
-            ]);
-        }
-    }
-    data
+    let points = |named: &&Named<'_>| {
+        let name = named.name.clone();
+        curve(&named.cell.histogram).into_iter().map(move |(time, share)| (name.clone(), time, share))
+    };
+    Columns::<(String, f64, f64)>::new()
+        .text("at", "cell", |(name, ..)| name.clone())
+        .number("upto_us", "within", microseconds, |(_, time, _)| *time)
+        .number("share", "share of requests", percent, |(.., share)| *share)
+        .of(shown.iter().flat_map(points))
 }
 
 #[cfg(test)]

@@ -4,15 +4,8 @@ use std::collections::BTreeSet;
 
 use forebay_record::{CheckpointCell, IngestCell, StudyCell};
 
-use crate::data::{Data, Value};
-use crate::grid::Grid;
-use crate::level;
-use crate::number::quantity;
-use crate::table::Align::{Left, Right};
-
-use super::bars::{classes, data, highest, legend, level_title, reading, slots};
-use super::groups::{Groups, Slot};
-use super::{Context, Drawn, both};
+use super::bars::{data, groups, highest, legend, reading};
+use super::{Context, Data, Drawn, Grid, Groups, Left, Right, Value, metric, quantity};
 
 const QUANTITY: &str = "efficiency";
 
@@ -21,19 +14,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if grid.cells.is_empty() {
         return Drawn::nothing("No cell of this figure has been measured yet.");
     }
-    let classes = classes(&grid);
     let groups = Groups {
-        names: grid.xs.iter().map(|place| place.name.clone()).collect(),
-        x_title: grid.x_factor.map(level::title).unwrap_or_default(),
-        y_title: "Share of the ceiling in %".to_owned(),
-        show: crate::metric::axis_tick(QUANTITY),
-        right: None,
+        show: metric::axis_tick(QUANTITY),
         limit: Some((1.0, "the ceiling")),
-        classes: classes.clone(),
-        slots: slots(context, &grid, QUANTITY),
+        ..groups(context, &grid, QUANTITY, "Share of the ceiling in %")
     };
-    let drawn = groups.slots.iter().flatten().filter(|slot| matches!(slot, Slot::Bar(_))).count();
-    if drawn == 0 {
+    if groups.bars().next().is_none() {
         let why = "No ceiling of the storage is known; forebay probe measures one.";
         return Drawn { data: with_ceilings(&grid), ..Drawn::nothing(why) };
     }
@@ -47,9 +33,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         caption: highest(&grid.cells, QUANTITY),
         reading: [ceilings(&grid), reading(&grid.cells, QUANTITY)].join(" ").trim().to_owned(),
         remarks,
-        legend_title: level_title(&grid),
-        legend: legend(&grid, &classes, false),
-        pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
+        legend_title: grid.legend_title(),
+        legend: legend(&grid, false),
+        pictures: groups.pictures(&context.spec.title),
         ..Drawn::default()
     }
 }
@@ -57,7 +43,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 /// What a checkpoint's rate is a share of.
 const OF_SAVES: &str = "what the tier that is written first takes without us: O_DIRECT, then a sync";
 
-/// A cell's ceiling and what it is.
 fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
     match (cell.measured_one::<IngestCell>(), cell.measured_one::<CheckpointCell>()) {
         (Some(ingest), _) => (ingest.ceiling_mb_per_s, ingest.ceiling_of.as_deref()),
@@ -66,7 +51,6 @@ fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
     }
 }
 
-/// The values with the ceilings they are shares of.
 fn with_ceilings(grid: &Grid<'_>) -> Data {
     let saves = grid.cells.iter().any(|cell| cell.measured_one::<CheckpointCell>().is_some());
     let metrics = [QUANTITY, if saves { "save_mb_per_s" } else { "mb_per_s" }].map(str::to_owned);
@@ -76,7 +60,6 @@ fn with_ceilings(grid: &Grid<'_>) -> Data {
     data
 }
 
-/// What the ceilings are of.
 fn ceilings(grid: &Grid<'_>) -> String {
     let named: BTreeSet<&str> = grid.cells.iter().filter_map(|cell| ceiling(cell).1).collect();
     let named: Vec<&str> = named.into_iter().collect();

@@ -2,17 +2,11 @@
 
 use forebay_record::{StudyCell, TrainCell};
 
-use crate::data::{Data, Value};
-use crate::grid::Grid;
-use crate::level;
-use crate::number::{brief_seconds, listed, percent, quantity, tick};
+use crate::number::{brief_seconds, listed, percent};
 use crate::prefetch;
-use crate::svg::{Area, Tip};
-use crate::table::Align::{Left, Right};
 
-use super::bars::{classes, level_title, level_value};
-use super::groups::{Bar, Groups, Slot, hatched};
-use super::{Context, Drawn, Key, both, swatch};
+use super::columns::factors;
+use super::{Bar, Columns, Context, Data, Drawn, Grid, Groups, Key, Tip, level, quantity};
 
 /// A cell with batches made ahead and the one without.
 struct Pair<'a> {
@@ -21,7 +15,6 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Both run times, in seconds.
     fn seconds(&self) -> (Option<f64>, Option<f64>) {
         (prefetch::wall_s(self.with), self.without.and_then(prefetch::wall_s))
     }
@@ -47,19 +40,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         cells.iter().filter(|cell| prefetch::depth(cell) == Some(base)).find_map(|cell| cell.level(prefetch::FACTOR));
     spec.at.extend(level.map(|level| (prefetch::FACTOR.to_owned(), level.clone())));
     let grid = Grid::of(context.run, &spec);
-    let classes = classes(&grid);
-    let groups = Groups {
-        names: grid.xs.iter().map(|place| place.name.clone()).collect(),
-        x_title: grid.x_factor.map(level::title).unwrap_or_default(),
-        y_title: "Run time in seconds".to_owned(),
-        show: tick,
-        right: None,
-        limit: None,
-        classes: classes.clone(),
-        slots: slots(&grid, &cells),
-    };
-    let pairs: Vec<Pair<'_>> =
-        grid.cells.iter().map(|with| Pair { with, without: prefetch::without(&cells, with) }).collect();
+    let pair = |with| Pair { with, without: prefetch::without(&cells, with) };
+    let groups = Groups::of(&grid, "Run time in seconds", |with, _, _| bar(&pair(with)));
+    let pairs: Vec<Pair<'_>> = grid.cells.iter().copied().map(pair).collect();
     let mut remarks = grid.remarks.clone();
     let alone = pairs.iter().filter(|pair| pair.excess().is_none()).count() as u64;
     let has_excess = pairs.iter().any(|pair| pair.excess().is_some());
@@ -88,12 +71,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             }
         ),
         remarks,
-        legend_title: match level_title(&grid).as_str() {
+        legend_title: match grid.legend_title().as_str() {
             "" => String::new(),
             title => format!("{title}, prefetch {base}"),
         },
-        legend: legend(&grid, &classes, base, has_excess),
-        pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
+        legend: legend(&grid, base, has_excess),
+        pictures: groups.pictures(&context.spec.title),
         ..Drawn::default()
     }
 }
@@ -108,41 +91,18 @@ fn not_drawn(cells: &[&StudyCell], base: f64) -> Option<String> {
     (!more.is_empty()).then(said)
 }
 
-fn slots(grid: &Grid<'_>, cells: &[&StudyCell]) -> Vec<Vec<Slot>> {
-    let slot = |x: usize, s: usize| match grid.cell(s, x) {
-        None => Slot::Nothing,
-        Some(with) => slot(&Pair { with, without: prefetch::without(cells, with) }),
-    };
-    (0..grid.xs.len()).map(|x| (0..grid.series.len()).map(|s| slot(x, s)).collect()).collect()
-}
-
-fn slot(pair: &Pair<'_>) -> Slot {
-    let place = level::all(&pair.with.factors);
-    if let Some(error) = &pair.with.error {
-        return Slot::Failed(Tip::new(format!("{place}: failed: {error}")).with("failed", "yes"));
-    }
-    let (Some(with), without) = pair.seconds() else { return Slot::Nothing };
-    let tip = Tip::new(format!("{place}: {}", brief_seconds(with)))
-        .with("cell", &pair.with.id)
+fn bar(pair: &Pair<'_>) -> Option<Bar> {
+    let (Some(with), without) = pair.seconds() else { return None };
+    let tip = Tip::of(pair.with, format!("{}: {}", level::all(&pair.with.factors), brief_seconds(with)))
         .with("metric", "wall_s")
         .with("value", with);
     let more = pair.without.zip(without).map(|(cell, wall)| {
-        let text = format!(
-            "{}: {}, {} longer ({})",
-            level::all(&cell.factors),
-            brief_seconds(wall),
-            brief_seconds(wall - with),
-            percent(wall / with - 1.0)
-        );
-        let tip = Tip::new(text)
-            .with("cell", &cell.id)
-            .with("metric", "excess_s")
-            .with("value", wall - with)
-            .with("wall", wall);
-        (wall, tip)
+        let (longer, share) = (brief_seconds(wall - with), percent(wall / with - 1.0));
+        let text = format!("{}: {}, {longer} longer ({share})", level::all(&cell.factors), brief_seconds(wall));
+        (wall, Tip::of(cell, text).with("metric", "excess_s").with("value", wall - with).with("wall", wall))
     });
     let label = pair.excess().map_or(String::new(), |(seconds, _)| short(seconds));
-    Slot::Bar(Bar { value: with, range: None, label, tip, published: None, more })
+    Some(Bar { value: with, label, tip, more, ..Bar::default() })
 }
 
 /// What is written above a bar: "+3.1".
@@ -156,55 +116,29 @@ fn short(seconds: f64) -> String {
     format!("{}{text}", if seconds < 0.0 { '−' } else { '+' })
 }
 
-fn legend(grid: &Grid<'_>, classes: &[String], base: f64, has_excess: bool) -> Vec<Key> {
-    let mut keys = Vec::new();
-    if grid.series.len() > 1 {
-        for (place, class) in grid.series.iter().zip(classes) {
-            keys.push(Key { sample: swatch(&format!("bar {class}")), name: place.name.clone() });
-        }
-    } else {
-        let class = classes.first().map_or("s6", String::as_str);
-        keys.push(Key { sample: swatch(&format!("bar {class}")), name: format!("prefetch {base}") });
+fn legend(grid: &Grid<'_>, base: f64, has_excess: bool) -> Vec<Key> {
+    let classes = grid.classes();
+    let mut keys = Key::bars(&grid.series_names(), &classes);
+    if let [class] = classes.as_slice() {
+        keys.push(Key::swatch(&format!("bar {class}"), format!("prefetch {base}")));
     }
-    if has_excess {
-        let area = Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 };
-        keys.push(Key { sample: super::sample(|svg| hatched(svg, area)), name: "longer without prefetch".to_owned() });
-    }
+    keys.extend(has_excess.then(|| Key::hatched("longer without prefetch")));
     keys
 }
 
 fn data(pairs: &[Pair<'_>]) -> Data {
-    let mut factors: Vec<&str> = pairs.iter().flat_map(|pair| pair.with.factors.keys().map(String::as_str)).collect();
-    factors.sort_unstable();
-    factors.dedup();
+    let cells: Vec<&StudyCell> = pairs.iter().map(|pair| pair.with).collect();
+    let mut factors = factors(&cells);
     factors.retain(|factor| *factor != prefetch::FACTOR);
-    let mut data = Data::default();
-    for factor in &factors {
-        data.column(factor, &level::words(factor), Left);
-    }
-    for (key, name) in [
-        ("with_s", "with prefetch, s"),
-        ("without_s", "without, s"),
-        ("excess_s", "excess, s"),
-        ("excess_share", "excess"),
-        ("without_wait_s", "wait without, s"),
-    ] {
-        data.column(key, name, Right);
-    }
-    data.column("error", "failed", Left);
-    for pair in pairs {
-        let (with, without) = pair.seconds();
-        let wait = pair.without.and_then(|cell| cell.metric("wait_s")).map(|metric| metric.value);
-        let level = |factor: &&str| pair.with.level(factor).map_or(Value::Unknown, |of| level_value(factor, of));
-        let mut row: Vec<Value> = factors.iter().map(level).collect();
-        row.push(Value::maybe(with, quantity));
-        row.push(Value::maybe(without, quantity));
-        row.push(Value::maybe(pair.excess().map(|(seconds, _)| seconds), quantity));
-        row.push(Value::maybe(pair.excess().map(|(_, share)| share), percent));
-        row.push(Value::maybe(wait, quantity));
-        let error = pair.with.error.as_ref().or(pair.without.and_then(|cell| cell.error.as_ref()));
-        row.push(Value::text(error.cloned().unwrap_or_default()));
-        data.row(row);
-    }
-    data
+    let wait = |pair: &&Pair<'_>| Some(pair.without?.metric("wait_s")?.value);
+    let error = |pair: &&Pair<'_>| pair.with.error.clone().or(pair.without.and_then(|cell| cell.error.clone()));
+    Columns::new()
+        .factors(factors, |pair: &&Pair<'_>| pair.with)
+        .number("with_s", "with prefetch, s", quantity, |pair| pair.seconds().0)
+        .number("without_s", "without, s", quantity, |pair| pair.seconds().1)
+        .number("excess_s", "excess, s", quantity, |pair| pair.excess().map(|(seconds, _)| seconds))
+        .number("excess_share", "excess", percent, |pair| pair.excess().map(|(_, share)| share))
+        .number("without_wait_s", "wait without, s", quantity, wait)
+        .text("error", "failed", move |pair| error(pair).unwrap_or_default())
+        .of(pairs)
 }

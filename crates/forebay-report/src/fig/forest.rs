@@ -1,18 +1,13 @@
 //! Two runs against each other: a dot and an interval a cell, and a line where they are equal.
 
-use crate::axis::Scale;
 use crate::compare::{Comparison, Pair, Word};
-use crate::grid::kept;
-use crate::markup::Markup;
 use crate::number::times;
-use crate::svg::{Anchor, Area, Canvas, FONT, Svg, Tip, fitted, text_width};
 
-use super::{Drawn, Key, both};
+use super::{Anchor, Canvas, Drawn, Key, Panel, Pen, Plot, Scale, Tip, X, Y, both, kept, palette, tick};
 
 /// Rows that are still looked at one by one.
 const MAX_ROWS: usize = 48;
 
-/// The figure of a comparison.
 pub(crate) fn make(comparison: &Comparison<'_>) -> Drawn {
     let with: Vec<&Pair> = comparison.pairs.iter().filter(|pair| pair.ratio.is_some_and(|ratio| ratio > 0.0)).collect();
     if with.is_empty() {
@@ -45,7 +40,7 @@ pub(crate) fn make(comparison: &Comparison<'_>) -> Drawn {
         ),
         remarks,
         legend: legend(&shown),
-        pictures: both(|canvas| draw(canvas, &shown, comparison)),
+        pictures: both(&format!("{} cell by cell", ratio_of(&shown)), |canvas| plot(canvas, &shown, comparison)),
         ..Drawn::default()
     }
 }
@@ -58,59 +53,40 @@ fn class(word: Word) -> &'static str {
     }
 }
 
-fn dot(svg: &mut Svg, word: Word, at: (f64, f64)) {
-    let shape = match class(word) {
+fn shape(word: Word) -> usize {
+    match class(word) {
         "better" => 2,
         "worse" => 4,
         _ => 0,
-    };
-    crate::palette::marker(svg, &format!("dot {}", class(word)), shape, at, 4.5);
+    }
 }
 
 fn legend(shown: &[&Pair]) -> Vec<Key> {
-    let mut keys = Vec::new();
-    for (word, name) in [(Word::Faster, "faster"), (Word::Slower, "slower"), (Word::Noise, "noise, or cannot be told")]
-    {
-        if shown.iter().any(|pair| class(pair.word) == class(word)) {
-            keys.push(Key { sample: super::sample(|svg| dot(svg, word, (9.0, 7.0))), name: name.to_owned() });
-        }
-    }
-    keys
+    let words = [(Word::Faster, "faster"), (Word::Slower, "slower"), (Word::Noise, "noise, or cannot be told")];
+    let is_shown = |(word, _): &(Word, &str)| shown.iter().any(|pair| class(pair.word) == class(*word));
+    let key = |(word, name)| Key::marker(&format!("dot {}", class(word)), shape(word), name);
+    words.into_iter().filter(is_shown).map(key).collect()
 }
 
-fn draw(canvas: Canvas, shown: &[&Pair], comparison: &Comparison<'_>) -> Markup {
-    let row = if canvas.narrow { 34.0 } else { 22.0 };
-    let widest = shown.iter().map(|pair| text_width(&pair.name(), FONT)).fold(0.0, f64::max);
-    let left = if canvas.narrow { 10.0 } else { widest.min(330.0) + 14.0 };
-    let plot = Area { left, top: 24.0, right: canvas.width - 62.0, bottom: 24.0 + shown.len() as f64 * row + 4.0 };
-    let x = scale(shown).over(plot.left + 6.0, plot.right - 6.0);
-    let mut svg = Svg::new(canvas, plot.bottom + 42.0);
-    svg.text(
-        "tt",
-        Anchor::Start,
-        (2.0, FONT),
-        fitted(&format!("{}: {} over {}", ratio_of(shown), comparison.name, comparison.base), FONT, canvas.width),
-    );
-    for value in ticks(&x) {
-        let at = x.at(value);
-        svg.line(if value == 1.0 { "one" } else { "gr" }, (at, plot.top), (at, plot.bottom));
-    }
-    svg.line("ax", (plot.left, plot.bottom), (plot.right, plot.bottom));
-    svg.text("tt", Anchor::Middle, ((plot.left + plot.right) / 2.0, plot.bottom + 35.0), axis_title(shown));
-    let mut free_from = f64::MIN;
-    for value in ticks(&x) {
-        let text = format!("{}×", crate::number::tick(value));
-        let half = text_width(&text, FONT) / 2.0;
-        if x.at(value) - half > free_from {
-            svg.text("tk", Anchor::Middle, (x.at(value), plot.bottom + 17.0), text);
-            free_from = x.at(value) + half + 6.0;
+fn plot<'a>(canvas: Canvas, shown: &'a [&Pair], comparison: &Comparison<'_>) -> Plot<'a> {
+    // On a phone a name stands above its row.
+    let name = |pair: &&Pair| match canvas.narrow {
+        true => (pair.name(), String::new()),
+        false => (String::new(), pair.name()),
+    };
+    let marks = |pen: &mut Pen<'_>| {
+        pen.upright("one", 1.0, 0.0);
+        for (i, pair) in shown.iter().enumerate() {
+            draw_row(pen, pair, pen.rows[i]);
         }
-    }
-    for (i, pair) in shown.iter().enumerate() {
-        let y = plot.top + (i as f64 + 0.5) * row + if canvas.narrow { 6.0 } else { 0.0 };
-        draw_row(&mut svg, canvas, pair, plot, &x, y);
-    }
-    svg.finish(&format!("{} cell by cell", ratio_of(shown)))
+    };
+    let title = format!("{}: {} over {}", ratio_of(shown), comparison.name, comparison.base);
+    let scale = scale(shown);
+    let ticks = ticks(&scale).into_iter().map(|value| (value, format!("{}×", tick(value)))).collect();
+    let mut x = X::at(scale, ticks, axis_title(shown)).grid();
+    x.inset = 6.0;
+    let panel = Panel::new(Y::Rows(shown.iter().map(name).collect()), marks);
+    Plot { sides: (10.0, 62.0), ..Plot::new(title, x, vec![panel]) }
 }
 
 fn axis_title(shown: &[&Pair]) -> &'static str {
@@ -126,15 +102,10 @@ fn ratio_of(shown: &[&Pair]) -> &'static str {
     }
 }
 
-fn draw_row(svg: &mut Svg, canvas: Canvas, pair: &Pair, plot: Area, x: &Scale, y: f64) {
-    let (Some(ratio), name) = (pair.ratio, pair.name()) else { return };
-    if canvas.narrow {
-        svg.text("tk", Anchor::Start, (2.0, y - 10.0), fitted(&name, FONT, canvas.width - 4.0));
-    } else {
-        svg.text("tk", Anchor::End, (plot.left - 8.0, y + 4.0), fitted(&name, FONT, plot.left - 12.0));
-    }
+fn draw_row(pen: &mut Pen<'_>, pair: &Pair, y: f64) {
+    let (Some(ratio), x, right) = (pair.ratio, pen.x, pen.area.right) else { return };
     let tip = Tip::new(pair.describe()).with("cell", &pair.id).with("value", ratio).with("word", pair.word.word());
-    svg.mark(&tip, |svg| {
+    pen.svg.mark(&tip, |svg| {
         if let Some(interval) = pair.interval {
             let class = format!("iv {}l", class(pair.word));
             svg.line(&class, (x.at(interval.low), y), (x.at(interval.high), y));
@@ -144,8 +115,8 @@ fn draw_row(svg: &mut Svg, canvas: Canvas, pair: &Pair, plot: Area, x: &Scale, y
                 }
             }
         }
-        dot(svg, pair.word, (x.at(ratio), y));
-        svg.text("v", Anchor::Start, (plot.right + 6.0, y + 4.0), times(ratio));
+        palette::marker(svg, &format!("dot {}", class(pair.word)), shape(pair.word), (x.at(ratio), y), 4.5);
+        svg.text("v", Anchor::Start, (right + 6.0, y + 4.0), times(ratio));
     });
 }
 

@@ -1,21 +1,25 @@
 //! Figures: one kind is one file and one line of the table below.
 //!
-//! A kind lays out the cells it is asked for, makes the table of values behind the picture, and draws the picture from
-//! that on a canvas of any width. What it cannot show, it says.
+//! A kind picks the cells it is asked for, makes the table of values behind the picture ([`Columns`]), and says what is
+//! along the axes and which marks stand in which panel ([`Plot`], [`Groups`]), all in values. Where that is drawn on a desk
+//! and on a phone is up to those. What a kind cannot show, it says.
 
 mod axes;
 mod bars;
-mod bins;
 mod checkpoints;
+mod columns;
 mod disk;
 mod distribution;
 mod efficiency;
 mod excess;
+mod flows;
 pub(crate) mod forest;
 mod groups;
-mod lines;
+mod legend;
 mod need;
+mod pen;
 mod percentiles;
+mod plot;
 mod reads;
 mod saves;
 mod shards;
@@ -30,15 +34,26 @@ mod traffic;
 mod utilisation;
 mod workers;
 
-use forebay_record::{FigureKind, FigureSpec};
+use forebay_record::{FigureKind, FigureSpec, StudyCell};
 
-use crate::data::Data;
+use crate::axis::Scale;
+use crate::data::{Data, Value};
+use crate::grid::{Grid, MAX_GROUPS, kept, wanted};
 use crate::markup::Markup;
+use crate::number::{quantity, tick};
 use crate::published::Published;
 use crate::run::Run;
-use crate::svg::{Canvas, NARROW, WIDE};
+use crate::svg::{Anchor, Area, Canvas, Tip};
+use crate::table::Align::{Left, Right};
+use crate::{level, metric, palette};
 
-/// What makes a figure of a kind.
+use self::axes::{X, Y};
+use self::columns::Columns;
+use self::groups::{Bar, Groups};
+pub(crate) use self::legend::Key;
+use self::pen::{Line, Pen, Point};
+use self::plot::{Panel, Plot, around, both};
+
 type Make = fn(&Context<'_>) -> Drawn;
 
 /// Every kind of figure, its name on the page and in the JSON, and what makes it.
@@ -63,7 +78,6 @@ const KINDS: &[(FigureKind, &str, Make)] = &[
     (FigureKind::Utilisation, "utilisation", utilisation::make),
 ];
 
-/// What a figure is made from.
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) spec: &'a FigureSpec,
@@ -72,38 +86,25 @@ pub(crate) struct Context<'a> {
 
 impl Context<'_> {
     /// The cells that the figure asks for, in the order of the study.
-    fn cells(&self) -> Vec<&forebay_record::StudyCell> {
-        let of = |cell: &&forebay_record::StudyCell| {
-            self.spec.experiment.as_deref().is_none_or(|name| cell.experiment == name) && cell.is_at(&self.spec.at)
-        };
-        let mut cells: Vec<_> = self.run.study.cells.iter().filter(of).collect();
+    fn cells(&self) -> Vec<&StudyCell> {
+        let mut cells = wanted(self.run, self.spec);
         let order = crate::order::Order::of(self.run);
         cells.sort_by(|a, b| order.compare(a, b));
         cells
     }
 
-    /// The quantity that is drawn.
     fn metric(&self) -> &str {
         self.spec.metrics.first().map_or("images_per_s", String::as_str)
     }
 
     /// Published values of a quantity for a cell.
-    fn published_for(&self, cell: &forebay_record::StudyCell, metric: &str) -> Option<&Published<'_>> {
+    fn published_for(&self, cell: &StudyCell, metric: &str) -> Option<&Published<'_>> {
         let is_of =
             |row: &&Published<'_>| row.reference.metric == metric && row.cell.is_some_and(|of| std::ptr::eq(of, cell));
         self.published.iter().find(is_of)
     }
 }
 
-/// An entry of a figure's legend.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    /// The sample, 18 × 14 points.
-    pub(crate) sample: Markup,
-    pub(crate) name: String,
-}
-
-/// A figure's content.
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
     /// The values behind the picture.
@@ -134,10 +135,8 @@ impl Drawn {
     }
 }
 
-/// A figure of the page.
 #[derive(Debug)]
 pub(crate) struct Figure {
-    /// Its name in links.
     pub(crate) id: String,
     /// "Figure 3" or "Table 1".
     pub(crate) number: String,
@@ -164,21 +163,18 @@ pub(crate) fn make(context: &Context<'_>) -> (&'static str, Drawn) {
     }
 }
 
-/// The picture for a desk and for a phone.
-fn both(draw: impl Fn(Canvas) -> Markup) -> Vec<Markup> {
-    vec![draw(WIDE), draw(NARROW)]
+/// The first of the items that a picture has room for; what is left out is remarked.
+fn first<'a, T>(items: &'a [T], most: usize, what: &str, remarks: &mut Vec<String>) -> &'a [T] {
+    if items.len() > most {
+        remarks.push(format!("Of {} {what}, {most} are drawn; the data below has all.", items.len()));
+    }
+    &items[..items.len().min(most)]
 }
 
-/// A legend's sample: a box of a class.
-fn swatch(class: &str) -> Markup {
-    sample(|svg| svg.rect(class, crate::svg::Area { left: 1.0, top: 1.0, right: 17.0, bottom: 13.0 }))
-}
-
-/// A legend's sample drawn by hand.
-fn sample(draw: impl FnOnce(&mut crate::svg::Svg)) -> Markup {
-    let mut svg = crate::svg::Svg::new(Canvas { width: 18.0, narrow: false }, 14.0);
-    draw(&mut svg);
-    svg.finish_sample()
+/// As many of the items as a picture has room for, evenly with both ends; what is left out is remarked.
+fn thinned<'a, T>(items: &'a [T], most: usize, what: &str, remarks: &mut Vec<String>) -> Vec<&'a T> {
+    first(items, most, what, remarks);
+    kept(items.len(), most).into_iter().map(|i| &items[i]).collect()
 }
 
 #[cfg(test)]

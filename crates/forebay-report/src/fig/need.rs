@@ -2,31 +2,23 @@
 
 use forebay_record::{NEED_ACCELERATORS, StudyCell, TrainCell};
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::kept;
-use crate::level;
-use crate::markup::Markup;
-use crate::metric;
-use crate::number::{bytes, given, listed, quantity, tick};
-use crate::palette::{self, N_HUES};
-use crate::svg::{Area, Canvas, Svg, Tip};
-use crate::table::Align::{Left, Right};
+use crate::number::{bytes, given, listed};
+use crate::palette::N_HUES;
 
-use super::lines::{self, Line, Point};
-use super::{Context, Drawn, Key, axes, both};
+use super::{
+    Canvas, Columns, Context, Data, Drawn, Key, Line, Panel, Pen, Plot, Point, Scale, Tip, X, Y, both, level, metric,
+    quantity, thinned, tick,
+};
 
 /// The quantity that published values of it are of.
 const METRIC: &str = "need_mb_per_s";
-/// Numbers of accelerators.
 const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
 const SAME: f64 = 0.04;
-/// How far such a line is drawn to the right of the one before, where there is room.
-const ASIDE: f64 = 9.0;
+/// How far such a line is drawn to the right of the one before, on a desk and on a phone.
+const ASIDE: (f64, f64) = (9.0, 8.0);
 
-/// What one accelerator needs.
 struct Need<'a> {
     cell: &'a StudyCell,
     name: String,
@@ -43,7 +35,6 @@ impl Need<'_> {
     }
 }
 
-/// A published value.
 type Published<'a> = (f64, &'a str);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -52,20 +43,13 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         return Drawn::nothing("No cell of this figure was trained on data that was read.");
     }
     let published = published(context);
-    let keep = kept(needs.len(), N_HUES);
     let mut remarks = Vec::new();
-    if keep.len() < needs.len() {
-        remarks.push(format!("Of {} cells, {} are drawn; the data below has all.", needs.len(), keep.len()));
-    }
+    let shown = thinned(&needs, N_HUES, "cells", &mut remarks);
     remarks.extend(needs.iter().filter_map(|need| borrowed(&needs, need)));
-    remarks.extend(side_by_side(&needs, &keep));
-    let shown: Vec<&Need<'_>> = keep.iter().map(|i| &needs[*i]).collect();
-    let names: Vec<Line> = shown.iter().map(|need| Line { name: need.name.clone(), points: Vec::new() }).collect();
-    let mut legend = if shown.len() > 1 { lines::legend(&names) } else { Vec::new() };
-    if !published.is_empty() {
-        let sample = super::sample(|svg| palette::marker(svg, "pub", 3, (9.0, 7.0), 4.5));
-        legend.push(Key { sample, name: "published".to_owned() });
-    }
+    remarks.extend(side_by_side(&shown));
+    let names: Vec<String> = shown.iter().map(|need| need.name.clone()).collect();
+    let mut legend = Key::series(&names);
+    legend.extend((!published.is_empty()).then(|| Key::marker("pub", 3, "published")));
     Drawn {
         data: data(&needs),
         reading: finding(&needs, &published)
@@ -74,7 +58,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
                little too much. Both scales are logarithmic.",
         remarks,
         legend,
-        pictures: both(|canvas| draw(canvas, &shown, &published, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, &published)),
         is_open: true,
         ..Drawn::default()
     }
@@ -99,8 +83,7 @@ fn n_below(shown: &[&Need<'_>], i: usize) -> usize {
 }
 
 /// Lines that would hide one another, which are drawn apart.
-fn side_by_side(needs: &[Need<'_>], keep: &[usize]) -> Option<String> {
-    let shown: Vec<&Need<'_>> = keep.iter().map(|i| &needs[*i]).collect();
+fn side_by_side(shown: &[&Need<'_>]) -> Option<String> {
     let hidden = |need: &&&Need<'_>| shown.iter().filter(|other| is_same(other, need)).count() > 1;
     let names: Vec<&str> = shown.iter().filter(hidden).map(|need| need.name.as_str()).collect();
     let said = || format!("These lie on one another and are drawn a little apart: {}.", listed(&names));
@@ -165,71 +148,45 @@ fn finding(needs: &[Need<'_>], published: &[Published<'_>]) -> String {
     format!("{said} Published for {}: {} MB/s.", given(NEED_ACCELERATORS), values.join(" to "))
 }
 
-fn draw(canvas: Canvas, shown: &[&Need<'_>], published: &[Published<'_>], label: &str) -> Markup {
+fn plot<'a>(canvas: Canvas, shown: &[&Need<'_>], published: &'a [Published<'_>]) -> Plot<'a> {
     let all = || {
         let ours = shown.iter().flat_map(|need| COUNTS.map(|n| need.mb_per_s(n)));
         ours.chain(published.iter().map(|(value, _)| *value)).filter(|value| *value > 0.0)
     };
     let scale = Scale::log(all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-    let names: Vec<Line> = shown.iter().map(|need| Line { name: need.name.clone(), points: Vec::new() }).collect();
-    let height = if canvas.narrow { 300.0 } else { 340.0 };
-    let right = canvas.width - lines::name_room(canvas, &names);
-    let plot = Area { left: axes::tick_room(&scale, 6, tick), top: 28.0, right, bottom: height - 46.0 };
-    let y = scale.over(plot.bottom, plot.top);
-    let x = |i: usize| plot.left + (i as f64 + 0.5) * plot.width() / COUNTS.len() as f64;
-    let mut svg = Svg::new(canvas, height);
-    axes::left(&mut svg, plot, &y, 6, "Disk throughput in MB per second", tick);
-    axes::groups(&mut svg, plot, &COUNTS.map(|n| n.to_string()), "Accelerators");
-    let line = |(place, need): (usize, &&Need<'_>)| {
-        let aside = n_below(shown, place) as f64 * ASIDE.min((x(1) - x(0)) / 2.0 / shown.len() as f64);
+    let line = |(i, need): (usize, &&Need<'_>)| {
         let point = |(i, n): (usize, u64)| {
             let value = need.mb_per_s(n);
-            let tip = Tip::new(format!("{}: {n} accelerators, {} MB/s", need.name, quantity(value)))
-                .with("cell", &need.cell.id)
-                .with("x", n)
-                .with("value", value);
-            Point { x: x(i) + aside, y: y.at(value), range: None, cut: (false, false), tip: Some(tip) }
+            let text = format!("{}: {n} accelerators, {} MB/s", need.name, quantity(value));
+            let tip = Tip::of(need.cell, text).with("x", n).with("value", value);
+            Point { x: i as f64, y: value, tip: Some(tip), ..Point::default() }
         };
-        Line { name: need.name.clone(), points: COUNTS.into_iter().enumerate().map(point).collect() }
+        let aside = n_below(shown, i) as f64 * if canvas.narrow { ASIDE.1 } else { ASIDE.0 };
+        Line { aside, ..Line::new(&need.name, COUNTS.into_iter().enumerate().map(point)) }
     };
-    let shown_lines: Vec<Line> = shown.iter().enumerate().map(line).collect();
-    lines::draw(&mut svg, canvas, plot, &shown_lines);
-    let eight = COUNTS.iter().position(|n| *n as f64 == NEED_ACCELERATORS).unwrap_or(0);
-    for (value, source) in published {
-        let text = format!("published: {} MB/s ({source})", metric::published(METRIC, *value));
-        let tip = Tip::new(text).with("published", value);
-        svg.mark(&tip, |svg| palette::marker(svg, "pub", 3, (x(eight), y.at(*value)), 6.5));
-        svg.take(Area {
-            left: x(eight) - 8.0,
-            top: y.at(*value) - 8.0,
-            right: x(eight) + 8.0,
-            bottom: y.at(*value) + 8.0,
-        });
-    }
-    for (value, _) in published {
-        let text = format!("published {}", metric::published(METRIC, *value));
-        svg.label("v pub-name", (x(eight), y.at(*value)), 11.0, plot, &text);
-    }
-    svg.finish(label)
+    let eight = COUNTS.iter().position(|n| *n as f64 == NEED_ACCELERATORS).unwrap_or(0) as f64;
+    let marks = move |pen: &mut Pen<'_>| {
+        for (value, source) in published {
+            let shown = metric::published(METRIC, *value);
+            let tip = Tip::new(format!("published: {shown} MB/s ({source})")).with("published", value);
+            let label = ("v pub-name".to_owned(), format!("published {shown}"));
+            pen.published("pub", 3, (pen.x.at(eight), pen.y.at(*value)), &tip, label);
+        }
+    };
+    let lines = shown.iter().enumerate().map(line).collect();
+    let panel = Panel { lines, ..Panel::new(Y::new(scale, 6, tick), marks) };
+    Plot::new("Disk throughput in MB per second", X::bands(COUNTS.map(|n| n.to_string()), "Accelerators"), vec![panel])
 }
 
 fn data(needs: &[Need<'_>]) -> Data {
-    let mut data = Data::new(&[
-        ("at", "cell", Left),
-        ("images_per_s", "images/s of one", Right),
-        ("bytes_per_image", "an image", Right),
-    ]);
-    for n in COUNTS {
-        data.column(&format!("mb_per_s_{n}"), &format!("MB/s for {n}"), Right);
-    }
-    for need in needs {
-        let mut row = vec![
-            Value::text(level::all(&need.cell.factors)),
-            Value::number(need.images_per_s, quantity),
-            Value::number(need.bytes, |size| bytes(size.round() as u64)),
-        ];
-        row.extend(COUNTS.map(|n| Value::number(need.mb_per_s(n), quantity)));
-        data.row(row);
-    }
-    data
+    let columns = Columns::<&Need<'_>>::new()
+        .text("at", "cell", |need| level::all(&need.cell.factors))
+        .number("images_per_s", "images/s of one", quantity, |need| need.images_per_s)
+        .number("bytes_per_image", "an image", |size| bytes(size.round() as u64), |need| need.bytes);
+    let for_count = |columns: Columns<'static, _>, n| {
+        columns.number(&format!("mb_per_s_{n}"), &format!("MB/s for {n}"), quantity, move |need: &&Need<'_>| {
+            need.mb_per_s(n)
+        })
+    };
+    COUNTS.into_iter().fold(columns, for_count).of(needs)
 }

@@ -2,18 +2,10 @@
 
 use forebay_record::{Cell, ProbeCell};
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::kept;
-use crate::level;
-use crate::markup::Markup;
 use crate::number::microseconds;
 use crate::palette::N_HUES;
-use crate::svg::{Area, Canvas, Svg, Tip};
-use crate::table::Align::{Left, Right};
 
-use super::lines::{self, Line, Point};
-use super::{Context, Drawn, axes, both};
+use super::{Columns, Context, Data, Drawn, Key, Line, Panel, Plot, Point, Scale, Tip, X, Y, both, level, thinned};
 
 const NAMES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 
@@ -58,15 +50,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if drawn.is_empty() {
         return Drawn::nothing("No latency was measured.");
     }
-    let keep = kept(drawn.len(), N_HUES);
-    let remarks = if keep.len() < drawn.len() {
-        vec![format!("Of {} cells, {} are drawn; the data below has all.", drawn.len(), keep.len())]
-    } else {
-        Vec::new()
-    };
-    let shown: Vec<&Named<'_>> = keep.iter().map(|i| drawn[*i]).collect();
+    let mut remarks = Vec::new();
+    let shown = thinned(&drawn, N_HUES, "cells", &mut remarks);
     let worst = drawn.iter().max_by(|a, b| a.cell.latency_us.p99.total_cmp(&b.cell.latency_us.p99));
-    let names: Vec<Line> = shown.iter().map(|named| Line { name: named.name.clone(), points: Vec::new() }).collect();
+    let names: Vec<String> = shown.iter().map(|named| named.name.clone()).collect();
     Drawn {
         data: data(&all),
         caption: worst.map_or(String::new(), |named| {
@@ -76,56 +63,41 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             "Of all requests, 50 %, 90 %, 99 % and 99.9 % were answered within this time; the scale is logarithmic."
                 .to_owned(),
         remarks,
-        legend: if shown.len() > 1 { lines::legend(&names) } else { Vec::new() },
-        pictures: both(|canvas| draw(canvas, &shown, &context.spec.title)),
+        legend: Key::series(&names),
+        pictures: both(&context.spec.title, |_| plot(&shown)),
         ..Drawn::default()
     }
 }
 
-fn draw(canvas: Canvas, shown: &[&Named<'_>], label: &str) -> Markup {
+pub(super) fn round_time(us: f64) -> String {
+    microseconds(us).replace(".00", "").replace(".0 ", " ")
+}
+
+fn plot<'a>(shown: &[&&Named<'_>]) -> Plot<'a> {
     let all = || shown.iter().flat_map(|named| values(named.cell));
     let scale = Scale::log(all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
-    let room = axes::tick_room(&scale, 6, microseconds);
-    let names: Vec<Line> = shown.iter().map(|named| Line { name: named.name.clone(), points: Vec::new() }).collect();
-    let height = if canvas.narrow { 300.0 } else { 340.0 };
-    let right = canvas.width - lines::name_room(canvas, &names);
-    let plot = Area { left: room, top: 28.0, right, bottom: height - 46.0 };
-    let y = scale.over(plot.bottom, plot.top);
-    let band = plot.width() / NAMES.len() as f64;
-    let mut svg = Svg::new(canvas, height);
-    axes::left(&mut svg, plot, &y, 6, "Latency of a request", |us| {
-        microseconds(us).replace(".00", "").replace(".0 ", " ")
-    });
-    axes::groups(&mut svg, plot, &NAMES.map(str::to_owned), "Percentile of requests");
-    let line = |named: &&Named<'_>| {
-        let point = |(i, value): (usize, f64)| Point {
-            x: plot.left + (i as f64 + 0.5) * band,
-            y: y.at(value),
-            range: None,
-            cut: (false, false),
-            tip: Some(
-                Tip::new(format!("{}: {} {}", named.name, NAMES[i], microseconds(value)))
-                    .with("series", &named.name)
-                    .with("x", NAMES[i])
-                    .with("value", value),
-            ),
+    let line = |named: &&&Named<'_>| {
+        let point = |(i, value): (usize, f64)| {
+            let tip = Tip::new(format!("{}: {} {}", named.name, NAMES[i], microseconds(value)))
+                .with("series", &named.name)
+                .with("x", NAMES[i])
+                .with("value", value);
+            Point { x: i as f64, y: value, tip: Some(tip), ..Point::default() }
         };
-        Line { name: named.name.clone(), points: values(named.cell).into_iter().enumerate().map(point).collect() }
+        Line::new(&named.name, values(named.cell).into_iter().enumerate().map(point))
     };
-    let shown_lines: Vec<Line> = shown.iter().map(line).collect();
-    lines::draw(&mut svg, canvas, plot, &shown_lines);
-    svg.finish(label)
+    let lines = shown.iter().map(line).collect();
+    let panel = Panel { lines, ..Panel::new(Y::new(scale, 6, round_time), |_| {}) };
+    Plot::new("Latency of a request", X::bands(NAMES, "Percentile of requests"), vec![panel])
 }
 
 fn data(all: &[Named<'_>]) -> Data {
-    let mut data = Data::new(&[("at", "cell", Left)]);
-    for (key, name) in ["p50", "p90", "p99", "p999", "max"].iter().zip(NAMES) {
-        data.column(&format!("{key}_us"), name, Right);
-    }
-    for named in all {
-        let mut row = vec![Value::text(named.name.clone())];
-        row.extend(values(named.cell).map(|value| Value::number(value, microseconds)));
-        data.row(row);
-    }
-    data
+    let columns = Columns::<&Named<'_>>::new().text("at", "cell", |named| named.name.clone());
+    let columns = ["p50", "p90", "p99", "p999", "max"].into_iter().zip(NAMES).enumerate().fold(
+        columns,
+        |columns, (i, (key, name))| {
+            columns.number(&format!("{key}_us"), name, microseconds, move |named| values(named.cell)[i])
+        },
+    );
+    columns.of(all)
 }

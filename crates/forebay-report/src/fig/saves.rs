@@ -3,19 +3,12 @@
 use forebay_record::{SaveFate, StudyCell, TrainCell, TrainCheckpoint, TrainCheckpoints};
 use forebay_units::group_digits;
 
-use crate::data::{Data, Value};
-use crate::grid::{MAX_GROUPS, kept};
-use crate::level;
-use crate::number::{brief_seconds, quantity, tick};
-use crate::palette;
+use crate::number::brief_seconds;
 use crate::saves::fate;
-use crate::svg::Tip;
-use crate::table::Align::{Left, Right};
 
-use super::groups::{Bar, Groups, Slot};
-use super::{Context, Drawn, Key, both, swatch};
+use super::groups::Slot;
+use super::{Bar, Columns, Context, Data, Drawn, Groups, Key, MAX_GROUPS, Tip, level, palette, quantity, thinned};
 
-/// A run and its checkpoints.
 type Run<'a> = (&'a StudyCell, &'a TrainCheckpoints);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -34,30 +27,23 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let mut steps: Vec<u64> = runs.iter().flat_map(|(_, saved)| saved.saves.iter().map(|save| save.step)).collect();
     steps.sort_unstable();
     steps.dedup();
-    let shown: Vec<u64> = kept(steps.len(), MAX_GROUPS).into_iter().map(|i| steps[i]).collect();
     let mut remarks = Vec::new();
-    if shown.len() < steps.len() {
-        remarks.push(format!("Of {} checkpoints, {} are drawn; the data below has all.", steps.len(), shown.len()));
-    }
+    let shown = thinned(&steps, MAX_GROUPS, "checkpoints", &mut remarks);
     let classes: Vec<String> =
         (0..runs.len()).map(|i| if runs.len() == 1 { palette::shade(0, 1) } else { palette::hue(i) }).collect();
+    let names = shown.iter().map(|step| group_digits(**step)).collect();
     let groups = Groups {
-        names: shown.iter().map(|step| group_digits(*step)).collect(),
-        x_title: "After step".to_owned(),
-        y_title: "Standing still for a checkpoint in seconds".to_owned(),
-        show: tick,
-        right: None,
-        limit: None,
-        classes: classes.clone(),
-        slots: shown.iter().map(|step| runs.iter().map(|run| slot(run, *step)).collect()).collect(),
+        slots: shown.iter().map(|step| runs.iter().map(|run| slot(run, **step)).collect()).collect(),
+        ..Groups::new("Standing still for a checkpoint in seconds", (names, "After step"), classes.clone())
     };
+    let names: Vec<String> = runs.iter().map(|(cell, _)| level::all(&cell.factors)).collect();
     Drawn {
         data: data(&runs),
         caption: caption(&runs),
         reading: reading(&runs),
         remarks,
-        legend: legend(&runs, &classes),
-        pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
+        legend: Key::bars(&names, &classes),
+        pictures: groups.pictures(&context.spec.title),
         is_open: true,
         ..Drawn::default()
     }
@@ -65,17 +51,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 fn slot((cell, saved): &Run<'_>, step: u64) -> Slot {
     let Some(save) = saved.saves.iter().find(|save| save.step == step) else { return Slot::Nothing };
-    let tip = Tip::new(describe(save)).with("cell", &cell.id).with("step", step).with("value", save.stall_s);
+    let tip = Tip::of(cell, describe(save)).with("step", step).with("value", save.stall_s);
     match save.fate {
         SaveFate::Skipped | SaveFate::Failed => Slot::Failed(tip.with("failed", "yes")),
-        _ => Slot::Bar(Bar {
-            value: save.stall_s,
-            range: None,
-            label: quantity(save.stall_s),
-            tip,
-            published: None,
-            more: None,
-        }),
+        _ => Slot::Bar(Bar { value: save.stall_s, label: quantity(save.stall_s), tip, ..Bar::default() }),
     }
 }
 
@@ -114,40 +93,17 @@ fn caption(runs: &[Run<'_>]) -> String {
     [median, longest].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn legend(runs: &[Run<'_>], classes: &[String]) -> Vec<Key> {
-    if runs.len() < 2 {
-        return Vec::new();
-    }
-    let key = |((cell, _), class): (&Run<'_>, &String)| Key {
-        sample: swatch(&format!("bar {class}")),
-        name: level::all(&cell.factors),
-    };
-    runs.iter().zip(classes).map(key).collect()
-}
-
 fn data(runs: &[Run<'_>]) -> Data {
-    let mut data = Data::new(&[
-        ("at", "cell", Left),
-        ("step", "after step", Right),
-        ("at_s", "at, s", Right),
-        ("stall_s", "stood still, s", Right),
-        ("durable_fast_s", "durable on the first tier, s", Right),
-        ("durable_slow_s", "on the last tier, s", Right),
-        ("fate", "what became of it", Left),
-    ]);
-    for (cell, saved) in runs {
-        for save in &saved.saves {
-            data.row(vec![
-                Value::text(level::all(&cell.factors)),
-                Value::count(save.step),
-                Value::number(save.at_s, quantity),
-                Value::number(save.stall_s, quantity),
-                Value::maybe(save.durable_fast_s, quantity),
-                Value::maybe(save.durable_slow_s, quantity),
-                Value::text(fate(save.fate)),
-            ]);
-        }
-    }
+    let saves = runs.iter().flat_map(|(cell, saved)| saved.saves.iter().map(move |save| (*cell, save)));
+    let mut data = Columns::<(&StudyCell, &TrainCheckpoint)>::new()
+        .text("at", "cell", |(cell, _)| level::all(&cell.factors))
+        .count("step", "after step", |(_, save)| save.step)
+        .number("at_s", "at, s", quantity, |(_, save)| save.at_s)
+        .number("stall_s", "stood still, s", quantity, |(_, save)| save.stall_s)
+        .number("durable_fast_s", "durable on the first tier, s", quantity, |(_, save)| save.durable_fast_s)
+        .number("durable_slow_s", "on the last tier, s", quantity, |(_, save)| save.durable_slow_s)
+        .text("fate", "what became of it", |(_, save)| fate(save.fate))
+        .of(saves);
     data.hide_if_same("at");
     data
 }

@@ -4,17 +4,13 @@
 use forebay_record::{StudyCell, WorkloadCell, WorkloadSave};
 use forebay_units::group_digits;
 
-use crate::data::{Data, Value};
-use crate::grid::{MAX_GROUPS, kept};
-use crate::number::{brief_seconds, bytes, quantity, tick};
-use crate::palette;
-use crate::svg::Tip;
-use crate::table::Align::{Left, Right};
+use crate::number::{brief_seconds, bytes};
 
-use super::groups::{Bar, Groups, Slot};
-use super::{Context, Drawn, Key, both, swatch};
+use super::groups::Slot;
+use super::{
+    Bar, Columns, Context, Data, Drawn, Groups, Key, MAX_GROUPS, Right, Tip, Value, palette, quantity, thinned,
+};
 
-/// A run and its checkpoints.
 type Saved<'a> = (&'a StudyCell, &'a WorkloadCell);
 
 const WORDS: [&str; 2] = ["slowest rank", "first rank, as DLIO reports"];
@@ -28,38 +24,24 @@ pub(super) fn make(context: &Context<'_>) -> Option<Drawn> {
         .filter(|(_, of)| !of.saves.is_empty())
         .collect();
     let (cell, workload) = *runs.first()?;
-    let shown: Vec<&WorkloadSave> =
-        kept(workload.saves.len(), MAX_GROUPS).into_iter().map(|i| &workload.saves[i]).collect();
     let mut remarks = Vec::new();
-    if shown.len() < workload.saves.len() {
-        remarks.push(format!(
-            "Of {} checkpoints, {} are drawn; the data below has all.",
-            workload.saves.len(),
-            shown.len()
-        ));
-    }
+    let shown = thinned(&workload.saves, MAX_GROUPS, "checkpoints", &mut remarks);
     if runs.len() > 1 {
         remarks.push(format!("Of {} cells, the first is drawn; the data below has all.", runs.len()));
     }
     let classes: Vec<String> = (0..WORDS.len()).map(palette::hue).collect();
+    let names = shown.iter().map(|save| name(save)).collect();
     let groups = Groups {
-        names: shown.iter().map(|save| name(save)).collect(),
-        x_title: "After epoch and step".to_owned(),
-        y_title: "A checkpoint in seconds".to_owned(),
-        show: tick,
-        right: None,
-        limit: None,
-        classes: classes.clone(),
         slots: shown.iter().map(|save| slots(cell, save)).collect(),
+        ..Groups::new("A checkpoint in seconds", (names, "After epoch and step"), classes.clone())
     };
-    let key = |(word, class): (&str, &String)| Key { sample: swatch(&format!("bar {class}")), name: word.to_owned() };
     Some(Drawn {
         data: data(context, &runs),
         caption: caption(workload),
         reading: "A checkpoint is over when the slowest rank has written its part.".to_owned(),
         remarks,
-        legend: WORDS.into_iter().zip(&classes).map(key).collect(),
-        pictures: both(|canvas| groups.draw(canvas, &context.spec.title)),
+        legend: Key::bars(&WORDS.map(str::to_owned), &classes),
+        pictures: groups.pictures(&context.spec.title),
         is_open: true,
         ..Drawn::default()
     })
@@ -78,14 +60,10 @@ fn slots(cell: &StudyCell, save: &WorkloadSave) -> Vec<Slot> {
     let slot = |(word, seconds): (&str, f64)| {
         let what = if save.is_restore { "restore" } else { "save" };
         let durable = if save.is_durable { ", durable" } else { "" };
-        let text = format!(
-            "{what} after {}: {word}, {} of {}{durable}",
-            name(save),
-            brief_seconds(seconds),
-            bytes(save.bytes)
-        );
-        let tip = Tip::new(text).with("cell", &cell.id).with("step", save.step).with("value", seconds);
-        Slot::Bar(Bar { value: seconds, range: None, label: quantity(seconds), tip, published: None, more: None })
+        let (took, size) = (brief_seconds(seconds), bytes(save.bytes));
+        let text = format!("{what} after {}: {word}, {took} of {size}{durable}", name(save));
+        let tip = Tip::of(cell, text).with("step", save.step).with("value", seconds);
+        Slot::Bar(Bar { value: seconds, label: quantity(seconds), tip, ..Bar::default() })
     };
     WORDS.into_iter().zip([save.seconds, save.seconds_rank_0]).map(slot).collect()
 }
@@ -100,22 +78,14 @@ fn caption(workload: &WorkloadCell) -> String {
 }
 
 fn data(context: &Context<'_>, runs: &[Saved<'_>]) -> Data {
-    let mut data = Data::new(&[
-        ("at", "cell", Left),
-        ("save", "after epoch/step", Left),
-        ("bytes", "bytes", Right),
-        ("seconds", "slowest rank, s", Right),
-        ("seconds_rank_0", "first rank, s", Right),
-    ]);
-    for (cell, save) in runs.iter().flat_map(|(cell, of)| of.saves.iter().map(move |save| (cell, save))) {
-        data.row(vec![
-            Value::text(context.run.name_of(cell)),
-            Value::text(name(save)),
-            Value::Number(save.bytes as f64, bytes(save.bytes)),
-            Value::number(save.seconds, quantity),
-            Value::number(save.seconds_rank_0, quantity),
-        ]);
-    }
+    let saves = runs.iter().flat_map(|(cell, of)| of.saves.iter().map(move |save| (*cell, save)));
+    let mut data = Columns::<(&StudyCell, &WorkloadSave)>::new()
+        .text("at", "cell", |(cell, _)| context.run.name_of(cell))
+        .text("save", "after epoch/step", |(_, save)| name(save))
+        .value("bytes", "bytes", Right, |(_, save)| Value::Number(save.bytes as f64, bytes(save.bytes)))
+        .number("seconds", "slowest rank, s", quantity, |(_, save)| save.seconds)
+        .number("seconds_rank_0", "first rank, s", quantity, |(_, save)| save.seconds_rank_0)
+        .of(saves);
     data.hide_if_same("at");
     data
 }

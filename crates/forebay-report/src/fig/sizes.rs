@@ -1,19 +1,16 @@
 //! How many samples of a dataset have which size, and the mix of requests that imitates them.
 
 use forebay_record::{Bucket, Inspection, StudyCell};
-use forebay_units::{Summary, count, group_digits};
+use forebay_units::count;
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::level;
-use crate::markup::Markup;
-use crate::number::{bytes, percent, tick};
-use crate::svg::{Anchor, Area, Canvas, FONT, SMALL, Svg, Tip, text_width};
-use crate::table::Align::{Left, Right};
+use crate::number::{bytes, percent};
+use crate::svg::{SMALL, text_width};
 
-use super::{Context, Drawn, axes, both};
+use super::{
+    Anchor, Area, Canvas, Columns, Context, Data, Drawn, Panel, Pen, Plot, Right, Scale, Tip, Value, X, Y, both, first,
+    level, tick,
+};
 
-/// Datasets that are drawn.
 const MAX_SETS: usize = 4;
 const PANEL: f64 = 190.0;
 /// Why the shares of the mix are not those above the bars.
@@ -40,15 +37,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         return Drawn::nothing("No dataset of this figure was looked at.");
     }
     let mut remarks = Vec::new();
-    if sets.len() > MAX_SETS {
-        remarks.push(format!("Of {} datasets, {MAX_SETS} are drawn; the data below has all.", sets.len()));
-    }
+    let shown = first(&sets, MAX_SETS, "datasets", &mut remarks);
     let empty: u64 =
         sets.iter().flat_map(|set| &set.found.histogram).filter(|b| b.from == 0).map(|b| b.n_samples).sum();
     if empty > 0 {
         remarks.push(format!("{} empty and not drawn.", count(empty, "sample")));
     }
-    let shown = &sets[..sets.len().min(MAX_SETS)];
     let has_mix = sets.iter().any(|set| set.found.bssplit.is_some());
     Drawn {
         data: data(&sets),
@@ -57,7 +51,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             + if has_mix { MIX } else { "" },
         remarks,
         code: code(&sets, &context.spec.caption),
-        pictures: both(|canvas| draw(canvas, shown, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| plot(canvas, shown)),
         ..Drawn::default()
     }
 }
@@ -105,100 +99,64 @@ fn buckets(found: &Inspection) -> impl Iterator<Item = &Bucket> {
     found.histogram.iter().filter(|bucket| bucket.from > 0)
 }
 
-fn draw(canvas: Canvas, sets: &[Set<'_>], label: &str) -> Markup {
+fn plot<'a>(canvas: Canvas, sets: &'a [Set<'_>]) -> Plot<'a> {
     let all = || sets.iter().flat_map(|set| buckets(set.found));
-    let low = all().map(|bucket| bucket.from).min().unwrap_or(1) as f64;
-    let high = all().map(|bucket| bucket.from).max().unwrap_or(1) as f64 * 2.0;
+    let low = all().map(|bucket| bucket.from).min().unwrap_or(1);
+    let high = all().map(|bucket| bucket.from).max().unwrap_or(1) * 2;
     let most = all().map(|bucket| bucket.n_samples).max().unwrap_or(1) as f64;
-    let y_scale = Scale::from_zero(most);
-    let left = axes::tick_room(&y_scale, 5, tick);
-    let x = Scale::log_between(low, high).over(left, canvas.width - 24.0);
-    let head = if sets.len() > 1 { 58.0 } else { 40.0 };
-    let height = 20.0 + sets.len() as f64 * (PANEL + head) + 42.0;
-    let mut svg = Svg::new(canvas, height);
-    svg.text("tt", Anchor::Start, (2.0, FONT), "Samples");
-    let mut top = 20.0;
-    for set in sets {
-        let plot = Area { left, top: top + head, right: canvas.width - 24.0, bottom: top + head + PANEL };
-        if sets.len() > 1 {
-            svg.text("tt ink", Anchor::Start, (2.0, top + 12.0), &set.name);
-        }
-        let y = y_scale.over(plot.bottom, plot.top);
-        axes::left(&mut svg, plot, &y, 5, "", tick);
-        bars(&mut svg, set, &x, &y, plot);
-        averages(&mut svg, set.found.sizes.as_ref(), &x, plot);
-        top += head + PANEL;
-    }
-    x_axis(&mut svg, (low, high), &x, top, canvas);
-    svg.finish(label)
+    let panel = |set: &'a Set<'_>| {
+        let name = if sets.len() > 1 { set.name.as_str() } else { "" };
+        let panel = Panel::new(Y::new(Scale::from_zero(most), 5, tick), |pen| set.draw(pen));
+        Panel { title: name.to_owned(), head: 26.0, height: Some(PANEL), ..panel }
+    };
+    let sizes = std::iter::successors(Some(low), |size| Some(size * 2)).take_while(|size| *size <= high);
+    let ticks = sizes.map(|size| (size as f64, binary(size))).collect();
+    let x = X::at(Scale::log_between(low as f64, high as f64), ticks, "Size of a sample");
+    let sides = (0.0, if canvas.narrow { 16.0 } else { 24.0 });
+    Plot { sides, ..Plot::new("Samples", x, sets.iter().map(panel).collect()) }
 }
 
-fn bars(svg: &mut Svg, set: &Set<'_>, x: &Scale, y: &Scale, plot: Area) {
-    for bucket in buckets(set.found) {
-        let share = bucket.n_samples as f64 / set.found.n_samples.max(1) as f64;
-        let (from, to) = (x.at(bucket.from as f64), x.at(bucket.from as f64 * 2.0));
-        let text = format!(
-            "{} to {}: {}, {}, {} together",
-            binary(bucket.from),
-            binary(bucket.from * 2),
-            count(bucket.n_samples, "sample"),
-            percent(share),
-            bytes(bucket.bytes)
-        );
-        let tip = Tip::new(text)
-            .with("cell", &set.cell.id)
-            .with("from", bucket.from)
-            .with("value", bucket.n_samples)
-            .with("share", share);
-        let top = y.at(bucket.n_samples as f64);
-        svg.mark(&tip, |svg| {
-            svg.rect("bar s4", Area { left: from + 1.0, top, right: to - 1.0, bottom: plot.bottom });
-        });
-        let shown = percent(share);
-        if text_width(&shown, SMALL) <= to - from {
-            svg.text("v", Anchor::Middle, ((from + to) / 2.0, top - 5.0), shown);
-        }
+impl Set<'_> {
+    fn share(&self, bucket: &Bucket) -> f64 {
+        bucket.n_samples as f64 / self.found.n_samples.max(1) as f64
     }
-}
 
-/// Lines at the median and the mean, named above the bars.
-fn averages(svg: &mut Svg, sizes: Option<&Summary>, x: &Scale, plot: Area) {
-    let Some(sizes) = sizes else { return };
-    let marks = [("median", sizes.median), ("mean", sizes.mean)];
-    let places = marks.map(|(_, value)| x.at(value.max(1.0)));
-    let texts = marks.map(|(name, value)| format!("{name} {}", bytes(value.round() as u64)));
-    let is_left = places[0] <= places[1];
-    for (i, (name, value)) in marks.into_iter().enumerate() {
-        let at = places[i];
-        let tip = Tip::new(texts[i].clone()).with("average", name).with("value", value);
-        svg.mark(&tip, |svg| {
-            svg.line(if i == 0 { "limit" } else { "ideal" }, (at, plot.top - 14.0), (at, plot.bottom));
-            // A line is too thin to be pointed at.
-            svg.rect("hit", Area { left: at - 3.0, top: plot.top - 14.0, right: at + 3.0, bottom: plot.bottom });
-        });
-        // The one to the left is named on its left, so that the names never meet.
-        let on_left = (i == 0) == is_left && at - text_width(&texts[i], SMALL) > 60.0;
-        let (anchor, shift) = if on_left { (Anchor::End, -5.0) } else { (Anchor::Start, 5.0) };
-        let class = if i == 0 { "v limit-name" } else { "v pub-name" };
-        svg.text(class, anchor, (at + shift, plot.top - 16.0), &texts[i]);
+    fn draw(&self, pen: &mut Pen<'_>) {
+        for bucket in buckets(self.found) {
+            let (share, upto) = (percent(self.share(bucket)), bucket.from * 2);
+            let what = format!("{}, {share}, {} together", count(bucket.n_samples, "sample"), bytes(bucket.bytes));
+            let tip = Tip::of(self.cell, format!("{} to {}: {what}", binary(bucket.from), binary(upto)))
+                .with("from", bucket.from)
+                .with("value", bucket.n_samples)
+                .with("share", self.share(bucket));
+            let (left, right) = (pen.x.at(bucket.from as f64), pen.x.at(upto as f64));
+            let top = pen.y.at(bucket.n_samples as f64);
+            let area = Area { left: left + 1.0, top, right: right - 1.0, bottom: pen.area.bottom };
+            pen.svg.mark(&tip, |svg| svg.rect("bar s4", area));
+            if text_width(&share, SMALL) <= right - left {
+                pen.svg.text("v", Anchor::Middle, ((left + right) / 2.0, top - 5.0), share);
+            }
+        }
+        self.averages(pen);
+    }
+
+    /// Lines at the median and the mean, named above the bars.
+    fn averages(&self, pen: &mut Pen<'_>) {
+        let Some(sizes) = &self.found.sizes else { return };
+        let averages = [("median", sizes.median, "limit"), ("mean", sizes.mean, "ideal")];
+        for (name, value, class) in averages {
+            let tip = Tip::new(average(name, value)).with("average", name).with("value", value);
+            pen.rule(class, value.max(1.0), 14.0, &tip);
+        }
+        for (name, value, class) in averages {
+            let class = if class == "limit" { "v limit-name" } else { "v pub-name" };
+            pen.note(class, value.max(1.0), -20.0, &average(name, value));
+        }
     }
 }
 
-fn x_axis(svg: &mut Svg, (low, high): (f64, f64), x: &Scale, top: f64, canvas: Canvas) {
-    let mut free_from = f64::MIN;
-    let mut at = low;
-    while at <= high * 1.001 {
-        let text = binary(at as u64);
-        let half = text_width(&text, FONT) / 2.0;
-        svg.line("ax", (x.at(at), top), (x.at(at), top + 4.0));
-        if x.at(at) - half > free_from && x.at(at) + half < canvas.width {
-            svg.text("tk", Anchor::Middle, (x.at(at), top + 17.0), text);
-            free_from = x.at(at) + half + 6.0;
-        }
-        at *= 2.0;
-    }
-    svg.line("ax", (x.at(low), top), (x.at(high), top));
-    svg.text("tt", Anchor::Middle, ((x.at(low) + x.at(high)) / 2.0, top + 35.0), "Size of a sample");
+fn average(name: &str, value: f64) -> String {
+    format!("{name} {}", bytes(value.round() as u64))
 }
 
 /// A power of two as people name it.
@@ -212,25 +170,14 @@ fn binary(bytes: u64) -> String {
 }
 
 fn data(sets: &[Set<'_>]) -> Data {
-    let mut data = Data::new(&[
-        ("at", "dataset", Left),
-        ("from_bytes", "size from", Right),
-        ("n_samples", "samples", Right),
-        ("share", "of all", Right),
-        ("bytes", "bytes", Right),
-    ]);
-    for set in sets {
-        for bucket in &set.found.histogram {
-            let share = bucket.n_samples as f64 / set.found.n_samples.max(1) as f64;
-            data.row(vec![
-                Value::text(set.name.clone()),
-                Value::Number(bucket.from as f64, binary(bucket.from)),
-                Value::Number(bucket.n_samples as f64, group_digits(bucket.n_samples)),
-                Value::number(share, percent),
-                Value::Number(bucket.bytes as f64, bytes(bucket.bytes)),
-            ]);
-        }
-    }
+    let buckets = sets.iter().flat_map(|set| set.found.histogram.iter().map(move |bucket| (set, bucket)));
+    let mut data = Columns::<(&Set<'_>, &Bucket)>::new()
+        .text("at", "dataset", |(set, _)| set.name.clone())
+        .value("from_bytes", "size from", Right, |(_, of)| Value::Number(of.from as f64, binary(of.from)))
+        .count("n_samples", "samples", |(_, of)| of.n_samples)
+        .number("share", "of all", percent, |(set, of)| set.share(of))
+        .value("bytes", "bytes", Right, |(_, of)| Value::Number(of.bytes as f64, bytes(of.bytes)))
+        .of(buckets);
     data.hide_if_same("at");
     data
 }

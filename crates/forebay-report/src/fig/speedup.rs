@@ -3,21 +3,13 @@
 use forebay_record::StudyCell;
 use forebay_units::{RatioInterval, ratio_interval};
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::Grid;
-use crate::level;
-use crate::markup::Markup;
-use crate::metric;
 use crate::number::{given, times};
-use crate::palette;
-use crate::svg::{Anchor, Area, Canvas, FONT, Svg, Tip, text_width};
-use crate::table::Align::{Left, Right};
 
-use super::lines::{self, Line, Point};
-use super::{Context, Drawn, Key, both};
+use super::{
+    Columns, Context, Data, Drawn, Grid, Key, Line, Panel, Pen, Plot, Point, Scale, Tip, X, Y, both, level, metric,
+    tick,
+};
 
-/// A measured speed-up.
 struct Gain<'a> {
     cell: &'a StudyCell,
     series: usize,
@@ -28,8 +20,7 @@ struct Gain<'a> {
     published: Option<(f64, &'a str)>,
 }
 
-/// Everything the picture is drawn from.
-struct Plot<'a> {
+struct Gains<'a> {
     grid: Grid<'a>,
     gains: Vec<Gain<'a>>,
     /// Whether the levels along the axis are positive numbers, for which there is an ideal.
@@ -56,26 +47,20 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if grid.xs.len() < 2 || gains.is_empty() {
         return Drawn::nothing("A speed-up needs at least two levels that were measured, the first among them.");
     }
-    let plot = Plot { grid, gains, numeric };
-    let mut legend = if plot.grid.series.len() > 1 { lines::legend(&plot.lines(None)) } else { Vec::new() };
-    if plot.gains.iter().any(|gain| gain.published.is_some()) {
-        let sample = super::sample(|svg| palette::marker(svg, "pub", 0, (9.0, 7.0), 5.5));
-        legend.push(Key { sample, name: "published".to_owned() });
-    }
-    if numeric {
-        legend.push(Key {
-            sample: super::sample(|svg| svg.line("ideal", (0.0, 7.0), (18.0, 7.0))),
-            name: "ideal".to_owned(),
-        });
-    }
+    let plot = Gains { grid, gains, numeric };
+    let names = plot.grid.series_names();
+    let mut legend = Key::series(&names);
+    let has_published = plot.gains.iter().any(|gain| gain.published.is_some());
+    legend.extend(has_published.then(|| Key::marker("pub", 0, "published")));
+    legend.extend(numeric.then(|| Key::line("ideal", "ideal")));
     Drawn {
         data: plot.data(quantity),
         caption: plot.best(),
         reading: plot.reading(quantity),
         remarks,
-        legend_title: super::bars::level_title(&plot.grid),
+        legend_title: plot.grid.legend_title(),
         legend,
-        pictures: both(|canvas| plot.draw(canvas, &context.spec.title)),
+        pictures: both(&context.spec.title, |_| plot.plot()),
         ..Drawn::default()
     }
 }
@@ -114,75 +99,50 @@ fn of_series<'a>(
     Some(grid.line(series).filter_map(gain).filter(|gain| gain.ratio > 0.0).collect())
 }
 
-impl Plot<'_> {
-    fn draw(&self, canvas: Canvas, label: &str) -> Markup {
-        let names = self.lines(None);
-        let height = if canvas.narrow { 320.0 } else { 380.0 };
-        let right = canvas.width - lines::name_room(canvas, &names);
+impl Gains<'_> {
+    fn plot(&self) -> Plot<'_> {
         let (low, high) = self.range();
-        let mark = |value: f64| format!("{}×", crate::number::tick(value));
-        let left = ticks(low, high).into_iter().map(|value| text_width(&mark(value), FONT)).fold(0.0, f64::max) + 12.0;
-        let area = Area { left, top: 30.0, right, bottom: height - 44.0 };
-        let y = Scale::log_between(low, high).over(area.bottom, area.top);
-        let last = self.gains.iter().map(|gain| gain.x).fold(0.0, f64::max);
-        let first = self.gains.iter().map(|gain| gain.x).fold(f64::MAX, f64::min);
-        let x = if self.numeric { Scale::log_between(first, last) } else { Scale::between(first, last) };
-        let x = x.over(area.left + 14.0, area.right - 14.0);
-
-        let mut svg = Svg::new(canvas, height);
-        for value in ticks(low, high) {
-            svg.line("gr", (area.left, y.at(value)), (area.right, y.at(value)));
-            svg.text("tk", Anchor::End, (area.left - 7.0, y.at(value) + 4.0), mark(value));
-        }
+        let y = Y::at(Scale::log_between(low, high), ticks(low, high), |value| format!("{}×", tick(value)));
         let over = self.grid.x_factor.map(level::words).unwrap_or_default();
-        svg.text(
-            "tt",
-            Anchor::Start,
-            (2.0, 12.0),
-            format!("Speed-up over {} {over}", self.grid.xs[0].name)
-                .replace(" 1 threads", " 1 thread")
-                .replace(" 1 readers", " 1 reader"),
-        );
-        self.x_axis(&mut svg, area, &x);
+        let title = format!("Speed-up over {} {over}", self.grid.xs[0].name)
+            .replace(" 1 threads", " 1 thread")
+            .replace(" 1 readers", " 1 reader");
+        Plot::new(title, self.x(), vec![Panel { lines: self.lines(), ..Panel::new(y, |pen| self.draw(pen)) }])
+    }
+
+    fn x(&self) -> X {
+        let (first, last) = self.ends();
+        let scale = if self.numeric { Scale::log_between(first, last) } else { Scale::between(first, last) };
+        let levels = self.grid.xs.iter().enumerate().map(|(i, place)| {
+            let at = if self.numeric { place.number.unwrap_or(1.0) } else { i as f64 + 1.0 };
+            (at, place.name.clone())
+        });
+        X::levels(scale, levels.collect(), self.grid.x_title())
+    }
+
+    /// The first and the last place along the axis.
+    fn ends(&self) -> (f64, f64) {
+        let xs = || self.gains.iter().map(|gain| gain.x);
+        (xs().fold(f64::MAX, f64::min), xs().fold(0.0, f64::max))
+    }
+
+    fn draw(&self, pen: &mut Pen<'_>) {
+        let (first, last) = self.ends();
         if self.numeric {
-            let end = (high * first).min(last);
-            let ends = ((x.at(first), y.at(1.0)), (x.at(end), y.at(end / first)));
-            svg.line("ideal", ends.0, ends.1);
-            svg.take_line(ends.0, ends.1);
+            let end = (self.range().1 * first).min(last);
+            pen.straight("ideal", (first, 1.0), (end, end / first));
         }
-        self.published(&mut svg, &x, &y);
-        lines::draw(&mut svg, canvas, area, &self.lines(Some((&x, &y))));
-        self.published_labels(&mut svg, area, &x, &y);
-        svg.finish(label)
     }
 
-    fn x_axis(&self, svg: &mut Svg, area: Area, x: &Scale) {
-        let mut free_from = f64::MIN;
-        for (i, place) in self.grid.xs.iter().enumerate() {
-            let at = x.at(if self.numeric { place.number.unwrap_or(1.0) } else { i as f64 + 1.0 });
-            svg.line("ax", (at, area.bottom), (at, area.bottom + 4.0));
-            let half = text_width(&place.name, FONT) / 2.0;
-            if at - half > free_from {
-                svg.text("tk strong", Anchor::Middle, (at, area.bottom + 17.0), &place.name);
-                free_from = at + half + 4.0;
-            }
-        }
-        svg.line("ax", (area.left, area.bottom), (area.right, area.bottom));
-        let title = self.grid.x_factor.map(level::title).unwrap_or_default();
-        svg.text("tt", Anchor::Middle, ((area.left + area.right) / 2.0, area.bottom + 36.0), title);
-    }
-
-    /// Lines in places, or without points for their names alone.
-    fn lines(&self, scales: Option<(&Scale, &Scale)>) -> Vec<Line> {
-        let of = |series: usize| {
-            let gains = self.gains.iter().filter(move |gain| gain.series == series);
-            let points = gains.filter_map(|gain| scales.map(|(x, y)| self.point(gain, x, y)));
-            Line { name: self.grid.series[series].name.clone(), points: points.collect() }
+    fn lines(&self) -> Vec<Line> {
+        let line = |(series, place): (usize, &crate::grid::Place)| {
+            let gains = self.gains.iter().filter(|gain| gain.series == series);
+            Line { aside: self.beside(series), ..Line::new(&place.name, gains.map(|gain| self.point(gain))) }
         };
-        (0..self.grid.series.len()).map(of).collect()
+        self.grid.series.iter().enumerate().map(line).collect()
     }
 
-    fn point(&self, gain: &Gain<'_>, x: &Scale, y: &Scale) -> Point {
+    fn point(&self, gain: &Gain<'_>) -> Point {
         let mut text = format!("{}: {}", level::all(&gain.cell.factors), times(gain.ratio));
         if let Some(interval) = gain.interval {
             text.push_str(&format!(" (95 % interval {} to {})", times(interval.low), times(interval.high)));
@@ -190,50 +150,24 @@ impl Plot<'_> {
         if let Some((value, source)) = gain.published {
             text.push_str(&format!("; published {}× ({source})", given(value)));
         }
-        let tip = Tip::new(text)
-            .with("cell", &gain.cell.id)
+        let tip = Tip::of(gain.cell, text)
             .with("metric", "speed_up")
             .with("value", gain.ratio)
             .with("series", &self.grid.series[gain.series].name)
             .with("x", gain.x);
-        let range = gain.interval.map(|interval| (y.at(interval.low), y.at(interval.high)));
-        let cut = gain.interval.map_or((false, false), |interval| (y.cuts(interval.low), y.cuts(interval.high)));
-        Point { x: x.at(gain.x) + self.beside(gain), y: y.at(gain.ratio), range, cut, tip: Some(tip) }
+        let range = gain.interval.map(|interval| (interval.low, interval.high));
+        let published = gain.published.map(|(value, source)| {
+            let tip = Tip::of(gain.cell, format!("published: {}× ({source})", given(value)));
+            (value, tip.with("published", value), format!("published {}×", given(value)))
+        });
+        Point { x: gain.x, y: gain.ratio, range, tip: Some(tip), published }
     }
 
     /// How far a series' points stand beside their level, so that intervals of several series do not hide each other.
-    fn beside(&self, gain: &Gain<'_>) -> f64 {
+    fn beside(&self, series: usize) -> f64 {
         let with_interval = self.gains.iter().any(|gain| gain.interval.is_some());
         let middle = (self.grid.series.len() as f64 - 1.0) / 2.0;
-        if with_interval { (gain.series as f64 - middle) * 3.5 } else { 0.0 }
-    }
-
-    fn published(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
-        for gain in &self.gains {
-            let Some((value, source)) = gain.published else { continue };
-            let tip = Tip::new(format!("published: {}× ({source})", given(value)))
-                .with("published", value)
-                .with("cell", &gain.cell.id);
-            let place = (x.at(gain.x) + self.beside(gain), y.at(value));
-            let class = format!("pub {}l", palette::hue(gain.series));
-            svg.mark(&tip, |svg| palette::marker(svg, &class, gain.series, place, 7.5));
-            svg.take(Area { left: place.0 - 8.0, top: place.1 - 8.0, right: place.0 + 8.0, bottom: place.1 + 8.0 });
-        }
-    }
-
-    fn published_labels(&self, svg: &mut Svg, area: Area, x: &Scale, y: &Scale) {
-        for gain in &self.gains {
-            let Some((value, _)) = gain.published else { continue };
-            let within = Area { top: area.top - 14.0, ..area };
-            let class = format!("v {}t", palette::hue(gain.series));
-            svg.label(
-                &class,
-                (x.at(gain.x) + self.beside(gain), y.at(value)),
-                11.0,
-                within,
-                &format!("published {}×", given(value)),
-            );
-        }
+        if with_interval { (series as f64 - middle) * 3.5 } else { 0.0 }
     }
 
     fn range(&self) -> (f64, f64) {
@@ -277,27 +211,17 @@ impl Plot<'_> {
     }
 
     fn data(&self, quantity: &str) -> Data {
-        let mut data = Data::new(&[
-            ("at", "cell", Left),
-            (quantity, &metric::unit(quantity), Right),
-            ("speed_up", "speed-up", Right),
-            ("low", "95 % from", Right),
-            ("high", "to", Right),
-            ("published", "published", Right),
-            ("source", "source", Left),
-        ]);
-        for gain in &self.gains {
-            data.row(vec![
-                Value::text(level::all(&gain.cell.factors)),
-                Value::maybe(gain.cell.metric(quantity).map(|metric| metric.value), metric::show(quantity)),
-                Value::number(gain.ratio, times),
-                Value::maybe(gain.interval.map(|interval| interval.low), times),
-                Value::maybe(gain.interval.map(|interval| interval.high), times),
-                Value::maybe(gain.published.map(|(value, _)| value), |value| format!("{}×", given(value))),
-                Value::text(gain.published.map_or("", |(_, source)| source)),
-            ]);
-        }
-        data
+        let value = |gain: &&Gain<'_>| gain.cell.metric(quantity).map(|metric| metric.value);
+        let of_published = |value| format!("{}×", given(value));
+        Columns::<&Gain<'_>>::new()
+            .text("at", "cell", |gain| level::all(&gain.cell.factors))
+            .number(quantity, &metric::unit(quantity), metric::show(quantity), value)
+            .number("speed_up", "speed-up", times, |gain| gain.ratio)
+            .number("low", "95 % from", times, |gain| gain.interval.map(|interval| interval.low))
+            .number("high", "to", times, |gain| gain.interval.map(|interval| interval.high))
+            .number("published", "published", of_published, |gain| gain.published.map(|(value, _)| value))
+            .text("source", "source", |gain| gain.published.map_or("", |(_, source)| source))
+            .of(&self.gains)
     }
 }
 

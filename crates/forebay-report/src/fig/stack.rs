@@ -2,21 +2,17 @@
 
 use forebay_record::StudyCell;
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::{Grid, kept};
-use crate::level;
-use crate::markup::Markup;
-use crate::number::{percent, quantity, tick};
-use crate::svg::{Anchor, Area, Canvas, FONT, SMALL, Svg, Tip, fitted, text_width};
-use crate::table::Align::{Left, Right};
+use crate::number::percent;
+use crate::svg::{Canvas, FONT, SMALL, fitted, text_width};
 
-use super::{Key, swatch};
+use super::{
+    Anchor, Area, Columns, Context, Data, Drawn, Grid, Key, Panel, Pen, Plot, Scale, Tip, X, Y, both, level, quantity,
+    thinned, tick,
+};
 
 /// Bars that are still looked at one by one.
 const MAX_ROWS: usize = 36;
 
-/// A part of a bar.
 pub(super) struct Part<'a> {
     pub(super) key: &'a str,
     pub(super) word: &'a str,
@@ -24,7 +20,6 @@ pub(super) struct Part<'a> {
     pub(super) seconds: f64,
 }
 
-/// A bar.
 pub(super) struct Row<'a> {
     cell: &'a StudyCell,
     group: String,
@@ -33,7 +28,6 @@ pub(super) struct Row<'a> {
     pub(super) total: f64,
 }
 
-/// What is along the axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Axis {
     /// Every bar is 100 %.
@@ -42,17 +36,41 @@ pub(super) enum Axis {
     Seconds,
 }
 
-/// The words of a picture.
-pub(super) struct Words {
+/// A figure of such bars.
+pub(super) struct Stack {
     pub(super) axis: Axis,
-    /// Above the bars.
     pub(super) title: &'static str,
-    /// Below them.
     pub(super) unit: &'static str,
+    /// Keys of parts, their words and classes, in the order of the legend; others come behind.
+    pub(super) order: &'static [(&'static str, &'static str, &'static str)],
+    pub(super) parts: fn(&StudyCell) -> Vec<Part<'_>>,
+    pub(super) caption: fn(&[&Row<'_>]) -> String,
+    pub(super) reading: fn(&Grid<'_>) -> &'static str,
+    /// Why there may be no picture.
+    pub(super) nothing: &'static str,
+}
+
+pub(super) fn make(context: &Context<'_>, stack: &Stack) -> Drawn {
+    let grid = Grid::of(context.run, context.spec);
+    let rows = rows(&grid, stack.parts);
+    if rows.is_empty() {
+        return Drawn::nothing(stack.nothing);
+    }
+    let mut remarks = grid.remarks.clone();
+    let shown = thinned(&rows, MAX_ROWS, "bars", &mut remarks);
+    Drawn {
+        data: data(&rows, stack.order),
+        caption: (stack.caption)(&shown),
+        reading: (stack.reading)(&grid).to_owned(),
+        remarks,
+        legend: legend(&shown, stack.order),
+        pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, stack)),
+        ..Drawn::default()
+    }
 }
 
 /// A bar a cell of a figure that has parts.
-pub(super) fn rows<'a>(grid: &Grid<'a>, parts: impl Fn(&'a StudyCell) -> Vec<Part<'a>>) -> Vec<Row<'a>> {
+fn rows<'a>(grid: &Grid<'a>, parts: fn(&StudyCell) -> Vec<Part<'_>>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for (x, place) in grid.xs.iter().enumerate() {
         for (s, series) in grid.series.iter().enumerate() {
@@ -73,112 +91,66 @@ pub(super) fn rows<'a>(grid: &Grid<'a>, parts: impl Fn(&'a StudyCell) -> Vec<Par
     rows
 }
 
-/// Leaves out evenly what is too much for a picture, and says so.
-pub(super) fn thin(rows: &mut Vec<Row<'_>>, remarks: &mut Vec<String>) {
-    if rows.len() > MAX_ROWS {
-        remarks.push(format!("Of {} bars, {MAX_ROWS} are drawn; the data below has them all.", rows.len()));
-        let keep = kept(rows.len(), MAX_ROWS);
-        let mut index = 0;
-        rows.retain(|_| {
-            index += 1;
-            keep.contains(&(index - 1))
-        });
-    }
-}
-
-pub(super) fn draw(canvas: Canvas, rows: &[Row<'_>], words: &Words, label: &str) -> Markup {
-    let widest = rows.iter().map(|row| text_width(&row.name, FONT)).fold(0.0, f64::max);
-    let left = if canvas.narrow { widest.min(96.0) + 10.0 } else { widest.min(240.0) + 12.0 };
-    let (bar, head) = (20.0, 22.0);
-    let n_heads = rows.iter().enumerate().filter(|(i, row)| starts_group(rows, *i, row)).count();
-    let bottom = 22.0 + rows.len() as f64 * (bar + 5.0) + n_heads as f64 * head;
-    // Behind a bar as long as its time stands how long that is.
-    let after = if words.axis == Axis::Seconds { 50.0 } else { 22.0 };
-    let plot = Area { left, top: 22.0, right: canvas.width - after, bottom };
-    let mut svg = Svg::new(canvas, bottom + 42.0);
-    svg.text("tt", Anchor::Start, (2.0, FONT), words.title);
-    let scale = scale(rows, words.axis).over(plot.left, plot.right);
-    let show = |value: f64| match words.axis {
+fn plot<'a>(canvas: Canvas, rows: &'a [&Row<'_>], stack: &Stack) -> Plot<'a> {
+    let axis = stack.axis;
+    let (scale, about, after) = match axis {
+        Axis::Share => (Scale::between(0.0, 1.0), 4, 22.0),
+        // Behind a bar as long as its time stands how long that is.
+        Axis::Seconds => (Scale::between(0.0, rows.iter().map(|row| row.total).fold(0.0, f64::max)), 6, 56.0),
+    };
+    let show = |value: f64| match axis {
         Axis::Share => percent(value).replace(".0 %", " %"),
         Axis::Seconds => tick(value),
     };
-    let mut free_from = f64::MIN;
-    for value in scale.ticks(if words.axis == Axis::Share { 4 } else { 6 }) {
-        let (x, text) = (scale.at(value), show(value));
-        let half = text_width(&text, FONT) / 2.0;
-        svg.line("gr", (x, plot.top), (x, plot.bottom));
-        if x - half > free_from {
-            svg.text("tk", Anchor::Middle, (x, plot.bottom + 16.0), text);
-            free_from = x + half + 6.0;
-        }
-    }
-    svg.text("tt", Anchor::Middle, ((plot.left + plot.right) / 2.0, plot.bottom + 34.0), words.unit);
-    let mut y = plot.top;
-    for (i, row) in rows.iter().enumerate() {
-        if starts_group(rows, i, row) {
-            svg.text("tt ink", Anchor::Start, (2.0, y + head - 7.0), &row.group);
-            y += head;
-        }
-        let name = fitted(&row.name, FONT, plot.left - 9.0);
-        svg.text("tk", Anchor::End, (plot.left - 8.0, y + bar * 0.5 + 4.0), name);
-        let end = stack(&mut svg, row, Area { top: y, bottom: y + bar, ..plot }, &scale, words.axis);
-        if words.axis == Axis::Seconds {
-            let text = format!("{} s", quantity(row.total));
-            svg.text("v", Anchor::Start, (end + 5.0, y + bar * 0.5 + SMALL * 0.35), text);
-        }
-        y += bar + 5.0;
-    }
-    svg.finish(label)
-}
-
-fn scale(rows: &[Row<'_>], axis: Axis) -> Scale {
-    match axis {
-        Axis::Share => Scale::between(0.0, 1.0),
-        Axis::Seconds => Scale::between(0.0, rows.iter().map(|row| row.total).fold(0.0, f64::max)),
-    }
-}
-
-fn starts_group(rows: &[Row<'_>], i: usize, row: &Row<'_>) -> bool {
-    !row.group.is_empty() && (i == 0 || rows[i - 1].group != row.group)
-}
-
-/// Draws the parts behind each other; where they end.
-fn stack(svg: &mut Svg, row: &Row<'_>, area: Area, scale: &Scale, axis: Axis) -> f64 {
-    let whole = if axis == Axis::Share { row.total } else { 1.0 };
-    let (mut before, mut from) = (0.0, area.left);
-    for part in &row.parts {
-        let (word, seconds, share) = (part.word, part.seconds, part.seconds / row.total);
-        before += seconds;
-        let to = scale.at(before / whole);
-        let text = format!(
-            "{}: {word} {} ({} s of {} s)",
-            level::all(&row.cell.factors),
-            percent(share),
-            quantity(seconds),
-            quantity(row.total)
-        );
-        let tip = Tip::new(text)
-            .with("cell", &row.cell.id)
-            .with("activity", part.key)
-            .with("value", seconds)
-            .with("share", share);
-        svg.mark(&tip, |svg| {
-            svg.rect(&format!("seg {}", part.class), Area { left: from, right: to, ..area });
-            let percent = percent(share);
-            let long = format!("{word} {percent}");
-            let written = [long, percent].into_iter().find(|text| text_width(text, SMALL) + 8.0 < to - from);
-            if let Some(text) = written {
-                let middle = ((from + to) / 2.0, (area.top + area.bottom) / 2.0 + SMALL * 0.35);
-                svg.text(&format!("v in-{}", part.class), Anchor::Middle, middle, text);
+    let name = |(i, row): (usize, &&Row<'_>)| {
+        let starts = i == 0 || rows[i - 1].group != row.group;
+        let head = if starts { row.group.clone() } else { String::new() };
+        (head, fitted(&row.name, FONT, if canvas.narrow { 110.0 } else { 240.0 }))
+    };
+    let names = rows.iter().enumerate().map(name).collect();
+    let marks = move |pen: &mut Pen<'_>| {
+        for (i, row) in rows.iter().enumerate() {
+            let end = row.draw(pen, pen.rows[i], axis);
+            if axis == Axis::Seconds {
+                let text = format!("{} s", quantity(row.total));
+                pen.svg.text("v", Anchor::Start, (end + 5.0, pen.rows[i] + SMALL * 0.35), text);
             }
-        });
-        from = to;
-    }
-    from
+        }
+    };
+    let x = X::along(scale, about, stack.unit, show).grid();
+    Plot { sides: (0.0, after), ..Plot::new(stack.title, x, vec![Panel::new(Y::Rows(names), marks)]) }
 }
 
-/// The legend's entries, in the order of a table of words.
-pub(super) fn legend(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
+impl Row<'_> {
+    /// Draws the parts behind each other; where they end.
+    fn draw(&self, pen: &mut Pen<'_>, y: f64, axis: Axis) -> f64 {
+        let whole = if axis == Axis::Share { self.total } else { 1.0 };
+        let (mut before, mut left) = (0.0, pen.area.left);
+        for part in &self.parts {
+            let (word, seconds, share) = (part.word, part.seconds, part.seconds / self.total);
+            before += seconds;
+            let right = pen.x.at(before / whole);
+            let (of, all) = (quantity(seconds), quantity(self.total));
+            let text = format!("{}: {word} {} ({of} s of {all} s)", level::all(&self.cell.factors), percent(share));
+            let tip = Tip::of(self.cell, text).with("activity", part.key).with("value", seconds).with("share", share);
+            pen.svg.mark(&tip, |svg| {
+                // However short, it can be pointed at.
+                let area = Area { left, top: y - 10.0, right: right.max(left + 0.5), bottom: y + 10.0 };
+                svg.rect(&format!("seg {}", part.class), area);
+                let percent = percent(share);
+                let long = format!("{word} {percent}");
+                let written = [long, percent].into_iter().find(|text| text_width(text, SMALL) + 8.0 < right - left);
+                let middle = ((left + right) / 2.0, y + SMALL * 0.35);
+                svg.text(&format!("v in-{}", part.class), Anchor::Middle, middle, written.unwrap_or_default());
+            });
+            left = right;
+        }
+        left
+    }
+}
+
+/// The legend's entries, in the order of a table of stack.
+fn legend(rows: &[&Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for part in rows.iter().flat_map(|row| &row.parts) {
         if !keys.iter().any(|(known, _)| *known == part.word) {
@@ -187,31 +159,20 @@ pub(super) fn legend(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key>
     }
     let place = |word: &str| order.iter().position(|(_, known, _)| *known == word).unwrap_or(usize::MAX);
     keys.sort_by_key(|(word, _)| place(word));
-    keys.into_iter()
-        .map(|(word, class)| Key { sample: swatch(&format!("seg {class}")), name: word.to_owned() })
-        .collect()
+    keys.into_iter().map(|(word, class)| Key::swatch(&format!("seg {class}"), word)).collect()
 }
 
-/// Every bar's parts in seconds, keys in the order of a table of words, others behind.
-pub(super) fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
+/// Every bar's parts in seconds.
+fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
     let mut keys: Vec<&str> = rows.iter().flat_map(|row| row.parts.iter().map(|part| part.key)).collect();
     let place = |key: &str| order.iter().position(|(known, ..)| *known == key).unwrap_or(usize::MAX);
     keys.sort_by_key(|key| (place(key), *key));
     keys.dedup();
-    let mut data = Data::new(&[("at", "cell", Left)]);
-    for key in &keys {
-        let word = order.iter().find(|(known, ..)| known == key).map_or(*key, |(_, word, _)| word);
-        data.column(key, &format!("{word}, s"), Right);
+    let mut columns = Columns::<&Row<'_>>::new().text("at", "cell", |row| level::all(&row.cell.factors));
+    for key in keys {
+        let word = order.iter().find(|(known, ..)| *known == key).map_or(key, |(_, word, _)| word);
+        let seconds = move |row: &&Row<'_>| row.parts.iter().find(|part| part.key == key).map(|part| part.seconds);
+        columns = columns.number(key, &format!("{word}, s"), quantity, seconds);
     }
-    data.column("total", "all, s", Right);
-    for row in rows {
-        let mut values = vec![Value::text(level::all(&row.cell.factors))];
-        for key in &keys {
-            let seconds = row.parts.iter().find(|part| part.key == *key).map(|part| part.seconds);
-            values.push(Value::maybe(seconds, quantity));
-        }
-        values.push(Value::number(row.total, quantity));
-        data.row(values);
-    }
-    data
+    columns.number("total", "all, s", quantity, |row| row.total).of(rows)
 }

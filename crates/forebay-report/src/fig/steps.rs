@@ -8,24 +8,16 @@ use std::borrow::Cow;
 use forebay_record::{StudyCell, TrainCell, TrainStep, WorkloadCell};
 use forebay_units::group_digits;
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::level;
-use crate::markup::Markup;
-use crate::number::{quantity, tick};
-use crate::svg::{Anchor, Area, Canvas, FONT, SMALL, Svg, Tip};
-use crate::table::Align::{Left, Right};
-
-use super::{Context, Drawn, Key, axes, both};
+use super::{
+    Columns, Context, Data, Drawn, Key, Panel, Plot, Scale, Tip, X, Y, around, both, first, level, quantity, tick,
+};
 
 /// Points of the data, and along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize, usize) = (600, 200, 90);
-/// Cells that are drawn.
 const MAX_CELLS: usize = 3;
 /// A first point this many times as high as all others is cut off.
 const FAR_ABOVE: f64 = 1.5;
 const PANEL: f64 = 130.0;
-const TITLE: f64 = 34.0;
 
 /// A part of a step: its key, its word, its line's class and the dashes it has where colours are not seen.
 const PARTS: [(&str, &str, &str); 3] =
@@ -37,7 +29,6 @@ const BARRIER: (&str, &str, &str) = ("barrier_s", "barrier", "tr c4l dash");
 /// What is drawn as a stroke at its step, not as a line.
 const SAVE: (&str, &str, &str) = ("checkpoint_s", "checkpoint", "spike");
 
-/// The steps of a cell.
 struct Steps<'a> {
     steps: Cow<'a, [TrainStep]>,
     /// Of a workload's first accelerator: the third part is the barrier.
@@ -102,13 +93,11 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         .filter(|cell| cell.error.is_none())
         .filter_map(|cell| Some((cell, Steps::of(cell)?)))
         .collect();
-    let Some((_, first)) = trained.first() else {
+    let Some((_, single)) = trained.first() else {
         return Drawn::nothing("No cell of this figure kept its steps.");
     };
     let mut remarks = Vec::new();
-    if trained.len() > MAX_CELLS {
-        remarks.push(format!("Of {} cells, {MAX_CELLS} are drawn; the data below has all.", trained.len()));
-    }
+    let shown = first(&trained, MAX_CELLS, "cells", &mut remarks);
     let most = trained.iter().map(|(_, cell)| cell.steps.len()).max().unwrap_or(0);
     if most > MAX_POINTS.1 {
         let kept =
@@ -118,15 +107,16 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             group_digits(most as u64)
         ));
     }
-    let shown = &trained[..trained.len().min(MAX_CELLS)];
     let has_copy = shown.iter().any(|(_, cell)| cell.steps.iter().any(|step| step.copy_s > 0.0));
     Drawn {
         data: data(&trained),
-        caption: if trained.len() == 1 { caption(first) } else { String::new() },
+        caption: if trained.len() == 1 { caption(single) } else { String::new() },
         reading: reading(shown),
         remarks,
         legend: legend(shown, has_copy),
-        pictures: both(|canvas| draw(canvas, shown, has_copy, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| {
+            plot(shown, has_copy, if canvas.narrow { (MAX_POINTS.2, 5) } else { (MAX_POINTS.1, 10) })
+        }),
         ..Drawn::default()
     }
 }
@@ -148,18 +138,10 @@ fn reading(shown: &[(&StudyCell, Steps<'_>)]) -> String {
 
 fn legend(shown: &[(&StudyCell, Steps<'_>)], has_copy: bool) -> Vec<Key> {
     let parts = shown.first().map_or(PARTS, |(_, of)| of.parts());
-    let mut keys: Vec<Key> = parts[..if has_copy { 3 } else { 2 }].iter().map(key).collect();
-    if has_saves(shown) {
-        keys.push(key(&SAVE));
-    }
-    keys
+    let parts = parts.iter().take(if has_copy { 3 } else { 2 }).chain(has_saves(shown).then_some(&SAVE));
+    parts.map(|(_, word, class)| Key::line(class, *word)).collect()
 }
 
-fn key((_, word, class): &(&str, &str, &str)) -> Key {
-    Key { sample: super::sample(|svg| svg.line(class, (0.0, 7.0), (18.0, 7.0))), name: (*word).to_owned() }
-}
-
-/// At most so many points.
 fn points(steps: &[TrainStep], most: usize) -> Vec<Point> {
     let every = steps.len().div_ceil(most).max(1);
     let point = |(i, some): (usize, &[TrainStep])| {
@@ -192,174 +174,96 @@ fn caption(cell: &Steps<'_>) -> String {
     text + "."
 }
 
-fn draw(canvas: Canvas, cells: &[(&StudyCell, Steps<'_>)], has_copy: bool, label: &str) -> Markup {
-    let most = if canvas.narrow { MAX_POINTS.2 } else { MAX_POINTS.1 };
-    let third = cells.first().map_or(PARTS[2].1, |(_, of)| of.parts()[2].1);
-    let all: Vec<(&StudyCell, Vec<Point>)> = cells.iter().map(|(cell, of)| (*cell, points(&of.steps, most))).collect();
-    let n_panels = all.iter().map(|(_, points)| 1 + usize::from(has_loss(points))).sum::<usize>();
-    let last = cells.iter().map(|(_, train)| train.steps.len()).max().unwrap_or(1) as f64;
-    let (left, right) = (56.0, canvas.width - 10.0);
-    let x = Scale::between(1.0, last).over(left + 3.0, right);
-    let bottom = n_panels as f64 * (PANEL + TITLE);
-    let mut svg = Svg::new(canvas, bottom + 42.0);
-    let mut top = 0.0;
-    let mut plot = || {
-        top += PANEL + TITLE;
-        Area { left, top: top - PANEL, right, bottom: top }
-    };
-    for (cell, points) in &all {
-        let name = if all.len() > 1 { format!(": {}", level::all(&cell.factors)) } else { String::new() };
-        let area = plot();
-        seconds(&mut svg, points, &x, area, has_copy, &format!("Seconds a step{name}"));
-        if has_loss(points) {
-            loss(&mut svg, points, &x, plot(), &format!("Loss{name}"));
-        }
+fn plot<'a>(cells: &[(&StudyCell, Steps<'_>)], has_copy: bool, (most, n_ticks): (usize, usize)) -> Plot<'a> {
+    let mut panels = Vec::new();
+    for (cell, of) in cells {
+        let points = points(&of.steps, most);
+        let name = if cells.len() > 1 { format!(": {}", level::all(&cell.factors)) } else { String::new() };
+        let third = of.parts()[2].1;
+        let hits = points.iter().map(|point| (point.step as f64, tip(cell, third, point))).collect();
+        let loss = loss(&points, format!("Loss{name}"));
+        let n_panels = if loss.is_some() { 2 } else { 1 };
+        let columns = (n_panels, around(hits));
+        panels.push(Panel { columns, ..seconds(points, has_copy, format!("Seconds a step{name}")) });
+        panels.extend(loss);
     }
-    axes::bottom(
-        &mut svg,
-        Area { left, top: 0.0, right, bottom },
-        &x,
-        if canvas.narrow { 5 } else { 10 },
-        "Step",
-        whole,
-    );
-    let mut top = 0.0;
-    for (cell, points) in &all {
-        let height = (PANEL + TITLE) * if has_loss(points) { 2.0 } else { 1.0 };
-        hits(&mut svg, (cell, third), points, &x, Area { left, top: top + TITLE, right, bottom: top + height });
-        top += height;
-    }
-    svg.finish(label)
+    let last = cells.iter().map(|(_, of)| of.steps.len()).max().unwrap_or(1) as f64;
+    let whole = |step: f64| if step.fract() == 0.0 { tick(step) } else { String::new() };
+    let mut x = X::along(Scale::between(1.0, last), n_ticks, "Step", whole);
+    x.inset = 3.0;
+    Plot::new("", x, panels)
 }
 
-fn whole(step: f64) -> String {
-    if step.fract() == 0.0 { tick(step) } else { String::new() }
-}
-
-fn has_loss(points: &[Point]) -> bool {
-    points.iter().any(|point| point.loss.is_some_and(f64::is_finite))
-}
-
-fn grid(svg: &mut Svg, y: &Scale, plot: Area, title: &str) {
-    for value in y.ticks(4) {
-        svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
-        svg.text("tk", Anchor::End, (plot.left - 7.0, y.at(value) + FONT * 0.35), tick(value));
-    }
-    svg.line("ax", (plot.left, plot.bottom), (plot.right, plot.bottom));
-    svg.text("tt", Anchor::Start, (2.0, plot.top - 12.0), title);
-}
-
-fn seconds(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, has_copy: bool, title: &str) {
+fn seconds<'a>(points: Vec<Point>, has_copy: bool, title: String) -> Panel<'a> {
     let highest = |points: &[Point]| points.iter().flat_map(|point| point.seconds).fold(0.0, f64::max);
     let (first, rest) = (highest(&points[..1]), highest(&points[1..]));
     let is_cut = rest > 0.0 && first > rest * FAR_ABOVE;
-    let y = Scale::from_zero(if is_cut { rest * 1.05 } else { first.max(rest) }).over(plot.bottom, plot.top);
-    grid(svg, &y, plot, title);
-    spikes(svg, points, x, &y, plot);
-    for (part, (_, _, class)) in PARTS.iter().enumerate().take(if has_copy { 3 } else { 2 }) {
-        let line: Vec<(f64, f64)> =
-            points.iter().map(|point| (x.at(point.step as f64), y.at(point.seconds[part]))).collect();
-        polyline(svg, class, &line);
-    }
-    if is_cut && y.cuts(first) {
-        let part = if points[0].seconds[1] > points[0].seconds[0] { 1 } else { 0 };
-        let (_, word, class) = PARTS[part];
-        let at = x.at(points[0].step as f64);
-        svg.arrow(class, (at, plot.top), (0.0, -1.0));
-        let text = format!("{word} {} s", quantity(points[0].seconds[part]));
-        svg.text("v", Anchor::Start, (at + 8.0, plot.top + SMALL * 0.5), text);
-    }
-}
-
-/// A stroke a checkpoint; one that is higher than the plot ends in an arrow, the longest of those with its value.
-fn spikes(svg: &mut Svg, points: &[Point], x: &Scale, y: &Scale, plot: Area) {
-    let saved = || points.iter().filter(|point| point.checkpoint_s > 0.0);
-    for point in saved() {
-        let at = x.at(point.step as f64);
-        svg.line(SAVE.2, (at, plot.bottom), (at, y.at(point.checkpoint_s)));
-        if y.cuts(point.checkpoint_s) {
-            svg.arrow(SAVE.2, (at, plot.top), (0.0, -1.0));
+    let scale = Scale::from_zero(if is_cut { rest * 1.05 } else { first.max(rest) });
+    let marks = move |pen: &mut super::Pen<'_>| {
+        let saved = || points.iter().filter(|point| point.checkpoint_s > 0.0);
+        saved().for_each(|point| pen.stroke(SAVE.2, point.step as f64, point.checkpoint_s));
+        for (part, (_, _, class)) in PARTS.iter().enumerate().take(if has_copy { 3 } else { 2 }) {
+            pen.line(class, points.iter().map(|point| (point.step as f64, point.seconds[part])));
         }
-    }
-    let longest = saved().max_by(|a, b| a.checkpoint_s.total_cmp(&b.checkpoint_s));
-    if let Some(point) = longest.filter(|point| y.cuts(point.checkpoint_s)) {
-        let text = format!("checkpoint {} s", quantity(point.checkpoint_s));
-        let at = x.at(point.step as f64);
-        let is_right = at > (plot.left + plot.right) / 2.0;
-        let (anchor, gap) = if is_right { (Anchor::End, -8.0) } else { (Anchor::Start, 8.0) };
-        svg.text("v", anchor, (at + gap, plot.top - SMALL * 0.1), text);
-    }
-}
-
-fn loss(svg: &mut Svg, points: &[Point], x: &Scale, plot: Area, title: &str) {
-    let known = || points.iter().filter_map(|point| Some((point.step, point.loss.filter(|loss| loss.is_finite())?)));
-    let y = Scale::from_zero(known().map(|(_, loss)| loss).fold(0.0, f64::max)).over(plot.bottom, plot.top);
-    grid(svg, &y, plot, title);
-    let line: Vec<(f64, f64)> = known().map(|(step, loss)| (x.at(step as f64), y.at(loss))).collect();
-    polyline(svg, "tr c3l", &line);
-}
-
-/// A line, also of a single point.
-fn polyline(svg: &mut Svg, class: &str, places: &[(f64, f64)]) {
-    match places {
-        [(x, y)] => svg.polyline(class, &[(*x, *y), (x + 2.0, *y)]),
-        _ => svg.polyline(class, places),
-    }
-}
-
-/// Invisible columns that say the values of a point.
-fn hits(svg: &mut Svg, (cell, third): (&StudyCell, &str), points: &[Point], x: &Scale, plot: Area) {
-    for (i, point) in points.iter().enumerate() {
-        let at = x.at(point.step as f64);
-        let before = if i > 0 { x.at(points[i - 1].step as f64) } else { at };
-        let after = points.get(i + 1).map_or(at, |next| x.at(next.step as f64));
-        let left = (before + at) / 2.0;
-        let steps = match point.n_steps {
-            1 => format!("step {}", group_digits(point.step as u64)),
-            n => format!(
-                "steps {} to {}, mean",
-                group_digits(point.step as u64),
-                group_digits((point.step + n - 1) as u64)
-            ),
-        };
-        let [compute, wait, other] = point.seconds.map(quantity);
-        let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\n{third} {other} s");
-        if point.checkpoint_s > 0.0 {
-            text.push_str(&format!("\ncheckpoint {} s", quantity(point.checkpoint_s)));
+        if is_cut && scale.cuts(first) {
+            let part = if points[0].seconds[1] > points[0].seconds[0] { 1 } else { 0 };
+            let (_, word, class) = PARTS[part];
+            pen.beyond(class, 1.0);
+            pen.note("v", 1.0, 5.0, &format!("{word} {} s", quantity(points[0].seconds[part])));
         }
-        if let Some(loss) = point.loss {
-            text.push_str(&format!("\nloss {loss:.4}"));
+        let longest = saved().max_by(|a, b| a.checkpoint_s.total_cmp(&b.checkpoint_s));
+        if let Some(point) = longest.filter(|point| scale.cuts(point.checkpoint_s)) {
+            pen.note("v", point.step as f64, -4.0, &format!("checkpoint {} s", quantity(point.checkpoint_s)));
         }
-        let mut tip = Tip::new(text).with("cell", &cell.id).with("step", point.step).with("wait", point.seconds[1]);
-        tip = tip.with("compute", point.seconds[0]);
-        svg.mark(&tip, |svg| svg.rect("hit", Area { left, right: ((at + after) / 2.0).max(left + 1.0), ..plot }));
+    };
+    Panel { title, height: Some(PANEL), ..Panel::new(Y::new(scale, 4, tick), marks) }
+}
+
+/// `None` when no loss is known.
+fn loss<'a>(points: &[Point], title: String) -> Option<Panel<'a>> {
+    let known = |point: &Point| Some((point.step as f64, point.loss.filter(|loss| loss.is_finite())?));
+    let known: Vec<(f64, f64)> = points.iter().filter_map(known).collect();
+    let scale = Scale::from_zero(known.iter().map(|(_, loss)| *loss).fold(0.0, f64::max));
+    let has_any = !known.is_empty();
+    let panel = Panel::new(Y::new(scale, 4, tick), move |pen| pen.line("tr c3l", known.iter().copied()));
+    has_any.then_some(Panel { title, height: Some(PANEL), ..panel })
+}
+
+fn tip(cell: &StudyCell, third: &str, point: &Point) -> Tip {
+    let step = |step: usize| group_digits(step as u64);
+    let steps = match point.n_steps {
+        1 => format!("step {}", step(point.step)),
+        n => format!("steps {} to {}, mean", step(point.step), step(point.step + n - 1)),
+    };
+    let [compute, wait, other] = point.seconds.map(quantity);
+    let mut text = format!("{steps}\ncompute {compute} s\nwait {wait} s\n{third} {other} s");
+    if point.checkpoint_s > 0.0 {
+        text.push_str(&format!("\ncheckpoint {} s", quantity(point.checkpoint_s)));
     }
+    if let Some(loss) = point.loss {
+        text.push_str(&format!("\nloss {loss:.4}"));
+    }
+    let [compute, wait, _] = point.seconds;
+    Tip::of(cell, text).with("step", point.step).with("wait", wait).with("compute", compute)
 }
 
 fn data(cells: &[(&StudyCell, Steps<'_>)]) -> Data {
-    let mut data = Data::new(&[("at", "cell", Left), ("step", "step", Right), ("n_steps", "steps", Right)]);
-    for (key, word, _) in cells.first().map_or(PARTS, |(_, of)| of.parts()) {
-        data.column(key, &format!("{word}, s"), Right);
+    let parts = cells.first().map_or(PARTS, |(_, of)| of.parts());
+    let mut columns = Columns::<(String, Point)>::new()
+        .text("at", "cell", |(name, _)| name.clone())
+        .count("step", "step", |(_, point)| point.step as u64)
+        .count("n_steps", "steps", |(_, point)| point.n_steps as u64);
+    for (i, (key, word, _)) in parts.into_iter().enumerate() {
+        columns = columns.number(key, &format!("{word}, s"), quantity, move |(_, point)| point.seconds[i]);
     }
-    data.column(SAVE.0, "checkpoint, s", Right);
-    data.column("loss", "loss", Right);
-    for (cell, train) in cells {
-        for point in points(&train.steps, MAX_POINTS.0) {
-            let mut row = vec![
-                Value::text(level::all(&cell.factors)),
-                Value::count(point.step as u64),
-                Value::count(point.n_steps as u64),
-            ];
-            row.extend(point.seconds.map(|seconds| Value::number(seconds, quantity)));
-            row.push(if point.checkpoint_s > 0.0 {
-                Value::number(point.checkpoint_s, quantity)
-            } else {
-                Value::Unknown
-            });
-            row.push(Value::maybe(point.loss, |loss| format!("{loss:.4}")));
-            data.row(row);
-        }
-    }
+    let points = |(cell, of): &(&StudyCell, Steps<'_>)| {
+        let name = level::all(&cell.factors);
+        points(&of.steps, MAX_POINTS.0).into_iter().map(move |point| (name.clone(), point))
+    };
+    let mut data = columns
+        .number(SAVE.0, "checkpoint, s", quantity, |(_, point)| Some(point.checkpoint_s).filter(|s| *s > 0.0))
+        .number("loss", "loss", |loss| format!("{loss:.4}"), |(_, point)| point.loss)
+        .of(cells.iter().flat_map(points));
     data.hide_if_same("at");
     data.hide_if_same("n_steps");
     data

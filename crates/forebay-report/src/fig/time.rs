@@ -2,34 +2,25 @@
 
 use forebay_record::{StudyCell, TrainCell, WorkloadCell};
 
-use crate::grid::Grid;
 use crate::number::percent;
 use crate::palette::ACCELERATOR;
 
-use super::stack::{self, Axis, Part, Row, Words};
-use super::{Context, Drawn, both};
+use super::stack::{self, Axis, Part, Row, Stack};
+use super::{Context, Drawn, Grid};
 
-const WORDS: Words =
-    Words { axis: Axis::Seconds, title: "What the accelerator did", unit: "Seconds of the wall clock" };
+const TIME: Stack = Stack {
+    axis: Axis::Seconds,
+    title: "What the accelerator did",
+    unit: "Seconds of the wall clock",
+    order: ACCELERATOR,
+    parts,
+    caption,
+    reading,
+    nothing: "No cell of this figure was trained or run.",
+};
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
-    let grid = Grid::of(context.run, context.spec);
-    let mut rows = stack::rows(&grid, parts);
-    if rows.is_empty() {
-        return Drawn::nothing("No cell of this figure was trained or run.");
-    }
-    let mut remarks = grid.remarks.clone();
-    let data = stack::data(&rows, ACCELERATOR);
-    stack::thin(&mut rows, &mut remarks);
-    Drawn {
-        data,
-        caption: caption(&rows),
-        reading: reading(&grid).to_owned(),
-        remarks,
-        legend: stack::legend(&rows, ACCELERATOR),
-        pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
-        ..Drawn::default()
-    }
+    stack::make(context, &TIME)
 }
 
 fn reading(grid: &Grid<'_>) -> &'static str {
@@ -60,8 +51,8 @@ fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
 }
 
 /// The bar that waits most.
-fn caption(rows: &[Row<'_>]) -> String {
-    let share = |row: &Row<'_>| {
+fn caption(rows: &[&Row<'_>]) -> String {
+    let share = |row: &&Row<'_>| {
         let wait = row.parts.iter().find(|part| part.key == "wait_s").map_or(0.0, |part| part.seconds);
         wait / row.total
     };

@@ -4,56 +4,24 @@
 //! a dashed line the end of the training: what lies behind it is draining, which costs the run nothing.
 
 use forebay_record::{SaveFate, StudyCell, TierTraffic, TrainCell, TrainCheckpoints};
-use forebay_units::{count, group_digits};
+use forebay_units::count;
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::level;
-use crate::markup::Markup;
-use crate::number::{brief_seconds, listed, quantity, seconds, tick};
-use crate::svg::{Anchor, Area, Canvas, FONT, Px, SMALL, Svg, Tip, fitted, text_width};
-use crate::table::Align::{Left, Right};
+use crate::number::{brief_seconds, listed, seconds};
 
-use super::{Context, Drawn, Key, axes, bins, both, saves, swatch};
+use super::flows::{self, FILLED, Flow, Flows};
+use super::{Columns, Context, Data, Drawn, Key, Pen, Tip, both, first, level, palette, quantity, saves};
 
-/// Ticks along the axis of a desk's and of a phone's picture.
-const MAX_TICKS: (usize, usize) = (240, 100);
-/// Panels that are drawn.
 const MAX_PANELS: usize = 8;
-/// Panels whose highest rates differ by more than this have scales of their own.
-const FAR_APART: f64 = 5.0;
-const PANEL: f64 = 110.0;
-const TITLE: f64 = 38.0;
 
-/// A tier of a run.
-struct Panel<'a> {
+struct Tier<'a> {
     /// What the run is called beside others.
     run: String,
+    /// The tier, and the run where there are several.
+    name: String,
     cell: &'a StudyCell,
     train: &'a TrainCell,
     saved: &'a TrainCheckpoints,
     traffic: &'a TierTraffic,
-}
-
-impl Panel<'_> {
-    fn end_s(&self) -> f64 {
-        let n = self.traffic.written_mb.len().max(self.traffic.read_mb.len());
-        (self.traffic.every_s * n as f64).max(self.train.totals.wall_s)
-    }
-
-    fn rates(&self, span_s: f64) -> [Vec<f64>; 2] {
-        [&self.traffic.written_mb, &self.traffic.read_mb].map(|mb| bins::rates(mb, self.traffic.every_s, span_s))
-    }
-
-    fn highest(&self, span_s: f64) -> f64 {
-        self.rates(span_s).into_iter().flatten().fold(0.0, f64::max)
-    }
-
-    /// The tier, and the run where there are several.
-    fn name(&self, several: bool) -> String {
-        let tier = &self.traffic.tier;
-        if several && self.run != *tier { format!("{}: {tier}", self.run) } else { tier.clone() }
-    }
 }
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -62,29 +30,20 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if all.is_empty() {
         return Drawn::nothing("No cell of this figure kept what its checkpoints wrote and read when.");
     }
-    let shown = &all[..all.len().min(MAX_PANELS)];
     let mut remarks = Vec::new();
-    if shown.len() < all.len() {
-        remarks.push(format!("Of {} panels, {MAX_PANELS} are drawn; the data below has all.", all.len()));
-    }
-    let most = all.iter().map(|panel| panel.traffic.written_mb.len()).max().unwrap_or(0);
-    if most > MAX_TICKS.0 {
-        remarks.push(format!(
-            "{} ticks are more than the picture has room for; it shows means of neighbours, the data below has all.",
-            group_digits(most as u64)
-        ));
-    }
+    let shown = first(&all, MAX_PANELS, "panels", &mut remarks);
+    remarks.extend(flows::means(&all));
     Drawn {
         data: data(&all),
         reading: [said(&all), reading(shown)].join(" ").trim().to_owned(),
         remarks,
         legend: legend(shown),
-        pictures: both(|canvas| draw(canvas, shown, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| flows::plot(canvas, "MB per second", shown)),
         ..Drawn::default()
     }
 }
 
-fn panels<'a>(cells: &[&'a StudyCell], x: Option<&str>) -> Vec<Panel<'a>> {
+fn panels<'a>(cells: &[&'a StudyCell], x: Option<&str>) -> Vec<Tier<'a>> {
     let sound = |traffic: &&TierTraffic| {
         let mut mb = traffic.written_mb.iter().chain(&traffic.read_mb);
         let any = !traffic.written_mb.is_empty() || !traffic.read_mb.is_empty();
@@ -96,8 +55,20 @@ fn panels<'a>(cells: &[&'a StudyCell], x: Option<&str>) -> Vec<Panel<'a>> {
             continue;
         };
         let Some(saved) = &train.checkpoints else { continue };
-        let panel = |traffic| Panel { run: called(cells, cell, x), cell, train, saved, traffic };
+        let panel = |traffic: &'a TierTraffic| Tier {
+            run: called(cells, cell, x),
+            name: traffic.tier.clone(),
+            cell,
+            train,
+            saved,
+            traffic,
+        };
         panels.extend(saved.traffic.iter().filter(sound).map(panel));
+    }
+    if runs(&panels).len() > 1 {
+        for panel in panels.iter_mut().filter(|panel| panel.run != panel.name) {
+            panel.name = format!("{}: {}", panel.run, panel.traffic.tier);
+        }
     }
     panels
 }
@@ -109,9 +80,8 @@ fn called(cells: &[&StudyCell], cell: &StudyCell, x: Option<&str>) -> String {
     of(cell).filter(|_| is_alone).unwrap_or_else(|| level::all(&cell.factors))
 }
 
-/// The runs of the panels, each once.
-fn runs<'a, 'b>(panels: &'b [Panel<'a>]) -> Vec<&'b Panel<'a>> {
-    let mut runs: Vec<&Panel<'_>> = Vec::new();
+fn runs<'a, 'b>(panels: &'b [Tier<'a>]) -> Vec<&'b Tier<'a>> {
+    let mut runs: Vec<&Tier<'_>> = Vec::new();
     for panel in panels {
         if !runs.iter().any(|known| std::ptr::eq(known.cell, panel.cell)) {
             runs.push(panel);
@@ -121,7 +91,7 @@ fn runs<'a, 'b>(panels: &'b [Panel<'a>]) -> Vec<&'b Panel<'a>> {
 }
 
 /// How much went where, and how long draining went on: ours, whatever the caption says.
-fn said(panels: &[Panel<'_>]) -> String {
+fn said(panels: &[Tier<'_>]) -> String {
     let runs = runs(panels);
     let several = runs.len() > 1;
     let wrote: Vec<String> = panels
@@ -157,165 +127,89 @@ fn said(panels: &[Panel<'_>]) -> String {
     parts.join(" ")
 }
 
-fn reading(panels: &[Panel<'_>]) -> String {
+fn reading(panels: &[Tier<'_>]) -> String {
     let scales = match panels.len() {
         1 => "",
-        _ if own_scales(panels) => " Each panel has a scale of its own.",
+        _ if flows::own_scales(panels) => " Each panel has a scale of its own.",
         _ => " All panels have the same scale.",
     };
     format!("MB written to and read from the files of each tier, in the run nearest to the median.{scales}")
 }
 
-fn legend(panels: &[Panel<'_>]) -> Vec<Key> {
-    let line = |class: &'static str| super::sample(|svg| svg.line(class, (0.0, 7.0), (18.0, 7.0)));
-    let mut keys = vec![Key { sample: swatch("ahead"), name: "written".to_owned() }];
-    if panels.iter().any(|panel| panel.traffic.read_mb.iter().any(|mb| *mb > 0.0)) {
-        keys.push(Key { sample: line("tr c0l"), name: "read".to_owned() });
-    }
-    keys.push(Key { sample: swatch("still"), name: "training stands still for a checkpoint".to_owned() });
-    keys.push(Key { sample: line("limit"), name: "end of the training".to_owned() });
+fn legend(panels: &[Tier<'_>]) -> Vec<Key> {
+    let reads = panels.iter().any(|panel| panel.traffic.read_mb.iter().any(|mb| *mb > 0.0));
+    let mut keys = vec![Key::swatch("ahead", "written")];
+    keys.extend(reads.then(|| Key::line("tr c0l", "read")));
+    keys.push(Key::swatch("still", "training stands still for a checkpoint"));
+    keys.push(Key::line("limit", "end of the training"));
     keys
 }
 
-/// The span that a picture's tick stands for.
-fn span_s(panels: &[Panel<'_>], most: usize) -> f64 {
-    let every = panels.iter().map(|panel| panel.traffic.every_s).fold(0.0, f64::max);
-    let end = panels.iter().map(Panel::end_s).fold(0.0, f64::max);
-    every * (end / every / most as f64).ceil().max(1.0)
-}
+impl Flows for Tier<'_> {
+    fn title(&self, _: usize) -> &str {
+        &self.name
+    }
 
-fn own_scales(panels: &[Panel<'_>]) -> bool {
-    let span_s = span_s(panels, MAX_TICKS.0);
-    let highs = || panels.iter().map(|panel| panel.highest(span_s)).filter(|high| *high > 0.0);
-    highs().fold(0.0, f64::max) > FAR_APART * highs().fold(f64::MAX, f64::min)
-}
+    fn flows(&self) -> Vec<Flow<'_>> {
+        let traffic = self.traffic;
+        let flow = |class: &str, mb| Flow { class: class.to_owned(), every_s: traffic.every_s, mb };
+        let mut flows = vec![flow(FILLED, traffic.written_mb.as_slice())];
+        flows.extend(traffic.read_mb.iter().any(|mb| *mb > 0.0).then(|| flow("outline c0l", &traffic.read_mb)));
+        flows
+    }
 
-fn draw(canvas: Canvas, panels: &[Panel<'_>], label: &str) -> Markup {
-    let span_s = span_s(panels, if canvas.narrow { MAX_TICKS.1 } else { MAX_TICKS.0 });
-    let end = panels.iter().map(Panel::end_s).fold(0.0, f64::max);
-    let all = panels.iter().map(|panel| panel.highest(span_s)).fold(0.0, f64::max);
-    let (own, several) = (own_scales(panels), runs(panels).len() > 1);
-    let (left, right) = (50.0, canvas.width - 10.0);
-    let x = Scale::between(0.0, end).over(left, right);
-    let bottom = 20.0 + panels.len() as f64 * (PANEL + TITLE);
-    let mut svg = Svg::new(canvas, bottom + 42.0);
-    svg.text("tt", Anchor::Start, (2.0, FONT), "MB per second");
-    for (i, panel) in panels.iter().enumerate() {
-        let top = 20.0 + i as f64 * (PANEL + TITLE) + TITLE;
-        let plot = Area { left, top, right, bottom: top + PANEL };
-        let y = Scale::from_zero(if own { panel.highest(span_s) } else { all }).over(plot.bottom, plot.top);
-        let name = fitted(&panel.name(several), FONT, canvas.width - 4.0);
-        svg.text("tt ink", Anchor::Start, (2.0, plot.top - 14.0), &name);
-        one(&mut svg, panel, span_s, (&x, &y), plot);
-        ending(&mut svg, panel, &x, plot, 2.0 + text_width(&name, FONT));
+    fn until_s(&self) -> f64 {
+        self.train.totals.wall_s
     }
-    let plot = Area { left, top: 0.0, right, bottom };
-    axes::bottom(&mut svg, plot, &x, if canvas.narrow { 5 } else { 10 }, "Seconds since the start", tick);
-    svg.finish(label)
-}
 
-/// A panel: grid, bands of checkpoints, areas, and what each says when it is pointed at.
-fn one(svg: &mut Svg, panel: &Panel<'_>, span_s: f64, (x, y): (&Scale, &Scale), plot: Area) {
-    for value in y.ticks(3) {
-        svg.line("gr", (plot.left, y.at(value)), (plot.right, y.at(value)));
-        svg.text("tk", Anchor::End, (plot.left - 7.0, y.at(value) + FONT * 0.35), tick(value));
+    /// Bands of checkpoints.
+    fn below(&self, pen: &mut Pen<'_>) {
+        self.saved.saves.iter().for_each(|save| pen.band("still", save.at_s, save.at_s + save.stall_s));
     }
-    svg.line("ax", (plot.left, plot.bottom), (plot.right, plot.bottom));
-    for save in &panel.saved.saves {
-        let (from, to) = (x.at(save.at_s), x.at(save.at_s + save.stall_s));
-        svg.rect("still", Area { left: from, right: to.max(from + 1.5), ..plot });
-    }
-    let [written, read] = panel.rates(span_s);
-    area(svg, "ahead", &written, span_s, panel.end_s(), x, y);
-    if read.iter().any(|rate| *rate > 0.0) {
-        area(svg, "outline c0l", &read, span_s, panel.end_s(), x, y);
-    }
-    hits(svg, panel, span_s, x, plot);
-    // On top, so that they can be pointed at: a handle a checkpoint.
-    for save in &panel.saved.saves {
-        let at = x.at(save.at_s);
-        let tip = Tip::new(saves::describe(save))
-            .with("cell", &panel.cell.id)
-            .with("tier", &panel.traffic.tier)
-            .with("step", save.step)
-            .with("stall", save.stall_s);
-        svg.mark(&tip, |svg| crate::palette::marker(svg, "save", 4, (at, plot.top - 4.0), 3.6));
-    }
-}
 
-fn area(svg: &mut Svg, class: &str, rates: &[f64], span_s: f64, end: f64, x: &Scale, y: &Scale) {
-    let mut d = format!("M{} {}", Px(x.at(0.0)), Px(y.at(0.0)));
-    for (i, rate) in rates.iter().enumerate() {
-        d.push_str(&format!("V{}H{}", Px(y.at(*rate)), Px(x.at(((i + 1) as f64 * span_s).min(end)))));
-    }
-    d.push_str(&format!("V{}Z", Px(y.at(0.0))));
-    svg.path(class, &d);
-}
-
-/// Where the training ends, with a name where there is room beside the panel's.
-fn ending(svg: &mut Svg, panel: &Panel<'_>, x: &Scale, plot: Area, taken: f64) {
-    let wall_s = panel.train.totals.wall_s;
-    let at = x.at(wall_s);
-    svg.line("limit", (at, plot.top - 9.0), (at, plot.bottom));
-    let text = format!("end of training, {}", brief_seconds(wall_s));
-    let width = text_width(&text, SMALL);
-    let left = (at - width / 2.0).clamp(taken + 10.0, (plot.right - width).max(taken + 10.0));
-    if left + width <= plot.right + 8.0 {
-        svg.text("v limit-name", Anchor::Start, (left, plot.top - 14.0), text);
-    }
-}
-
-/// Invisible columns that say the values of a tick.
-fn hits(svg: &mut Svg, panel: &Panel<'_>, span_s: f64, x: &Scale, plot: Area) {
-    let [written, read] = panel.rates(span_s);
-    for i in 0..written.len().max(read.len()) {
-        let from = i as f64 * span_s;
-        let value = |rates: &[f64]| rates.get(i).copied().unwrap_or(0.0);
-        let (wrote, got) = (value(&written), value(&read));
-        let after = if from >= panel.train.totals.wall_s { "\nafter the end of the training" } else { "" };
-        let text = format!(
-            "{}, {} to {}\nwritten {} MB/s\nread {} MB/s{after}",
-            panel.traffic.tier,
-            seconds(from),
-            seconds(from + span_s),
-            quantity(wrote),
-            quantity(got)
-        );
-        let tip = Tip::new(text)
-            .with("cell", &panel.cell.id)
-            .with("tier", &panel.traffic.tier)
-            .with("time", from)
-            .with("written", (wrote * 1e3).round() / 1e3)
-            .with("read", (got * 1e3).round() / 1e3);
-        let left = x.at(from);
-        svg.mark(&tip, |svg| svg.rect("hit", Area { left, right: x.at(from + span_s).max(left + 0.5), ..plot }));
-    }
-}
-
-fn data(panels: &[Panel<'_>]) -> Data {
-    let mut data = Data::new(&[
-        ("at", "cell", Left),
-        ("tier", "tier", Left),
-        ("time_s", "from, s", Right),
-        ("written_mb_per_s", "written, MB/s", Right),
-        ("read_mb_per_s", "read, MB/s", Right),
-        ("after_end", "after the end", Left),
-    ]);
-    for panel in panels {
-        let traffic = panel.traffic;
-        for i in 0..traffic.written_mb.len().max(traffic.read_mb.len()) {
-            let from = i as f64 * traffic.every_s;
-            let rate = |mb: &[f64]| Value::maybe(mb.get(i).map(|mb| mb / traffic.every_s), quantity);
-            data.row(vec![
-                Value::text(level::all(&panel.cell.factors)),
-                Value::text(traffic.tier.clone()),
-                Value::number(from, |s| tick((s * 1e3).round() / 1e3)),
-                rate(&traffic.written_mb),
-                rate(&traffic.read_mb),
-                Value::text(if from >= panel.train.totals.wall_s { "yes" } else { "" }),
-            ]);
+    /// A handle a checkpoint, and the end of the training.
+    fn above(&self, pen: &mut Pen<'_>) {
+        for save in &self.saved.saves {
+            let at = (pen.x.at(save.at_s), pen.area.top - 4.0);
+            let tip = Tip::of(self.cell, saves::describe(save))
+                .with("tier", &self.traffic.tier)
+                .with("step", save.step)
+                .with("stall", save.stall_s);
+            pen.svg.mark(&tip, |svg| palette::marker(svg, "save", 4, at, 3.6));
         }
+        let wall_s = self.train.totals.wall_s;
+        pen.upright("limit", wall_s, 9.0);
+        pen.note("v limit-name", wall_s, -18.0, &format!("end of training, {}", brief_seconds(wall_s)));
     }
+
+    fn tip(&self, from_s: f64, to_s: f64, rates: &[Option<f64>]) -> Tip {
+        let rate = |i: usize| rates.get(i).copied().flatten().unwrap_or(0.0);
+        let (wrote, got, tier) = (rate(0), rate(1), &self.traffic.tier);
+        let after = if from_s >= self.train.totals.wall_s { "\nafter the end of the training" } else { "" };
+        let when = format!("{} to {}", seconds(from_s), seconds(to_s));
+        let moved = format!("written {} MB/s\nread {} MB/s", quantity(wrote), quantity(got));
+        Tip::of(self.cell, format!("{tier}, {when}\n{moved}{after}"))
+            .with("tier", tier)
+            .with("time", from_s)
+            .with("written", (wrote * 1e3).round() / 1e3)
+            .with("read", (got * 1e3).round() / 1e3)
+    }
+}
+
+fn data(panels: &[Tier<'_>]) -> Data {
+    let ticks = panels.iter().flat_map(|tier| {
+        let n = tier.traffic.written_mb.len().max(tier.traffic.read_mb.len());
+        (0..n).map(move |i| (tier, i, i as f64 * tier.traffic.every_s))
+    });
+    let rate = |mb: &[f64], tier: &Tier<'_>, i: usize| mb.get(i).map(|mb| mb / tier.traffic.every_s);
+    let mut data = Columns::<(&Tier<'_>, usize, f64)>::new()
+        .text("at", "cell", |(tier, ..)| level::all(&tier.cell.factors))
+        .text("tier", "tier", |(tier, ..)| tier.traffic.tier.clone())
+        .number("time_s", "from, s", flows::time, |(.., from)| *from)
+        .number("written_mb_per_s", "written, MB/s", quantity, move |(of, i, _)| rate(&of.traffic.written_mb, of, *i))
+        .number("read_mb_per_s", "read, MB/s", quantity, move |(of, i, _)| rate(&of.traffic.read_mb, of, *i))
+        .text("after_end", "after the end", |(of, _, from)| if *from >= of.train.totals.wall_s { "yes" } else { "" })
+        .of(ticks);
     data.hide_if_same("at");
     data
 }

@@ -7,26 +7,17 @@
 
 use forebay_record::{Measurement, StudyCell, WorkloadCell};
 
-use crate::axis::Scale;
-use crate::data::{Data, Value};
-use crate::grid::Grid;
-use crate::level;
-use crate::markup::Markup;
-use crate::metric;
-use crate::number::{percent, tick, times};
-use crate::palette;
-use crate::svg::{Anchor, Area, Canvas, Svg, Tip};
-use crate::table::Align::{Left, Right};
+use crate::number::{percent, times};
 use crate::verdict;
 
-use super::lines::{self, Line, Point};
-use super::{Context, Drawn, Key, axes, bars, both};
+use super::{
+    Columns, Context, Data, Drawn, Grid, Key, Line, Panel, Plot, Point, Right, Scale, Tip, Value, X, Y, bars, both,
+    metric, palette, tick,
+};
 
 /// What is drawn when the figure names nothing.
 const METRICS: [&str; 2] = ["au_epoch", "au_dlio"];
 const PANEL: f64 = 190.0;
-const TITLE: f64 = 34.0;
-const BELOW: f64 = 44.0;
 
 /// A value of one way to count.
 struct At<'a> {
@@ -42,23 +33,23 @@ struct At<'a> {
     published: Option<(f64, f64, &'a str)>,
 }
 
-/// A way to count.
 struct Counted<'a> {
     metric: &'a str,
     points: Vec<At<'a>>,
 }
 
-struct Panel<'a> {
+/// A level of the series, or a run.
+struct Part<'a> {
     name: String,
     counted: Vec<Counted<'a>>,
 }
 
-struct Plot<'a> {
+struct Parts<'a> {
     xs: Vec<String>,
     x_title: String,
     y_title: &'static str,
     is_share: bool,
-    panels: Vec<Panel<'a>>,
+    all: Vec<Part<'a>>,
 }
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
@@ -70,7 +61,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let grid = Grid::for_lines(context.run, context.spec);
     let is_by_epoch = context.spec.x.as_deref() == Some("epoch");
     let plot = if is_by_epoch { by_epoch(context, &metrics) } else { by_level(context, &grid, &metrics, is_share) };
-    if plot.panels.is_empty() {
+    if plot.all.is_empty() {
         return Drawn::nothing("No cell of this figure was run as a workload.");
     }
     let mut remarks = if is_by_epoch { Vec::new() } else { grid.remarks.clone() };
@@ -81,7 +72,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         reading: reading(is_share, is_by_epoch) + plot.of_ranges(),
         remarks,
         legend: plot.legend(),
-        pictures: both(|canvas| plot.draw(canvas, &context.spec.title)),
+        pictures: both(&context.spec.title, |_| plot.plot()),
         ..Drawn::default()
     }
 }
@@ -112,19 +103,19 @@ fn left_out(context: &Context<'_>, grid: &Grid<'_>) -> Vec<String> {
     grid.cells.iter().filter_map(of).collect()
 }
 
-fn by_level<'a>(context: &'a Context<'_>, grid: &Grid<'a>, metrics: &[&'a str], is_share: bool) -> Plot<'a> {
+fn by_level<'a>(context: &'a Context<'_>, grid: &Grid<'a>, metrics: &[&'a str], is_share: bool) -> Parts<'a> {
     let panel = |series: usize| {
         let counted = metrics.iter().map(|name| counted(context, grid, series, name, is_share));
         let counted: Vec<Counted<'_>> = counted.filter(|counted| !counted.points.is_empty()).collect();
         let name = if grid.series.len() > 1 { grid.series[series].name.clone() } else { String::new() };
-        (!counted.is_empty()).then_some(Panel { name, counted })
+        (!counted.is_empty()).then_some(Part { name, counted })
     };
-    Plot {
-        xs: grid.xs.iter().map(|place| place.name.clone()).collect(),
-        x_title: grid.x_factor.map(level::title).unwrap_or_default(),
+    Parts {
+        xs: grid.x_names(),
+        x_title: grid.x_title(),
         y_title: y_title(is_share),
         is_share,
-        panels: (0..grid.series.len()).filter_map(panel).collect(),
+        all: (0..grid.series.len()).filter_map(panel).collect(),
     }
 }
 
@@ -150,7 +141,7 @@ fn counted<'a>(context: &'a Context<'_>, grid: &Grid<'a>, series: usize, name: &
 }
 
 /// The epochs of every run, each run in a panel.
-fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Plot<'a> {
+fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Parts<'a> {
     let cells = context.cells();
     let runs: Vec<(&StudyCell, &WorkloadCell)> = cells
         .into_iter()
@@ -168,14 +159,14 @@ fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Plot<'a> {
         });
         let counted: Vec<Counted<'_>> = counted.filter(|counted| !counted.points.is_empty()).collect();
         let name = if runs.len() > 1 { context.run.name_of(cell) } else { String::new() };
-        (!counted.is_empty()).then_some(Panel { name, counted })
+        (!counted.is_empty()).then_some(Part { name, counted })
     };
-    Plot {
+    Parts {
         xs: (1..=most).map(|epoch| epoch.to_string()).collect(),
         x_title: "Epoch".to_owned(),
         y_title: y_title(true),
         is_share: true,
-        panels: runs.iter().filter_map(panel).collect(),
+        all: runs.iter().filter_map(panel).collect(),
     }
 }
 
@@ -190,11 +181,15 @@ fn of_epoch(cell: &WorkloadCell, metric: &str, epoch: u64) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-impl Plot<'_> {
+impl Parts<'_> {
+    fn points(&self) -> impl Iterator<Item = (&Counted<'_>, &At<'_>)> {
+        let counted = self.all.iter().flat_map(|part| &part.counted);
+        counted.flat_map(|counted| counted.points.iter().map(move |at| (counted, at)))
+    }
+
     /// How to read the strokes through points, where there are some.
     fn of_ranges(&self) -> &'static str {
-        let mut points = self.panels.iter().flat_map(|panel| &panel.counted).flat_map(|counted| &counted.points);
-        match points.any(|at| at.range.is_some()) {
+        match self.points().any(|(_, at)| at.range.is_some()) {
             true => {
                 " A point is the median of the repeats; the stroke through it reaches from the lowest to the highest."
             }
@@ -202,68 +197,52 @@ impl Plot<'_> {
         }
     }
 
-    fn draw(&self, canvas: Canvas, label: &str) -> Markup {
-        let names = self.panels.first().map(|panel| self.lines(panel, None)).unwrap_or_default();
-        let right = canvas.width - lines::name_room(canvas, &names);
-        let mut svg = Svg::new(canvas, self.panels.len() as f64 * (PANEL + TITLE) + BELOW);
+    fn plot(&self) -> Plot<'_> {
+        let x = X::bands(self.xs.clone(), self.x_title.clone());
+        Plot::new("", x, self.all.iter().map(|part| self.panel(part)).collect())
+    }
+
+    fn panel<'s>(&'s self, part: &'s Part<'_>) -> Panel<'s> {
         let show =
             |value: f64| if self.is_share { tick((value * 100.0).round()) } else { format!("{}×", tick(value)) };
-        // All panels have one left edge, so that a number of processes is at the same place in each.
-        let rooms = self.panels.iter().map(|panel| axes::tick_room(&self.scale(panel), 5, show));
-        let left = rooms.fold(0.0, f64::max) + 8.0;
-        for (i, panel) in self.panels.iter().enumerate() {
-            let scale = self.scale(panel);
-            let top = i as f64 * (PANEL + TITLE) + TITLE;
-            let plot = Area { left, top, right, bottom: top + PANEL };
-            let y = scale.over(plot.bottom, plot.top);
-            axes::left(&mut svg, plot, &y, 5, "", show);
-            let title = if panel.name.is_empty() {
-                self.y_title.to_owned()
-            } else {
-                format!("{}: {}", panel.name, self.y_title)
-            };
-            svg.text("tt", Anchor::Start, (2.0, plot.top - 14.0), title);
-            let is_last = i + 1 == self.panels.len();
-            self.x_axis(&mut svg, plot, is_last);
-            let at = |x: usize| plot.left + (x as f64 + 0.5) * plot.width() / self.xs.len().max(1) as f64;
-            self.published(&mut svg, panel, &at, &y);
-            lines::draw(&mut svg, canvas, plot, &self.lines(panel, Some((&at, &y))));
-        }
-        svg.finish(label)
+        let (name, what) = (&part.name, self.y_title);
+        let title = if name.is_empty() { what.to_owned() } else { format!("{name}: {what}") };
+        let y = Y::new(self.scale(part), 5, show);
+        Panel { title, height: Some(PANEL), lines: self.lines(part), ..Panel::new(y, |_| {}) }
     }
 
-    /// Names under the last panel, strokes under the others.
-    fn x_axis(&self, svg: &mut Svg, plot: Area, is_last: bool) {
-        if is_last {
-            axes::groups(svg, plot, &self.xs, &self.x_title);
-        } else {
-            svg.line("ax", (plot.left, plot.bottom), (plot.right, plot.bottom));
-        }
+    /// What the lines of the first panel are called.
+    fn names(&self) -> Vec<String> {
+        self.all.iter().take(1).flat_map(|part| &part.counted).map(|of| name_of(of.metric).to_owned()).collect()
     }
 
-    fn scale(&self, panel: &Panel<'_>) -> Scale {
+    fn scale(&self, part: &Part<'_>) -> Scale {
         if self.is_share {
             return Scale::between(0.0, 1.0);
         }
-        let all = panel.counted.iter().flat_map(|counted| &counted.points);
+        let all = part.counted.iter().flat_map(|counted| &counted.points);
         let highest = all
             .flat_map(|at| [at.drawn, at.range.map_or(0.0, |of| of.1), at.published.map_or(0.0, |of| of.1)])
             .fold(1.0, f64::max);
         Scale::from_zero(highest * 1.05)
     }
 
-    /// Lines in places, or without points for their names alone.
-    fn lines(&self, panel: &Panel<'_>, places: Option<(&dyn Fn(usize) -> f64, &Scale)>) -> Vec<Line> {
+    fn lines(&self, part: &Part<'_>) -> Vec<Line> {
         let line = |counted: &Counted<'_>| {
-            let points = counted.points.iter().filter_map(|at| {
-                let (x, y) = places?;
-                let tip = self.tip(counted.metric, at);
-                let range = at.range.map(|(low, high)| (y.at(low), y.at(high)));
-                Some(Point { x: x(at.x), y: y.at(at.drawn), range, cut: (false, false), tip: Some(tip) })
-            });
-            Line { name: name_of(counted.metric).to_owned(), points: points.collect() }
+            let quantity = counted.metric;
+            let point = |at: &At<'_>| Point {
+                x: at.x as f64,
+                y: at.drawn,
+                range: at.range,
+                tip: Some(self.tip(quantity, at)),
+                published: at.published.map(|(value, drawn, source)| {
+                    let text = format!("published: {} ({source})", metric::published(quantity, value));
+                    (drawn, Tip::of(at.cell, text).with("published", value), String::new())
+                }),
+            };
+            Line::new(name_of(quantity), counted.points.iter().map(point))
         };
-        panel.counted.iter().map(line).collect()
+        part.counted.iter().map(line).collect()
     }
 
     fn tip(&self, quantity: &str, at: &At<'_>) -> Tip {
@@ -284,64 +263,33 @@ impl Plot<'_> {
         if let Some((value, _, source)) = at.published {
             text.push_str(&format!("; published {} ({source})", metric::published(quantity, value)));
         }
-        Tip::new(text)
-            .with("cell", &at.cell.id)
-            .with("metric", quantity)
-            .with("value", at.value)
-            .with("x", &self.xs[at.x])
-    }
-
-    fn published(&self, svg: &mut Svg, panel: &Panel<'_>, x: &dyn Fn(usize) -> f64, y: &Scale) {
-        for (i, counted) in panel.counted.iter().enumerate() {
-            for at in &counted.points {
-                let Some((value, drawn, source)) = at.published else { continue };
-                let text = format!("published: {} ({source})", metric::published(counted.metric, value));
-                let tip = Tip::new(text).with("published", value).with("cell", &at.cell.id);
-                let class = format!("pub {}l", palette::hue(i));
-                svg.mark(&tip, |svg| palette::marker(svg, &class, i, (x(at.x), y.at(drawn)), 7.5));
-            }
-        }
+        Tip::of(at.cell, text).with("metric", quantity).with("value", at.value).with("x", &self.xs[at.x])
     }
 
     fn legend(&self) -> Vec<Key> {
-        let mut keys = self.panels.first().map(|panel| lines::legend(&self.lines(panel, None))).unwrap_or_default();
-        let has = |panel: &Panel<'_>| panel.counted.iter().flat_map(|of| &of.points).any(|at| at.published.is_some());
-        if self.panels.iter().any(has) {
-            let sample = super::sample(|svg| palette::marker(svg, "pub", 0, (9.0, 7.0), 5.0));
-            keys.push(Key { sample, name: "published, in the line's colour".to_owned() });
-        }
+        let mut keys: Vec<Key> = self.names().iter().enumerate().map(Key::of_series).collect();
+        let has_published = self.points().any(|(_, at)| at.published.is_some());
+        keys.extend(has_published.then(|| Key::marker("pub", 0, "published, in the line's colour")));
         keys
     }
 
     fn data(&self, context: &Context<'_>) -> Data {
-        let mut data = Data::new(&[
-            ("at", "cell", Left),
-            ("x", "", Right),
-            ("metric", "quantity", Left),
-            ("value", "value", Right),
-            ("times", "of the first", Right),
-            ("lowest", "lowest repeat", Right),
-            ("highest", "highest repeat", Right),
-            ("published", "published", Right),
-            ("source", "source", Left),
-        ]);
-        for (counted, at) in
-            self.panels.iter().flat_map(|panel| &panel.counted).flat_map(|of| of.points.iter().map(move |at| (of, at)))
-        {
-            let name = counted.metric;
-            data.row(vec![
-                Value::text(context.run.name_of(at.cell)),
-                Value::text(self.xs[at.x].clone()),
-                Value::text(metric::name(name)),
-                Value::number(at.value, if self.is_share { percent } else { metric::show(name) }),
-                if self.is_share { Value::Unknown } else { Value::number(at.drawn, times) },
-                Value::maybe(at.range.map(|of| of.0), if self.is_share { percent } else { times }),
-                Value::maybe(at.range.map(|of| of.1), if self.is_share { percent } else { times }),
-                Value::maybe(at.published.map(|of| of.0), |value| metric::published(name, value)),
-                Value::text(at.published.map_or("", |of| of.2)),
-            ]);
-        }
-        data
+        let show: fn(f64) -> String = if self.is_share { percent } else { times };
+        let value =
+            |name: &str, value: f64| Value::number(value, if self.is_share { percent } else { metric::show(name) });
+        Columns::<(&Counted<'_>, &At<'_>)>::new()
+            .text("at", "cell", |(_, at)| context.run.name_of(at.cell))
+            .value("x", "", Right, |(_, at)| Value::text(self.xs[at.x].clone()))
+            .text("metric", "quantity", |(of, _)| metric::name(of.metric))
+            .value("value", "value", Right, |(of, at)| value(of.metric, at.value))
+            .number("times", "of the first", times, |(_, at)| (!self.is_share).then_some(at.drawn))
+            .number("lowest", "lowest repeat", show, |(_, at)| at.range.map(|of| of.0))
+            .number("highest", "highest repeat", show, |(_, at)| at.range.map(|of| of.1))
+            .value("published", "published", Right, |(of, at)| {
+                Value::maybe(at.published.map(|of| of.0), |value| metric::published(of.metric, value))
+            })
+            .text("source", "source", |(_, at)| at.published.map_or("", |of| of.2))
+            .of(self.points())
     }
 }
 

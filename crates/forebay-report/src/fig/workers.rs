@@ -4,37 +4,28 @@ use std::collections::BTreeMap;
 
 use forebay_record::{IngestCell, StudyCell, TrainCell, WorkloadCell};
 
-use crate::grid::Grid;
 use crate::number::percent;
 use crate::palette::ACTIVITIES;
 
-use super::stack::{self, Axis, Part, Row, Words};
-use super::{Context, Drawn, both};
+use super::stack::{self, Axis, Part, Row, Stack};
+use super::{Context, Drawn};
 
-const WORDS: Words =
-    Words { axis: Axis::Share, title: "Share of the workers' time", unit: "% of all workers' seconds" };
+const WORKERS: Stack = Stack {
+    axis: Axis::Share,
+    title: "Share of the workers' time",
+    unit: "% of all workers' seconds",
+    order: ACTIVITIES,
+    parts,
+    caption,
+    reading: |_| {
+        "Blue is storage, orange is the processor, grey is waiting; each bar is all workers' time in the repeat nearest to \
+         the median."
+    },
+    nothing: "No cell of this figure says what its workers did.",
+};
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
-    let grid = Grid::of(context.run, context.spec);
-    let mut rows = stack::rows(&grid, parts);
-    if rows.is_empty() {
-        return Drawn::nothing("No cell of this figure says what its workers did.");
-    }
-    let mut remarks = grid.remarks.clone();
-    let data = stack::data(&rows, ACTIVITIES);
-    stack::thin(&mut rows, &mut remarks);
-    Drawn {
-        data,
-        caption: caption(&rows),
-        reading:
-            "Blue is storage, orange is the processor, grey is waiting; each bar is all workers' time in the repeat \
-                  nearest to the median."
-                .to_owned(),
-        remarks,
-        legend: stack::legend(&rows, ACTIVITIES),
-        pictures: both(|canvas| stack::draw(canvas, &rows, &WORDS, &context.spec.title)),
-        ..Drawn::default()
-    }
+    stack::make(context, &WORKERS)
 }
 
 /// What the workers of a cell did.
@@ -60,7 +51,7 @@ fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
 }
 
 /// What took most of the time in most of the bars.
-fn caption(rows: &[Row<'_>]) -> String {
+fn caption(rows: &[&Row<'_>]) -> String {
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
     for row in rows {
         for part in &row.parts {

@@ -6,18 +6,14 @@ mod draw;
 
 use forebay_record::Series;
 
-use crate::data::{Data, Value};
-use crate::number::{quantity, seconds, tick};
-use crate::table::Align::{Left, Right};
+use crate::number::seconds;
 
-use super::{Context, Drawn, both};
+use super::{Columns, Context, Data, Drawn, both, quantity, tick};
 
 /// Points along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize) = (240, 100);
-/// Disks that are shown.
 const MAX_DISKS: usize = 2;
 
-/// A quantity over time.
 struct Curve<'a> {
     key: &'a str,
     name: String,
@@ -26,13 +22,14 @@ struct Curve<'a> {
 }
 
 /// Curves of one unit over each other.
-struct Panel<'a> {
+struct Curves<'a> {
     title: &'static str,
     unit: &'static str,
     curves: Vec<Curve<'a>>,
 }
 
 /// Neighbouring ticks as one point.
+#[derive(Clone)]
 struct Point {
     time_s: f64,
     late: bool,
@@ -79,48 +76,42 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             interval(series)
         ),
         remarks,
-        pictures: both(|canvas| draw::draw(canvas, series, &panels, &context.spec.title)),
+        pictures: both(&context.spec.title, |canvas| draw::plot(canvas, series, &panels)),
         ..Drawn::default()
     }
 }
 
-/// The time between two ticks.
 fn interval(series: &Series) -> String {
     format!("{} s", tick((series.interval_s * 1e3).round() / 1e3))
 }
 
-fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Panel<'a>> {
+fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
     let curve = |key: &'a str, name: String, factor: f64, dashed: bool| {
         let sound = |value: &Option<f64>| value.filter(|value| value.is_finite()).map(|value| value * factor);
         let values = series.values(key)?.iter().map(sound).collect();
         (wanted.is_empty() || wanted.iter().any(|name| name == key)).then_some(Curve { key, name, values, dashed })
     };
     let column = |name: &str| series.columns.iter().map(|column| column.name.as_str()).find(|column| *column == name);
-    let mut disks = Vec::new();
-    for disk in busiest_disks(series) {
-        for (what, dashed) in [("read", false), ("write", true)] {
-            let key = column(&format!("disk.{disk}.{what}_bytes_per_s"));
-            disks.extend(key.and_then(|key| curve(key, format!("{disk} {what}"), 1e-6, dashed)));
-        }
-    }
-    let mut process = Vec::new();
-    for (what, name, dashed) in
-        [("rchar", "asked for", false), ("read", "from the device", true), ("write", "to the device", true)]
-    {
-        let key = column(&format!("process.{what}_bytes_per_s"));
-        process.extend(key.and_then(|key| curve(key, name.to_owned(), 1e-6, dashed)));
-    }
-    let mut cpu = Vec::new();
-    for (what, dashed) in [("user", false), ("system", false), ("iowait", true)] {
-        let key = column(&format!("cpu.{what}_percent"));
-        cpu.extend(key.and_then(|key| curve(key, what.to_owned(), 1.0, dashed)));
-    }
+    let several = |of: Vec<(String, String, f64, bool)>| {
+        let curves =
+            of.into_iter().filter_map(|(key, name, factor, dashed)| curve(column(&key)?, name, factor, dashed));
+        curves.collect::<Vec<_>>()
+    };
+    let of_disk = |disk: &str| {
+        [("read", false), ("write", true)]
+            .map(|(what, dashed)| (format!("disk.{disk}.{what}_bytes_per_s"), format!("{disk} {what}"), 1e-6, dashed))
+    };
+    let process = [("rchar", "asked for", false), ("read", "from the device", true), ("write", "to the device", true)];
+    let process =
+        process.map(|(what, name, dashed)| (format!("process.{what}_bytes_per_s"), name.to_owned(), 1e-6, dashed));
+    let cpu = [("user", false), ("system", false), ("iowait", true)];
+    let cpu = cpu.map(|(what, dashed)| (format!("cpu.{what}_percent"), what.to_owned(), 1.0, dashed));
     let all = [
-        ("Disks, MB per second", "MB/s", disks),
-        ("This process, MB per second", "MB/s", process),
-        ("Processor, %", "%", cpu),
+        ("Disks, MB per second", "MB/s", several(busiest_disks(series).into_iter().flat_map(of_disk).collect())),
+        ("This process, MB per second", "MB/s", several(process.to_vec())),
+        ("Processor, %", "%", several(cpu.to_vec())),
     ];
-    let panels = all.into_iter().map(|(title, unit, curves)| Panel { title, unit, curves });
+    let panels = all.into_iter().map(|(title, unit, curves)| Curves { title, unit, curves });
     panels.filter(|panel| !panel.curves.is_empty()).collect()
 }
 
@@ -142,8 +133,7 @@ fn busiest_disks(series: &Series) -> Vec<&str> {
     disks.into_iter().take(n).map(|(disk, _)| disk).collect()
 }
 
-/// At most so many points.
-fn points(series: &Series, panels: &[Panel<'_>], most: usize) -> Vec<Point> {
+fn points(series: &Series, panels: &[Curves<'_>], most: usize) -> Vec<Point> {
     let n = series.time_s.len();
     let every = n.div_ceil(most).max(1);
     let mut points = Vec::new();
@@ -161,7 +151,7 @@ fn points(series: &Series, panels: &[Panel<'_>], most: usize) -> Vec<Point> {
     points
 }
 
-fn caption(series: &Series, panels: &[Panel<'_>]) -> String {
+fn caption(series: &Series, panels: &[Curves<'_>]) -> String {
     let busiest = panels.iter().filter(|panel| panel.unit == "MB/s").flat_map(|panel| &panel.curves);
     let peaks = busiest.filter_map(|curve| {
         let values = curve.values.iter().enumerate().filter_map(|(row, value)| Some((row, (*value)?)));
@@ -174,28 +164,21 @@ fn caption(series: &Series, panels: &[Panel<'_>]) -> String {
     })
 }
 
-fn data(series: &Series, panels: &[Panel<'_>]) -> Data {
-    let mut data = Data::new(&[("time_s", "s", Right)]);
-    let curves: Vec<(&Curve<'_>, &str)> =
-        panels.iter().flat_map(|panel| panel.curves.iter().map(|curve| (curve, panel.unit))).collect();
-    for (curve, unit) in &curves {
+fn data(series: &Series, panels: &[Curves<'_>]) -> Data {
+    let mut columns = Columns::<usize>::new().number("time_s", "s", quantity, |row| series.time_s[*row]);
+    for (curve, unit) in panels.iter().flat_map(|panel| panel.curves.iter().map(|curve| (curve, panel.unit))) {
         let key = curve.key.replace("bytes_per_s", "mb_per_s");
         let subject = curve.key.split('.').next().filter(|subject| *subject != "disk").unwrap_or_default();
-        data.column(&key, format!("{subject} {}, {unit}", curve.name).trim_start(), Right);
+        let name = format!("{subject} {}, {unit}", curve.name);
+        columns = columns.number(&key, name.trim_start(), quantity, |row| curve.values.get(*row).copied().flatten());
     }
-    data.column("late_s", "late, s", Right);
-    data.column("mark", "began", Left);
-    for (row, time) in series.time_s.iter().enumerate() {
-        let mut values = vec![Value::number(*time, quantity)];
-        values.extend(curves.iter().map(|(curve, _)| Value::maybe(curve.values.get(row).copied().flatten(), quantity)));
-        let late = series.late_s.get(row).copied().filter(|_| series.is_late(row));
-        values.push(Value::maybe(late, quantity));
+    let late = |row: &usize| series.late_s.get(*row).copied().filter(|_| series.is_late(*row));
+    let began = |row: &usize| {
         let since = row.checked_sub(1).map_or(f64::MIN, |before| series.time_s[before]);
-        let began = series.marks.iter().filter(|mark| mark.time_s > since && mark.time_s <= *time);
-        values.push(Value::text(began.map(|mark| mark.what.as_str()).collect::<Vec<_>>().join("; ")));
-        data.row(values);
-    }
-    data
+        let marks = series.marks.iter().filter(|mark| mark.time_s > since && mark.time_s <= series.time_s[*row]);
+        marks.map(|mark| mark.what.as_str()).collect::<Vec<_>>().join("; ")
+    };
+    columns.number("late_s", "late, s", quantity, late).text("mark", "began", began).of(0..series.time_s.len())
 }
 
 #[cfg(test)]

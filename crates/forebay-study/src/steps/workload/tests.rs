@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_record::{WorkloadCell, WorkloadSpec, WorkloadTotals};
-use forebay_workload::Shuffle;
+use forebay_workload::{Format, Shuffle};
 
 use super::run::{middle, note, plan};
 use super::*;
