@@ -6,19 +6,20 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
 use crate::tally::Tally;
-use crate::{crash, fuzz, hostile, layers, python, ranks, system, tidy};
+use crate::{crash, fuzz, generate, hostile, layers, python, ranks, system, tidy};
 
 /// A named step.
 type Step = (&'static str, fn(&Tally) -> Result<()>);
 
 /// What is off by default and checked all the same.
-const FEATURES: &str = "forebay/mpi,forebay/hdf5";
+const FEATURES: &str = "forebay/mpi,forebay/hdf5,forebay-record/schema";
 
 /// The steps of a row run at the same time: each leaves a core idle, or waits for the network.
 const ROWS: &[&[Step]] = &[
     &[("formatting", |_| run(&mut cargo(&["fmt", "--all", "--check"])))],
     &[("tidy", |_| tidy::run())],
     &[("layers", |_| layers::run())],
+    &[("generated pages", |_| generate::check())],
     &[("clippy", |_| clippy()), ("packages", |_| packages())],
     &[("documentation", |_| documentation())],
     &[("tests", tests)],
@@ -105,6 +106,11 @@ fn documentation() -> Result<()> {
 pub fn build_like_tests(targets: &[&str]) -> Result<()> {
     ranks::need_mpi()?;
     python::cmake()?;
+    build_with_features(targets)
+}
+
+/// The same for targets that need neither MPI nor HDF5.
+pub fn build_with_features(targets: &[&str]) -> Result<()> {
     run(cargo(&["build", "--workspace", "--quiet", "--features", FEATURES]).args(targets))
 }
 

@@ -7,6 +7,7 @@ mod demo;
 mod dlio;
 mod fio;
 mod fuzz;
+mod generate;
 mod hostile;
 mod layers;
 mod prefetch;
@@ -28,6 +29,8 @@ cargo xtask COMMAND
   test           all tests of the workspace; says which cannot run on this machine
   tidy           house rules that no compiler checks
   layers         which crate may depend on which
+  generate [--check]
+                 docs/record.md and docs/record.schema.json from the code; with --check, whether they are up to date
   browser        reports opened in a headless Chromium
   interop        our files read by TensorFlow and webdataset, and theirs by us
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
@@ -59,6 +62,8 @@ fn main() -> ExitCode {
         ["ci"] => ci::run_ci(),
         ["tidy"] => tidy::run(),
         ["layers"] => layers::run(),
+        ["generate"] => generate::write(),
+        ["generate", "--check"] => generate::check(),
         ["test"] => tally::of(ci::tests),
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),

@@ -9,25 +9,26 @@ pub type ByCause = BTreeMap<Cause, f64>;
 
 /// Why an accelerator waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// Readers were blocked in opening and reading.
+    /// Readers were blocked in open and read calls.
     Storage,
-    /// Decoding and resizing, with what reading costs the processor.
+    /// Decoding and resizing, including the processor time of reading.
     Decode,
-    /// Cores without a worker could have decoded: too few threads.
+    /// Too few threads: idle cores could have decoded.
     Threads,
-    /// Nothing was made ahead, so that what a computation would have hidden was waited for.
+    /// Too little prefetch: work that computation could have hidden was waited for.
     Prefetch,
-    /// Workers had no free slot while the sample that was in turn was still missing.
+    /// Workers had no free slot while the next sample in order was still missing.
     Order,
-    /// Readers could have gone on, but had no core.
+    /// Too few cores: readers were runnable but had no core.
     Cores,
-    /// What the workload says its own work on samples takes.
+    /// Preprocessing time that the workload configures.
     Preprocess,
-    /// The wait for the other accelerators at a step's end; no part of the wait for data.
+    /// Wait for the other accelerators at the end of a step; not part of the wait for data.
     Barrier,
-    /// None of these.
+    /// Anything else.
     Other,
 }
 

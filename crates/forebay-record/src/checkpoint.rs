@@ -10,73 +10,76 @@ use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Levels, Medium, Step};
 
-/// One save, and one restore of it.
+/// One save and its restore. Times count from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckpointSample {
-    /// Until the caller could go on, in seconds.
+    /// Time until the caller could continue, in seconds.
     pub stall_s: f64,
-    /// Until it was durable on the first tier it is written to; `None` when it was left out.
+    /// Seconds until the checkpoint was durable on the first tier it is written to; `None` when it was skipped.
     #[serde(default)]
     pub durable_fast_s: Option<f64>,
-    /// Until it was durable on the last tier, and read back there; `None` when it was left out on the way.
+    /// Seconds until it was durable on the last tier and read back there; `None` when it was dropped on the way.
     #[serde(default)]
     pub durable_slow_s: Option<f64>,
-    /// Reading it from the nearest tier that has it, verified, into memory that was there; `None` when it was not tried.
+    /// Seconds to read it, verified, from the nearest tier that has it into allocated memory; `None` when not measured.
     #[serde(default)]
     pub restore_s: Option<f64>,
 }
 
 /// One mode and format, saved and restored several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckpointCell {
     /// `direct`, `burst` or `async`.
     pub mode: String,
     /// `safetensors` or `tensorflow`.
     pub format: String,
-    /// What was saved, in words: "600 MB in 64 tensors", "alexnet with adam".
+    /// Description of the saved state: "600 MB in 64 tensors", "alexnet with adam".
     #[serde(default)]
     pub state: String,
-    /// The device that the state lies on, in words; `None` for this machine's memory.
+    /// Device that holds the state; `None` for main memory.
     #[serde(default)]
     pub device: Option<String>,
-    /// How many tensors that is.
+    /// Number of tensors in the state.
     #[serde(default)]
     pub n_tensors: u64,
-    /// Bytes of their values.
+    /// Bytes of tensor values.
     pub bytes: u64,
-    /// The last tier.
+    /// Last tier.
     #[serde(default)]
     pub medium: Medium,
-    /// The first tier, where there are two.
+    /// First tier; `None` where there is only one.
     #[serde(default)]
     pub burst: Option<Medium>,
-    /// Median of the stalls.
+    /// Median stall over all saves, in seconds.
     pub stall_s: f64,
-    /// Median over the saves that came that far.
+    /// Median over the saves that became durable on the first tier, in seconds; `None` when none did.
     pub durable_fast_s: Option<f64>,
-    /// Median over the saves that came that far.
+    /// Median over the saves that became durable on the last tier, in seconds; `None` when none did.
     pub durable_slow_s: Option<f64>,
-    /// Median over the restores.
+    /// Median over the restores, in seconds; `None` when none was measured.
     pub restore_s: Option<f64>,
-    /// What the tier that is written first takes without us: O_DIRECT, then a sync, in megabytes (10^6) a second.
+    /// Write ceiling of the tier that is written first: plain O_DIRECT writes and a sync, in MB (10^6 bytes) per second.
+    /// `None` when not measured.
     pub ceiling_mb_per_s: Option<f64>,
-    /// What the tier that is written first promises to take, if it is emulated.
+    /// Rated write bandwidth of that tier, in MB per second; `None` unless it is emulated.
     #[serde(default)]
     pub rated_mb_per_s: Option<f64>,
-    /// What the tier that is restored from gives without us.
+    /// Read ceiling of the tier that is restored from, in MB per second; `None` when not measured.
     #[serde(default)]
     pub read_ceiling_mb_per_s: Option<f64>,
-    /// A plain copy of the state in memory that was touched before, or from the device into memory that is locked for it;
-    /// median, in seconds.
+    /// Median time of a plain copy of the state within touched memory, or from the device into pinned memory, in seconds; `None`
+    /// when not measured.
     #[serde(default)]
     pub copy_s: Option<f64>,
-    /// The most memory that saving took beyond the state, in bytes; `None` where the kernel does not tell.
+    /// Peak memory of a save beyond the state itself, in bytes; `None` where the kernel does not report it.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
-    /// Half the range of the times until durable on the first tier, over their median; `None` of a single one.
+    /// Half the range of `durable_fast_s` over its median; `None` for a single save.
     #[serde(default)]
     pub spread: Option<f64>,
-    /// Every save.
+    /// Every save, in order.
     #[serde(default)]
     pub samples: Vec<CheckpointSample>,
 }
@@ -215,85 +218,89 @@ impl Cell for CheckpointCell {
     }
 }
 
-/// What became of a save.
+/// Outcome of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SaveFate {
-    /// It is durable on the last tier.
+    /// Durable on the last tier.
     Saved,
-    /// It is durable on the first tier and was not drained when the run ended: the next opening does.
+    /// Durable on the first tier, not yet drained when the run ended; opening the folder again drains it.
     OnFast,
-    /// It was not made, because those before it were not finished.
+    /// Not made, because earlier saves were unfinished.
     Skipped,
-    /// A newer one took its place on the way.
+    /// Replaced by a newer checkpoint before it reached the last tier.
     Superseded,
-    /// It went wrong; the record's notes say how.
+    /// Failed; the notes of the record say why.
     Failed,
 }
 
 /// One checkpoint of a training run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainCheckpoint {
-    /// After which step.
+    /// Step after which it was saved.
     pub step: u64,
-    /// When it was asked for, in seconds since the start of the run.
+    /// When the save was requested, in seconds since the start of the run.
     pub at_s: f64,
-    /// How long training stood still for it.
+    /// Time that training stood still, in seconds.
     pub stall_s: f64,
-    /// Until it was durable on the first tier it is written to.
+    /// Seconds until it was durable on the first tier it is written to; `None` when it never was.
     #[serde(default)]
     pub durable_fast_s: Option<f64>,
-    /// Until it was durable on the last tier.
+    /// Seconds until it was durable on the last tier; `None` when it never was.
     #[serde(default)]
     pub durable_slow_s: Option<f64>,
-    /// What became of it.
+    /// Outcome of the save.
     pub fate: SaveFate,
 }
 
-/// What went to and from a tier's files over time, the time after the last step included.
+/// Bytes written to and read from a tier over time, including the time after the last step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TierTraffic {
-    /// The tier: its name if it is emulated, `fast` or `slow` otherwise.
+    /// Name of an emulated tier; otherwise `fast` or `slow`.
     pub tier: String,
-    /// Seconds an entry stands for.
+    /// Seconds per entry of the lists.
     pub every_s: f64,
-    /// Megabytes (10^6 bytes) written in each.
+    /// Megabytes (10^6 bytes) written in each interval.
     pub written_mb: Vec<f64>,
-    /// Megabytes read in each.
+    /// Megabytes read in each interval.
     pub read_mb: Vec<f64>,
 }
 
 /// The checkpoints of a training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainCheckpoints {
-    /// Steps between two.
+    /// Steps between two checkpoints.
     pub every: u64,
     /// `direct`, `burst` or `async`.
     pub mode: String,
     /// `safetensors` or `tensorflow`.
     pub format: String,
-    /// Bytes of a state.
+    /// Bytes of one checkpoint.
     pub bytes: u64,
-    /// The last tier.
+    /// Last tier.
     #[serde(default)]
     pub medium: Medium,
-    /// The first tier, where there are two.
+    /// First tier; `None` where there is only one.
     #[serde(default)]
     pub burst: Option<Medium>,
-    /// What the tier that is written first promises to take, in megabytes (10^6) a second, if it is emulated.
+    /// Rated write bandwidth of the tier that is written first, in MB (10^6 bytes) per second; `None` unless it is emulated.
     #[serde(default)]
     pub rated_mb_per_s: Option<f64>,
-    /// Median of the stalls; `None` when none was saved.
+    /// Median stall, in seconds; `None` when nothing was saved.
     #[serde(default)]
     pub median_stall_s: Option<f64>,
-    /// How long draining went on after the last step, in seconds; it is no part of the run's wall clock. `None` where a
-    /// save is over when it returns, and where it was not waited for to the end.
+    /// Seconds of draining after the last step, not part of the wall clock. `None` where a save is complete when it returns, or
+    /// the drain was not awaited.
     #[serde(default)]
     pub drain_after_s: Option<f64>,
-    /// The saves, in order.
+    /// All saves, in order.
     #[serde(default)]
     pub saves: Vec<TrainCheckpoint>,
-    /// What went to and from the tiers, nearest first.
+    /// Traffic of each tier, nearest first.
     #[serde(default)]
     pub traffic: Vec<TierTraffic>,
 }

@@ -4,18 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Medium;
 
-/// The folder that checkpoints go to, and what it lies on.
+/// Where the checkpoints of a workload are written.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckpointPlace {
-    /// The folder; of checkpoints that do not stay, the one that their scratch folder is made in.
+    /// Folder of the checkpoints; when they are removed at the end, the parent of their scratch folder.
     pub path: String,
-    /// Its file system (type and device, as "ext4 on /dev/vda"), and the tier that is emulated there.
+    /// File system of the folder (type and device, such as "ext4 on /dev/vda"), and the tier if one is emulated.
     #[serde(default)]
     pub medium: Medium,
-    /// Whether the data lies on the same file system; `None` where no data is read.
+    /// Whether the dataset is on the same file system; `None` where no data is read.
     #[serde(default)]
     pub is_with_data: Option<bool>,
-    /// Whether the checkpoints are removed when the run is over.
+    /// Whether the checkpoints are removed at the end of the run.
     #[serde(default)]
     pub is_removed: bool,
 }

@@ -10,47 +10,50 @@ use crate::check::{Checked, same};
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Levels, Step};
 
-/// What a dataset consists of.
+/// The contents of a dataset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inspection {
-    /// What was inspected.
+    /// Inspected path, escaped.
     #[serde(with = "forebay_units::serde_path")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: PathBuf,
-    /// What it turned out to be.
+    /// Kind of path.
     pub form: Form,
-    /// Files, good and bad.
+    /// Number of files, good and bad.
     pub n_files: u64,
-    /// Good samples: image files, or records of shards.
+    /// Number of good samples: image files, or records of shards.
     pub n_samples: u64,
-    /// What all files take.
+    /// Total size of all files in bytes.
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub total_bytes: Bytes,
-    /// Number of files of each format.
+    /// Number of files per format.
     pub file_formats: BTreeMap<String, u64>,
-    /// Number of samples of each format.
+    /// Number of samples per format.
     pub sample_formats: BTreeMap<String, u64>,
-    /// Samples of each class, in the order of the labels.
+    /// Classes and their sample counts, ordered by label.
     pub classes: Vec<Class>,
-    /// Sizes of the samples in bytes; `None` where there are none.
+    /// Sample sizes in bytes; `None` without samples.
     pub sizes: Option<Summary>,
-    /// Sizes of the samples by powers of two.
+    /// Sample sizes in buckets of powers of two.
     pub histogram: Vec<Bucket>,
-    /// Widths of the images in pixels.
+    /// Image widths in pixels; `None` where no sample is an image.
     pub widths: Option<Summary>,
-    /// Heights of the images in pixels.
+    /// Image heights in pixels; `None` where no sample is an image.
     pub heights: Option<Summary>,
-    /// Number of samples of each kind of colour.
+    /// Number of samples per color type.
     pub colours: BTreeMap<String, u64>,
-    /// Samples that come in passes: progressive JPEG, interlaced PNG.
+    /// Samples stored in passes: progressive JPEG, interlaced PNG.
     pub n_progressive: u64,
-    /// Samples that carry an EXIF orientation other than upright, which decoding does not apply.
+    /// Samples whose EXIF orientation is not upright; decoding does not apply it.
     pub n_rotated: u64,
-    /// Bad files and records.
+    /// Number of bad files and records.
     pub n_bad: u64,
-    /// The first of them, ordered by path and offset.
+    /// The first bad files and records, ordered by path and offset.
     pub bad: Vec<Fault>,
-    /// The value of fio's `bssplit` that imitates the sizes.
+    /// Value of fio's `bssplit` that imitates the sizes; `None` without samples.
     pub bssplit: Option<String>,
-    /// What a reader should know: splits read together, labels that cannot be told, files that were left out.
+    /// Remarks on the result: splits read together, unknown labels, skipped files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -94,13 +97,14 @@ impl Cell for Inspection {
     }
 }
 
-/// What a path turned out to be.
+/// Kind of path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// A folder, with a class per folder below it.
+    /// A folder with one subfolder per class.
     Folder,
-    /// A text file with a `path label` line for every file.
+    /// A text file with one `path label` line per file.
     List,
     /// A single image or shard.
     File,
@@ -108,23 +112,25 @@ pub enum Form {
 
 /// A class and its samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Class {
-    /// Its label; `None` for samples without one.
+    /// Label; `None` for samples without one.
     pub label: Option<i64>,
-    /// Its name, where folders or a manifest give one.
+    /// Name from the folder or a manifest; `None` where neither gives one.
     pub name: Option<String>,
-    /// Its samples.
+    /// Number of samples.
     pub n_samples: u64,
 }
 
 /// Samples whose size is at least `from` and below twice that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bucket {
-    /// Smallest size of the bucket, in bytes: a power of two, or 0 for empty samples.
+    /// Smallest size in bytes: a power of two, or 0 for empty samples.
     pub from: u64,
-    /// Samples in it.
+    /// Number of samples.
     pub n_samples: u64,
-    /// What they hold together.
+    /// Total size of these samples in bytes.
     pub bytes: u64,
 }
 
@@ -160,13 +166,15 @@ impl Verification {
 
 /// A bad file, or a bad record in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fault {
-    /// The file.
+    /// Path of the file, escaped.
     #[serde(with = "forebay_units::serde_path")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: PathBuf,
-    /// Where in the file, when it is one of several samples.
+    /// Byte offset of the record in the file; `None` when the whole file is bad.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// What is wrong with it.
     pub reason: String,
 }
 

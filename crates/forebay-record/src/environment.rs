@@ -2,29 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The machine and the program.
+/// The machine and the version of forebay.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
-    /// forebay's version.
+    /// Version of forebay.
     pub version: String,
-    /// When the run started, in UTC, as "2026-11-15T17:03:00Z".
+    /// Start of the run in UTC, such as "2026-11-15T17:03:00Z".
     pub started_at: String,
-    /// The processor's name.
+    /// Processor model; `None` where unknown.
     pub cpu: Option<String>,
-    /// Cores this process may use.
+    /// Cores available to the process.
     pub n_cores: u64,
-    /// Main memory in bytes.
+    /// Main memory in bytes; `None` where unknown.
     pub memory_bytes: Option<u64>,
-    /// The kernel's release.
+    /// Kernel release; `None` where unknown.
     pub kernel: Option<String>,
-    /// The file system the data lies on: its type and device, as "ext4 on /dev/vda".
+    /// File system of the data, type and device, such as "ext4 on /dev/vda"; `None` where unknown.
     pub data_file_system: Option<String>,
-    /// Where that file system is mounted.
+    /// Mount point of that file system; `None` where unknown.
     #[serde(default)]
     pub data_mount: Option<String>,
-    /// The file system's own number, as `statvfs` gives it, in hexadecimal; the same after a reboot for ext4 and btrfs.
+    /// Id of that file system as `statvfs` gives it, in hexadecimal; stable over reboots on ext4 and btrfs. `None` where unknown.
     #[serde(default)]
     pub data_file_system_id: Option<String>,
-    /// Whether the run had root's rights, which dropping the whole page cache needs.
+    /// Whether the run had root privileges, which dropping the whole page cache requires.
     pub root: bool,
 }

@@ -9,26 +9,27 @@ use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Levels, Medium, Step};
 
-/// One measured repetition.
+/// One measured repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IngestRepeat {
     /// Images delivered to the consumer.
     pub images: u64,
-    /// Samples that failed and were left out.
+    /// Samples that failed and were skipped.
     pub failed: u64,
-    /// Bytes moved from storage.
+    /// Bytes read from storage.
     pub bytes: u64,
-    /// First request to end of data, in seconds.
+    /// Wall clock from the first request to the end of data, in seconds.
     pub wall_s: f64,
-    /// Processor time of the whole process meanwhile, user and system.
+    /// Processor time of the whole process during the repeat, user and system, in seconds.
     pub cpu_s: f64,
-    /// The consumer's wait for batches.
+    /// Time the consumer waited for batches, in seconds.
     pub wait_s: f64,
-    /// From the start of the threads to the first batch.
+    /// Seconds from thread start to the first batch; `None` when there was none.
     pub first_batch_s: Option<f64>,
-    /// What the workers did, in seconds by activity, summed over them.
+    /// Seconds per activity, summed over the worker threads.
     pub worker_time: BTreeMap<String, f64>,
-    /// What they did while the consumer waited.
+    /// The same, restricted to the time the consumer waited.
     pub stall_time: BTreeMap<String, f64>,
 }
 
@@ -44,83 +45,86 @@ impl IngestRepeat {
     }
 }
 
-/// A number of threads the tuner tried.
+/// A thread count tried by the tuner.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriedThreads {
-    /// How many.
+    /// Number of threads.
     pub threads: u64,
-    /// Their rate while they were tried.
+    /// Images per second measured with it.
     pub images_per_s: f64,
 }
 
 /// A sample that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
-    /// Its path, with the offset in a shard.
+    /// Path of the sample, with the offset in a shard.
     pub name: String,
-    /// Why.
+    /// Why it failed.
     pub reason: String,
 }
 
 /// One combination of settings, measured several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IngestCell {
-    /// Threads that make samples; with `auto`, the number that was chosen.
+    /// Worker threads; with `auto`, the number that was chosen.
     pub threads: u64,
-    /// Whether the number was found by the tuner.
+    /// Whether the tuner chose the number of threads.
     #[serde(default)]
     pub threads_auto: bool,
-    /// What the tuner tried in the last repeat, in its order.
+    /// Thread counts that the tuner tried in the last repeat, in order.
     #[serde(default)]
     pub tried: Vec<TriedThreads>,
-    /// Threads that only read; 0 when each thread does both.
+    /// Threads that only read; 0 when each thread reads and decodes.
     #[serde(default)]
     pub readers: u64,
-    /// Samples a batch.
+    /// Samples per batch.
     pub batch: u64,
-    /// Batches made ahead.
+    /// Batches prepared ahead.
     #[serde(default)]
     pub prefetch: u64,
-    /// Whether samples were read only, not decoded.
+    /// Whether samples were only read, not decoded.
     pub read_only: bool,
-    /// What an image became, as "224x224 f32 nhwc"; `None` when samples were read only.
+    /// Shape of a decoded image, such as "224x224 f32 nhwc"; `None` when samples were only read.
     #[serde(default)]
     pub output: Option<String>,
-    /// The storage that was read.
+    /// Storage that was read.
     #[serde(default)]
     pub medium: Medium,
-    /// Median of images a second.
+    /// Median images per second.
     pub images_per_s: f64,
-    /// Median of megabytes (10^6 bytes) moved a second.
+    /// Median MB (10^6 bytes) per second read from storage.
     pub mb_per_s: f64,
-    /// Half the range of images a second over the median.
+    /// Half the range of `images_per_s` over its median; `None` for a single repeat.
     #[serde(default)]
     pub spread: Option<f64>,
-    /// Median of processor seconds per 1000 images.
+    /// Median processor seconds per 1,000 images.
     pub cpu_s_per_1000: f64,
-    /// Samples that failed in one pass: the most of any repeat.
+    /// Samples that failed in one pass: the maximum over the repeats.
     pub failed_samples: u64,
-    /// Which and why, up to a limit.
+    /// The first failed samples with reasons, up to a limit.
     #[serde(default)]
     pub failures: Vec<Failure>,
-    /// Seconds by activity of the repeat nearest to the median.
+    /// Seconds per activity, summed over the worker threads, of the repeat nearest the median.
     pub worker_time: BTreeMap<String, f64>,
-    /// Its consumer's wait.
+    /// Seconds the consumer waited for batches in that repeat.
     pub wait_s: f64,
-    /// Its wall clock.
+    /// Wall clock of that repeat, in seconds.
     pub wall_s: f64,
-    /// Images a second of the same pipeline on null storage without work: the harness itself.
+    /// Images per second of the same pipeline on null storage without decoding: the limit of the harness. `None` when not measured.
     #[serde(default)]
     pub floor_images_per_s: Option<f64>,
-    /// The most the storage can give, where that is known, in megabytes a second.
+    /// Storage ceiling in MB per second; `None` where unknown.
     #[serde(default)]
     pub ceiling_mb_per_s: Option<f64>,
-    /// What that is the ceiling of: "the random-read ceiling of nvme0 (uring, depth 32)".
+    /// What the ceiling was measured on: "the random-read ceiling of nvme0 (uring, depth 32)"; `None` where unknown.
     #[serde(default)]
     pub ceiling_of: Option<String>,
-    /// The raw repeats, warm-ups left out.
+    /// The kept repeats, without warm-ups.
     pub samples: Vec<IngestRepeat>,
-    /// Repeats that delivered no image, as where all files had gone. They are no measurements, and not among the samples.
+    /// Repeats that delivered no image; they are not among the samples.
     #[serde(default)]
     pub empty_repeats: u64,
 }

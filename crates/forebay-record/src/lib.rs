@@ -31,6 +31,8 @@ mod measured;
 mod medium;
 mod metric;
 mod probe;
+#[cfg(feature = "schema")]
+mod schema;
 mod series;
 mod study;
 mod train;
@@ -53,6 +55,8 @@ pub use measured::{Measured, SPEED_UP, STALL_SPEED_UP, metric_info};
 pub use medium::{CacheEvidence, CacheState, Medium, TierKind};
 pub use metric::{Better, Measurement, Metric, MetricInfo, Unit};
 pub use probe::{Engine, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat};
+#[cfg(feature = "schema")]
+pub use schema::json_schema;
 pub use series::{Column, Mark, Series};
 pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
@@ -129,42 +133,45 @@ pub enum Error {
     },
 }
 
-/// What was read.
+/// The dataset of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatasetNote {
-    /// Where it lies, as the user named it; escaped, as [`forebay_units::unescape`] reads it.
+    /// Dataset path as the user gave it, escaped.
     pub path: String,
-    /// What the samples lie in: "files", "tfrecord", "tar", "tensor".
+    /// Packing of the samples: "files", "tfrecord", "tar" or "tensor".
     pub packing: String,
-    /// How many samples.
+    /// Number of samples.
     pub n_samples: u64,
-    /// How many files or shards.
+    /// Number of files or shards.
     pub n_files: u64,
 }
 
 /// The result of one run of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(bound = "C: Cell + schemars::JsonSchema"))]
 #[serde(bound = "C: Cell")]
 pub struct Record<C> {
-    /// [`SCHEMA`] when it was written.
+    /// Name and version of the record format.
     pub schema: String,
-    /// The command: "ingest".
+    /// Command that wrote the record: "ingest", "probe", "train", "checkpoint" or "workload".
     pub command: String,
-    /// The command line, to repeat it.
+    /// Command line of the run, one word per entry.
     #[serde(default)]
     pub command_line: Vec<String>,
-    /// Where it ran.
+    /// Machine and forebay version.
     #[serde(default)]
     pub environment: Environment,
-    /// What it read.
+    /// Dataset that was read.
     #[serde(default)]
     pub dataset: DatasetNote,
-    /// One entry per combination that was measured.
+    /// One entry per combination of settings that was measured.
     pub cells: Vec<C>,
-    /// What a reader must know to understand the numbers: interruptions, damage, what could not be proven.
+    /// Remarks that limit what the numbers mean: interruptions, damage, anything that could not be verified.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What the machine did meanwhile.
+    /// System activity during the run, sampled at a fixed interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
 }

@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What stands behind a tier's name.
+/// How a tier is implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TierKind {
-    /// A real device, as it is.
+    /// A real device, unthrottled.
     Device,
-    /// A loop device whose rates the kernel limits.
+    /// A loop device throttled by the kernel.
     Kernel,
-    /// The in-process shaper over the real disk.
+    /// Shaped within the forebay process, over the real disk.
     Shaped,
 }
 
@@ -25,15 +26,16 @@ impl TierKind {
     }
 }
 
-/// Where the bytes came from.
+/// Whether bytes came from the device or from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
     /// At most 5 % of the bytes came from memory, by the block layer's count.
     Cold,
     /// At most 5 % of the bytes came from the device.
     Warm,
-    /// Neither, or not to be told.
+    /// Neither, or unknown.
     Mixed,
 }
 
@@ -53,12 +55,13 @@ impl CacheState {
     }
 }
 
-/// What a cache state was concluded from.
+/// Evidence for a cache state.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheEvidence {
-    /// The share of the files that was in memory before the run, by `cachestat` or `mincore`.
+    /// Fraction of the files in the page cache before the run, by `cachestat` or `mincore`; `None` where unknown.
     pub resident_before: Option<f64>,
-    /// Bytes the block layer fetched for this process during the run.
+    /// Bytes the block layer fetched for this process during the run; `None` where the kernel does not report it.
     pub block_bytes: Option<u64>,
     /// Bytes the pipeline read.
     pub bytes_read: u64,
@@ -81,22 +84,23 @@ impl CacheEvidence {
     }
 }
 
-/// The storage that a cell read from or wrote to.
+/// Storage that a cell read from or wrote to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Medium {
-    /// How it was reached, in words: the I/O mode, the folder, the file system; empty where nothing was read.
+    /// Description of the access path: I/O mode, folder, file system; empty where nothing was read.
     #[serde(default)]
     pub storage: String,
-    /// The tier's name, if one was emulated.
+    /// Name of the tier; `None` unless one is emulated.
     #[serde(default)]
     pub tier: Option<String>,
-    /// How the tier is served.
+    /// How the tier is implemented; `None` without a tier.
     #[serde(default)]
     pub kind: Option<TierKind>,
-    /// Cold, warm or mixed, over all repeats; `None` when nothing was read. For a write, cold means that the bytes went to the device.
+    /// Cache state over all repeats; `None` when nothing was read. For writes, cold means that the bytes went to the device.
     #[serde(default)]
     pub cache: Option<CacheState>,
-    /// What the cache state was concluded from, one entry per kept repeat.
+    /// Evidence for the cache state, one entry per kept repeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<CacheEvidence>,
 }

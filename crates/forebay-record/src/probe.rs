@@ -7,15 +7,16 @@ use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Levels, Medium, Step, TierKind};
 
-/// What was done to the storage.
+/// Access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeMode {
-    /// One file written from end to end, fsync included.
+    /// One file written sequentially, fsync included.
     SequentialWrite,
-    /// One file read from end to end.
+    /// One file read sequentially.
     SequentialRead,
-    /// Reads at random places of one file.
+    /// Random reads within one file.
     RandomRead,
     /// Open, read and close of many small files.
     Files,
@@ -33,15 +34,16 @@ impl ProbeMode {
     }
 }
 
-/// How it was done.
+/// I/O method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// `pread`/`pwrite` through the page cache, a thread for each request in flight.
+    /// `pread`/`pwrite` through the page cache, one thread per request in flight.
     Sync,
-    /// `pread`/`pwrite` past the page cache, a thread for each request in flight.
+    /// `pread`/`pwrite` with O_DIRECT, one thread per request in flight.
     Direct,
-    /// One io_uring past the page cache, with that many requests in flight.
+    /// One io_uring with O_DIRECT and `depth` requests in flight.
     Uring,
 }
 
@@ -59,23 +61,29 @@ impl Engine {
     }
 }
 
-/// Latencies of single requests in microseconds; not a number, in JSON `null`, where they are not known.
+/// Latencies of single requests in microseconds; not a number, `null` in JSON, where unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Median.
     #[serde(deserialize_with = "number_or_null")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p50: f64,
     /// 90th percentile.
     #[serde(deserialize_with = "number_or_null")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p90: f64,
     /// 99th percentile.
     #[serde(deserialize_with = "number_or_null")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p99: f64,
     /// 99.9th percentile.
     #[serde(deserialize_with = "number_or_null")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p999: f64,
-    /// The longest.
+    /// Maximum.
     #[serde(deserialize_with = "number_or_null")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub max: f64,
 }
 
@@ -94,25 +102,27 @@ fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// Requests whose latency lies in a range.
+/// One bucket of a latency histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyBucket {
-    /// The largest latency of the range, in microseconds.
+    /// Upper bound of the bucket in microseconds.
     pub upto_us: f64,
-    /// Requests in it.
+    /// Number of requests.
     pub n: u64,
 }
 
-/// One measured repetition.
+/// One measured repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeRepeat {
-    /// Bytes moved.
+    /// Bytes read or written.
     pub bytes: u64,
-    /// Requests done.
+    /// Completed requests.
     pub n_requests: u64,
-    /// First request to last answer, fsync included, in seconds.
+    /// Wall clock from the first request to the last completion, fsync included, in seconds.
     pub wall_s: f64,
-    /// Processor time of the whole process meanwhile.
+    /// Processor time of the whole process during the repeat, in seconds.
     pub cpu_s: f64,
 }
 
@@ -130,34 +140,35 @@ impl ProbeRepeat {
 
 /// One combination of settings, measured several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeCell {
-    /// What was done.
+    /// Access pattern.
     pub mode: ProbeMode,
-    /// How.
+    /// I/O method.
     pub engine: Engine,
-    /// Bytes a request, or a file where all are of one length; `None` for a mix of sizes and for other files.
+    /// Bytes per request, or per file where all have one size; `None` for mixed sizes.
     pub block: Option<u64>,
-    /// The mix of request sizes as fio's `bssplit` writes it, or where the sizes came from.
+    /// Mix of request sizes in the syntax of fio's `bssplit`, or the source of the sizes; `None` for a single size.
     #[serde(default)]
     pub mix: Option<String>,
     /// Requests in flight.
     pub depth: u64,
-    /// Median of megabytes (10^6 bytes) a second.
+    /// Median MB (10^6 bytes) per second.
     pub mb_per_s: f64,
-    /// Median of requests a second; of files a second in the mode `files`.
+    /// Median requests per second; files per second in mode `files`.
     pub iops: f64,
-    /// Half the range of the rate over its median.
+    /// Half the range of the rate over its median; `None` for a single repeat.
     #[serde(default)]
     pub spread: Option<f64>,
-    /// Latencies over all kept repeats.
+    /// Request latencies over all kept repeats, in microseconds.
     pub latency_us: Latency,
-    /// Their histogram, empty ranges left out.
+    /// Histogram of the latencies, without empty buckets.
     #[serde(default)]
     pub histogram: Vec<LatencyBucket>,
-    /// The storage that was measured.
+    /// Storage that was measured.
     #[serde(default)]
     pub medium: Medium,
-    /// The raw repeats, warm-ups left out.
+    /// The kept repeats, without warm-ups.
     pub samples: Vec<ProbeRepeat>,
 }
 

@@ -3,45 +3,48 @@
 use forebay_units::parse_utc;
 use serde::{Deserialize, Serialize};
 
-/// A per-tick series, held by columns.
+/// System activity at a fixed interval, stored by column.
 ///
 /// A column's name says its subject and ends in its unit: `cpu.user_percent`, `disk.vda.read_bytes_per_s`,
-/// `process.read_bytes_per_s`, `psi.io.some_percent`. A rate is the mean over the time since the tick before.
+/// `process.read_bytes_per_s`, `psi.io.some_percent`. A rate is the mean since the previous row.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
-    /// When the series began, in UTC, as "2026-11-15T17:03:00Z".
+    /// Start of the series in UTC, such as "2026-11-15T17:03:00Z".
     pub started_at: String,
-    /// The interval that was asked for, in seconds.
+    /// Requested interval, in seconds.
     pub interval_s: f64,
-    /// When each row was taken, in seconds since the beginning.
+    /// Time of each row, in seconds since the start of the series.
     pub time_s: Vec<f64>,
-    /// How late each row was, in seconds after its deadline.
+    /// Delay of each row after its deadline, in seconds.
     pub late_s: Vec<f64>,
-    /// The quantities; every column has as many values as there are rows.
+    /// The quantities; every column has one value per row.
     pub columns: Vec<Column>,
-    /// What happened when: the beginning of a cell, of a repeat.
+    /// Events: the start of a cell or of a repeat.
     #[serde(default)]
     pub marks: Vec<Mark>,
-    /// What a reader must know: what could not be read and why, rows that were put together to save memory.
+    /// Remarks: sources that could not be read and why, rows merged to save memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 /// One quantity over time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Column {
-    /// Subject and unit, as "disk.vda.read_bytes_per_s".
+    /// Subject and unit, such as "disk.vda.read_bytes_per_s".
     pub name: String,
-    /// A value a row; `None` where it could not be told.
+    /// One value per row; `None` where unknown.
     pub values: Vec<Option<f64>>,
 }
 
-/// Something that happened.
+/// An event in a series.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mark {
-    /// When, in seconds since the beginning of the series.
+    /// Time in seconds since the start of the series.
     pub time_s: f64,
-    /// What.
+    /// Description.
     pub what: String,
 }
 

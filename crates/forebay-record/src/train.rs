@@ -15,6 +15,7 @@ use crate::{Cell, Failure, Levels, Medium, Step, TrainCheckpoints, TriedThreads}
 
 /// One training step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainStep {
     /// The accelerator was idle and there was no batch.
     pub wait_s: f64,
@@ -33,6 +34,7 @@ pub struct TrainStep {
 
 /// What one whole run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainTotals {
     /// Steps made.
     pub n_steps: u64,
@@ -72,6 +74,7 @@ pub struct TrainTotals {
     pub overlap: Option<f64>,
     /// The wait by what it is charged to; the values sum to it.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::by_cause"))]
     pub stall_by_cause: ByCause,
     /// What the workers did, in seconds by activity, summed over them.
     #[serde(default)]
@@ -114,6 +117,7 @@ impl TrainTotals {
 
 /// What the accelerator does when it never waits: steps on one batch in memory, or an emulated one's own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// Steps measured, warm-up left out.
     pub n_steps: u64,
@@ -126,6 +130,7 @@ pub struct Baseline {
 
 /// What would help most.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lever {
     /// `prefetch`, `threads`, `storage`, `decode`, `order`, `checkpoint`, or `none` when the accelerator is the limit;
     /// empty where the record does not say.
@@ -143,6 +148,7 @@ pub struct Lever {
 
 /// What the accelerator takes beside what the pipeline gives.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Feed {
     /// Images a second that the accelerator takes when it never waits.
     pub takes_images_per_s: f64,
@@ -154,6 +160,7 @@ pub struct Feed {
 
 /// Megabytes moved from storage by time since the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reads {
     /// Seconds an entry stands for.
     pub every_s: f64,
@@ -163,6 +170,7 @@ pub struct Reads {
 
 /// As many steps as one pass over the data has whole batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Epoch {
     /// Steps of it that were made.
     pub n_steps: u64,
@@ -175,6 +183,7 @@ pub struct Epoch {
 
 /// A network judged on samples it does not learn from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Validation {
     /// How many samples.
     pub n_samples: u64,
@@ -188,6 +197,7 @@ pub struct Validation {
 
 /// One combination of settings, trained once or several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainCell {
     /// The model; `None` when the accelerator was emulated.
     pub model: Option<String>,

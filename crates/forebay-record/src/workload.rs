@@ -15,6 +15,7 @@ use crate::{Cell, CheckpointPlace, Failure, Levels, Lever, Medium, Reads, Step};
 
 /// Quantiles of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)]
 pub struct Quantiles {
     pub mean: f64,
@@ -26,6 +27,7 @@ pub struct Quantiles {
 
 /// What a whole run came to. Rates are over the training time of all epochs: evaluations are left out, checkpoints are not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadTotals {
     /// Computing over the wall clock of whole epochs: the headline. Mean over accelerators.
     pub au_epoch: Option<f64>,
@@ -46,6 +48,7 @@ pub struct WorkloadTotals {
     pub first_step_s: Option<f64>,
     /// The wait by what it is charged to, summed over accelerators. The wait at the steps' barriers is no part of
     /// [`wait_s`](Self::wait_s).
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::by_cause"))]
     pub stall_by_cause: ByCause,
     /// Waited at the steps' barriers, summed over accelerators.
     pub barrier_s: f64,
@@ -102,6 +105,7 @@ pub struct WorkloadTotals {
 
 /// One accelerator in one epoch. The arrays have an entry a step; they are empty where the record would have become too big.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadEpoch {
     /// Which accelerator, over all ranks.
     pub accelerator: u64,
@@ -154,6 +158,7 @@ pub struct WorkloadEpoch {
 
 /// One checkpoint of all ranks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadSave {
     /// After which epoch, from 1; 0 in a run that only saves.
     pub epoch: u64,
@@ -174,6 +179,7 @@ pub struct WorkloadSave {
 
 /// One value against the limit that was set for it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judged {
     /// `au_epoch`, `au_dlio`.
     pub what: String,
@@ -189,6 +195,7 @@ pub struct Judged {
 
 /// One process of the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadRank {
     /// Which, from 0.
     pub rank: u64,
@@ -210,6 +217,7 @@ pub struct WorkloadRank {
 
 /// One run of a workload.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadCell {
     /// The workload's name.
     pub workload: String,

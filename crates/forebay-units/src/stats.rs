@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a handful of repeated measurements say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// How many values.
     pub n: usize,

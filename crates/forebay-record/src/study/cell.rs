@@ -8,6 +8,7 @@ use crate::{Cell, Measurement};
 
 /// One combination of levels and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyCell {
     /// Experiment and levels, as "ingest/read_only=false/threads=4/tier=hdd": the same in every run of the plan.
     pub id: String,

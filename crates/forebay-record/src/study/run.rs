@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::StudyCell;
 use super::spec::{Scale, StudySpec};
-use crate::{Environment, Error, Series, TierKind, upgrade};
+use crate::{Environment, Error, SCHEMA, Series, TierKind, upgrade};
 
 /// What was planned, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyHead {
     /// [`SCHEMA`](crate::SCHEMA) when it was written.
     pub schema: String,
@@ -40,6 +41,7 @@ pub struct StudyHead {
 
 /// What stood behind a tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TierNote {
     /// Its name.
     pub name: String,
@@ -51,6 +53,7 @@ pub struct TierNote {
 
 /// A run that went on after an interruption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyResumed {
     /// Where and when it went on.
     pub environment: Environment,
@@ -60,6 +63,7 @@ pub struct StudyResumed {
 
 /// A line of the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum StudyLine {
     /// The first.
@@ -136,7 +140,7 @@ fn keep_the_last(cells: &mut Vec<StudyCell>) {
     cells.retain(|_| is_last.pop().expect("a mark a cell"));
 }
 
-/// The head, and the schema it was written in.
+/// The head as of the schema written now, and the schema it was written in.
 fn head_of(line: &str) -> Result<(StudyHead, String), Error> {
     #[derive(Deserialize)]
     struct Schema {
@@ -151,7 +155,7 @@ fn head_of(line: &str) -> Result<(StudyHead, String), Error> {
         return Err(Error::Command { found: command, expected: "study" });
     }
     match serde_json::from_str(line)? {
-        StudyLine::Head(head) if line.ends_with('\n') => Ok((*head, schema)),
+        StudyLine::Head(head) if line.ends_with('\n') => Ok((StudyHead { schema: SCHEMA.to_owned(), ..*head }, schema)),
         _ => Err(Error::Line { line: 1, offset: 0, reason: "no whole head".to_owned() }),
     }
 }
@@ -165,7 +169,7 @@ fn within_line(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Design, ExperimentSpec, Level, SCHEMA, Scaled, Step};
+    use crate::{Design, ExperimentSpec, Level, Scaled, Step};
 
     fn head() -> StudyHead {
         let spec = StudySpec {

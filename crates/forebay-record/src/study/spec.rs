@@ -13,6 +13,7 @@ pub type Levels = BTreeMap<String, Level>;
 
 /// A study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StudySpec {
     /// Its name: letters, digits and hyphens.
@@ -50,6 +51,7 @@ pub struct StudySpec {
 
 /// How much of a study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Few bytes, the same structure.
@@ -70,6 +72,8 @@ impl Scale {
 
 /// A value for both scales, or one for each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(inline))]
 #[serde(untagged)]
 pub enum Scaled<T> {
     /// One for each.
@@ -134,6 +138,7 @@ impl<T> Scaled<T> {
 
 /// A dataset: one that is made, packed from another, or there.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
     /// What experiments call it.
@@ -149,6 +154,7 @@ pub struct DatasetSpec {
     pub seed: u64,
     /// Where it lies, instead of making one.
     #[serde(default, with = "forebay_units::serde_path::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
     /// The form to pack another dataset into, instead: `tfrecord`, `tar` or `tensor`.
     #[serde(default)]
@@ -160,12 +166,14 @@ pub struct DatasetSpec {
 
 /// A workload of a file, in DLIO's YAML or our TOML.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// What the factor `workload` calls it.
     pub name: String,
     /// The file.
     #[serde(with = "forebay_units::serde_path")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: PathBuf,
     /// What the file says, kept with the plan so that it means the same when the file has changed or is elsewhere.
     #[serde(default)]
@@ -174,6 +182,7 @@ pub struct WorkloadSpec {
 
 /// A place for the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TierSpec {
     /// What the factor `tier` calls it.
@@ -183,11 +192,13 @@ pub struct TierSpec {
     pub profile: Option<String>,
     /// A folder on a real device, instead of emulating one.
     #[serde(default, with = "forebay_units::serde_path::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
 }
 
 /// What an experiment does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
     /// The raw ceilings of the storage.
@@ -224,6 +235,7 @@ impl Step {
 
 /// Which combinations of levels are cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
     /// All of them.
@@ -235,6 +247,7 @@ pub enum Design {
 
 /// One experiment over some factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Written")]
 pub struct ExperimentSpec {
     /// Its name.
@@ -260,6 +273,7 @@ pub struct ExperimentSpec {
 
 /// Settings of the cells that have certain levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// The levels a cell must have.
@@ -270,6 +284,7 @@ pub struct Rule {
 
 /// A level of a factor, or the value of a setting.
 #[derive(Debug, Clone, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "give true or false, a number or a text")]
 pub enum Level {
     /// Yes or no.
@@ -295,6 +310,7 @@ impl std::fmt::Display for Level {
 
 /// A published value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
     /// The experiment whose cells it belongs to.
@@ -328,6 +344,7 @@ impl Reference {
 
 /// What a figure looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// Ours beside the published values.
@@ -371,6 +388,7 @@ pub enum FigureKind {
 
 /// A figure of the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
     /// Its name in links: "fig-4".

@@ -8,6 +8,7 @@ use super::spec::{Design, ExperimentSpec, Level, Rule, Scaled, Step};
 
 /// An experiment with what may be left out.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename = "ExperimentSpec")]
 pub(super) struct Written {
     name: String,

@@ -1,0 +1,68 @@
+//! The JSON Schema of what this version writes: a record of any command, or a line of a study's `record.jsonl`.
+//!
+//! Types and descriptions come from the structs. Every field that is always written is required; readers must ignore fields
+//! they do not know, since later versions add some.
+
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema, json_schema};
+use serde_json::{Value, json};
+
+use crate::{Cause, Cell, CheckpointCell, IngestCell, ProbeCell, Record, SCHEMA, StudyLine, TrainCell, WorkloadCell};
+
+/// The schema of a record, in the dialect of draft 2020-12.
+pub fn json_schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let records = [
+        record_of::<IngestCell>(&mut generator),
+        record_of::<ProbeCell>(&mut generator),
+        record_of::<TrainCell>(&mut generator),
+        record_of::<CheckpointCell>(&mut generator),
+        record_of::<WorkloadCell>(&mut generator),
+    ];
+    let line = generator.subschema_for::<StudyLine>().to_value();
+    let mut definitions = generator.take_definitions(true);
+    definitions.retain(|name, _| !name.starts_with("Record_for_"));
+    definitions["StudyHead"]["properties"]["schema"]["const"] = SCHEMA.into();
+    definitions["StudyHead"]["properties"]["command"]["const"] = "study".into();
+    let refs = records.iter().map(|(name, _)| json!({"$ref": format!("#/$defs/{name}")}));
+    let any: Vec<Value> = refs.chain([line]).collect();
+    definitions.extend(records);
+    let mut schema = json_schema!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        "description": "A record of forebay ingest, probe, train, checkpoint bench or workload run, or one line of the \
+                        record.jsonl of forebay study run.",
+        "oneOf": any,
+        "$defs": definitions,
+    });
+    RecursiveTransform(make_plain).transform(&mut schema);
+    schema.to_value()
+}
+
+/// The record of a command under its own name, which holds no other command.
+fn record_of<C: Cell + JsonSchema>(generator: &mut SchemaGenerator) -> (String, Value) {
+    let mut schema = Record::<C>::json_schema(generator).to_value();
+    schema["properties"]["schema"]["const"] = SCHEMA.into();
+    schema["properties"]["command"]["const"] = C::STEP.name().into();
+    (C::schema_name().replace("Cell", "Record"), schema)
+}
+
+/// Seconds by cause. The keys of a map are not described by schemars where its key type has several alternatives.
+pub(crate) fn by_cause(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "propertyNames": generator.subschema_for::<Cause>(),
+        "additionalProperties": {"type": "number"},
+    })
+}
+
+/// Leaves out what only Rust has: formats such as `uint64`, what it reads where a field is missing, the name of its null, and ends
+/// of lines in comments.
+fn make_plain(schema: &mut Schema) {
+    schema.remove("format");
+    schema.remove("default");
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace("\n\n", "\r").replace('\n', " ").replace('\r', "\n\n").replace("`None`", "null");
+    }
+}
