@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use crate::{ci, system};
 
 /// Examples that write files for other libraries to read, and read theirs.
-const EXAMPLES: [&str; 3] = ["checkpoint_files", "array_files", "columnar_files"];
+const EXAMPLES: [&str; 4] = ["checkpoint_files", "array_files", "columnar_files", "record_schema"];
 
 /// A virtual environment below `.venv` with the packages of a requirements file; returns its interpreter.
 pub fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {

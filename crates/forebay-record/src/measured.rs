@@ -15,14 +15,14 @@ pub const SPEED_UP: MetricInfo = MetricInfo::derived("speed_up", "speed-up", Uni
 pub const STALL_SPEED_UP: MetricInfo =
     MetricInfo::derived("stall_speed_up", "stall, times shorter than direct", Unit::Times, Better::Higher);
 
-/// What was measured.
+/// The result of a cell, under the name of its experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Measured {
     Ingest(Box<IngestCell>),
-    /// A probe of one place measures several modes, sizes and depths.
+    /// One entry per mode, size and depth.
     Probe(Vec<ProbeCell>),
     Train(Box<TrainCell>),
     Checkpoint(Box<CheckpointCell>),

@@ -17,78 +17,78 @@ use crate::{Cell, Failure, Levels, Medium, Step, TrainCheckpoints, TriedThreads}
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainStep {
-    /// The accelerator was idle and there was no batch.
+    /// Seconds the accelerator was idle without a batch.
     pub wait_s: f64,
-    /// The accelerator was idle and its batch was on the way.
+    /// Seconds it was idle while its batch was copied to the device.
     pub copy_s: f64,
-    /// The accelerator computed; where batches are sent ahead, also what was left of a copy that was under way.
+    /// Seconds it computed; where batches are sent ahead, including the rest of a copy in progress.
     pub compute_s: f64,
-    /// Training stood still for a checkpoint.
+    /// Seconds training stood still for a checkpoint.
     pub checkpoint_s: f64,
-    /// None of these, validation left out.
+    /// Seconds of anything else, without validation.
     #[serde(default)]
     pub other_s: f64,
-    /// The batch's loss; `None` when nothing was computed, or when it was not a number.
+    /// Loss of the batch; `None` when nothing was computed or it was not a number.
     pub loss: Option<f32>,
 }
 
-/// What one whole run came to.
+/// Totals of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainTotals {
-    /// Steps made.
+    /// Completed steps.
     pub n_steps: u64,
     /// Images trained on.
     pub images: u64,
-    /// Samples that failed and were left out.
+    /// Samples that failed and were skipped.
     pub failed: u64,
-    /// Bytes moved from storage, prefetched ones included.
+    /// Bytes read from storage, including prefetched data.
     pub bytes: u64,
-    /// From the start of the pipeline's threads to the end of the last step, in seconds: the sum of the six below.
+    /// Wall clock from the start of the pipeline threads to the end of the last step, in seconds: the sum of the next six fields.
     pub wall_s: f64,
-    /// The accelerator was idle and there was no batch.
+    /// Seconds the accelerator was idle without a batch.
     pub wait_s: f64,
-    /// It was idle and its batch was on the way.
+    /// Seconds it was idle while its batch was copied to the device.
     pub copy_s: f64,
-    /// It computed.
+    /// Seconds it computed.
     pub compute_s: f64,
-    /// Training stood still for a checkpoint.
+    /// Seconds training stood still for checkpoints.
     pub checkpoint_s: f64,
-    /// Training stood still for a validation.
+    /// Seconds training stood still for validation.
     #[serde(default)]
     pub validate_s: f64,
-    /// None of these: bookkeeping.
+    /// Seconds of anything else.
     pub other_s: f64,
-    /// The part of the wait before the first batch.
+    /// Part of `wait_s` before the first batch, in seconds.
     pub first_wait_s: f64,
-    /// Processor time of the whole process meanwhile, user and system.
+    /// Processor time of the whole process during the run, user and system, in seconds.
     pub cpu_s: f64,
-    /// Computing over the wall clock, validation left out: the headline.
+    /// Accelerator utilisation: `compute_s` over the wall clock without validation.
     pub au_epoch: f64,
-    /// The same without the first wait; `None` when nothing is left.
+    /// The same without the first wait; `None` when no time is left.
     pub au_steady: Option<f64>,
-    /// As DLIO counts it: the first step of every epoch and all checkpoints left out, mean over epochs; `None` where an epoch
+    /// Utilisation as DLIO computes it: without checkpoints and the first step of each epoch, mean over epochs; `None` where an epoch
     /// has one step.
     pub au_dlio: Option<f64>,
-    /// The share of the pipeline's work that was done while the accelerator did not wait; `None` without a pipeline.
+    /// Fraction of the pipeline work done while the accelerator did not wait; `None` without a pipeline.
     pub overlap: Option<f64>,
-    /// The wait by what it is charged to; the values sum to it.
+    /// `wait_s` split by cause, in seconds.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::by_cause"))]
     pub stall_by_cause: ByCause,
-    /// What the workers did, in seconds by activity, summed over them.
+    /// Seconds per activity, summed over the worker threads.
     #[serde(default)]
     pub worker_time: BTreeMap<String, f64>,
-    /// Seconds that they were on a core, by the scheduler's count; `None` where the kernel does not tell.
+    /// Seconds the workers ran on a core, by the scheduler; `None` where the kernel does not report it.
     #[serde(default)]
     pub on_core_s: Option<f64>,
-    /// Seconds that they were ready and waited for a core.
+    /// Seconds they were runnable and waited for a core; `None` where the kernel does not report it.
     #[serde(default)]
     pub for_core_s: Option<f64>,
-    /// What they did while the accelerator waited.
+    /// Seconds per activity, restricted to the time the accelerator waited.
     #[serde(default)]
     pub stall_time: BTreeMap<String, f64>,
-    /// The last step's loss.
+    /// Loss of the last step; `None` when nothing was computed or it was not a number.
     pub loss: Option<f32>,
 }
 
@@ -115,15 +115,15 @@ impl TrainTotals {
     }
 }
 
-/// What the accelerator does when it never waits: steps on one batch in memory, or an emulated one's own.
+/// Speed of an accelerator that never waits: steps on one batch in memory, or the emulated step time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
-    /// Steps measured, warm-up left out.
+    /// Measured steps, without warm-up.
     pub n_steps: u64,
     /// Median time of a step, in seconds.
     pub step_s: f64,
-    /// Whether it is the mean of the run's own computing instead: an emulated step takes no longer for having waited.
+    /// Whether `step_s` is the mean compute time of the run itself, as for an emulated accelerator.
     #[serde(default)]
     pub is_mean: bool,
 }
@@ -132,160 +132,160 @@ pub struct Baseline {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lever {
-    /// `prefetch`, `threads`, `storage`, `decode`, `order`, `checkpoint`, or `none` when the accelerator is the limit;
-    /// empty where the record does not say.
+    /// `prefetch`, `threads`, `storage`, `decode`, `order`, `checkpoint`, or `none` when the accelerator is the limit; empty where
+    /// unknown.
     pub name: String,
-    /// What to do, in words.
+    /// Recommended change.
     pub advice: String,
-    /// Seconds it would save of this run.
+    /// Seconds this run would save.
     pub saves_s: f64,
-    /// The wall clock it predicts.
+    /// Predicted wall clock in seconds.
     pub wall_s: f64,
-    /// Whether that is a bound ("at most so much is saved") rather than a prediction.
+    /// Whether `saves_s` is an upper bound rather than a prediction.
     #[serde(default)]
     pub is_bound: bool,
 }
 
-/// What the accelerator takes beside what the pipeline gives.
+/// Supply of the pipeline and demand of the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Feed {
-    /// Images a second that the accelerator takes when it never waits.
+    /// Images per second the accelerator consumes when it never waits.
     pub takes_images_per_s: f64,
-    /// Images a second that these threads give when they never rest, by the work a sample cost them.
+    /// Images per second these threads deliver when never idle, from their work per sample.
     pub gives_images_per_s: f64,
-    /// Threads that would give what is taken, each as fast as these; `None` where storage is the limit, which threads share.
+    /// Threads needed to match the accelerator at the same speed per thread; `None` where storage is the limit.
     pub threads_needed: Option<u64>,
 }
 
-/// Megabytes moved from storage by time since the start.
+/// Megabytes read from storage over time since the start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reads {
-    /// Seconds an entry stands for.
+    /// Seconds per entry.
     pub every_s: f64,
-    /// Megabytes (10^6 bytes) moved in each.
+    /// Megabytes (10^6 bytes) read in each interval.
     pub mb: Vec<f64>,
 }
 
-/// As many steps as one pass over the data has whole batches.
+/// One pass over the data in whole batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Epoch {
-    /// Steps of it that were made.
+    /// Completed steps of the epoch.
     pub n_steps: u64,
-    /// Mean loss of its steps.
+    /// Mean loss of the steps; `None` when nothing was computed.
     pub loss: Option<f32>,
-    /// What the network made of samples it does not learn from.
+    /// Validation after the epoch; `None` when there was none.
     #[serde(default)]
     pub validation: Option<Validation>,
 }
 
-/// A network judged on samples it does not learn from.
+/// Validation on samples that are not trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Validation {
-    /// How many samples.
+    /// Number of samples.
     pub n_samples: u64,
-    /// Mean loss.
+    /// Mean loss; `None` when it was not a number.
     pub loss: Option<f32>,
-    /// The share whose largest output is their label.
+    /// Top-1 accuracy, as a fraction of 1.
     pub accuracy: f64,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// One combination of settings, trained once or several times.
+/// One combination of settings, run once or several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainCell {
-    /// The model; `None` when the accelerator was emulated.
+    /// Model; `None` for an emulated accelerator.
     pub model: Option<String>,
-    /// How many values it learns.
+    /// Number of trainable parameters; `None` for an emulated accelerator.
     #[serde(default)]
     pub n_parameters: Option<u64>,
-    /// What computed, in words: "cpu, 2 threads, avx512", "emulated:224ms".
+    /// Compute device: "cpu, 2 threads, avx512", "emulated:224ms".
     pub device: String,
-    /// `f32`, `tf32` or `bf16`; `None` when the accelerator was emulated.
+    /// `f32`, `tf32` or `bf16`; `None` for an emulated accelerator.
     #[serde(default)]
     pub precision: Option<String>,
-    /// The emulated accelerator, as the command line has it.
+    /// Emulated accelerator, as given on the command line; `None` for a real one.
     #[serde(default)]
     pub accelerator: Option<String>,
-    /// Whether batches were made once, in memory, instead of read.
+    /// Whether batches were generated once in memory instead of read.
     #[serde(default)]
     pub synthetic: bool,
-    /// The optimiser.
+    /// Optimizer; `None` for an emulated accelerator.
     #[serde(default)]
     pub optimizer: Option<String>,
-    /// How far a step goes.
+    /// Learning rate; `None` for an emulated accelerator.
     #[serde(default)]
     pub learning_rate: Option<f64>,
-    /// Classes told apart.
+    /// Number of classes; `None` for an emulated accelerator.
     #[serde(default)]
     pub classes: Option<u64>,
-    /// Samples a step.
+    /// Samples per step.
     pub batch: u64,
-    /// Steps of one pass over the data.
+    /// Steps per pass over the data.
     pub steps_per_epoch: u64,
-    /// Threads that make samples; with `auto`, the number that was chosen. 0 for synthetic batches.
+    /// Worker threads; with `auto`, the number that was chosen; 0 for synthetic batches.
     pub threads: u64,
-    /// Whether the number was found by the tuner.
+    /// Whether the tuner chose the number of threads.
     #[serde(default)]
     pub threads_auto: bool,
-    /// What the tuner tried, in its order.
+    /// Thread counts that the tuner tried, in order.
     #[serde(default)]
     pub tried: Vec<TriedThreads>,
-    /// Batches made ahead.
+    /// Batches prepared ahead.
     pub prefetch: u64,
-    /// Batches sent to the device ahead.
+    /// Batches copied to the device ahead.
     #[serde(default)]
     pub device_prefetch: u64,
-    /// What an image became, as "224x224 f32 nhwc".
+    /// Shape of a decoded image, such as "224x224 f32 nhwc"; `None` for synthetic batches.
     #[serde(default)]
     pub output: Option<String>,
-    /// The storage that was read.
+    /// Storage that was read.
     #[serde(default)]
     pub medium: Medium,
-    /// Median of images a second over the runs.
+    /// Median images per second over the runs.
     pub images_per_s: f64,
-    /// Half the range of the wall clocks over their median; `None` of a single run.
+    /// Half the range of the wall clocks over their median; `None` for a single run.
     #[serde(default)]
     pub spread: Option<f64>,
     /// The totals of the run nearest to the median wall clock.
     #[serde(flatten)]
     pub totals: TrainTotals,
-    /// The accelerator without a pipeline, measured beforehand.
+    /// Step time of the accelerator without a pipeline, measured before the run; `None` when not measured.
     #[serde(default)]
     pub baseline: Option<Baseline>,
-    /// The cost of I/O: the wall clock, validation left out, over that of as many steps of the baseline, in seconds.
+    /// Cost of I/O in seconds: the wall clock without validation minus as many baseline steps; `None` without a baseline.
     #[serde(default)]
     pub io_cost_s: Option<f64>,
-    /// What would help most.
+    /// Change that would save most time.
     #[serde(default)]
     pub lever: Lever,
-    /// What is taken beside what is given; `None` for synthetic batches.
+    /// Supply of the pipeline and demand of the accelerator; `None` for synthetic batches.
     #[serde(default)]
     pub feed: Option<Feed>,
-    /// The passes over the data.
+    /// Passes over the data.
     #[serde(default)]
     pub epochs: Vec<Epoch>,
-    /// The steps of the run whose totals these are.
+    /// Steps of the run that the totals are from.
     #[serde(default)]
     pub steps: Vec<TrainStep>,
-    /// What was read when in that run.
+    /// Bytes read over time in that run; `None` where nothing was read.
     #[serde(default)]
     pub reads: Option<Reads>,
-    /// The checkpoints of that run; `None` when none were asked for.
+    /// Checkpoints of that run; `None` when none were requested.
     #[serde(default)]
     pub checkpoints: Option<TrainCheckpoints>,
-    /// The step of the checkpoint that the run went on from; `None` when it began anew.
+    /// Step of the checkpoint the run resumed from; `None` for a fresh run.
     #[serde(default)]
     pub resumed_from: Option<u64>,
-    /// Samples that failed and why, up to a limit.
+    /// The first failed samples with reasons, up to a limit.
     #[serde(default)]
     pub failures: Vec<Failure>,
-    /// The totals of all runs, warm-ups left out.
+    /// Totals of all runs, without warm-ups.
     #[serde(default)]
     pub samples: Vec<TrainTotals>,
 }

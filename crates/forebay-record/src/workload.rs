@@ -16,142 +16,144 @@ use crate::{Cell, CheckpointPlace, Failure, Levels, Lever, Medium, Reads, Step};
 /// Quantiles of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[allow(missing_docs)]
 pub struct Quantiles {
+    /// Mean.
     pub mean: f64,
+    /// Median.
     pub p50: f64,
+    /// 90th percentile.
     pub p90: f64,
+    /// 99th percentile.
     pub p99: f64,
+    /// Maximum.
     pub max: f64,
 }
 
-/// What a whole run came to. Rates are over the training time of all epochs: evaluations are left out, checkpoints are not.
+/// Totals of one run. Rates are over the training time of all epochs, with checkpoints and without evaluations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadTotals {
-    /// Computing over the wall clock of whole epochs: the headline. Mean over accelerators.
+    /// Accelerator utilisation: compute time over the wall clock of whole epochs, mean over accelerators; `None` where unknown.
     pub au_epoch: Option<f64>,
-    /// The same without the wait for the first batch of every epoch.
+    /// The same without the wait for the first batch of each epoch.
     pub au_steady: Option<f64>,
-    /// As DLIO computes it, for comparison.
+    /// Utilisation as DLIO computes it.
     pub au_dlio: Option<f64>,
-    /// Samples trained on a second, over all accelerators.
+    /// Samples trained per second, over all accelerators.
     pub samples_per_s: f64,
-    /// Megabytes (10^6 bytes) a second that were moved from storage or page cache.
+    /// MB (10^6 bytes) per second read from storage or page cache.
     pub mb_per_s_moved: f64,
-    /// Those of them that came from a block device; `None` where the kernel does not tell.
+    /// MB per second read from block devices; `None` where the kernel does not report it.
     pub mb_per_s_device: Option<f64>,
-    /// From the start of an epoch to its first batch: mean over epochs and accelerators.
+    /// Seconds from the start of an epoch to its first batch, mean over epochs and accelerators.
     pub first_batch_s: f64,
-    /// From the start of the process to the first step.
+    /// Seconds from process start to the first step; `None` where unknown.
     #[serde(default)]
     pub first_step_s: Option<f64>,
-    /// The wait by what it is charged to, summed over accelerators. The wait at the steps' barriers is no part of
-    /// [`wait_s`](Self::wait_s).
+    /// Waiting time by cause, in seconds, summed over accelerators. The cause `barrier` is not part of `wait_s`.
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::by_cause"))]
     pub stall_by_cause: ByCause,
-    /// Waited at the steps' barriers, summed over accelerators.
+    /// Seconds waited at step barriers, summed over accelerators.
     pub barrier_s: f64,
-    /// Steps made, summed over accelerators.
+    /// Steps, summed over accelerators.
     pub steps: u64,
-    /// Processes.
+    /// Number of processes.
     pub ranks: u64,
-    /// Accelerators over all of them.
+    /// Number of accelerators over all processes.
     pub accelerators: u64,
-    /// What changes the meaning of these numbers.
+    /// Conditions that change the meaning of these numbers.
     pub warnings: Vec<String>,
     /// Samples trained on.
     pub samples: u64,
-    /// Bytes moved for them.
+    /// Bytes read for them, from storage or page cache.
     pub bytes_moved: u64,
-    /// Bytes of them that came from a block device.
+    /// Bytes read from block devices; `None` where the kernel does not report it.
     #[serde(default)]
     pub bytes_device: Option<u64>,
-    /// The training time of all epochs, of the accelerator that took longest.
+    /// Training time of all epochs of the slowest accelerator, in seconds.
     pub wall_s: f64,
-    /// Training time, summed over accelerators: the sum of the five below.
+    /// Training time summed over accelerators, in seconds: the sum of wait, compute, barrier, checkpoint and other.
     pub accelerator_s: f64,
-    /// Waited for data, summed over accelerators.
+    /// Seconds waited for data, summed over accelerators.
     pub wait_s: f64,
-    /// Computed.
+    /// Seconds computed, summed over accelerators.
     pub compute_s: f64,
-    /// Stood still for checkpoints.
+    /// Seconds stalled for checkpoints, summed over accelerators.
     pub checkpoint_s: f64,
-    /// None of these and no barrier.
+    /// Seconds of anything else, summed over accelerators.
     pub other_s: f64,
-    /// Evaluated; no part of the training time.
+    /// Seconds of evaluation, not part of the training time.
     #[serde(default)]
     pub eval_s: f64,
-    /// The wait for batches, step by step.
+    /// Wait for a batch per step, in seconds.
     pub load: Quantiles,
-    /// Whole steps with their barrier.
+    /// Duration of a step including its barrier, in seconds.
     pub step: Quantiles,
-    /// What DLIO would print: samples a second.
+    /// Samples per second as DLIO reports them; `None` where unknown.
     #[serde(default)]
     pub dlio_samples_per_s: Option<f64>,
-    /// And its "MB/s", which are MiB of the configured length.
+    /// The "MB/s" DLIO reports: MiB of the configured sample length per second; `None` where unknown.
     #[serde(default)]
     pub dlio_mib_per_s: Option<f64>,
-    /// Accelerator utilisation of the evaluations, whole.
+    /// Accelerator utilisation of the evaluations; `None` without one.
     #[serde(default)]
     pub au_eval: Option<f64>,
-    /// Peak resident memory, summed over processes.
+    /// Peak resident memory in bytes, summed over processes; `None` where unknown.
     #[serde(default)]
     pub peak_rss_bytes: Option<u64>,
-    /// Cores' seconds, summed over processes.
+    /// Processor time in seconds, summed over processes; `None` where unknown.
     #[serde(default)]
     pub cpu_s: Option<f64>,
 }
 
-/// One accelerator in one epoch. The arrays have an entry a step; they are empty where the record would have become too big.
+/// One accelerator in one epoch. Lists have one entry per step and are empty where the record would be too large.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadEpoch {
-    /// Which accelerator, over all ranks.
+    /// Index of the accelerator over all ranks.
     pub accelerator: u64,
-    /// Which epoch, from 1.
+    /// Epoch, from 1.
     pub epoch: u64,
-    /// When it began, in seconds since the run did.
+    /// Start in seconds since the start of the run.
     pub start_s: f64,
-    /// Its training time.
+    /// Training time in seconds.
     pub wall_s: f64,
-    /// From its start to the first batch.
+    /// Seconds from its start to the first batch.
     pub first_batch_s: f64,
-    /// Steps made.
+    /// Completed steps.
     pub n_steps: u64,
-    /// Steps after which a checkpoint was saved, counted from 1.
+    /// Steps after which a checkpoint was saved, from 1.
     #[serde(default)]
     pub saved_after: Vec<u64>,
-    /// Sums over its steps.
-    #[allow(missing_docs)]
+    /// Seconds waited for data.
     pub wait_s: f64,
-    #[allow(missing_docs)]
+    /// Seconds computed.
     pub compute_s: f64,
-    #[allow(missing_docs)]
+    /// Seconds waited at barriers.
     pub barrier_s: f64,
-    #[allow(missing_docs)]
+    /// Seconds stalled for checkpoints.
     pub checkpoint_s: f64,
-    #[allow(missing_docs)]
+    /// Seconds of anything else.
     pub other_s: f64,
-    /// DLIO's utilisation of it.
+    /// Utilisation as DLIO computes it; `None` where unknown.
     #[serde(default)]
     pub au_dlio: Option<f64>,
-    /// The evaluation after it, in seconds.
+    /// Seconds of the evaluation after the epoch; `None` when there was none.
     #[serde(default)]
     pub eval_s: Option<f64>,
     /// Steps of that evaluation.
     #[serde(default)]
     pub eval_steps: u64,
-    /// What it computed.
+    /// Seconds it computed.
     #[serde(default)]
     pub eval_compute_s: f64,
-    /// The wait for every batch.
+    /// Wait for the batch of each step, in seconds.
     #[serde(default)]
     pub load: Vec<f64>,
-    /// What every step computed.
+    /// Compute time of each step, in seconds.
     #[serde(default)]
     pub compute: Vec<f64>,
-    /// Every step's barrier.
+    /// Barrier wait of each step, in seconds.
     #[serde(default)]
     pub barrier: Vec<f64>,
 }
@@ -160,36 +162,36 @@ pub struct WorkloadEpoch {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadSave {
-    /// After which epoch, from 1; 0 in a run that only saves.
+    /// Epoch after which it was saved, from 1; 0 in a run that only saves.
     pub epoch: u64,
-    /// After which step of it.
+    /// Step of that epoch.
     pub step: u64,
-    /// Whether it was read rather than written.
+    /// Whether the checkpoint was read rather than written.
     #[serde(default)]
     pub is_restore: bool,
     /// Bytes over all ranks.
     pub bytes: u64,
-    /// How long the slowest rank took: the checkpoint's time.
+    /// Time of the slowest rank, in seconds.
     pub seconds: f64,
-    /// How long the first rank took, which is what DLIO reports.
+    /// Time of rank 0, in seconds, which DLIO reports.
     pub seconds_rank_0: f64,
-    /// Whether it was durable when it ended.
+    /// Whether the checkpoint was durable at the end of that time.
     pub is_durable: bool,
 }
 
-/// One value against the limit that was set for it.
+/// A value and the limit set for it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judged {
-    /// `au_epoch`, `au_dlio`.
+    /// Metric: `au_epoch` or `au_dlio`.
     pub what: String,
-    /// What was reached.
+    /// Measured value; `None` where unknown.
     pub value: Option<f64>,
-    /// What must be.
+    /// Required value.
     pub limit: f64,
-    /// Whether it was, and the run is judged by it: the exit status goes by those that are.
+    /// Whether the value reaches the limit.
     pub is_met: bool,
-    /// Whether the exit status goes by it.
+    /// Whether the exit status depends on it.
     pub is_decisive: bool,
 }
 
@@ -197,20 +199,20 @@ pub struct Judged {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadRank {
-    /// Which, from 0.
+    /// Rank, from 0.
     pub rank: u64,
-    /// Its host.
+    /// Host name.
     pub host: String,
-    /// Cores it may use.
+    /// Cores available to the process.
     pub n_cores: u64,
-    /// Accelerators it emulated.
+    /// Number of accelerators it emulated.
     pub accelerators: u64,
-    /// Bytes it moved.
+    /// Bytes it read, from storage or page cache.
     pub bytes_moved: u64,
-    /// Bytes it had from block devices.
+    /// Bytes it read from block devices; `None` where the kernel does not report it.
     #[serde(default)]
     pub bytes_device: Option<u64>,
-    /// Its peak resident memory.
+    /// Peak resident memory in bytes; `None` where unknown.
     #[serde(default)]
     pub peak_rss_bytes: Option<u64>,
 }
@@ -219,70 +221,70 @@ pub struct WorkloadRank {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadCell {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// What samples lie in.
+    /// File format of the samples.
     pub format: String,
-    /// Files trained on.
+    /// Number of training files.
     pub n_files: u64,
-    /// Samples in each.
+    /// Samples per file.
     pub samples_per_file: u64,
-    /// Bytes of a sample's values as configured: what DLIO reckons with.
+    /// Configured bytes per sample, which DLIO uses for its rates.
     pub record_length_bytes: f64,
-    /// Samples a step and accelerator.
+    /// Samples per step and accelerator.
     pub batch: u64,
-    /// Threads an accelerator.
+    /// Reader threads per accelerator.
     pub read_threads: u64,
-    /// Batches made ahead.
+    /// Batches prepared ahead.
     pub prefetch: u64,
-    /// The mean of the computing time as configured.
+    /// Configured mean compute time per step, in seconds.
     pub computation_s: f64,
-    /// Epochs.
+    /// Number of epochs.
     pub epochs: u64,
-    /// Steps of an epoch and accelerator.
+    /// Steps per epoch and accelerator.
     pub steps_per_epoch: u64,
-    /// The orders: "files: off, samples: seed 123".
+    /// Shuffling: "files: off, samples: seed 123".
     pub order: String,
-    /// The storage that was read.
+    /// Storage that was read.
     #[serde(default)]
     pub medium: Medium,
-    /// Bytes a second that one accelerator asks for when it never waits.
+    /// Bytes per second that one accelerator needs to never wait; `None` where unknown.
     #[serde(default)]
     pub demand_bytes_per_s: Option<f64>,
     /// The whole run; of several, the one in the middle by its utilisation over whole epochs.
     #[serde(flatten)]
     pub totals: WorkloadTotals,
-    /// Every run that was kept, in their order; empty where there was one.
+    /// Totals of every kept run, in order; missing for a single run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<WorkloadTotals>,
-    /// Each value against its limit.
+    /// Values and the limits set for them.
     #[serde(default)]
     pub judged: Vec<Judged>,
-    /// What would help most.
+    /// Change that would save most time.
     #[serde(default)]
     pub lever: Lever,
-    /// The processes.
+    /// Processes of the run.
     #[serde(default)]
     pub processes: Vec<WorkloadRank>,
-    /// Accelerators and epochs.
+    /// One entry per accelerator and epoch.
     #[serde(default)]
     pub epochs_of: Vec<WorkloadEpoch>,
-    /// Checkpoints.
+    /// Checkpoints of all ranks.
     #[serde(default)]
     pub saves: Vec<WorkloadSave>,
-    /// Where they went; `None` where none are saved, or nobody says.
+    /// Where they were written; `None` without checkpoints, or where unknown.
     #[serde(default)]
     pub checkpoint_place: Option<CheckpointPlace>,
-    /// What was read when, in the first process.
+    /// Bytes read over time in the first process; `None` where unknown.
     #[serde(default)]
     pub reads: Option<Reads>,
-    /// Samples that failed and why.
+    /// Failed samples with reasons.
     #[serde(default)]
     pub failures: Vec<Failure>,
-    /// What the readers did, in seconds by activity, summed over them.
+    /// Seconds per activity, summed over the reader threads.
     #[serde(default)]
     pub worker_time: BTreeMap<String, f64>,
-    /// Where the numbers are from, if not from forebay: "DLIO".
+    /// Program that measured, if not forebay: "DLIO".
     #[serde(default)]
     pub made_by: Option<String>,
 }

@@ -10,9 +10,9 @@ const INTRODUCTION: &[&str] = &[
      `workload run --out DIR` writes the same object as `DIR/record.json`. `forebay study run` writes a run directory:",
     "Names end in their unit: `_s` is seconds, `_us` microseconds, `_bytes` bytes, `_per_s` a rate per second, `mb` megabytes of \
      10^6 bytes. Spreads, shares and accelerator utilisation (`au_…`) are fractions of 1. An unknown value is `null`, never 0. \
-     Paths are text: a byte that is not printable UTF-8 is written as `\\xHH`, a backslash as `\\x5c`.",
+     Paths are text: a control character or a byte that is not UTF-8 is written as `\\xNN`, a backslash as `\\\\`.",
     "`schema` names the version of the format. Its number goes up when a field changes its meaning or is removed. New fields do \
-     not change it, therefore ignore fields you do not know; a record of an older forebay may lack fields that were added since. \
+     not change it: ignore fields you do not know; a record of an older forebay may lack fields that were added since. \
      Every command of forebay that reads records reads `forebay-record/1` too.",
     "[record.schema.json](record.schema.json) is the same description as a JSON Schema (draft 2020-12). It describes what this \
      version writes: one of the objects, or one line of `record.jsonl`.",

@@ -6,32 +6,32 @@ use super::spec::{Level, Levels, Step};
 use crate::measured::Measured;
 use crate::{Cell, Measurement};
 
-/// One combination of levels and what came of it.
+/// One combination of levels and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyCell {
-    /// Experiment and levels, as "ingest/read_only=false/threads=4/tier=hdd": the same in every run of the plan.
+    /// Experiment and levels, such as "ingest/read_only=false/threads=4/tier=hdd"; the same in every run of the plan.
     pub id: String,
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
-    /// What was run.
+    /// Kind of experiment.
     pub step: Step,
-    /// The factors' levels.
+    /// Level of each factor.
     pub factors: Levels,
-    /// When it began, in UTC.
+    /// Start in UTC, such as "2026-11-15T17:03:00Z".
     pub started_at: String,
-    /// How long it took with everything around the measuring, in seconds.
+    /// Seconds for the whole cell, including preparation.
     pub elapsed_s: f64,
     /// Why it failed; `None` when it did not.
     #[serde(default)]
     pub error: Option<String>,
-    /// Why it was planned and not run: the machine or the program is not made for it.
+    /// Why it was planned but not run: unsupported by the machine or the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// What was measured; `None` when it failed or was left out.
+    /// Result; missing when the cell failed or was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// What a reader must know to understand the numbers.
+    /// Remarks that limit what the numbers mean.
     #[serde(default)]
     pub notes: Vec<String>,
 }

@@ -8,69 +8,69 @@ use super::cell::StudyCell;
 use super::spec::{Scale, StudySpec};
 use crate::{Environment, Error, SCHEMA, Series, TierKind, upgrade};
 
-/// What was planned, and where.
+/// Plan and machine of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyHead {
-    /// [`SCHEMA`](crate::SCHEMA) when it was written.
+    /// Name and version of the record format.
     pub schema: String,
     /// "study".
     pub command: String,
-    /// The command line, to repeat it.
+    /// Command line of the run, one word per entry.
     #[serde(default)]
     pub command_line: Vec<String>,
-    /// Where it ran.
+    /// Machine and forebay version.
     #[serde(default)]
     pub environment: Environment,
-    /// What was run.
+    /// The study as planned.
     pub spec: StudySpec,
-    /// At which scale.
+    /// Scale of the run.
     pub scale: Scale,
-    /// How many cells the plan has.
+    /// Number of cells in the plan.
     pub n_cells: u64,
-    /// What stood behind each tier.
+    /// Implementation of each tier.
     #[serde(default)]
     pub tiers: Vec<TierNote>,
-    /// Where the data that was made for it lies.
+    /// Folder of the generated data; `None` where none was generated.
     #[serde(default)]
     pub data: Option<String>,
-    /// What a reader must know to understand the numbers.
+    /// Remarks that limit what the numbers mean.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// What stood behind a tier.
+/// Implementation of a tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TierNote {
-    /// Its name.
+    /// Name of the tier.
     pub name: String,
-    /// A real device, a throttled one, or the shaper.
+    /// How it is implemented.
     pub kind: TierKind,
-    /// In words: profile or file system.
+    /// Profile or file system.
     pub description: String,
 }
 
-/// A run that went on after an interruption.
+/// A resumption after an interruption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyResumed {
-    /// Where and when it went on.
+    /// Machine and time of the resumption.
     pub environment: Environment,
-    /// Cells that were done by then.
+    /// Cells finished before.
     pub n_done: u64,
 }
 
-/// A line of the record.
+/// A line of `record.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum StudyLine {
-    /// The first.
+    /// First line.
     Head(Box<StudyHead>),
-    /// A cell that is done.
+    /// A finished cell.
     Cell(Box<StudyCell>),
-    /// The run went on after an interruption.
+    /// The run was resumed after an interruption.
     Resumed(Box<StudyResumed>),
 }
 

@@ -16,45 +16,45 @@ pub type Levels = BTreeMap<String, Level>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StudySpec {
-    /// Its name: letters, digits and hyphens.
+    /// Name: letters, digits and hyphens.
     pub name: String,
-    /// What it is, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What it reproduces, as one cites it.
+    /// Citation of the publication it reproduces; `None` where there is none.
     #[serde(default)]
     pub source: Option<String>,
-    /// What it asks, in a few sentences.
+    /// Description.
     #[serde(default)]
     pub about: String,
-    /// Seed of the cells' order and of every shuffle.
+    /// Seed of the cell order and of every shuffle.
     #[serde(default)]
     pub seed: u64,
-    /// The data.
+    /// Datasets.
     #[serde(default, rename = "dataset")]
     pub datasets: Vec<DatasetSpec>,
     /// Workloads that are not built in.
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
-    /// Where it lies.
+    /// Tiers.
     #[serde(default, rename = "tier")]
     pub tiers: Vec<TierSpec>,
-    /// What is run.
+    /// Experiments.
     #[serde(default, rename = "experiment")]
     pub experiments: Vec<ExperimentSpec>,
-    /// What others published.
+    /// Published values.
     #[serde(default, rename = "reference")]
     pub references: Vec<Reference>,
-    /// What the report shows, in this order.
+    /// Figures of the report, in order.
     #[serde(default, rename = "figure")]
     pub figures: Vec<FigureSpec>,
 }
 
-/// How much of a study is run.
+/// Scale of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Few bytes, the same structure.
+    /// Little data, same structure.
     Quick,
     /// As published.
     Full,
@@ -136,82 +136,82 @@ impl<T> Scaled<T> {
     }
 }
 
-/// A dataset: one that is made, packed from another, or there.
+/// A dataset: generated, packed from another, or existing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DatasetSpec {
-    /// What experiments call it.
+    /// Name that experiments refer to.
     pub name: String,
-    /// The profile to make it by: `imagenet` or `caltech101`.
+    /// Profile to generate it from: `imagenet` or `caltech101`; `None` unless it is generated.
     #[serde(default)]
     pub make: Option<String>,
-    /// How many images to make.
+    /// Number of images to generate.
     #[serde(default)]
     pub count: Option<Scaled<u64>>,
-    /// Seed of what is made.
+    /// Seed of the generated images.
     #[serde(default)]
     pub seed: u64,
-    /// Where it lies, instead of making one.
+    /// Existing dataset, escaped; `None` where it is generated or packed.
     #[serde(default, with = "forebay_units::serde_path::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
-    /// The form to pack another dataset into, instead: `tfrecord`, `tar` or `tensor`.
+    /// Target packing of another dataset: `tfrecord`, `tar` or `tensor`; `None` unless it is packed.
     #[serde(default)]
     pub pack: Option<String>,
-    /// The dataset that is packed.
+    /// Name of the dataset to pack.
     #[serde(default)]
     pub of: Option<String>,
 }
 
-/// A workload of a file, in DLIO's YAML or our TOML.
+/// A workload file, in YAML of DLIO or TOML of forebay.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
-    /// What the factor `workload` calls it.
+    /// Name that the factor `workload` refers to.
     pub name: String,
-    /// The file.
+    /// Path of the file, escaped.
     #[serde(with = "forebay_units::serde_path")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: PathBuf,
-    /// What the file says, kept with the plan so that it means the same when the file has changed or is elsewhere.
+    /// Content of the file, kept in case the file changes.
     #[serde(default)]
     pub text: String,
 }
 
-/// A place for the data.
+/// A storage tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TierSpec {
-    /// What the factor `tier` calls it.
+    /// Name that the factor `tier` refers to.
     pub name: String,
-    /// The device to emulate: `hdd`, `ssd`, `optane` or `lustre`.
+    /// Device to emulate: `hdd`, `ssd`, `optane` or `lustre`; `None` for a real one.
     #[serde(default)]
     pub profile: Option<String>,
-    /// A folder on a real device, instead of emulating one.
+    /// Folder on a real device, escaped; `None` for an emulated one.
     #[serde(default, with = "forebay_units::serde_path::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
 }
 
-/// What an experiment does.
+/// Kind of experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
-    /// The raw ceilings of the storage.
+    /// Raw ceilings of the storage.
     Probe,
     /// The ingest micro-benchmark.
     Ingest,
-    /// Training, or an emulated accelerator in its place.
+    /// Training on a real or emulated accelerator.
     Train,
-    /// What a dataset consists of: sizes, forms, and the mix of requests that imitates it.
+    /// Contents of a dataset: sizes, formats, and the request mix that imitates it.
     Inspect,
-    /// Saving and restoring a state.
+    /// Saving and restoring checkpoints.
     Checkpoint,
-    /// A workload in the manner of DLIO.
+    /// A DLIO workload.
     Workload,
 }
 
@@ -245,40 +245,40 @@ pub enum Design {
     OneAtATime,
 }
 
-/// One experiment over some factors.
+/// An experiment and its factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Written")]
 pub struct ExperimentSpec {
-    /// Its name.
+    /// Name of the experiment.
     pub name: String,
-    /// What it does.
+    /// Kind of experiment.
     pub run: Step,
-    /// The dataset it reads.
+    /// Name of the dataset it reads; `None` where it reads none.
     pub dataset: Option<String>,
-    /// Which combinations are cells.
+    /// Which combinations of levels are cells.
     pub design: Design,
-    /// Measurements of a cell that are kept; five when the file does not say, and one look at a dataset.
+    /// Kept measurements per cell.
     pub repeats: Scaled<u64>,
-    /// Measurements before them that are not; one when the file does not say, and none before a look at a dataset.
+    /// Discarded measurements before them.
     pub warmups: Scaled<u64>,
-    /// What is varied.
+    /// Levels of each factor.
     pub factors: BTreeMap<String, Scaled<Vec<Level>>>,
-    /// What is not.
+    /// Fixed settings.
     pub settings: BTreeMap<String, Scaled<Level>>,
     /// Settings of some cells only; a later rule wins.
     #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
 }
 
-/// Settings of the cells that have certain levels.
+/// Settings for cells with certain levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The levels a cell must have.
+    /// Levels that a cell must have.
     pub when: Levels,
-    /// What holds for it.
+    /// Settings of such cells.
     pub set: BTreeMap<String, Scaled<Level>>,
 }
 
@@ -287,7 +287,7 @@ pub struct Rule {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "give true or false, a number or a text")]
 pub enum Level {
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
     /// A whole number.
     Integer(i64),
@@ -313,25 +313,25 @@ impl std::fmt::Display for Level {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// The experiment whose cells it belongs to.
+    /// Experiment whose cells it applies to.
     pub experiment: String,
-    /// The quantity, as [`StudyCell::metric`](crate::StudyCell::metric) names it, or `speed_up` of the figure's metric, or
-    /// `stall_speed_up`: how many times shorter a checkpoint's stall is than that of a direct save to the same tier.
+    /// Metric name; also `speed_up` of the figure's metric, or `stall_speed_up`: how many times shorter a checkpoint's stall is than
+    /// that of a direct save to the same tier.
     pub metric: String,
-    /// The levels it was measured at.
+    /// Levels it was measured at.
     pub at: Levels,
-    /// The value.
+    /// Published value.
     pub value: f64,
-    /// How far ours may be away, relatively, to agree; without it the two are shown and not judged.
+    /// Relative tolerance of agreement; without one, values are shown and not judged.
     #[serde(default)]
     pub within: Option<f64>,
-    /// How far ours may be above, where that is not as far as below.
+    /// Relative tolerance above the value, where it differs from that below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<f64>,
-    /// The scale at which ours can be set beside it; without one, at each.
+    /// Scale at which it is comparable; every scale if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
-    /// Where it was published: section, figure or table.
+    /// Section, figure or table of the publication.
     pub source: String,
 }
 
@@ -342,7 +342,7 @@ impl Reference {
     }
 }
 
-/// What a figure looks like.
+/// Kind of figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -391,28 +391,28 @@ pub enum FigureKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
-    /// Its name in links: "fig-4".
+    /// Name in links, such as "fig-4".
     pub id: String,
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// How it is drawn.
+    /// Kind of figure.
     pub kind: FigureKind,
-    /// The experiment it shows; a trace shows all.
+    /// Experiment it shows; a trace shows all.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// The quantities shown; the first is drawn, a second has its scale on the right.
+    /// Metrics shown; the first is drawn, a second has its scale on the right.
     #[serde(default)]
     pub metrics: Vec<String>,
-    /// The factor along the axis.
+    /// Factor along the axis.
     #[serde(default)]
     pub x: Option<String>,
-    /// The factor told apart by colour.
+    /// Factor distinguished by color.
     #[serde(default)]
     pub series: Option<String>,
-    /// Only cells with these levels.
+    /// Restricts the cells to these levels.
     #[serde(default)]
     pub at: Levels,
-    /// What to see in it.
+    /// Caption.
     #[serde(default)]
     pub caption: String,
 }
