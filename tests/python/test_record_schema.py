@@ -23,6 +23,10 @@ name = "photos"
 make = "caltech101"
 count = 16
 
+[[tier]]
+name = "disk"
+profile = "ssd"
+
 [[experiment]]
 name = "ingest"
 run = "ingest"
@@ -54,9 +58,18 @@ threads = 1
 name = "save"
 run = "checkpoint"
 repeats = 2
-warmups = 0
 [experiment.settings]
+tier = "disk"
 size = "1MB"
+
+[[experiment]]
+name = "raw"
+run = "probe"
+repeats = 1
+[experiment.settings]
+tier = "disk"
+size = "4MiB"
+depth = 1
 
 [[reference]]
 experiment = "ingest"
@@ -104,13 +117,15 @@ def test_train(validator: Draft202012Validator, forebay_json: Any, photos: Path,
     saves = ["--checkpoint-every", 2, "--checkpoint-dir", tmp_path / "saves", "--checkpoint-size", "1MB"]
     record = forebay_json("train", photos, "--accelerator", "emulated:1ms", "--batch", 8, "--steps", 6, *saves)
     assert_valid(validator, record, "TrainRecord")
-    record = forebay_json("train", photos, "--model", "alexnet-small", "--batch", 4, "--steps", 2, "--validate=0.1")
+    record = forebay_json("train", photos, "--model", "alexnet-small", "--batch", 16, "--epochs", 1, "--validate=0.1")
     assert_valid(validator, record, "TrainRecord")
 
 
 def test_checkpoint(validator: Draft202012Validator, forebay_json: Any, tmp_path: Path) -> None:
-    folders = [tmp_path / "slow", "--burst-dir", tmp_path / "fast"]
-    record = forebay_json("checkpoint", "bench", *folders, "--size", "1MB", "--saves", 2)
+    slow, fast = tmp_path / "slow", tmp_path / "fast"
+    slow.mkdir()
+    fast.mkdir()
+    record = forebay_json("checkpoint", "bench", slow, "--burst-dir", fast, "--size", "1MB", "--saves", 2)
     assert_valid(validator, record, "CheckpointRecord")
 
 
@@ -127,8 +142,9 @@ def test_study(validator: Draft202012Validator, forebay: Forebay, tmp_path: Path
     forebay("study", "run", tmp_path / "all.toml", "--out", tmp_path / "run")
     lines = (tmp_path / "run/record.jsonl").read_text().splitlines()
     kinds = [assert_line(validator, line) for line in lines]
-    assert kinds == ["head"] + ["cell"] * 5
-    assert {next(iter(json.loads(line)["measured"])) for line in lines[1:]} == {"ingest", "inspect", "train", "checkpoint"}
+    assert kinds == ["head"] + ["cell"] * 6
+    measured = {next(iter(json.loads(line)["measured"])) for line in lines[1:]}
+    assert measured == {"ingest", "inspect", "train", "checkpoint", "probe"}
 
 
 @pytest.mark.parametrize("path", OLD, ids=lambda path: str(path.relative_to(FIXTURES)))
