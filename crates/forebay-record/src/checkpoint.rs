@@ -60,7 +60,7 @@ pub struct CheckpointCell {
     pub durable_slow_s: Option<f64>,
     /// Median over the restores, in seconds; `None` when none was measured.
     pub restore_s: Option<f64>,
-    /// Write ceiling of the tier that is written first: plain O_DIRECT writes and a sync, in MB (10^6 bytes) per second.
+    /// Write ceiling of the tier that is written first: plain O_DIRECT writes and a sync, in MB (10^6 bytes) per second;
     /// `None` when not measured.
     pub ceiling_mb_per_s: Option<f64>,
     /// Rated write bandwidth of that tier, in MB per second; `None` unless it is emulated.
@@ -293,7 +293,7 @@ pub struct TrainCheckpoints {
     /// Median stall, in seconds; `None` when nothing was saved.
     #[serde(default)]
     pub median_stall_s: Option<f64>,
-    /// Seconds of draining after the last step, not part of the wall clock. `None` where a save is complete when it returns, or
+    /// Seconds of draining after the last step, not part of the wall clock; `None` where a save is complete when it returns, or
     /// the drain was not awaited.
     #[serde(default)]
     pub drain_after_s: Option<f64>,

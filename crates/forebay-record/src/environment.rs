@@ -23,7 +23,7 @@ pub struct Environment {
     /// Mount point of that file system; `None` where unknown.
     #[serde(default)]
     pub data_mount: Option<String>,
-    /// Id of that file system as `statvfs` gives it, in hexadecimal; stable over reboots on ext4 and btrfs. `None` where unknown.
+    /// Id of that file system as `statvfs` gives it, in hexadecimal; stable over reboots on ext4 and btrfs; `None` where unknown.
     #[serde(default)]
     pub data_file_system_id: Option<String>,
     /// Whether the run had root privileges, which dropping the whole page cache requires.

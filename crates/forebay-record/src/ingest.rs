@@ -113,7 +113,7 @@ pub struct IngestCell {
     pub wait_s: f64,
     /// Wall clock of that repeat, in seconds.
     pub wall_s: f64,
-    /// Images per second of the same pipeline on null storage without decoding: the limit of the harness. `None` when not measured.
+    /// Images per second of the same pipeline on null storage without decoding: the limit of the harness; `None` when not measured.
     #[serde(default)]
     pub floor_images_per_s: Option<f64>,
     /// Storage ceiling in MB per second; `None` where unknown.

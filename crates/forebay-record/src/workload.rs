@@ -35,9 +35,9 @@ pub struct Quantiles {
 pub struct WorkloadTotals {
     /// Accelerator utilisation: compute time over the wall clock of whole epochs, mean over accelerators; `None` where unknown.
     pub au_epoch: Option<f64>,
-    /// The same without the wait for the first batch of each epoch.
+    /// The same without the wait for the first batch of each epoch; `None` where unknown.
     pub au_steady: Option<f64>,
-    /// Utilisation as DLIO computes it.
+    /// Utilisation as DLIO computes it; `None` where unknown.
     pub au_dlio: Option<f64>,
     /// Samples trained per second, over all accelerators.
     pub samples_per_s: f64,

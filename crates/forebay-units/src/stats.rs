@@ -5,11 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a handful of repeated measurements say.
+/// Order statistics of a set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// How many values.
+    /// Number of values.
     pub n: usize,
     /// The smallest value.
     pub min: f64,

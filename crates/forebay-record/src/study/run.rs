@@ -14,7 +14,7 @@ use crate::{Environment, Error, SCHEMA, Series, TierKind, upgrade};
 pub struct StudyHead {
     /// Name and version of the record format.
     pub schema: String,
-    /// "study".
+    /// Command that wrote the record.
     pub command: String,
     /// Command line of the run, one word per entry.
     #[serde(default)]
