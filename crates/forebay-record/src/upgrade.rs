@@ -124,10 +124,8 @@ fn of_workload(cell: &mut Map<String, Value>) {
             judged.get_mut(name).into_iter().for_each(percent_to_share);
         }
     }
-    if let Some(lever) = cell.get_mut("lever").and_then(|lever| lever.get_mut("name")) {
-        if lever == "queue" {
-            *lever = "order".into();
-        }
+    if let Some(lever) = cell.get_mut("lever").and_then(|lever| lever.get_mut("name")).filter(|name| *name == "queue") {
+        *lever = "order".into();
     }
     if let Some(place) = cell.get_mut("checkpoint_place").and_then(Value::as_object_mut) {
         let medium = taken(place, [("file_system", "storage"), ("tier", "tier"), ("tier_kind", "kind")]);
