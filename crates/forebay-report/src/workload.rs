@@ -147,7 +147,7 @@ fn utilisation(cell: &WorkloadCell) -> String {
 
 /// A share in percent.
 fn points(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |value| percent(value))
+    value.map_or("–".to_owned(), percent)
 }
 
 /// Each value against what was asked of it.

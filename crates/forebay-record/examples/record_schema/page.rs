@@ -54,7 +54,7 @@ pub(crate) fn page(schema: &Value) -> String {
                 done.push(name);
             }
         }
-        step.into_iter().for_each(|step| metrics_of(*step, &mut out));
+        step.iter().for_each(|step| metrics_of(*step, &mut out));
     }
     out.push_str("\n## Shared types\n");
     shared.into_iter().for_each(|name| types.section(name, &mut out));

@@ -139,7 +139,7 @@ fn of_group_named(group: &Group<'_>) -> String {
 fn judged(cell: &WorkloadCell) -> Option<String> {
     let decisive: Vec<_> = cell.judged.iter().filter(|judged| judged.is_decisive).collect();
     let word = |judged: &&forebay_record::Judged| {
-        let value = judged.value.map_or("–".to_owned(), |value| percent(value));
+        let value = judged.value.map_or("–".to_owned(), percent);
         let kept = if judged.is_met { "met" } else { "missed" };
         let name = crate::metric::name(&judged.what);
         format!("{name} {kept}: {value}, where at least {} % is asked for", given(100.0 * judged.limit))
