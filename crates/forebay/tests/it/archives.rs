@@ -107,7 +107,7 @@ fn other_archives_are_refused_by_name_with_what_unpacks_them() {
         ("x.idx.gz", &compress(&[7; 99], Compression::Gzip).unwrap(), "gzip", "gunzip"),
     ] {
         dir.write(name, head);
-        dir.write(&format!("{name}-folder/{name}"), head);
+        dir.write(format!("{name}-folder/{name}"), head);
         let wanted = |path: &str| {
             format!(
                 "forebay: {path}: expected images, a shard or a list, found {how} data\n\

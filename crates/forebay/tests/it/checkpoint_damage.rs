@@ -24,7 +24,7 @@ const KINDS: [Kind; 8] = [
         "no manifest",
         true,
     ),
-    ("foreign", |dir, at| dir.write(&format!("{at}/manifest.forebay"), "hello"), "not written by forebay", true),
+    ("foreign", |dir, at| dir.write(format!("{at}/manifest.forebay"), "hello"), "not written by forebay", true),
     (
         "cut manifest",
         |dir, at| dir.edit(&format!("{at}/manifest.forebay"), |b| b.truncate(60)),

@@ -7,7 +7,7 @@ use crate::record::{cell_of, failures};
 fn set_of_bad_files() -> Dir {
     let dir = Dir::with_set();
     for (number, name) in dir.images("set").keys().enumerate().skip(1) {
-        dir.write(&format!("set/{name}"), format!("bad {number}"));
+        dir.write(format!("set/{name}"), format!("bad {number}"));
     }
     dir
 }

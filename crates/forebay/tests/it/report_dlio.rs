@@ -146,9 +146,9 @@ fn of_checkpoints() -> Dir {
     let first = [span("save_ckpt1", "2.0"), span("save_ckpt2", "3.0"), span("load_ckpt1", "1.0")];
     let second = [span("save_ckpt2", "5.0"), span("load_ckpt1", "1.5")];
     for (rank, spans) in [(0, first.as_slice()), (1, second.as_slice())] {
-        dir.write(&format!("out/{rank}_output.json"), r#"{"hostname": "node"}"#);
+        dir.write(format!("out/{rank}_output.json"), r#"{"hostname": "node"}"#);
         let stats = format!(r#"{{"1": {{{}}}}}"#, spans.join(", "));
-        dir.write(&format!("out/{rank}_per_epoch_stats.json"), stats);
+        dir.write(format!("out/{rank}_per_epoch_stats.json"), stats);
     }
     dir
 }

@@ -9,7 +9,7 @@ fn split_set(dir: &Dir) -> (usize, usize) {
     for (name, bytes) in dir.images("set") {
         let is_train = name.as_str() < "class_003";
         *(if is_train { &mut n_train } else { &mut n_val }) += 1;
-        dir.write(&format!("root/{}/{name}", if is_train { "train" } else { "Val" }), bytes);
+        dir.write(format!("root/{}/{name}", if is_train { "train" } else { "Val" }), bytes);
     }
     dir.write("root/readme.md", "a dataset");
     dir.write("root/.cache/1.jpg", "hidden");

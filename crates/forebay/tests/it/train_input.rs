@@ -86,7 +86,7 @@ fn a_shard_that_is_cut_off_is_refused_with_what_to_do() {
 fn images_without_folders_of_their_own_are_a_single_class_and_the_record_says_so() {
     let dir = Dir::with_set();
     for (i, bytes) in dir.images("set").into_values().take(8).enumerate() {
-        dir.write(&format!("flat/{i}.jpg"), bytes);
+        dir.write(format!("flat/{i}.jpg"), bytes);
     }
     let record = record_of(&dir, "flat --model resnet-small --batch 4 --threads 1 --baseline 0");
     assert_eq!(record["cells"][0]["classes"], 1);
@@ -138,7 +138,7 @@ fn a_broken_file_is_named_and_the_others_are_trained_on() {
 fn a_set_of_broken_files_is_refused_with_the_first() {
     let dir = Dir::with_set();
     for name in dir.images("set").keys() {
-        dir.write(&format!("set/{name}"), "no image at all");
+        dir.write(format!("set/{name}"), "no image at all");
     }
     let said = dir.refused(&format!("train {SMALL} --seed 1"));
     assert!(said.starts_with("forebay: not one of 24 samples could be used; the first: set/class_"), "{said}");
