@@ -50,7 +50,7 @@ pub enum Unit {
 /// One thread's way to the samples.
 pub trait Reader: Send {
     /// Reads the samples `samples` of file `file` and puts the first bytes of each into `out`, side by side: as many for each as
-    /// `out` has room for; what a sample lacks is filled with zeros (see [`Sink`]).
+    /// `out` has room for; what a sample lacks is filled with zeros (see `Sink`).
     ///
     /// # Errors
     /// Anything that makes one of them unusable.
