@@ -1,6 +1,6 @@
 //! The record of a run.
 
-use forebay_record::{DatasetNote, Environment, Judged, Record, TierKind, WorkloadCell, WorkloadTotals};
+use forebay_record::{DatasetNote, Judged, Record, TierKind, WorkloadCell, WorkloadTotals};
 use forebay_units::{PathText, count};
 use forebay_workload::Part;
 
@@ -29,14 +29,8 @@ pub(super) struct Known<'a> {
 }
 
 /// Puts the record together from what all processes tell.
-pub(super) fn record(
-    known: &Known<'_>,
-    told: &[Told],
-    environment: Environment,
-    command_line: Vec<String>,
-) -> Record<WorkloadCell> {
+pub(super) fn record(known: &Known<'_>, told: &[Told], mut record: Record<WorkloadCell>) -> Record<WorkloadCell> {
     let workload = &known.plan.workload;
-    let mut record = Record::new(command_line, environment);
     if workload.workflow.train {
         record.dataset = dataset(known);
     }

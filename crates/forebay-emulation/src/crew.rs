@@ -4,18 +4,16 @@
 //! readers would have to come round to every one of them twice a step, and all would wait for the one it came to last.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay_measure::chain;
-use forebay_measure::laps;
+use forebay_measure::{Event, Observer, chain, laps};
 use forebay_units::Clock;
 use forebay_workload::{Part, Time, Workload};
 
 use super::compute::{Draws, Pace};
 use super::feed::Supply;
 use super::ranks::{Failed, Ranks, Verdict};
-use super::run::{Error, Event};
+use super::run::Error;
 use super::saving::Saver;
 use super::seat::{Book, Doing, Look, Seat};
 use super::side_by_side::side_by_side;
@@ -38,7 +36,6 @@ pub(super) struct Course<'a> {
     pub(super) n_cores: usize,
     pub(super) supply: &'a dyn Supply,
     pub(super) ranks: &'a dyn Ranks,
-    pub(super) stop: &'a AtomicBool,
     pub(super) saver: Option<&'a Saver>,
     pub(super) clock: Arc<dyn Clock>,
     /// Where the run began on the clock.
@@ -49,13 +46,13 @@ pub(super) struct Course<'a> {
     /// Called around the restores.
     pub(super) begin_restore: &'a (dyn Fn() + Sync),
     pub(super) end_restore: &'a (dyn Fn() + Sync),
-    pub(super) observe: &'a (dyn Fn(Event) + Sync),
+    pub(super) observer: Observer<'a>,
 }
 
 impl Course<'_> {
     /// Whether this process was asked to stop: all end where they meet next.
     pub(super) fn is_ending(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.observer.is_cancelled()
     }
 
     /// Meets the other processes.
@@ -134,10 +131,10 @@ impl<'a> Crew<'a> {
         let course = self.course;
         let of = course.workload.train.epochs;
         for epoch in 1..=of {
-            (course.observe)(Event::Epoch { epoch, of, n_steps: course.n_steps });
+            course.observer.tell(Event::Steps { epoch: Some((epoch, of)), first: 0, n_steps: course.n_steps });
             let mut verdict = self.epoch(epoch)?;
             if verdict == Verdict::Go && course.evaluations.contains(&epoch) {
-                (course.observe)(Event::Evaluating { epoch });
+                course.observer.tell(Event::phase(format!("evaluating after epoch {epoch}")));
                 verdict = self.evaluate(epoch)?;
             }
             if verdict == Verdict::Stop {
@@ -279,7 +276,8 @@ impl<'a> Crew<'a> {
         let is_due = now >= self.told_ns + TELL_EVERY.as_nanos() as u64 || done == course.n_steps;
         if let Some(first) = seats.first().filter(|_| is_due) {
             self.told_ns = now;
-            (course.observe)(Event::Step { done, wait_share: first.book.wait_share() });
+            let wait_share = first.book.wait_share();
+            course.observer.tell(Event::Step { step: done, images: 0, bytes: 0, loss: None, wait_share });
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::borrow::BorrowMut;
 use std::time::Duration;
 
+use forebay_measure::Event;
 use forebay_measure::laps::Part;
 
 use super::crew::{Crew, lap};
 use super::ranks::{Failed, Verdict};
-use super::run::{Error, Event};
+use super::run::Error;
 use super::saving::Saver;
 use super::seat::Book;
 use super::side_by_side::side_by_side;
@@ -67,7 +68,7 @@ impl Crew<'_> {
     fn save_shares(&mut self, epoch: u64, step: u64, step_of_run: u64) -> Result<Verdict, Failed> {
         let (course, start_ns) = (self.course, self.course.clock.now_ns());
         let done = self.each("save", |saver, accelerator| {
-            let bytes = saver.save(accelerator, step_of_run, course.stop)?;
+            let bytes = saver.save(accelerator, step_of_run, course.observer.cancel)?;
             Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
         })?;
         let verdict = course.meet()?;
@@ -87,7 +88,7 @@ impl Crew<'_> {
         }
         let start_ns = course.clock.now_ns();
         let read = side_by_side(shelves.len(), shelves, "restore", |_, shelf| {
-            let bytes = shelf.map_or(Ok(Some(0)), |shelf| shelf.read(course.stop))?;
+            let bytes = shelf.map_or(Ok(Some(0)), |shelf| shelf.read(course.observer.cancel))?;
             Ok(bytes.map(|bytes| (bytes, course.clock.now_ns())))
         });
         let read = course.all(read)?;
@@ -131,8 +132,8 @@ impl Crew<'_> {
             ran.saves.push(Saved { accelerator, number, bytes, start_ns, ns, ..saved });
         }
         let first = self.ran.first().and_then(|ran| ran.saves.last()).filter(|saved| saved.bytes > 0);
-        if let Some(Saved { bytes, ns, .. }) = first {
-            (course.observe)(Event::Saved { bytes: *bytes, seconds: *ns as f64 / 1e9 });
+        if let Some(Saved { number, bytes, ns, .. }) = first {
+            course.observer.tell(Event::Saved { step: *number + 1, bytes: *bytes, seconds: *ns as f64 / 1e9 });
         }
     }
 

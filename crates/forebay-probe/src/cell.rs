@@ -6,10 +6,17 @@ use forebay_units::{Histogram, Summary};
 use super::plan::{Combination, Plan, Unit};
 
 /// What a cell's kept runs gave.
-#[derive(Default)]
 pub(super) struct Measured {
-    pub(super) samples: Vec<ProbeRepeat>,
-    pub(super) latencies: Histogram,
+    samples: Vec<ProbeRepeat>,
+    latencies: Histogram,
+}
+
+impl Measured {
+    pub(super) fn new(kept: Vec<(ProbeRepeat, Histogram)>) -> Self {
+        let latencies = Histogram::default();
+        kept.iter().for_each(|(_, of_run)| latencies.add(of_run));
+        Self { samples: kept.into_iter().map(|(repeat, _)| repeat).collect(), latencies }
+    }
 }
 
 /// The cell; `None` when no run of it was finished.

@@ -37,6 +37,6 @@ pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Beat, Bench, CheckpointSettings, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest,
+    Bench, CheckpointSettings, Failed, IngestSettings, InspectSettings, Measured, ProbeKind, ProbeRequest,
     ProbeSettings, Route, Saving, Stage, Steps, TrainDevice, TrainSettings, Work, WorkloadSettings,
 };

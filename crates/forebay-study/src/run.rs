@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use forebay_measure::chain;
-use forebay_measure::utc_now;
+use forebay_measure::{Observer, chain, utc_now};
 use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 
 use super::error::Result;
 use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
-use super::steps::{Beat, Bench, Failed, Measured};
+use super::steps::{Bench, Failed, Measured};
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -23,8 +22,8 @@ pub enum Event<'a> {
         /// How far the study is.
         at: At,
     },
-    /// It gives a sign of life.
-    Beat(Beat),
+    /// Something happens in it.
+    Within(forebay_measure::Event),
     /// It is done and kept, measured or failed.
     Finished {
         /// What came of it.
@@ -126,7 +125,7 @@ pub fn run(
     folder: &mut Folder,
     bench: &mut dyn Bench,
     seconds: &dyn Fn(&CellPlan) -> Option<f64>,
-    observe: &mut dyn FnMut(Event<'_>),
+    observe: &(dyn Fn(Event<'_>) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Outcome> {
     let mut pace = Pace::new(rest.cells_of(plan).filter(|cell| cell.left_out.is_none()).map(seconds));
@@ -148,7 +147,8 @@ pub fn run(
         }
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
-        let measured = bench.measure(cell, &mut |beat| observe(Event::Beat(beat)), cancel);
+        let hear = |event| observe(Event::Within(event));
+        let measured = bench.measure(cell, Observer { hear: &hear, cancel });
         // What was stopped half-way is no measurement, however it ended.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {
@@ -164,7 +164,7 @@ pub fn run(
 }
 
 /// Appends a cell that is done, and says so.
-fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &mut dyn FnMut(Event<'_>)) -> Result<()> {
+fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &(dyn Fn(Event<'_>) + Sync)) -> Result<()> {
     let line = StudyLine::Cell(Box::new(cell));
     folder.append(&line)?;
     if let StudyLine::Cell(cell) = &line {

@@ -136,5 +136,5 @@ fn missing(path: &Path, n: u64) -> Error {
 
 /// Data that is not what the workload says.
 pub(crate) fn refused(what: String) -> Error {
-    Error::Pipeline(forebay_pipeline::Error::Source { what, source: None })
+    forebay_pipeline::Error::Source { what, source: None }.into()
 }

@@ -11,9 +11,9 @@ mod workload;
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-use forebay_record::{CheckpointCell, IngestCell, Inspection, Level, ProbeCell, Step, TrainCell};
+use forebay_measure::Observer;
+use forebay_record::{CheckpointCell, Environment, IngestCell, Inspection, Level, ProbeCell, Record, Step, TrainCell};
 use forebay_storage::Profile;
 
 pub use checkpoint::CheckpointSettings;
@@ -51,37 +51,15 @@ pub struct Measured {
     pub workload: Option<Box<forebay_record::WorkloadCell>>,
 }
 
-/// A sign of life of a cell.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Beat {
-    /// A repeat begins.
-    Repeat {
-        /// In words: "4 threads, repeat 2 of 5".
-        what: String,
-    },
-    /// Something was moved since the last time.
-    Moved {
-        /// Images delivered; none by a probe.
-        images: u64,
-        /// Bytes moved.
-        bytes: u64,
-    },
-}
-
 /// What measures cells.
 ///
-/// When `cancel` is set it comes back soon; what it then gives is dropped.
+/// When it is cancelled it comes back soon; what it then gives is dropped.
 pub trait Bench {
     /// Measures a cell.
     ///
     /// # Errors
     /// Whatever kept the cell from being measured; the study records it and goes on.
-    fn measure(
-        &mut self,
-        cell: &CellPlan,
-        observe: &mut dyn FnMut(Beat),
-        cancel: &AtomicBool,
-    ) -> Result<Measured, Failed>;
+    fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<Measured, Failed>;
 }
 
 /// What a cell does, with all its settings.
@@ -258,12 +236,7 @@ impl<'a> Steps<'a> {
 }
 
 impl Bench for Steps<'_> {
-    fn measure(
-        &mut self,
-        cell: &CellPlan,
-        observe: &mut dyn FnMut(Beat),
-        cancel: &AtomicBool,
-    ) -> Result<Measured, Failed> {
+    fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<Measured, Failed> {
         let data = self.places.data_of(cell);
         let shelf = self.shelf(cell)?;
         let dir = self.places.folder_of(cell.work.tier());
@@ -285,27 +258,34 @@ impl Bench for Steps<'_> {
         let mut measured = match &cell.work {
             Work::Ingest(settings) => {
                 let data = data.expect("a plan has no ingest cell without a dataset");
-                ingest::run(settings, data, on, observe, cancel)
+                ingest::run(settings, data, on, observer)
             }
-            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observe, cancel),
+            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observer),
             Work::Train(settings) => {
                 let gpu = match settings.device {
                     Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
                     _ => &Ok(()),
                 };
-                train::run(settings, data, on, gpu, observe, cancel)
+                train::run(settings, data, on, gpu, observer)
             }
-            Work::Inspect(_) => inspect::run(&data.expect("a plan has no inspect cell without a dataset"), cancel),
-            Work::Checkpoint(settings) => checkpoint::run(settings, on, observe, cancel),
+            Work::Inspect(_) => {
+                inspect::run(&data.expect("a plan has no inspect cell without a dataset"), observer.cancel)
+            }
+            Work::Checkpoint(settings) => checkpoint::run(settings, on, observer),
             Work::Workload(settings) => {
                 let data = data.expect("a plan has no workload cell without data");
-                workload::run(settings, data, dir.join("workload-checkpoints"), on, observe, cancel)
+                workload::run(settings, data, dir.join("workload-checkpoints"), on, observer)
             }
         }?;
         measured.notes.extend(stands_on.notes);
         measured.notes.extend(shelf.into_iter().flat_map(|shelf| shelf.notes));
         Ok(measured)
     }
+}
+
+/// The record of a cell: where and by which command it ran stands in the study's own head.
+fn record<C: forebay_record::Cell>() -> Record<C> {
+    Record::new(Vec::new(), Environment::default())
 }
 
 /// What a cell runs on, and how often.

@@ -11,9 +11,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_measure::{Event, Observer};
 use forebay_record::{Environment, Scale, StudyCell, StudyHead, StudyRun};
 
-use super::{Beat, Bench, CellPlan, Failed, Folder, Ground, Measured, Outcome, Plan, RECORD, Rest, parse, run};
+use super::{Bench, CellPlan, Failed, Folder, Ground, Measured, Outcome, Plan, RECORD, Rest, parse, run};
 
 /// Two experiments, 2 × 3 and 1 + 1 + 1 cells.
 const SMALL: &str = r#"
@@ -64,15 +65,10 @@ struct Fake {
 }
 
 impl Bench for Fake {
-    fn measure(
-        &mut self,
-        cell: &CellPlan,
-        observe: &mut dyn FnMut(Beat),
-        cancel: &AtomicBool,
-    ) -> Result<Measured, Failed> {
-        observe(Beat::Moved { images: 1, bytes: 2 });
+    fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<Measured, Failed> {
+        observer.tell(Event::Moved { images: 1, bytes: 2 });
         if self.stop_at == Some(self.asked.len()) {
-            cancel.store(true, Ordering::Relaxed);
+            observer.cancel.store(true, Ordering::Relaxed);
         }
         self.asked.push(cell.id.clone());
         match self.failing.contains(&cell.id) {
@@ -85,7 +81,7 @@ impl Bench for Fake {
 /// Runs what is left of the plan in the folder.
 fn go(plan: &Plan, rest: &Rest, folder: &mut Folder, bench: &mut Fake) -> Outcome {
     let never = AtomicBool::new(false);
-    run(plan, rest, folder, bench, &|_| Some(1.0), &mut |_| (), &never).unwrap()
+    run(plan, rest, folder, bench, &|_| Some(1.0), &|_| (), &never).unwrap()
 }
 
 fn ids_in_order(plan: &Plan) -> Vec<String> {
