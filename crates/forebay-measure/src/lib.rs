@@ -5,6 +5,7 @@
 //! [`Rounds`] runs the [`Trial`]s of an experiment and tells an [`Observer`]. It knows no experiment, renders nothing and prints nothing.
 
 pub mod cold;
+mod disturbance;
 mod environment;
 mod error;
 mod file_system;
@@ -20,11 +21,12 @@ mod settings;
 pub mod stall;
 pub mod usage;
 
+pub use disturbance::{Disturbance, Watch};
 pub use environment::{describe_environment, file_system_of, memory, utc_now};
 pub use error::{Context, Error, chain};
 pub use file_system::FileSystem;
 pub use memory::Memory;
-pub use observer::{Event, Observer};
+pub use observer::{EXTRA_REPEATS, Event, Observer};
 pub use places::{Place, Places};
 pub use random::{Random, stamp};
 pub use runner::{Done, Ran, Rounds, Trial};

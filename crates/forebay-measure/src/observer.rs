@@ -44,12 +44,22 @@ pub struct Observer<'a> {
     pub hear: &'a (dyn Fn(Event) + Sync),
     /// Set to stop the run.
     pub cancel: &'a AtomicBool,
+    /// Repeats per cell that may be run again because others used the machine; `None`: nobody looks whether they did.
+    pub extra_repeats: Option<usize>,
 }
 
+/// Of the default of five repeats, a run on a machine that is never quiet takes at most two more.
+pub const EXTRA_REPEATS: usize = 2;
+
 impl<'a> Observer<'a> {
+    /// One that hears of every event and lets the machine be.
+    pub fn new(hear: &'a (dyn Fn(Event) + Sync), cancel: &'a AtomicBool) -> Self {
+        Self { hear, cancel, extra_repeats: None }
+    }
+
     /// One that hears nothing.
     pub fn deaf(cancel: &'a AtomicBool) -> Self {
-        Self { hear: &|_| {}, cancel }
+        Self::new(&|_| {}, cancel)
     }
 
     /// Passes on an event.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use forebay_measure::{Observer, chain, utc_now};
+use forebay_measure::{EXTRA_REPEATS, Observer, chain, utc_now};
 use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 
 use super::error::Result;
@@ -148,7 +148,8 @@ pub fn run(
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
         let hear = |event| observe(Event::Within(event));
-        let measured = bench.measure(cell, Observer { hear: &hear, cancel });
+        let observer = Observer { extra_repeats: Some(EXTRA_REPEATS), ..Observer::new(&hear, cancel) };
+        let measured = bench.measure(cell, observer);
         // What was stopped half-way is no measurement, however it ended.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {

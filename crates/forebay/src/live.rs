@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
-use forebay_measure::{Event, Observer};
+use forebay_measure::{EXTRA_REPEATS, Event, Observer};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Cell, Record, Series};
 use forebay_units::{Bytes, count, escaped_words, format_seconds, group_digits};
@@ -43,7 +43,7 @@ pub(crate) fn observed<T>(
         mark(&sampler, &event);
         display.show(event);
     };
-    let ran = run(Observer { hear: &hear, cancel });
+    let ran = run(Observer { extra_repeats: Some(EXTRA_REPEATS), ..Observer::new(&hear, cancel) });
     listing.finish_and_clear();
     drop(display);
     Ok((ran?, sampler.stop()))

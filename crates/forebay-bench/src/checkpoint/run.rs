@@ -78,7 +78,8 @@ pub fn run(
     record.notes.extend(site.notes.iter().cloned());
     if let Some(values) = values {
         site.check(values.bytes().len() as u64)?;
-        record.cells = site.heeding(observer.cancel, || measure(plan, &site, &values, observer))?;
+        let notes = &mut record.notes;
+        record.cells = site.heeding(observer.cancel, || measure(plan, &site, &values, notes, observer))?;
     }
     record.notes.extend(record.cells.iter().flat_map(scatter));
     if observer.is_cancelled() {
@@ -93,7 +94,13 @@ fn rounds(plan: &Plan) -> Rounds {
 }
 
 /// Each mode with each format, one after the other: a store is opened once for all of its saves.
-fn measure(plan: &Plan, site: &Site, values: &Values, observer: Observer<'_>) -> Result<Vec<CheckpointCell>, Error> {
+fn measure(
+    plan: &Plan,
+    site: &Site,
+    values: &Values,
+    notes: &mut Vec<String>,
+    observer: Observer<'_>,
+) -> Result<Vec<CheckpointCell>, Error> {
     let mut cells = Vec::new();
     if observer.is_cancelled() {
         return Ok(cells);
@@ -109,6 +116,7 @@ fn measure(plan: &Plan, site: &Site, values: &Values, observer: Observer<'_>) ->
             let format = format::named(name).expect("a plan has only formats of the table");
             let mut trial = Trial::open(plan, site, values, &mut memories, (*mode, format))?;
             let ran = rounds(plan).run(slice::from_mut(&mut trial), observer)?;
+            notes.extend(ran.notes);
             let measured = Measured { memory_bytes: trial.close(observer)?, ..Measured::new(ran.cells.concat()) };
             if !measured.samples.is_empty() {
                 cells.push(cell(plan, site, values, *mode, name, measured));
@@ -130,7 +138,7 @@ mod tests {
     use super::*;
 
     fn run_it(plan: &Plan, hear: &(dyn Fn(Event) + Sync), cancel: &AtomicBool) -> Record<CheckpointCell> {
-        run(plan, Record::new(Vec::new(), Environment::default()), Observer { hear, cancel }).unwrap()
+        run(plan, Record::new(Vec::new(), Environment::default()), Observer::new(hear, cancel)).unwrap()
     }
 
     fn plan(dir: &std::path::Path) -> Plan {
@@ -230,7 +238,7 @@ mod tests {
         let site = Site::open(&plan.places).unwrap();
         let fake = Fake([vec![1.5; 700_000], vec![-2.0; 3]]);
         let values = Values::held("two tensors".to_owned(), Box::new(fake)).unwrap();
-        let cells = measure(&plan, &site, &values, Observer::deaf(&AtomicBool::new(false))).unwrap();
+        let cells = measure(&plan, &site, &values, &mut Vec::new(), Observer::deaf(&AtomicBool::new(false))).unwrap();
         assert_eq!(cells.len(), 6);
         for cell in &cells {
             assert_eq!((cell.device.as_deref(), cell.bytes, cell.n_tensors), (Some("a fake"), 2_800_012, 2));

@@ -50,6 +50,8 @@ pub(super) struct Trial<'a> {
     mode: Mode,
     format: &'static dyn Format,
     store: Store,
+    /// Saves made, those run again included: none may have the step of another.
+    n_saves: u64,
     /// Memory of this process before the store was opened, and the most that saves took beyond it.
     resident: Option<u64>,
     memory_bytes: Option<u64>,
@@ -63,7 +65,9 @@ impl forebay_measure::Trial for Trial<'_> {
         format!("{}, {}", mode_name(self.mode), self.format.name())
     }
 
-    fn repeat(&mut self, save: u64, _: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Error> {
+    fn repeat(&mut self, _: u64, _: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Error> {
+        let save = self.n_saves;
+        self.n_saves += 1;
         let machine = self.machine(save, observer.cancel)?;
         if observer.is_cancelled() {
             return Ok(Done::Cut(None));
@@ -97,7 +101,7 @@ impl<'a> Trial<'a> {
         if mode == Mode::Async {
             values.with_snapshot(|snapshot| Ok(prepare(&store, &format.plan(STEM, snapshot)?, snapshot)?))?;
         }
-        Ok(Self { plan, site, values, memories, mode, format, store, resident, memory_bytes: None })
+        Ok(Self { plan, site, values, memories, mode, format, store, n_saves: 0, resident, memory_bytes: None })
     }
 
     /// Leaves nothing to the next mode or format; the most memory that saves took.

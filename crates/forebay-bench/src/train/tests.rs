@@ -59,7 +59,7 @@ pub(super) fn run_observed(
     cancel: &AtomicBool,
 ) -> Result<Record<TrainCell>, Error> {
     let record = Record::new(Vec::new(), Environment::default());
-    run(plan, record, Observer { hear, cancel }).map(|ended| ended.record)
+    run(plan, record, Observer::new(hear, cancel)).map(|ended| ended.record)
 }
 
 fn run_it(plan: &Plan) -> Result<Record<TrainCell>, Error> {

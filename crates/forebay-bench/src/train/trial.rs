@@ -101,6 +101,11 @@ impl forebay_measure::Trial for Runs<'_> {
         (Cow::Borrowed(files), self.trial.plan.cache == Cache::Cold)
     }
 
+    /// A single run may take days, and its checkpoints are meant to stay.
+    fn may_run_again(&self) -> bool {
+        self.trial.plan.warmups + self.trial.plan.repeats > 1
+    }
+
     /// Fresh weights, or those of a checkpoint.
     fn prepare(&mut self) -> Result<(), Error> {
         self.start = saving::for_round(self.trial, &mut self.found)?;

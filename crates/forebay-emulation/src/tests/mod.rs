@@ -58,7 +58,7 @@ fn run_observed(
     cancel: &AtomicBool,
 ) -> Result<Record<WorkloadCell>, Error> {
     let record = Record::new(Vec::new(), Environment::default());
-    Ok(run(plan, &Solo, record, Observer { hear, cancel })?.expect("the first rank has the record"))
+    Ok(run(plan, &Solo, record, Observer::new(hear, cancel))?.expect("the first rank has the record"))
 }
 
 fn cell_of(plan: &Plan) -> WorkloadCell {

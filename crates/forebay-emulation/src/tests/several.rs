@@ -92,7 +92,7 @@ fn run_all(plans: &[Plan], stops: bool) -> Vec<Outcome> {
             }
         };
         let record = Record::new(Vec::new(), Environment::default());
-        run(&plans[rank], &Member(&hall, rank), record, Observer { hear: &observe, cancel: &stop })
+        run(&plans[rank], &Member(&hall, rank), record, Observer::new(&observe, &stop))
     };
     std::thread::scope(|scope| {
         let ranks: Vec<_> = (0..plans.len()).map(|rank| scope.spawn(move || one(rank))).collect();

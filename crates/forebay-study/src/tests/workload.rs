@@ -39,7 +39,7 @@ fn measured(text: &str) -> (Plan, Measured, Vec<String>) {
         Event::Steps { epoch, n_steps, .. } => said.lock().unwrap().push(format!("{epoch:?}, {n_steps} steps")),
         _ => {}
     };
-    let observer = Observer { hear: &hear, cancel: &never };
+    let observer = Observer::new(&hear, &never);
     let look_down = |_: &Path| Ground::default();
     let measured = Steps::new(&plan, dir.path(), &look_down, Vec::new()).measure(&plan.cells[0], observer);
     assert!(!dir.path().join("workload-checkpoints").exists(), "checkpoints go with the last run");

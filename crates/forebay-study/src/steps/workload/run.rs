@@ -32,6 +32,7 @@ pub(in crate::steps) fn run(
         let new = record.notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>();
         notes.extend(new);
     }
+    notes.extend(ran.notes);
     match middle(cells) {
         Some(cell) => Ok(Measured { workload: Some(Box::new(cell)), notes, ..Measured::default() }),
         None => Err("no run was finished".into()),
