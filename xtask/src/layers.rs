@@ -86,7 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
-    ("forebay-fuzz", &["jpeg", "format", "checkpoint", "workload"]),
+    ("forebay-fuzz", &["units", "jpeg", "format", "checkpoint", "workload"]),
     ("xtask", &["testing"]),
 ];
 

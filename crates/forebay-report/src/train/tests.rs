@@ -16,7 +16,8 @@ fn cell() -> TrainCell {
     let mut cell = serde_json::json!({
         "model": "alexnet", "n_parameters": 57_286_885, "device": "cpu, 2 threads, avx512", "precision": "f32",
         "optimizer": "adam", "learning_rate": 0.0001, "classes": 101, "batch": 64, "steps_per_epoch": 142,
-        "threads": 8, "prefetch": 1, "output": "224x224 f32 nhwc", "medium": {"storage": "local, buffered", "cache": "cold"}, "images_per_s": 336.8,
+        "threads": 8, "prefetch": 1, "output": "224x224 f32 nhwc", "medium": {"storage": "local, buffered", "cache": "cold"},
+        "images_per_s": 336.8,
         "baseline": {"n_steps": 10, "step_s": 0.125}, "io_cost_s": 6.5,
         "lever": {"name": "decode", "advice": "--threads 23: use all cores", "saves_s": 4.75, "wall_s": 14.25},
         "feed": {"takes_images_per_s": 22_000.0, "gives_images_per_s": 7_900.0, "threads_needed": 23},

@@ -10,7 +10,7 @@ fn cell() -> WorkloadCell {
     let text = r#"{
         "workload": "unet3d_h100", "format": "npz", "n_files": 140, "samples_per_file": 1,
         "record_length_bytes": 146600628.0, "batch": 7, "read_threads": 4, "prefetch": 2, "computation_s": 0.323,
-        "epochs": 2, "steps_per_epoch": 10, "order": "files: off, samples: seed 123", 
+        "epochs": 2, "steps_per_epoch": 10, "order": "files: off, samples: seed 123",
         "demand_bytes_per_s": 3.18e9, "medium": {"storage": "local, buffered", "cache": "cold"},
         "au_epoch": 0.323, "au_steady": 0.646, "au_dlio": null, "samples_per_s": 14.0, "mb_per_s_moved": 2052.4,
         "mb_per_s_device": 2040.0, "first_batch_s": 4.25, "first_step_s": 4.3,
