@@ -14,7 +14,7 @@ use forebay_measure::{Cache, Done, Event, Observer};
 use forebay_pipeline::{State, Stats, Threads};
 use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTotals, Validation};
 use forebay_train::PageLock;
-use forebay_units::Clock;
+use forebay_units::{Clock, chain, count};
 
 use super::consumer::{Consumer, Kind};
 use super::data::TrainingData;
@@ -118,6 +118,10 @@ impl forebay_measure::Trial for Runs<'_> {
         let start = std::mem::take(&mut self.start);
         let mut trained = self.trial.run(self.machine.consumer.as_mut(), start, before, observer)?;
         self.failure = trained.driven.failure.take();
+        if let Some(error) = &self.failure {
+            let n_steps = count(trained.totals.n_steps, "step");
+            trained.notes.push(format!("it ended after {n_steps}: {}", chain(error)));
+        }
         if self.failure.is_none() && !observer.is_cancelled() {
             return Ok(Done::Whole(trained));
         }

@@ -271,8 +271,9 @@ fn places(plan: &Plan) -> String {
 fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
     let missed = cells.iter().flat_map(|cell| &cell.judged).find(|judged| judged.is_decisive && !judged.is_met);
     if let Some(missed) = missed {
-        let value = missed.value.map_or("–".to_owned(), |value| format!("{value:.1} %"));
-        remark(&format!("forebay: {}: {value}, less than the {} % asked for", missed.what, missed.limit));
+        let value = missed.value.map_or("–".to_owned(), |value| format!("{:.1} %", value * 100.0));
+        let limit = (missed.limit * 1e4).round() / 1e2;
+        remark(&format!("forebay: {}: {value}, less than the {limit} % asked for", missed.what));
     }
     if stopped || missed.is_some() { Outcome::Missed } else { Outcome::Met }
 }

@@ -81,7 +81,7 @@ fn a_train_cell_has_what_training_measured() {
     let done = dir.run("study run study.toml --out out");
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     let said = done.stderr.lines().find(|line| line.contains(" train/dataset=files/")).unwrap();
-    assert!(said.contains(" s, ") && said.contains(" images/s, ") && said.contains(" s waiting; "), "{said}");
+    assert!(said.contains(": wall clock ") && said.contains(" images/s, wait "), "{said}");
     let cells = cells(&dir, "out");
     assert_eq!(cells.len(), 8);
     for cell in cells.iter().filter(|cell| cell["step"] == "train") {
