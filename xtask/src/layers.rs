@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-workload", &["units"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record", "workload"]),
-    ("forebay-measure", &["units", "storage", "pipeline", "checkpoint", "record"]),
+    ("forebay-measure", &["units", "storage", "pipeline", "checkpoint", "record", "observe"]),
     ("forebay-probe", &["units", "storage", "record", "measure"]),
     (
         "forebay-bench",

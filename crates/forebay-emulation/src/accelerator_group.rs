@@ -4,10 +4,9 @@
 //! readers would have to come round to every one of them twice a step, and all would wait for the one it came to last.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay_measure::laps;
+use forebay_measure::{Event, Observer, laps};
 use forebay_units::Clock;
 use forebay_units::chain;
 use forebay_workload::{Part, Time, Workload};
@@ -16,7 +15,7 @@ use super::accelerator::{Accelerator, Doing, PassTimer, Readiness};
 use super::compute::{Draws, Pace};
 use super::feed::Supply;
 use super::ranks::{Failed, Ranks, Verdict};
-use super::run::{Error, Event};
+use super::run::Error;
 use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::{Epoch, Saved};
@@ -38,7 +37,6 @@ pub(super) struct RunContext<'a> {
     pub(super) n_cores: usize,
     pub(super) supply: &'a dyn Supply,
     pub(super) ranks: &'a dyn Ranks,
-    pub(super) stop: &'a AtomicBool,
     pub(super) saver: Option<&'a Saver>,
     pub(super) clock: Arc<dyn Clock>,
     /// Where the run began on the clock.
@@ -49,13 +47,13 @@ pub(super) struct RunContext<'a> {
     /// Called around the restores.
     pub(super) begin_restore: &'a (dyn Fn() + Sync),
     pub(super) end_restore: &'a (dyn Fn() + Sync),
-    pub(super) observe: &'a (dyn Fn(Event) + Sync),
+    pub(super) observer: Observer<'a>,
 }
 
 impl RunContext<'_> {
     /// Whether this process was asked to stop: all end where they meet next.
     pub(super) fn is_ending(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.observer.is_cancelled()
     }
 
     /// Meets the other processes.
@@ -135,10 +133,10 @@ impl<'a> AcceleratorGroup<'a> {
         let context = self.context;
         let of = context.workload.train.epochs;
         for epoch in 1..=of {
-            (context.observe)(Event::Epoch { epoch, of, n_steps: context.n_steps });
+            context.observer.tell(Event::Steps { epoch: Some((epoch, of)), first: 0, n_steps: context.n_steps });
             let mut verdict = self.epoch(epoch)?;
             if verdict == Verdict::Go && context.evaluations.contains(&epoch) {
-                (context.observe)(Event::Evaluating { epoch });
+                context.observer.tell(Event::phase(format!("evaluating after epoch {epoch}")));
                 verdict = self.evaluate(epoch)?;
             }
             if verdict == Verdict::Stop {
@@ -287,7 +285,8 @@ impl<'a> AcceleratorGroup<'a> {
         let is_due = now >= self.told_ns + TELL_EVERY.as_nanos() as u64 || done == context.n_steps;
         if let Some(first) = accelerators.first().filter(|_| is_due) {
             self.told_ns = now;
-            (context.observe)(Event::Step { done, wait_share: first.timer.wait_share() });
+            let wait_share = first.timer.wait_share();
+            context.observer.tell(Event::Step { step: done, images: 0, bytes: 0, loss: None, wait_share });
         }
     }
 }

@@ -43,7 +43,7 @@ impl AccessLog {
                 let sink = Mutex::new(Sink { file, failure: None });
                 Ok(Arc::new(Self { path, clock, origin_ns, sink }))
             }
-            Err(source) => Err(Error::Io { what: "writing", path, source }),
+            Err(source) => Err(Error::Shared(forebay_measure::Error::Io { what: "writing", path, source })),
         }
     }
 
@@ -71,7 +71,9 @@ impl AccessLog {
     pub(super) fn finish(&self) -> Result<(), Error> {
         let mut sink = self.sink.lock().expect("no holder of this lock panics");
         let outcome = sink.failure.take().map_or(Ok(()), Err).and_then(|()| sink.file.flush());
-        outcome.map_err(|source| Error::Io { what: "writing", path: self.path.clone(), source })
+        outcome.map_err(|source| {
+            Error::Shared(forebay_measure::Error::Io { what: "writing", path: self.path.clone(), source })
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The record of a run.
 
-use forebay_record::{DatasetNote, Environment, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
+use forebay_record::{DatasetNote, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
 use forebay_units::{PathText, count};
 use forebay_workload::Part;
 
@@ -32,11 +32,9 @@ pub(super) struct Known<'a> {
 pub(super) fn record(
     known: &Known<'_>,
     reports: &[RankReport],
-    environment: Environment,
-    command_line: Vec<String>,
+    mut record: Record<WorkloadCell>,
 ) -> Record<WorkloadCell> {
     let workload = &known.plan.workload;
-    let mut record = Record::new(command_line, environment);
     if workload.workflow.train {
         record.dataset = dataset(known);
     }

@@ -69,7 +69,9 @@ fn can_read(plan: &Plan) -> Result<(), Error> {
 
 /// Whether a folder can be written to, or made.
 fn can_write(dir: &Path) -> Result<(), Error> {
-    let failed = |path: &Path, source| Error::Io { what: "writing to", path: path.to_owned(), source };
+    let failed = |path: &Path, source| {
+        Error::Shared(forebay_measure::Error::Io { what: "writing to", path: path.to_owned(), source })
+    };
     let is_there = |path: &&Path| path.symlink_metadata().is_ok();
     let there = dir.ancestors().filter(|path| !path.as_os_str().is_empty()).find(is_there).unwrap_or(Path::new("."));
     if !there.is_dir() {

@@ -37,4 +37,4 @@ pub use cell::INTERRUPTED;
 pub use foresee::foresee;
 pub use place::{checkpoint_place, checkpoint_warning};
 pub use plan::Plan;
-pub use run::{Error, Event, run};
+pub use run::{Error, run};

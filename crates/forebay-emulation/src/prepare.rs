@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records};
 use forebay_format::indexed::write::{OFFSETS, SIZES};
-use forebay_measure::Cache;
 use forebay_measure::cold::{self, Before};
+use forebay_measure::{Cache, Event, Observer};
 use forebay_units::chain;
 use forebay_units::{Bytes, count};
 use forebay_workload::{Format, Part, Shuffle, Workload};
@@ -17,7 +16,7 @@ use super::batch_source::BatchSource;
 use super::plan::Plan;
 use super::ranks::Ranks;
 use super::read::Seeds;
-use super::run::{Error, Event};
+use super::run::Error;
 
 /// Files whose pages are counted where nothing is evicted.
 const LOOKED_AT: u64 = 1024;
@@ -106,23 +105,18 @@ pub(super) fn order(workload: &Workload, seeds: Seeds) -> String {
 }
 
 /// Makes this rank's share of the data.
-pub(super) fn generate(
-    plan: &Plan,
-    ranks: &dyn Ranks,
-    observe: &(dyn Fn(Event) + Sync),
-    stop: &AtomicBool,
-) -> Result<MadeRecords, Error> {
+pub(super) fn generate(plan: &Plan, ranks: &dyn Ranks, observer: Observer<'_>) -> Result<MadeRecords, Error> {
     let told = Mutex::new(0);
     let progress = |progress: forebay_dataset::Progress| {
         let percent = 100 * progress.done / progress.total.max(1);
         let mut last = told.lock().expect("no holder of this lock panics");
         if percent != *last {
             *last = percent;
-            observe(Event::Preparing { what: format!("making the data, {percent} %") });
+            observer.tell(Event::Phase { what: "making the data".to_owned(), percent: Some(percent) });
         }
     };
-    observe(Event::Preparing { what: "making the data".to_owned() });
-    let control = Control { threads: 0, cancel: stop, progress: &progress };
+    observer.tell(Event::phase("making the data"));
+    let control = Control { threads: 0, cancel: observer.cancel, progress: &progress };
     Ok(make_records(&plan.workload, &plan.data, ranks.rank(), ranks.size(), &control)?)
 }
 
@@ -182,7 +176,7 @@ fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
 fn remove(path: PathBuf) -> Result<(), Error> {
     match std::fs::remove_file(&path) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::Io { what: "removing", path, source })
+            Err(Error::Shared(forebay_measure::Error::Io { what: "removing", path, source }))
         }
         _ => Ok(()),
     }

@@ -54,7 +54,7 @@ pub(super) fn write(
     report: &RankReport,
     all: Option<All<'_>>,
 ) -> Result<(), Error> {
-    let failed = |source| Error::Io { what: "making", path: out.to_owned(), source };
+    let failed = |source| Error::Shared(forebay_measure::Error::Io { what: "making", path: out.to_owned(), source });
     std::fs::create_dir_all(out).map_err(failed)?;
     let time = setting;
     let accelerators: BTreeSet<u64> = report.epochs.iter().map(|epoch| epoch.accelerator).collect();
@@ -84,18 +84,21 @@ fn write_hydra(dir: &Path, known: &Known<'_>, record: &Record<WorkloadCell>) -> 
     }
     let is_override = |word: &&String| word.trim_start_matches('+').starts_with("workload.") && word.contains('=');
     let overrides: Vec<String> = record.command_line.iter().filter(is_override).cloned().collect();
-    std::fs::create_dir_all(dir).map_err(|source| Error::Io { what: "making", path: dir.to_owned(), source })?;
+    std::fs::create_dir_all(dir)
+        .map_err(|source| Error::Shared(forebay_measure::Error::Io { what: "making", path: dir.to_owned(), source }))?;
     let overrides = dlio::overrides_yaml(&workload.name, &overrides);
     for (name, text) in [("config.yaml", dlio::config_yaml(&workload)), ("overrides.yaml", overrides)] {
         let path = dir.join(name);
-        std::fs::write(&path, text).map_err(|source| Error::Io { what: "writing", path, source })?;
+        std::fs::write(&path, text)
+            .map_err(|source| Error::Shared(forebay_measure::Error::Io { what: "writing", path, source }))?;
     }
     Ok(())
 }
 
 fn write_json(path: &Path, value: &Value) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).expect("a value has only text keys");
-    std::fs::write(path, text + "\n").map_err(|source| Error::Io { what: "writing", path: path.to_owned(), source })
+    std::fs::write(path, text + "\n")
+        .map_err(|source| Error::Shared(forebay_measure::Error::Io { what: "writing", path: path.to_owned(), source }))
 }
 
 /// When and where a run took place.

@@ -2,14 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use forebay_dataset::MadeRecords;
 use forebay_measure::cold::Before;
 use forebay_measure::reads::Watcher;
-use forebay_measure::usage;
-use forebay_record::{CacheEvidence, Environment, Record, WorkloadCell, WorkloadRank};
+use forebay_measure::{Event, Observer, usage};
+use forebay_record::{CacheEvidence, Record, WorkloadCell, WorkloadRank};
 use forebay_storage::cache;
 use forebay_units::chain;
 use forebay_units::{Bytes, Clock, PathText, SystemClock};
@@ -33,18 +32,9 @@ use super::saving::{self, Saver};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The pipeline could not be built.
+    /// What any experiment may fail with.
     #[error(transparent)]
-    Pipeline(#[from] forebay_pipeline::Error),
-    /// The storage failed outside the pipeline.
-    #[error(transparent)]
-    Storage(#[from] forebay_storage::Error),
-    /// A checkpoint could not be saved, or read again.
-    #[error(transparent)]
-    Checkpoint(#[from] forebay_checkpoint::Error),
-    /// A model's share cannot be laid out in files.
-    #[error(transparent)]
-    Format(#[from] forebay_checkpoint::format::Error),
+    Shared(forebay_measure::Error),
     /// The data could not be made.
     #[error(transparent)]
     Dataset(#[from] forebay_dataset::Error),
@@ -90,59 +80,9 @@ pub enum Error {
         /// Why.
         source: forebay_measure::Error,
     },
-    /// A thread cannot be started.
-    #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
-    /// Anything else the system reported.
-    #[error("{what} {}", path.escaped())]
-    Io {
-        /// What was attempted.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
 }
 
-/// What happens meanwhile, for a display.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Event {
-    /// Something is prepared: files are listed, caches emptied.
-    Preparing {
-        /// What, in words.
-        what: String,
-    },
-    /// An epoch begins.
-    Epoch {
-        /// Which, from 1.
-        epoch: u64,
-        /// Of how many.
-        of: u64,
-        /// Steps it has.
-        n_steps: u64,
-    },
-    /// The first accelerator of this process has made so many steps of the epoch. Told at most twenty times a second.
-    Step {
-        /// How many.
-        done: u64,
-        /// Its wait so far, of its time so far.
-        wait_share: f64,
-    },
-    /// A checkpoint was saved or restored by the first accelerator of this process.
-    Saved {
-        /// Bytes of it.
-        bytes: u64,
-        /// How long it took.
-        seconds: f64,
-    },
-    /// The part of an epoch that evaluates.
-    Evaluating {
-        /// After which epoch.
-        epoch: u64,
-    },
-}
+forebay_measure::share_errors!(Error);
 
 /// Runs a workload. The record is the first rank's; others get `None`.
 ///
@@ -151,31 +91,29 @@ pub enum Event {
 pub fn run(
     plan: &Plan,
     ranks: &dyn Ranks,
-    environment: Environment,
-    command_line: Vec<String>,
-    observe: &(dyn Fn(Event) + Sync),
-    stop: &AtomicBool,
+    record: Record<WorkloadCell>,
+    observer: Observer<'_>,
 ) -> Result<Option<Record<WorkloadCell>>, Error> {
     let totals = forebay_workload::Plan::new(&plan.workload, plan.accelerators * ranks.size());
     let totals = together(ranks, totals.map_err(Error::Plan))?;
     let seeds = prepare::agree(plan, ranks)?;
     let workflow = plan.workload.workflow;
     let made = match workflow.generate_data {
-        true => Some(together(ranks, prepare::generate(plan, ranks, observe, stop))?),
+        true => Some(together(ranks, prepare::generate(plan, ranks, observer))?),
         false => None,
     };
     if !workflow.train && !workflow.checkpoint {
-        return Ok((ranks.rank() == 0).then(|| only_made(made.as_ref(), environment, command_line)));
+        return Ok((ranks.rank() == 0).then(|| only_made(made.as_ref(), record)));
     }
     if workflow.checkpoint {
         saving::check_room(plan, ranks, totals.checkpoints)?;
     }
     let saves_in = workflow.checkpoint.then(|| Folder::open(plan, ranks)).transpose()?;
     let neighbours = prepare::on_host(ranks)?;
-    let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observe))?;
+    let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observer))?;
     // Only now does no rank read headers and indices any more.
     part.before = together(ranks, part.caches(neighbours))?;
-    let mut report = part.run(&totals, &environment, stop)?;
+    let mut report = part.run(&totals, record.environment.memory_bytes)?;
     report.notes.extend(made.as_ref().map(prepare::made_note));
     // All ranks are past their last save and restore.
     part.saver = None;
@@ -185,7 +123,7 @@ pub fn run(
         report.notes.extend(together(ranks, removed)?.filter(|_| ranks.rank() == 0));
     }
     let known = Known { plan, totals, seeds, storage: part.storage() };
-    finish(&known, ranks, &part, &report, environment, command_line)
+    finish(&known, ranks, &part, report, record)
 }
 
 /// Brings all parts together, and writes the results.
@@ -193,21 +131,15 @@ fn finish(
     known: &Known<'_>,
     ranks: &dyn Ranks,
     part: &Part<'_>,
-    report: &RankReport,
-    environment: Environment,
-    command_line: Vec<String>,
+    report: RankReport,
+    record: Record<WorkloadCell>,
 ) -> Result<Option<Record<WorkloadCell>>, Error> {
-    let bytes = serde_json::to_vec(report).expect("plain numbers and texts are JSON");
-    let all = ranks.gather(bytes)?.map(|all| {
-        let reports =
-            all.iter().map(|bytes| serde_json::from_slice(bytes).expect("ranks of one version write the same JSON"));
-        reports.collect::<Vec<RankReport>>()
-    });
+    let all = gather(ranks, &report)?;
     let whole = results::Whole::agree(ranks, all.as_deref())?;
-    let mut record = all.map(|all| (cell::record(known, &all, environment, command_line), all));
+    let mut record = all.map(|all| (cell::record(known, &all, record), all));
     let written = known.plan.out.as_ref().map_or(Ok(()), |out| {
         let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
-        results::write(out, known, Setting { started_at: part.started_at, whole }, report, all)
+        results::write(out, known, Setting { started_at: part.started_at, whole }, &report, all)
     });
     // What was measured is not lost because a copy of it cannot be written.
     let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
@@ -218,9 +150,18 @@ fn finish(
     Ok(record.map(|(record, _)| record))
 }
 
+/// What all ranks tell, on the first; one by itself tells it to nobody.
+fn gather(ranks: &dyn Ranks, report: &RankReport) -> Result<Option<Vec<RankReport>>, Error> {
+    if ranks.size() == 1 {
+        return Ok(Some(vec![report.clone()]));
+    }
+    let bytes = serde_json::to_vec(report).expect("plain numbers and texts are JSON");
+    let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).expect("ranks of one version write the same JSON");
+    Ok(ranks.gather(bytes)?.map(|all| all.iter().map(read).collect()))
+}
+
 /// A run that made data and nothing else.
-fn only_made(made: Option<&MadeRecords>, environment: Environment, command_line: Vec<String>) -> Record<WorkloadCell> {
-    let mut record = Record::new(command_line, environment);
+fn only_made(made: Option<&MadeRecords>, mut record: Record<WorkloadCell>) -> Record<WorkloadCell> {
     record.notes.extend(made.map(prepare::made_note));
     record.notes.push("the workload neither trains nor saves: there is nothing to measure".to_owned());
     record
@@ -230,7 +171,7 @@ fn only_made(made: Option<&MadeRecords>, environment: Environment, command_line:
 struct Part<'a> {
     plan: &'a Plan,
     ranks: &'a dyn Ranks,
-    observe: &'a (dyn Fn(Event) + Sync),
+    observer: Observer<'a>,
     clock: Arc<dyn Clock>,
     origin_ns: u64,
     age_s: Option<f64>,
@@ -258,7 +199,7 @@ impl<'a> Part<'a> {
         totals: &forebay_workload::Plan,
         seeds: Seeds,
         saves_in: Option<&Folder>,
-        observe: &'a (dyn Fn(Event) + Sync),
+        observer: Observer<'a>,
     ) -> Result<Self, Error> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let (origin_ns, age_s, started_at) = (clock.now_ns(), usage::age_s(), std::time::SystemTime::now());
@@ -273,14 +214,14 @@ impl<'a> Part<'a> {
         let workflow = plan.workload.workflow;
         let log = plan.access_log.as_ref().filter(|_| workflow.train);
         let log = log.map(|dir| AccessLog::create(dir, ranks.rank(), Arc::clone(&clock), origin_ns)).transpose()?;
-        observe(Event::Preparing { what: "looking at the data".to_owned() });
+        observer.tell(Event::phase("looking at the data"));
         let source = workflow.train.then(|| BatchSource::open(plan, deal, log.as_ref())).transpose()?;
         let range = deal.first..deal.first + deal.n;
         let saver =
             saves_in.map(|folder| Saver::open(&plan.workload, (&folder.dir, plan.checkpoints.fs()), range, deal.of));
         let saver = saver.transpose()?;
         let before = None;
-        Ok(Self { plan, ranks, observe, clock, origin_ns, age_s, started_at, deal, source, saver, before, log })
+        Ok(Self { plan, ranks, observer, clock, origin_ns, age_s, started_at, deal, source, saver, before, log })
     }
 
     /// Brings the page cache into the state that was asked for.
@@ -293,12 +234,7 @@ impl<'a> Part<'a> {
     }
 
     /// Runs all accelerators of this process.
-    fn run(
-        &self,
-        totals: &forebay_workload::Plan,
-        environment: &Environment,
-        stop: &AtomicBool,
-    ) -> Result<RankReport, Error> {
+    fn run(&self, totals: &forebay_workload::Plan, memory_bytes: Option<u64>) -> Result<RankReport, Error> {
         let (device, restores) = (Spans::default(), Spans::default());
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
@@ -313,7 +249,6 @@ impl<'a> Part<'a> {
             n_cores: usage::cores(),
             supply: self.source.as_ref().map_or(&NoSupply as &dyn Supply, |source| source),
             ranks: self.ranks,
-            stop,
             saver: self.saver.as_ref(),
             clock: Arc::clone(&self.clock),
             origin_ns: self.origin_ns,
@@ -324,30 +259,27 @@ impl<'a> Part<'a> {
             end_epoch: &|| device.end(),
             begin_restore: &|| restores.begin(),
             end_restore: &|| restores.end(),
-            observe: self.observe,
+            observer: self.observer,
         };
         let ran = together(self.ranks, accelerate(&context));
         let reads = watcher.map(Watcher::finish);
         let ran = ran?;
         together(self.ranks, self.log.as_ref().map_or(Ok(()), |log| log.finish()))?;
-        let report = self.report(ran, device.total(), restores.total(), environment);
-        Ok(RankReport { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, ..report })
+        let report = self.report(ran, device.total(), restores.total());
+        Ok(RankReport { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, memory_bytes, ..report })
     }
 
     /// The first process watches what it reads.
     fn watcher(&self) -> Result<Option<Watcher>, Error> {
         let source = self.source.as_ref().filter(|_| self.ranks.rank() == 0);
         let tally = source.map(|source| Arc::clone(source.tally()));
-        tally.map(|tally| Watcher::start(move || tally.bytes())).transpose().map_err(Error::Thread)
+        tally
+            .map(|tally| Watcher::start(move || tally.bytes()))
+            .transpose()
+            .map_err(|source| forebay_measure::Error::Thread(source).into())
     }
 
-    fn report(
-        &self,
-        ran: Vec<Ran>,
-        device: Option<u64>,
-        restored: Option<u64>,
-        environment: &Environment,
-    ) -> RankReport {
+    fn report(&self, ran: Vec<Ran>, device: Option<u64>, restored: Option<u64>) -> RankReport {
         let cores = usage::allowed_cores();
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let residents = ran.iter().flat_map(|ran| &ran.residents).copied().collect::<Option<Vec<f64>>>();
@@ -374,7 +306,7 @@ impl<'a> Part<'a> {
             },
             cores,
             n_online: usage::online_cores(),
-            memory_bytes: environment.memory_bytes,
+            memory_bytes: None,
             host: Host::default(),
             evidence: CacheEvidence { resident_before, block_bytes: device, bytes_read: bytes_moved },
             epochs,

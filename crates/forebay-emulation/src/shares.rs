@@ -3,12 +3,13 @@
 use std::borrow::BorrowMut;
 use std::time::Duration;
 
+use forebay_measure::Event;
 use forebay_measure::laps::Part;
 
 use super::accelerator::PassTimer;
 use super::accelerator_group::{AcceleratorGroup, lap};
 use super::ranks::{Failed, Verdict};
-use super::run::{Error, Event};
+use super::run::Error;
 use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::Saved;
@@ -67,7 +68,7 @@ impl AcceleratorGroup<'_> {
     fn save_shares(&mut self, epoch: u64, step: u64, step_of_run: u64) -> Result<Verdict, Failed> {
         let (context, start_ns) = (self.context, self.context.clock.now_ns());
         let done = self.each("save", |saver, accelerator| {
-            let bytes = saver.save(accelerator, step_of_run, context.stop)?;
+            let bytes = saver.save(accelerator, step_of_run, context.observer.cancel)?;
             Ok(bytes.map(|bytes| (bytes, context.clock.now_ns())))
         })?;
         let verdict = context.meet()?;
@@ -87,7 +88,7 @@ impl AcceleratorGroup<'_> {
         }
         let start_ns = context.clock.now_ns();
         let read = side_by_side(checkpoints.len(), checkpoints, "restore", |_, checkpoint| {
-            let bytes = checkpoint.map_or(Ok(Some(0)), |checkpoint| checkpoint.read(context.stop))?;
+            let bytes = checkpoint.map_or(Ok(Some(0)), |checkpoint| checkpoint.read(context.observer.cancel))?;
             Ok(bytes.map(|bytes| (bytes, context.clock.now_ns())))
         });
         let read = context.all(read)?;
@@ -131,8 +132,8 @@ impl AcceleratorGroup<'_> {
             ran.saves.push(Saved { accelerator, number, bytes, start_ns, ns, ..saved });
         }
         let first = self.ran.first().and_then(|ran| ran.saves.last()).filter(|saved| saved.bytes > 0);
-        if let Some(Saved { bytes, ns, .. }) = first {
-            (context.observe)(Event::Saved { bytes: *bytes, seconds: *ns as f64 / 1e9 });
+        if let Some(Saved { number, bytes, ns, .. }) = first {
+            context.observer.tell(Event::Saved { step: *number + 1, bytes: *bytes, seconds: *ns as f64 / 1e9 });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Why a folder or a file of an experiment cannot be used, with what to do about it.
+//! Why an experiment cannot be run, as far as experiments have it in common, with what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use forebay_units::PathText;
 
 use crate::file_system::FileSystem;
 
-/// A folder or a file that cannot be used.
+/// What any experiment may fail with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -68,6 +68,42 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The storage failed.
+    #[error(transparent)]
+    Storage(#[from] forebay_storage::Error),
+    /// The data cannot be used, or the pipeline not be built.
+    #[error(transparent)]
+    Pipeline(#[from] forebay_pipeline::Error),
+    /// A checkpoint could not be saved, restored or removed.
+    #[error(transparent)]
+    Checkpoint(#[from] forebay_checkpoint::Error),
+    /// A state cannot be laid out in its format, or not be read from it.
+    #[error(transparent)]
+    Format(#[from] forebay_checkpoint::format::Error),
+    /// A thread cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+/// Lets `?` turn what experiments have in common into the variant `Shared` of an experiment's own error.
+#[macro_export]
+macro_rules! share_errors {
+    ($error:ty) => {
+        $crate::share_errors!($error: $crate::StorageError, $crate::PipelineError, $crate::CheckpointError, $crate::FormatError);
+
+        impl From<$crate::Error> for $error {
+            fn from(error: $crate::Error) -> Self {
+                Self::Shared(error)
+            }
+        }
+    };
+    ($error:ty: $($source:ty),+) => {
+        $(impl From<$source> for $error {
+            fn from(error: $source) -> Self {
+                Self::Shared(error.into())
+            }
+        })+
+    };
 }
 
 impl Error {

@@ -2,27 +2,41 @@
 //!
 //! [`laps`] cuts the wall clock into parts, [`stall`] charges waits to their causes, [`cold`] empties the page cache and proves it,
 //! [`reads`] counts bytes by time, [`usage`] says what this process took. [`Scratch`] is a hidden folder for what an experiment writes.
-//! It runs no experiment, renders nothing and prints nothing.
+//! [`Rounds`] runs the [`Trial`]s of an experiment and tells an [`Observer`]. It knows no experiment, renders nothing and prints nothing.
 
 pub mod cold;
+mod disturbance;
 mod environment;
 mod error;
 mod file_system;
 pub mod laps;
 mod memory;
+mod observer;
 mod places;
 mod random;
 pub mod reads;
+mod runner;
 mod scratch;
 mod settings;
 pub mod stall;
 pub mod usage;
 
+pub use disturbance::{Disturbance, Watch};
 pub use environment::{describe_environment, file_system_of, memory, utc_now};
 pub use error::{Context, Error};
 pub use file_system::FileSystem;
 pub use memory::Memory;
+pub use observer::{EXTRA_REPEATS, Event, Observer};
 pub use places::{Place, Places};
 pub use random::{random, stamp};
+pub use runner::{Done, Ran, Rounds, Trial};
 pub use scratch::{Scratch, is_at_work, remove_left_overs};
 pub use settings::{Cache, Io, ThreadCount};
+
+// For the macro.
+#[doc(hidden)]
+pub use forebay_checkpoint::{Error as CheckpointError, format::Error as FormatError};
+#[doc(hidden)]
+pub use forebay_pipeline::Error as PipelineError;
+#[doc(hidden)]
+pub use forebay_storage::Error as StorageError;

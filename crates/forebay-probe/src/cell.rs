@@ -4,13 +4,22 @@ use forebay_record::{CacheEvidence, Latency, LatencyBucket, Medium, ProbeCell, P
 use forebay_units::{Histogram, Summary};
 
 use super::plan::{Combination, Plan, Unit};
+use super::trial::Repeated;
 
 /// What a cell's kept runs gave.
-#[derive(Default)]
 pub(super) struct Measured {
-    pub(super) samples: Vec<ProbeRepeat>,
-    pub(super) evidence: Vec<CacheEvidence>,
-    pub(super) latencies: Histogram,
+    samples: Vec<ProbeRepeat>,
+    evidence: Vec<CacheEvidence>,
+    latencies: Histogram,
+}
+
+impl Measured {
+    pub(super) fn new(kept: Vec<Repeated>) -> Self {
+        let latencies = Histogram::default();
+        kept.iter().for_each(|one| latencies.add(&one.latencies));
+        let (samples, evidence) = kept.into_iter().map(|one| (one.repeat, one.evidence)).unzip();
+        Self { samples, evidence, latencies }
+    }
 }
 
 /// The cell; `None` when no run of it was finished.

@@ -9,6 +9,9 @@ use forebay_units::{Bytes, PathText};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// What any experiment may fail with.
+    #[error(transparent)]
+    Shared(forebay_measure::Error),
     /// It is a pipe or a device.
     #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.escaped())]
     NotAFolder {
@@ -71,12 +74,6 @@ pub enum Error {
         /// Why not.
         what: String,
     },
-    /// The target, or the scratch folder in it, cannot be used.
-    #[error(transparent)]
-    Folder(#[from] forebay_measure::Error),
-    /// The storage failed.
-    #[error(transparent)]
-    Storage(#[from] forebay_storage::Error),
     /// No more threads can be had.
     #[error("cannot start {n} threads; give a smaller --depth")]
     Threads {
@@ -87,6 +84,8 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+forebay_measure::share_errors!(Error);
 
 impl Error {
     pub(super) fn senseless(what: impl Into<String>) -> Self {

@@ -29,4 +29,4 @@ pub use error::Error;
 pub use mix::Mix;
 pub use plan::{Modes, Plan, Sizes, TIME_LIMIT, Tree};
 pub use preview::{Preview, preview};
-pub use run::{Event, run};
+pub use run::run;

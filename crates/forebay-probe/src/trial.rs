@@ -1,12 +1,13 @@
-//! One run of one cell.
+//! One cell, and one run of it.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::PathBuf;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use forebay_measure::cold;
-use forebay_measure::random;
+use forebay_measure::cold::{self, Before};
+use forebay_measure::{Done, Event, Observer, random};
 use forebay_record::{CacheEvidence, Engine, ProbeMode, ProbeRepeat};
 use forebay_storage::{Local, Mode, Shaped, Storage, cache};
 use forebay_units::Histogram;
@@ -18,62 +19,89 @@ use super::plan::{Combination, Plan, TIME_LIMIT, Unit};
 use super::prepared_target::PreparedTarget;
 use super::requests::{Request, Requests};
 use super::ring::{self, Direction};
+use super::run::{describe, planned_bytes};
 use super::threads::{self, Leaf};
-use super::workers::{self, Done, Shared};
+use super::workers::{self, Done as Worked, Shared};
 
-/// A plan on its target.
+/// A cell of a plan on its target.
 pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
     pub(super) target: &'a PreparedTarget,
     /// The files of each tree.
-    pub(super) trees: Vec<Vec<Leaf>>,
+    pub(super) trees: &'a [Vec<Leaf>],
+    pub(super) cell: &'a Combination,
+}
+
+impl forebay_measure::Trial for Trial<'_> {
+    type Repeat = Repeated;
+    type Error = Error;
+
+    fn name(&self) -> String {
+        describe(self.cell)
+    }
+
+    /// What is written is neither evicted nor looked at before.
+    fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
+        let files = match (self.cell.mode, &self.cell.unit) {
+            (ProbeMode::SequentialWrite, _) => Cow::Borrowed([].as_slice()),
+            (_, Unit::File(tree)) => self.trees[*tree].iter().map(|leaf| leaf.path.clone()).collect(),
+            _ => Cow::Borrowed(slice::from_ref(&self.target.file)),
+        };
+        (files, true)
+    }
+
+    fn repeat(&mut self, round: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Error> {
+        let mut left = planned_bytes(self.plan, self.cell);
+        let mut moved = |bytes: u64| {
+            left = left.saturating_sub(bytes);
+            observer.tell(Event::Moved { images: 0, bytes });
+        };
+        let repeat = self.run(round, before, Watch { moved: &mut moved, cancel: observer.cancel })?;
+        if !observer.is_cancelled() {
+            // A run that ended by its time limit has less to do than was planned.
+            observer.tell(Event::Moved { images: 0, bytes: left });
+        }
+        Ok(Done::Whole(repeat))
+    }
 }
 
 /// Where a run tells of bytes moved, and looks whether to stop.
-pub(super) struct Watch<'a> {
-    pub(super) moved: &'a mut dyn FnMut(u64),
-    pub(super) cancel: &'a AtomicBool,
+struct Watch<'a> {
+    moved: &'a mut dyn FnMut(u64),
+    cancel: &'a AtomicBool,
 }
 
 impl Trial<'_> {
-    /// Runs a cell once. `run` is the number of the round.
-    pub(super) fn run(&self, cell: &Combination, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
-        match (cell.mode, &cell.unit) {
-            (ProbeMode::SequentialWrite, Unit::Block(block)) => self.write(cell, *block, run, watch),
+    fn run(&self, run: u64, before: &Before, watch: Watch<'_>) -> Result<Repeated, Error> {
+        match (self.cell.mode, &self.cell.unit) {
+            (ProbeMode::SequentialWrite, Unit::Block(block)) => self.write(*block, run, watch),
             (ProbeMode::SequentialRead, Unit::Block(block)) => {
                 let requests = Requests::Sequential { block: *block, size: self.plan.usable_size() };
-                self.read(cell, *block, &requests, watch)
+                self.read(*block, &requests, before, watch)
             }
-            (_, Unit::Block(block)) => self.read_random(cell, &Mix::of_one(*block), run, watch),
-            (_, Unit::Mix(mix)) => self.read_random(cell, mix, run, watch),
-            (_, Unit::File(tree)) => self.read_files(cell, *tree, run, watch),
+            (_, Unit::Block(block)) => self.read_random(&Mix::of_one(*block), run, before, watch),
+            (_, Unit::Mix(mix)) => self.read_random(mix, run, before, watch),
+            (_, Unit::File(tree)) => self.read_files(*tree, run, before, watch),
         }
     }
 
-    fn write(&self, cell: &Combination, block: u64, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
+    fn write(&self, block: u64, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
         let requests = Requests::Sequential { block, size: self.plan.usable_size() };
         let before = cache::block_bytes_written();
-        let done = match self.shaped(cell.engine) {
+        let done = match self.shaped() {
             Some(device) => {
                 let writer = threads::object_writer(device.create(&self.target.file)?, block, &requests, run);
                 workers::run(vec![writer], Shared::new(watch.cancel, None), || Ok(()), watch.moved)?
             }
-            None => self.write_file(cell, block, &requests, run, watch)?,
+            None => self.write_file(block, &requests, run, watch)?,
         };
         let block_bytes = before.and_then(|start| Some(cache::block_bytes_written()?.saturating_sub(start)));
         let evidence = CacheEvidence { resident_before: None, block_bytes, bytes_read: done.bytes };
         Ok(repeat(done, evidence))
     }
 
-    fn write_file(
-        &self,
-        cell: &Combination,
-        block: u64,
-        requests: &Requests,
-        run: u64,
-        watch: Watch<'_>,
-    ) -> Result<Done, Error> {
-        let path = &self.target.file;
+    fn write_file(&self, block: u64, requests: &Requests, run: u64, watch: Watch<'_>) -> Result<Worked, Error> {
+        let (path, cell) = (&self.target.file, self.cell);
         self.target.fresh_file(self.plan.usable_size())?;
         let workers = match cell.engine {
             Engine::Uring => {
@@ -89,18 +117,17 @@ impl Trial<'_> {
         workers::run(workers, Shared::new(watch.cancel, None), sync, watch.moved)
     }
 
-    fn read_random(&self, cell: &Combination, mix: &Mix, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
-        let unit = if cell.engine == Engine::Sync { 1 } else { self.target.alignment };
+    fn read_random(&self, mix: &Mix, run: u64, before: &Before, watch: Watch<'_>) -> Result<Repeated, Error> {
+        let unit = if self.cell.engine == Engine::Sync { 1 } else { self.target.alignment };
         let mix = mix.aligned(unit);
         let mut random = random(self.plan.seed, run);
         let requests = Requests::random(&mix, self.plan.usable_size(), &mut random);
-        self.read(cell, mix.largest(), &requests, watch)
+        self.read(mix.largest(), &requests, before, watch)
     }
 
-    fn read(&self, cell: &Combination, largest: u64, requests: &Requests, watch: Watch<'_>) -> Result<Repeated, Error> {
-        let path = &self.target.file;
-        let before = cold::prepare(slice::from_ref(path), true)?;
-        let device = self.shaped(cell.engine);
+    fn read(&self, largest: u64, requests: &Requests, before: &Before, watch: Watch<'_>) -> Result<Repeated, Error> {
+        let (path, cell) = (&self.target.file, self.cell);
+        let device = self.shaped();
         let workers = match (&device, cell.engine) {
             (Some(device), _) => threads::object_readers(device, path, cell.depth, requests)?,
             (None, Engine::Uring) => {
@@ -111,33 +138,31 @@ impl Trial<'_> {
         };
         let limit = (cell.mode != ProbeMode::SequentialRead).then_some(TIME_LIMIT);
         let done = workers::run(workers, Shared::new(watch.cancel, limit), || Ok(()), watch.moved)?;
-        let evidence = cold::conclude(&before, done.bytes);
+        let evidence = cold::conclude(before, done.bytes);
         Ok(repeat(done, evidence))
     }
 
-    fn read_files(&self, cell: &Combination, tree: usize, run: u64, watch: Watch<'_>) -> Result<Repeated, Error> {
-        let leaves = &self.trees[tree];
+    fn read_files(&self, tree: usize, run: u64, before: &Before, watch: Watch<'_>) -> Result<Repeated, Error> {
+        let (leaves, cell) = (&self.trees[tree], self.cell);
         let numbers = leaves.iter().enumerate().map(|(number, leaf)| Request { offset: number as u64, len: leaf.len });
         let mut pieces: Vec<Request> = numbers.collect();
         random(self.plan.seed, run).shuffle(&mut pieces);
         let requests = Requests::Random { pieces, next: AtomicUsize::new(0) };
         let largest = self.plan.trees[tree].largest();
-        let paths: Vec<PathBuf> = leaves.iter().map(|leaf| leaf.path.clone()).collect();
-        let before = cold::prepare(&paths, true)?;
-        let device = self.shaped(cell.engine);
+        let device = self.shaped();
         let workers = match (&device, cell.engine) {
             (Some(device), _) => threads::file_object_readers(device, leaves, cell.depth, &requests),
             (None, Engine::Uring) => vec![files_ring::worker(leaves, cell.depth, largest, &requests)],
             (None, _) => threads::file_readers(leaves, cell.engine, cell.depth, largest, &requests),
         };
         let done = workers::run(workers, Shared::new(watch.cancel, Some(TIME_LIMIT)), || Ok(()), watch.moved)?;
-        let evidence = cold::conclude(&before, done.bytes);
+        let evidence = cold::conclude(before, done.bytes);
         Ok(repeat(done, evidence))
     }
 
     /// The emulated device, if one is wanted, over files read in the engine's way.
-    fn shaped(&self, engine: Engine) -> Option<Shaped<Local>> {
-        let mode = if engine == Engine::Sync { Mode::Buffered } else { Mode::Direct };
+    fn shaped(&self) -> Option<Shaped<Local>> {
+        let mode = if self.cell.engine == Engine::Sync { Mode::Buffered } else { Mode::Direct };
         self.plan.tier.as_ref().map(|profile| Shaped::new(Local::new(mode), profile.clone()))
     }
 }
@@ -149,7 +174,7 @@ pub(super) struct Repeated {
     pub(super) latencies: Histogram,
 }
 
-fn repeat(done: Done, evidence: CacheEvidence) -> Repeated {
+fn repeat(done: Worked, evidence: CacheEvidence) -> Repeated {
     let repeat =
         ProbeRepeat { bytes: done.bytes, n_requests: done.latencies.count(), wall_s: done.wall_s, cpu_s: done.cpu_s };
     Repeated { repeat, evidence, latencies: done.latencies }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use forebay_measure::utc_now;
+use forebay_measure::{EXTRA_REPEATS, Observer, utc_now};
 use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 use forebay_units::chain;
 
 use super::error::Result;
 use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
-use super::steps::{Bench, Failed, Progress, StepResult};
+use super::steps::{Bench, Failed, StepResult};
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub enum Event<'a> {
         /// How far the study is.
         at: At,
     },
-    /// It gives a sign of life.
-    Progress(Progress),
+    /// Something happens in it.
+    Within(forebay_measure::Event),
     /// It is done and kept, measured or failed.
     Finished {
         /// What came of it.
@@ -126,7 +126,7 @@ pub fn run(
     folder: &mut Folder,
     bench: &mut dyn Bench,
     seconds: &dyn Fn(&CellPlan) -> Option<f64>,
-    observe: &mut dyn FnMut(Event<'_>),
+    observe: &(dyn Fn(Event<'_>) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Outcome> {
     let mut pace = Pace::new(rest.cells_of(plan).filter(|cell| cell.left_out.is_none()).map(seconds));
@@ -150,7 +150,9 @@ pub fn run(
         }
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
-        let measured = bench.measure(cell, &mut |progress| observe(Event::Progress(progress)), cancel);
+        let hear = |event| observe(Event::Within(event));
+        let observer = Observer { extra_repeats: Some(EXTRA_REPEATS), ..Observer::new(&hear, cancel) };
+        let measured = bench.measure(cell, observer);
         // What was stopped half-way is no measurement, however it ended.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {
@@ -166,7 +168,7 @@ pub fn run(
 }
 
 /// Appends a cell that is done, and says so.
-fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &mut dyn FnMut(Event<'_>)) -> Result<()> {
+fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &(dyn Fn(Event<'_>) + Sync)) -> Result<()> {
     let line = StudyLine::Cell(Box::new(cell));
     folder.append(&line)?;
     if let StudyLine::Cell(cell) = &line {

@@ -5,12 +5,11 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use forebay_bench::ingest::{Event, Plan};
+use forebay_bench::ingest::Plan;
 use forebay_measure::{Cache, Io, ThreadCount};
-use forebay_observe::{Options, Sampler};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
-use forebay_units::{escaped_words, group_digits};
+use forebay_units::group_digits;
 
 use crate::ceilings::{Ceilings, Name};
 use crate::data::InputArgs;
@@ -18,7 +17,7 @@ use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Placement;
 use crate::values::{SampleLimit, parse_io, parse_positive, parse_threads};
-use crate::{progress, stop, tier};
+use crate::{live, stop, tier};
 
 /// The flags of `forebay ingest`.
 #[derive(Debug, ClapArgs)]
@@ -126,28 +125,12 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     let threshold = args.min_images_per_s;
     let notes = placement.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
-    let environment = forebay_measure::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
-    let command_line = escaped_words(std::env::args_os());
-    let sampler = Sampler::start(Options::default())?;
-    let mut bar = progress::unknown("ingest");
-    let mut observe = |event: Event| match event {
-        Event::Started { images } => {
-            stop::begun();
-            bar.finish_and_clear();
-            bar = progress::images(images);
-        }
-        Event::Repeat { what } => {
-            sampler.mark(what.as_str());
-            bar.set_message(what);
-        }
-        Event::Advanced { images, .. } => bar.inc(images),
-    };
-    let record = forebay_bench::ingest::run(&plan, environment, command_line, &mut observe, stop::flag_once_begun());
-    bar.finish_and_clear();
-    let mut record = record?;
+    let (mut record, series) = live::observed("ingest", "", stop::flag_once_begun(), |observer| {
+        Ok(forebay_bench::ingest::run(&plan, live::record(&plan.data), observer)?)
+    })?;
     record.notes.extend(notes);
     ceilings.apply(&mut record);
-    record.series = Some(sampler.stop());
+    record.series = Some(series);
     give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     // Where a whole repeat delivered nothing, not all that was asked for was measured.
     let is_whole = record.cells.len() == plan.threads.len() && record.cells.iter().all(|cell| cell.empty_repeats == 0);

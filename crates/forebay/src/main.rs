@@ -9,6 +9,7 @@ mod cuda;
 mod data;
 mod home;
 mod ingest;
+mod live;
 mod output;
 mod pixels;
 mod probe;

@@ -73,6 +73,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// What to do about an error, in the words of the command line where a library does not know them.
 fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
+    use forebay_measure::Error as Shared;
     if let Some(forebay_checkpoint::Error::Locked { .. }) = error.downcast_ref() {
         return Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned());
     }
@@ -80,10 +81,10 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         return Some("the record was changed after the run; use the original, or measure again".to_owned());
     }
     match error.downcast_ref() {
-        Some(Train::Checkpoint(forebay_checkpoint::Error::Locked { .. })) => {
+        Some(Train::Shared(Shared::Checkpoint(forebay_checkpoint::Error::Locked { .. }))) => {
             Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned())
         }
-        Some(Train::Checkpoint(forebay_checkpoint::Error::NoRoom { .. })) => {
+        Some(Train::Shared(Shared::Checkpoint(forebay_checkpoint::Error::NoRoom { .. }))) => {
             Some("--keep fewer, remove what lies there, or give another --checkpoint-dir".to_owned())
         }
         Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),

@@ -7,19 +7,17 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use forebay_dataset::{Control, InspectOptions, Progress};
-use forebay_observe::{Options, Sampler};
 use forebay_pipeline::Source;
 use forebay_probe::ceiling::{Load, Tier};
-use forebay_probe::{Event, Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
+use forebay_probe::{Mix, Modes, Plan, Preview, Sizes, TIME_LIMIT, Tree};
 use forebay_record::{Engine, ProbeCell, TierKind};
 use forebay_storage::{Local, Profile};
-use forebay_units::{Bytes, PathText, escaped_words, format_seconds, group_digits};
-use indicatif::ProgressBar;
+use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 
 use crate::ceilings::{self, Ceilings, Name};
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::tier::Placement;
-use crate::{progress, stop, tier};
+use crate::{live, progress, stop, tier};
 
 const SIZE: u64 = 5 << 30;
 const BLOCK: u64 = 1 << 20;
@@ -119,24 +117,11 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     save.as_ref().map_or(Ok(()), ceilings::check)?;
     let notes = placement.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
-    let environment = forebay_measure::describe_environment(&plan.target, env!("CARGO_PKG_VERSION"));
-    let command_line = escaped_words(std::env::args_os());
-    let sampler = Sampler::start(Options::default())?;
-    let mut bar = ProgressBar::hidden();
     stop::begun();
-    let mut observe = |event: Event| match event {
-        Event::Remark { text } => remark(&format!("forebay: {text}")),
-        Event::Started { bytes } => bar = progress::bytes(bytes),
-        Event::Run { what } => {
-            sampler.mark(what.as_str());
-            bar.set_message(what);
-        }
-        Event::Advanced { bytes } => bar.inc(bytes),
-    };
-    let record = forebay_probe::run(&plan, environment, command_line, &mut observe, stop::flag());
-    bar.finish_and_clear();
-    let mut record = record?;
-    record.series = Some(sampler.stop());
+    let (mut record, series) = live::observed("probe", "forebay: ", stop::flag(), |observer| {
+        Ok(forebay_probe::run(&plan, live::record(&plan.target), observer)?)
+    })?;
+    record.series = Some(series);
     record.notes.extend(notes);
     if let Some(profile) = &placement.kernel {
         record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));

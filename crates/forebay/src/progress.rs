@@ -24,11 +24,6 @@ pub(crate) fn bytes(total: u64) -> ProgressBar {
     bar(total, "{msg:48} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left")
 }
 
-/// A bar that counts files or shards, and shows bytes in its message.
-pub(crate) fn items(total: u64, name: &str) -> ProgressBar {
-    bar(total, ITEMS).with_prefix(name.to_owned())
-}
-
 /// A line that moves, with what is being done and the number of files found so far, until a total is known.
 pub(crate) fn unknown(name: &str) -> ProgressBar {
     let line =

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, anyhow};
 use forebay_emulation::ranks::Solo;
 use forebay_emulation::{Plan, run};
-use forebay_measure::{Cache, Place};
-use forebay_record::Environment;
+use forebay_measure::{Cache, Observer, Place};
+use forebay_record::{Environment, Record};
 use forebay_storage::Profile;
 
 /// 96 arrays of 64 KB, made before the run; steps of 20 ms.
@@ -34,7 +34,8 @@ fn main() -> Result<()> {
         tier: Some(Profile::lustre()),
         out: None,
     };
-    let record = run(&plan, &Solo, Environment::default(), Vec::new(), &|_| {}, &AtomicBool::new(false))?;
+    let record = Record::new(Vec::new(), Environment::default());
+    let record = run(&plan, &Solo, record, Observer::deaf(&AtomicBool::new(false)))?;
     let cell = &record.context("the only rank has the record")?.cells[0];
     let totals = &cell.totals;
     println!("{} steps of {} accelerators in {:.2} s", totals.steps, totals.accelerators, totals.wall_s);

@@ -36,7 +36,8 @@ pub(super) fn rates(
     let write = bare_file::write(scratch, FILE, bytes, run, cancel)?;
     let read = bare_file::read(scratch, FILE, bytes, cancel)?;
     let path = scratch.path().join(FILE);
-    std::fs::remove_file(&path).map_err(|source| Error::Io { what: "removing", path, source })?;
+    std::fs::remove_file(&path)
+        .map_err(|source| Error::Shared(forebay_measure::Error::Io { what: "removing", path, source }))?;
     let [write, read] = [write, read].map(Pass::mb_per_s);
     Ok(Rates { write, read })
 }

@@ -9,6 +9,7 @@ use super::Plan;
 use super::bare::Rates;
 use super::plan::mode_name;
 use super::scratch_dirs::ScratchDirs;
+use super::trial::Machine;
 use super::values::Values;
 
 /// All that was measured of one mode and format.
@@ -18,6 +19,15 @@ pub(super) struct Measured {
     pub(super) rates: Vec<Rates>,
     pub(super) copies_s: Vec<f64>,
     pub(super) memory_bytes: Option<u64>,
+}
+
+impl Measured {
+    pub(super) fn new(saves: Vec<(CheckpointSample, Machine)>) -> Self {
+        let (samples, machine): (Vec<_>, Vec<Machine>) = saves.into_iter().unzip();
+        let (rates, copies_s): (Vec<_>, Vec<_>) = machine.into_iter().unzip();
+        let (rates, copies_s) = (rates.into_iter().flatten().collect(), copies_s.into_iter().flatten().collect());
+        Self { samples, rates, copies_s, memory_bytes: None }
+    }
 }
 
 /// The cell of a mode and a format.

@@ -15,5 +15,5 @@ mod trial;
 mod values;
 
 pub use plan::{Gpu, MODES, Plan, State, mode_name};
-pub use run::{Error, Event, run};
+pub use run::{Error, run};
 pub use scratch_dirs::COPIES;

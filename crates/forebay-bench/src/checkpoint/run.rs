@@ -1,16 +1,16 @@
 //! Running the plan.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::slice;
 
 use forebay_checkpoint::format;
-use forebay_record::{CheckpointCell, Environment, Record};
+use forebay_measure::{Event, Observer, Rounds};
+use forebay_record::{CheckpointCell, Record};
 use forebay_units::{Bytes, PathText};
 
-use super::cell::{cell, scatter};
-use super::plan::mode_name;
+use super::cell::{Measured, cell, scatter};
 use super::scratch_dirs::ScratchDirs;
-use super::trial::Trial;
+use super::trial::{Memories, Trial};
 use super::values::Values;
 use super::{Plan, State};
 
@@ -18,18 +18,12 @@ use super::{Plan, State};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A checkpoint could not be saved, restored or removed.
+    /// What any experiment may fail with.
     #[error(transparent)]
-    Checkpoint(#[from] forebay_checkpoint::Error),
-    /// The state cannot be laid out.
-    #[error(transparent)]
-    Format(#[from] forebay_checkpoint::format::Error),
+    Shared(forebay_measure::Error),
     /// The network whose state is wanted cannot be built.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
-    /// A place cannot be used, or its ceiling not be measured.
-    #[error(transparent)]
-    Place(#[from] forebay_measure::Error),
     /// There is less room than the benchmark needs.
     #[error(
         "{}: the benchmark needs {needed} and {free} are free; give a smaller --size, or another folder",
@@ -57,103 +51,73 @@ pub enum Error {
         /// Which save.
         step: u64,
     },
-    /// Anything else the system reported.
-    #[error("{what} {}", path.escaped())]
-    Io {
-        /// What was attempted.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
 }
 
-/// What an observer is told.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// Something before the first save, in words.
-    Preparing {
-        /// What.
-        what: String,
-    },
-    /// A mode and a format begin.
-    Started {
-        /// In words: "burst, safetensors".
-        what: String,
-        /// Saves it will have, the one that is not kept included.
-        n_saves: u64,
-    },
-    /// A save was made and restored.
-    Saved {
-        /// Which, from 1.
-        save: u64,
-        /// How long the caller stood still.
-        stall_s: f64,
-    },
-}
+forebay_measure::share_errors!(Error);
 
-/// Runs the plan in folders of its own below the places, which it removes. When `cancel` is set it gives up the save at
+/// Runs the plan in folders of its own below the places, which it removes. When it is cancelled it gives up the save at
 /// work and yields what it has.
 ///
 /// # Errors
 /// When a place cannot be used, or a save or restore fails.
 pub fn run(
     plan: &Plan,
-    environment: Environment,
-    command_line: Vec<String>,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
+    mut record: Record<CheckpointCell>,
+    observer: Observer<'_>,
 ) -> Result<Record<CheckpointCell>, Error> {
     let dirs = ScratchDirs::open(&plan.places)?;
     if let State::Bytes(bytes) = plan.state {
         dirs.check(bytes)?;
     }
-    let what = match &plan.state {
+    observer.tell(Event::phase(match &plan.state {
         State::Bytes(bytes) => format!("making {} of state", Bytes(*bytes)),
         State::Model(name) => format!("making the state of {name}"),
-    };
-    observe(Event::Preparing { what });
-    let values = Values::of(plan, cancel)?;
-    let mut record = Record::new(command_line, environment);
+    }));
+    let values = Values::of(plan, observer.cancel)?;
     record.dataset.path = plan.places.slow.dir.escaped().into_owned();
     record.notes.extend(dirs.notes.iter().cloned());
     if let Some(values) = values {
         dirs.check(values.bytes().len() as u64)?;
-        record.cells = dirs.heeding(cancel, || measure(plan, &dirs, &values, observe, cancel))?;
+        let notes = &mut record.notes;
+        record.cells = dirs.heeding(observer.cancel, || measure(plan, &dirs, &values, notes, observer))?;
     }
     record.notes.extend(record.cells.iter().flat_map(scatter));
-    if cancel.load(Ordering::Relaxed) {
-        record.notes.push(match record.cells.as_slice() {
-            [] => "interrupted before the first save that would be kept".to_owned(),
-            _ => "interrupted: the saves finished before that are kept".to_owned(),
-        });
+    if observer.is_cancelled() {
+        record.notes.push(rounds(plan).interrupted(record.cells.len()));
     }
     Ok(record)
 }
 
-/// Each mode with each format, as far as it comes.
+/// The first save warms up.
+fn rounds(plan: &Plan) -> Rounds {
+    Rounds { warmups: 1, repeats: plan.saves, unit: "save" }
+}
+
+/// Each mode with each format, one after the other: a store is opened once for all of its saves.
 fn measure(
     plan: &Plan,
     dirs: &ScratchDirs,
     values: &Values,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
+    notes: &mut Vec<String>,
+    observer: Observer<'_>,
 ) -> Result<Vec<CheckpointCell>, Error> {
     let mut cells = Vec::new();
-    if cancel.load(Ordering::Relaxed) {
+    if observer.is_cancelled() {
         return Ok(cells);
     }
-    let mut trial = Trial::new(plan, dirs, values, cancel)?;
+    let n_saves = (plan.modes.len() * plan.formats.len() * (plan.saves + 1)) as u64;
+    observer.tell(Event::Planned { images: 0, bytes: values.bytes().len() as u64 * n_saves });
+    let mut memories = Memories::new(values, observer.cancel)?;
     for mode in &plan.modes {
         for name in &plan.formats {
-            if cancel.load(Ordering::Relaxed) {
+            if observer.is_cancelled() {
                 return Ok(cells);
             }
             let format = format::named(name).expect("a plan has only formats of the table");
-            let what = format!("{}, {name}", mode_name(*mode));
-            observe(Event::Started { what, n_saves: plan.saves as u64 + 1 });
-            let measured = trial.run(*mode, format, observe, cancel)?;
+            let mut trial = Trial::open(plan, dirs, values, &mut memories, (*mode, format))?;
+            let ran = rounds(plan).run(slice::from_mut(&mut trial), observer)?;
+            notes.extend(ran.notes);
+            let measured = Measured { memory_bytes: trial.close(observer)?, ..Measured::new(ran.cells.concat()) };
             if !measured.samples.is_empty() {
                 cells.push(cell(plan, dirs, values, *mode, name, measured));
             }
@@ -164,11 +128,18 @@ fn measure(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
     use forebay_checkpoint::Mode;
+    use forebay_measure::{Place, Places};
+    use forebay_record::Environment;
 
     use super::super::device::tests::Fake;
     use super::*;
-    use forebay_measure::{Place, Places};
+
+    fn run_it(plan: &Plan, hear: &(dyn Fn(Event) + Sync), cancel: &AtomicBool) -> Record<CheckpointCell> {
+        run(plan, Record::new(Vec::new(), Environment::default()), Observer::new(hear, cancel)).unwrap()
+    }
 
     fn plan(dir: &std::path::Path) -> Plan {
         let place = |name: &str| {
@@ -191,13 +162,13 @@ mod tests {
     #[test]
     fn every_mode_and_format_is_measured_beside_the_machine_and_nothing_stays() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let (mut saves, cancel) = (0, AtomicBool::new(false));
-        let mut observe = |event| saves += u64::from(matches!(event, Event::Saved { .. }));
-        let record = run(&plan(dir.path()), Environment::default(), Vec::new(), &mut observe, &cancel).unwrap();
+        let (saves, cancel) = (AtomicU64::new(0), AtomicBool::new(false));
+        let hear = |event| _ = saves.fetch_add(u64::from(matches!(event, Event::Saved { .. })), Ordering::Relaxed);
+        let record = run_it(&plan(dir.path()), &hear, &cancel);
         let found: Vec<_> = record.cells.iter().map(|cell| (cell.mode.as_str(), cell.format.as_str())).collect();
         let both = |mode| [(mode, "safetensors"), (mode, "tensorflow")];
         assert_eq!(found, [both("direct"), both("burst"), both("async")].concat());
-        assert_eq!(saves, 18);
+        assert_eq!(saves.into_inner(), 18);
         for cell in &record.cells {
             assert_eq!((cell.bytes, cell.samples.len()), (3_000_000, 2));
             let (fast, slow) = (cell.durable_fast_s.unwrap(), cell.durable_slow_s.unwrap());
@@ -216,12 +187,12 @@ mod tests {
     fn a_run_that_is_stopped_keeps_what_it_has_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let cancel = AtomicBool::new(false);
-        let mut observe = |event| {
-            if matches!(event, Event::Saved { save: 3, .. }) {
+        let hear = |event| {
+            if matches!(event, Event::Saved { step: 3, .. }) {
                 cancel.store(true, Ordering::Relaxed);
             }
         };
-        let record = run(&plan(dir.path()), Environment::default(), Vec::new(), &mut observe, &cancel).unwrap();
+        let record = run_it(&plan(dir.path()), &hear, &cancel);
         assert_eq!(record.cells.len(), 1);
         assert_eq!(record.cells[0].samples.len(), 1, "the save at work is not kept: its surroundings were cut short");
         assert_eq!(record.notes, ["interrupted: the saves finished before that are kept"]);
@@ -242,15 +213,15 @@ mod tests {
             (plan.modes, plan.ceiling) = (vec![mode], false);
             let (cancel, start) = (AtomicBool::new(false), std::time::Instant::now());
             let record = std::thread::scope(|scope| {
-                let mut observe = |event| {
-                    if matches!(event, Event::Started { .. }) {
+                let hear = |event| {
+                    if matches!(event, Event::Repeat { .. }) {
                         scope.spawn(|| {
                             std::thread::sleep(std::time::Duration::from_millis(300));
                             cancel.store(true, Ordering::Relaxed);
                         });
                     }
                 };
-                run(&plan, Environment::default(), Vec::new(), &mut observe, &cancel).unwrap()
+                run_it(&plan, &hear, &cancel)
             });
             assert!(start.elapsed().as_secs() < 20, "{mode:?}: {:?}", start.elapsed());
             assert_eq!((record.cells.len(), record.notes.len()), (0, 1), "{mode:?}");
@@ -267,7 +238,7 @@ mod tests {
         let dirs = ScratchDirs::open(&plan.places).unwrap();
         let fake = Fake([vec![1.5; 700_000], vec![-2.0; 3]]);
         let values = Values::held("two tensors".to_owned(), Box::new(fake)).unwrap();
-        let cells = measure(&plan, &dirs, &values, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        let cells = measure(&plan, &dirs, &values, &mut Vec::new(), Observer::deaf(&AtomicBool::new(false))).unwrap();
         assert_eq!(cells.len(), 6);
         for cell in &cells {
             assert_eq!((cell.device.as_deref(), cell.bytes, cell.n_tensors), (Some("a fake"), 2_800_012, 2));

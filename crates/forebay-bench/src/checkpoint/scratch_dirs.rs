@@ -80,7 +80,9 @@ impl ScratchDirs {
     /// Removes the checkpoints.
     pub(super) fn clear(&self) -> Result<(), Error> {
         for place in self.places.nearest_first() {
-            let failed = |source| Error::Io { what: "removing", path: place.dir.clone(), source };
+            let failed = |source| {
+                Error::Shared(forebay_measure::Error::Io { what: "removing", path: place.dir.clone(), source })
+            };
             std::fs::remove_dir_all(&place.dir).map_err(failed)?;
         }
         Ok(())

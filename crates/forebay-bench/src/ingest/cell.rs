@@ -41,7 +41,7 @@ impl Repeats {
     }
 
     /// What to say of those without an image.
-    pub(super) fn note(&self, level: &Level) -> Option<String> {
+    pub(super) fn note(&self, level: &Level<'_>) -> Option<String> {
         let first = self.stats.as_ref().filter(|_| self.n_empty > 0)?.failures.first();
         let why = first.map(|failed| format!(": {}: {}", failed.name, failed.reason())).unwrap_or_default();
         let n_finished = self.n_empty + self.samples.len();
@@ -56,7 +56,7 @@ impl Repeats {
 }
 
 /// The cell of a level; `None` when no repeat of it was finished and delivered images.
-pub(super) fn cell(trial: &Trial<'_>, level: &Level, repeats: Repeats) -> Result<Option<IngestCell>, Error> {
+pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Result<Option<IngestCell>, Error> {
     let Repeats { samples, evidence, n_empty, n_failed, stats } = repeats;
     let (Some(stats), false) = (stats, samples.is_empty()) else { return Ok(None) };
     let plan = trial.plan;

@@ -3,7 +3,6 @@
 //! Rounds go over all thread counts before the next round begins, so that a machine that slows down slows all of them;
 //! the first rounds are warm-ups and are not kept.
 
-mod cache;
 mod cell;
 mod plan;
 mod run;
@@ -12,4 +11,4 @@ mod tests;
 mod trial;
 
 pub use plan::Plan;
-pub use run::{Error, Event, Preview, preview, run};
+pub use run::{Error, Preview, preview, run};

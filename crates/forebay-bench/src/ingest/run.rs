@@ -2,29 +2,25 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_measure::{Cache, ThreadCount};
+use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
 use forebay_pipeline::Source;
-use forebay_record::{CacheState, DatasetNote, Environment, IngestCell, Record};
+use forebay_record::{CacheState, DatasetNote, IngestCell, Record};
 use forebay_storage::Local;
 use forebay_units::PathText;
 
 use super::cell::{Repeats, cell};
 use super::plan::Plan;
-use super::trial::{Level, Repeated, Trial};
+use super::trial::Trial;
 use crate::supply;
 
 /// A run that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The data cannot be used, or the pipeline not be built.
+    /// What any experiment may fail with.
     #[error(transparent)]
-    Pipeline(#[from] forebay_pipeline::Error),
-    /// The storage failed outside the pipeline.
-    #[error(transparent)]
-    Storage(#[from] forebay_storage::Error),
+    Shared(forebay_measure::Error),
     /// Only pre-decoded shards can be mapped.
     #[error("{}: only tensor shards can be mapped into memory", path.escaped())]
     NotMappable {
@@ -49,27 +45,7 @@ pub enum Error {
     },
 }
 
-/// What an observer is told.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// Before the first round: how many images all rounds will take, if nothing fails.
-    Started {
-        /// Images over all rounds and thread counts.
-        images: u64,
-    },
-    /// A repeat begins.
-    Repeat {
-        /// What is being measured, in words: "4 threads, repeat 2 of 5".
-        what: String,
-    },
-    /// Images delivered since the last time.
-    Advanced {
-        /// How many.
-        images: u64,
-        /// Bytes moved from storage since the last time.
-        bytes: u64,
-    },
-}
+forebay_measure::share_errors!(Error);
 
 /// What a plan would do.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,62 +71,36 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Runs the plan. When `cancel` is set it stops at the next sample and yields what it has.
+/// Runs the plan. When it is cancelled it stops at the next sample and yields what it has.
 ///
 /// # Errors
 /// When the data cannot be used, or not a single sample can.
-pub fn run(
-    plan: &Plan,
-    environment: Environment,
-    command_line: Vec<String>,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
-) -> Result<Record<IngestCell>, Error> {
+pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) -> Result<Record<IngestCell>, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     let source = source.with_max_sample_size(plan.max_sample);
-    let mut record = Record::new(command_line, environment);
     record.dataset = supply::note_of(&plan.data, &source);
     record.notes.extend(supply::notes_of(&source));
     let trial = Trial::new(plan, source, &mut record.notes)?;
-    measure(&trial, &mut record, observe, cancel)?;
+    measure(&trial, &mut record, observer)?;
     Ok(record)
 }
 
 /// Runs the rounds of a plan made ready.
-pub(super) fn measure(
-    trial: &Trial<'_>,
-    record: &mut Record<IngestCell>,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
-) -> Result<(), Error> {
+pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observer: Observer<'_>) -> Result<(), Error> {
     let plan = trial.plan;
-    let n_rounds = plan.warmups + plan.repeats;
-    let images = trial.images_a_repeat().saturating_mul((n_rounds * plan.threads.len()) as u64);
-    observe(Event::Started { images });
+    let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "repeat" };
+    let n_repeats = (plan.warmups + plan.repeats) * plan.threads.len();
+    observer.tell(Event::Planned { images: trial.images_a_repeat().saturating_mul(n_repeats as u64), bytes: 0 });
     let mut levels = Vec::new();
     for threads in &plan.threads {
         if *threads == ThreadCount::Auto {
-            observe(Event::Repeat { what: "finding the thread count".to_owned() });
+            observer.tell(Event::phase("finding the thread count"));
         }
-        levels.push(trial.level(*threads, cancel)?);
+        levels.push(trial.level(*threads, observer.cancel)?);
     }
-    let mut measured: Vec<Vec<Repeated>> = levels.iter().map(|_| Vec::new()).collect();
-    let mut interrupted = false;
-    'rounds: for round in 0..n_rounds {
-        for (level, kept) in levels.iter().zip(&mut measured) {
-            observe(Event::Repeat { what: describe(plan, level, round) });
-            let repeat = trial.repeat(level.threads, observe, cancel)?;
-            if cancel.load(Ordering::Relaxed) {
-                interrupted = true;
-                break 'rounds;
-            }
-            if round >= plan.warmups {
-                kept.push(repeat);
-            }
-        }
-    }
+    let ran = rounds.run(&mut levels, observer)?;
     let mut failure = None;
-    for (level, finished) in levels.iter().zip(measured) {
+    for (level, finished) in levels.iter().zip(ran.cells) {
         let repeats = Repeats::new(finished);
         record.notes.extend(repeats.note(level));
         failure = failure.or_else(|| repeats.failure());
@@ -159,22 +109,10 @@ pub(super) fn measure(
     if let Some(failure) = failure.filter(|_| record.cells.is_empty()) {
         return Err(failure);
     }
-    if interrupted {
-        record.notes.push(match record.cells.as_slice() {
-            [] => "interrupted before the first repeat that would be kept".to_owned(),
-            _ => "interrupted: the repeats finished before that are kept".to_owned(),
-        });
-    }
+    record.notes.extend(ran.is_cut.then(|| rounds.interrupted(record.cells.len())));
+    record.notes.extend(ran.notes);
     warn_of_cache(plan, &record.cells, &mut record.notes);
     Ok(())
-}
-
-fn describe(plan: &Plan, level: &Level, round: usize) -> String {
-    let threads = format!("{} thread{}", level.threads, if level.threads == 1 { "" } else { "s" });
-    match round.checked_sub(plan.warmups) {
-        None => format!("{threads}, warm-up"),
-        Some(n) => format!("{threads}, repeat {} of {}", n + 1, plan.repeats),
-    }
 }
 
 fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {

@@ -8,7 +8,7 @@ use forebay_dataset::{Control, MakePlan, MakeSpec, Profile, make};
 use forebay_format::MAX_SAMPLE_SIZE;
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
-use forebay_measure::{Cache, Io, ThreadCount};
+use forebay_measure::{Cache, Io, Observer, ThreadCount};
 use forebay_pipeline::Source;
 use forebay_record::{AnyRecord, Environment, IngestCell, Record};
 use forebay_storage::{Effect, Fault, Faulty, Local, Mode, Operation};
@@ -59,7 +59,7 @@ fn measured(threads: &[usize], repeats: usize, hit: impl Fn(u64) -> bool) -> Res
     let source = Source::discover(Arc::new(Local::default()), &set).unwrap();
     let trial = Trial::over(&plan, source, Arc::new(storage))?;
     let mut record = Record::new(Vec::new(), Environment::default());
-    measure(&trial, &mut record, &mut |_| {}, &AtomicBool::new(false))?;
+    measure(&trial, &mut record, Observer::deaf(&AtomicBool::new(false)))?;
     Ok(record)
 }
 

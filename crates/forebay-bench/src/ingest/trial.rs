@@ -1,20 +1,22 @@
 //! A plan made ready to be measured: its pipeline, one repeat of it, its floor.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use forebay_format::image::ImageSpec;
-use forebay_measure::usage::cores;
-use forebay_measure::usage::cpu_seconds;
-use forebay_measure::{Cache, ThreadCount};
+use forebay_measure::cold::{self, Before};
+use forebay_measure::usage::{cores, cpu_seconds};
+use forebay_measure::{Cache, Done, Event, Observer, ThreadCount};
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::{CacheEvidence, IngestRepeat};
 use forebay_storage::{Null, Storage};
+use forebay_units::count;
 
-use super::cache;
 use super::plan::Plan;
-use super::run::{Error, Event};
+use super::run::Error;
 use crate::supply;
 
 /// Samples of the floor measurement: enough for a stable rate, a few milliseconds of time.
@@ -31,7 +33,8 @@ enum Length {
 }
 
 /// One thread count of the sweep.
-pub(super) struct Level {
+pub(super) struct Level<'a> {
+    trial: &'a Trial<'a>,
     pub(super) threads: usize,
     /// Whether the count was found rather than given.
     pub(super) auto: bool,
@@ -114,57 +117,21 @@ impl<'a> Trial<'a> {
         }
     }
 
-    pub(super) fn repeat(
-        &self,
-        threads: usize,
-        observe: &mut dyn FnMut(Event),
-        cancel: &AtomicBool,
-    ) -> Result<Repeated, Error> {
-        let before = cache::prepare(self.plan.cache, &self.source)?;
-        let pipeline = self.pipeline(Threads::Fixed(threads), Length::Repeat);
-        let (cpu, start) = (cpu_seconds(), Instant::now());
-        let mut batches = pipeline.iter()?;
-        let mut told = 0;
-        while let Some(batch) = batches.next_unless(cancel) {
-            let (images, so_far) = (batch?.len() as u64, batches.bytes_read());
-            observe(Event::Advanced { images, bytes: so_far - told });
-            told = so_far;
-            if cancel.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        // The ledgers are read before the clock, so that no worker accounts for more than the wall clock.
-        let stats = batches.stats();
-        let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-        let evidence = cache::conclude(&before, stats.bytes_read);
-        let repeat = IngestRepeat {
-            images: stats.n_samples,
-            failed: stats.n_failed,
-            bytes: stats.bytes_read,
-            wall_s,
-            cpu_s,
-            wait_s: stats.wait_ns as f64 / 1e9,
-            first_batch_s: stats.first_batch_ns.map(|ns| ns as f64 / 1e9),
-            worker_time: stats.worker_time.seconds(),
-            stall_time: stats.stall_time.seconds(),
-        };
-        Ok(Repeated { repeat, evidence, stats })
-    }
-
     /// The thread count of a level: as given, or found by letting the tuner settle before anything is measured.
-    pub(super) fn level(&self, threads: ThreadCount, cancel: &AtomicBool) -> Result<Level, Error> {
+    pub(super) fn level(&self, threads: ThreadCount, cancel: &AtomicBool) -> Result<Level<'_>, Error> {
+        let level = |threads, auto, tuning| Level { trial: self, threads, auto, tuning };
         if let ThreadCount::Fixed(threads) = threads {
-            return Ok(Level { threads, auto: false, tuning: None });
+            return Ok(level(threads, false, None));
         }
         if self.plan.readers > 0 {
             // Behind separate readers, decoding wants one thread a core.
-            return Ok(Level { threads: cores(), auto: true, tuning: None });
+            return Ok(level(cores(), true, None));
         }
-        cache::prepare(self.plan.cache, &self.source)?;
+        cold::prepare(self.source.files(), self.plan.cache == Cache::Cold)?;
         // Once round, data that was cold is cold no more, so a cold tuner has one pass to settle in.
         let length = if self.plan.cache == Cache::Cold { Length::Repeat } else { Length::Tuning };
         let (threads, tuning) = supply::tune(&self.pipeline(Threads::Auto, length), cancel)?;
-        Ok(Level { threads, auto: true, tuning })
+        Ok(level(threads, true, tuning))
     }
 
     /// The rate of the same pipeline with nothing to read and nothing to do.
@@ -184,5 +151,49 @@ impl<'a> Trial<'a> {
             batch?;
         }
         Ok(n as f64 / start.elapsed().as_secs_f64())
+    }
+}
+
+impl forebay_measure::Trial for Level<'_> {
+    type Repeat = Repeated;
+    type Error = Error;
+
+    fn name(&self) -> String {
+        count(self.threads as u64, "thread")
+    }
+
+    fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
+        (Cow::Borrowed(self.trial.source.files()), self.trial.plan.cache == Cache::Cold)
+    }
+
+    fn repeat(&mut self, _: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Error> {
+        let pipeline = self.trial.pipeline(Threads::Fixed(self.threads), Length::Repeat);
+        let (cpu, start) = (cpu_seconds(), Instant::now());
+        let mut batches = pipeline.iter()?;
+        let mut told = 0;
+        while let Some(batch) = batches.next_unless(observer.cancel) {
+            let (images, so_far) = (batch?.len() as u64, batches.bytes_read());
+            observer.tell(Event::Moved { images, bytes: so_far - told });
+            told = so_far;
+            if observer.is_cancelled() {
+                break;
+            }
+        }
+        // The ledgers are read before the clock, so that no worker accounts for more than the wall clock.
+        let stats = batches.stats();
+        let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        let evidence = cold::conclude(before, stats.bytes_read);
+        let repeat = IngestRepeat {
+            images: stats.n_samples,
+            failed: stats.n_failed,
+            bytes: stats.bytes_read,
+            wall_s,
+            cpu_s,
+            wait_s: stats.wait_ns as f64 / 1e9,
+            first_batch_s: stats.first_batch_ns.map(|ns| ns as f64 / 1e9),
+            worker_time: stats.worker_time.seconds(),
+            stall_time: stats.stall_time.seconds(),
+        };
+        Ok(Done::Whole(Repeated { repeat, evidence, stats }))
     }
 }

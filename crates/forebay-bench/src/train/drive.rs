@@ -1,17 +1,17 @@
 //! The loop of a run: batches in, steps out, and every moment on one account.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use forebay_measure::laps::{Laps, Part, Parts};
 use forebay_measure::stall::Charges;
+use forebay_measure::{Event, Observer};
 use forebay_pipeline::Times;
 
 use super::consumer::{Consumer, Finished};
 use super::feeder::{Feeder, Load};
-use super::run::{Error, Event};
+use super::run::Error;
 
 /// How long the host rests between two looks for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);
@@ -45,7 +45,7 @@ pub(super) struct Orders<'a> {
     /// Whether work is done only while somebody waits for it.
     pub(super) no_prefetch: bool,
     pub(super) charges: Charges,
-    pub(super) cancel: &'a AtomicBool,
+    pub(super) observer: Observer<'a>,
 }
 
 /// What came of looking at a network between two steps.
@@ -112,7 +112,6 @@ pub(super) fn drive(
     feeder: &mut Feeder,
     started: Laps,
     orders: Orders<'_>,
-    observe: &mut dyn FnMut(Event),
     between: &mut dyn StepHooks,
 ) -> Result<Driven, Error> {
     // Starting the pipeline is part of the first wait.
@@ -131,7 +130,7 @@ pub(super) fn drive(
         at_last_step: charges,
         driven,
     };
-    match drive.run(observe, between) {
+    match drive.run(between) {
         Err(error) if drive.driven.steps.is_empty() => return Err(error),
         Err(error) => {
             drive.driven.charges = drive.at_last_step;
@@ -145,17 +144,17 @@ pub(super) fn drive(
 }
 
 impl Drive<'_> {
-    fn run(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn StepHooks) -> Result<(), Error> {
-        self.steps(observe, between)?;
-        match self.orders.cancel.load(Ordering::Relaxed) && !self.driven.steps.is_empty() {
-            true => self.save(true, observe, between),
+    fn run(&mut self, between: &mut dyn StepHooks) -> Result<(), Error> {
+        self.steps(between)?;
+        match self.orders.observer.is_cancelled() && !self.driven.steps.is_empty() {
+            true => self.save(true, between),
             false => Ok(()),
         }
     }
 
-    fn steps(&mut self, observe: &mut dyn FnMut(Event), between: &mut dyn StepHooks) -> Result<(), Error> {
+    fn steps(&mut self, between: &mut dyn StepHooks) -> Result<(), Error> {
         let mut told = 0;
-        while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.cancel.load(Ordering::Relaxed) {
+        while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.observer.is_cancelled() {
             self.at_last_step = self.driven.charges;
             if self.staged.is_empty() && !self.fetch()? {
                 break;
@@ -166,7 +165,7 @@ impl Drive<'_> {
                 return Ok(());
             };
             let so_far = self.feeder.bytes_read();
-            observe(Event::Step {
+            self.orders.observer.tell(Event::Step {
                 step: self.reached(),
                 images: step.images,
                 loss: step.loss,
@@ -177,9 +176,9 @@ impl Drive<'_> {
             self.laps.lap(Part::Other);
             if let Judged::Validated(event) = between.judge(self.reached(), self.consumer)? {
                 self.laps.lap(Part::Validate);
-                event.into_iter().for_each(&mut *observe);
+                event.into_iter().for_each(self.orders.observer.hear);
             }
-            self.save(false, observe, between)?;
+            self.save(false, between)?;
         }
         self.laps.lap(Part::Other);
         Ok(())
@@ -191,12 +190,7 @@ impl Drive<'_> {
     }
 
     /// Saves if it is the time; the time it takes belongs to the step before it.
-    fn save(
-        &mut self,
-        is_stopping: bool,
-        observe: &mut dyn FnMut(Event),
-        between: &mut dyn StepHooks,
-    ) -> Result<(), Error> {
+    fn save(&mut self, is_stopping: bool, between: &mut dyn StepHooks) -> Result<(), Error> {
         let is_last = self.driven.steps.len() as u64 == self.orders.n_steps;
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
         self.laps.lap(Part::Other);
@@ -208,7 +202,7 @@ impl Drive<'_> {
         if let Some(last) = self.driven.steps.last_mut() {
             self.laps.count_to(&mut last.parts, Part::Checkpoint);
         }
-        saved?.into_iter().for_each(&mut *observe);
+        saved?.into_iter().for_each(self.orders.observer.hear);
         self.laps.lap(Part::Other);
         Ok(())
     }
@@ -217,7 +211,7 @@ impl Drive<'_> {
     fn fetch(&mut self) -> Result<bool, Error> {
         self.laps.lap(Part::Other);
         let before = self.feeder.stall();
-        let load = self.feeder.next(self.orders.cancel);
+        let load = self.feeder.next(self.orders.observer.cancel);
         let waited = self.laps.lap(Part::Wait);
         let stall = self.feeder.stall().since(&before);
         let hidden = if self.orders.no_prefetch { self.last_compute_ns() } else { 0 };
@@ -243,7 +237,7 @@ impl Drive<'_> {
         let (images, position) = self.staged.pop_front().expect("a step follows a batch");
         self.consumer.start()?;
         self.send_ahead()?;
-        let finished = self.consumer.finish(self.orders.cancel)?;
+        let finished = self.consumer.finish(self.orders.observer.cancel)?;
         self.laps.lap(Part::Compute);
         let Finished::Done(loss) = finished else { return Ok(None) };
         let step = Step { parts: self.laps.end_step(), loss, images };

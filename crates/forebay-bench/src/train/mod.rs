@@ -19,4 +19,4 @@ mod trial;
 mod validate;
 
 pub use plan::{Accelerator, Checkpointing, Device, Input, Length, Plan, Validate};
-pub use run::{Error, Event, Preview, check, preview, run};
+pub use run::{Ended, Error, Preview, check, preview, run};

@@ -1,13 +1,13 @@
 //! Running the plan.
 
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_measure::cold;
-use forebay_measure::{Cache, ThreadCount};
+use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
 use forebay_pipeline::Tuning;
-use forebay_record::{DatasetNote, Environment, Record, TrainCell, Validation};
+use forebay_record::{DatasetNote, Record, TrainCell};
 use forebay_train::Model;
 use forebay_units::{Clock, PathText, SystemClock};
 
@@ -16,7 +16,7 @@ use super::consumer::{EMULATED_IMAGE, Kind};
 use super::data::TrainingData;
 use super::plan::{Accelerator, Input, Length, Plan, Validate};
 use super::saving::{self, Start};
-use super::trial::{Machine, Trained, Trial};
+use super::trial::{Runs, Trial};
 use crate::supply;
 
 /// As many classes as anybody has told apart, and more.
@@ -28,24 +28,12 @@ const CLASSES: usize = 102;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The data cannot be used, or the pipeline not be built.
+    /// What any experiment may fail with.
     #[error(transparent)]
-    Pipeline(#[from] forebay_pipeline::Error),
-    /// The storage failed outside the pipeline.
-    #[error(transparent)]
-    Storage(#[from] forebay_storage::Error),
+    Shared(forebay_measure::Error),
     /// The network cannot be built, or its device failed.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
-    /// A checkpoint could not be saved, or read again.
-    #[error(transparent)]
-    Checkpoint(#[from] forebay_checkpoint::Error),
-    /// A folder for the checkpoints of one of several runs cannot be made.
-    #[error(transparent)]
-    Scratch(#[from] forebay_measure::Error),
-    /// The state cannot be laid out in its format, or not be read from it.
-    #[error(transparent)]
-    Format(#[from] forebay_checkpoint::format::Error),
     /// There are checkpoints where a run that begins anew would put its own.
     #[error("{} has checkpoints already, the newest of step {step}", path.escaped())]
     Occupied {
@@ -65,9 +53,6 @@ pub enum Error {
     /// An emulated accelerator has nothing to save.
     #[error("an emulated accelerator has no state of its own to save: say how many bytes a checkpoint shall have")]
     NoState,
-    /// A thread cannot be started.
-    #[error("cannot start a thread")]
-    Thread(#[from] std::io::Error),
     /// There are no labels to learn.
     #[error("{}: its samples have no labels, which a network needs; an emulated accelerator does not", path.escaped())]
     NoLabels {
@@ -161,73 +146,14 @@ pub enum Error {
     },
 }
 
+forebay_measure::share_errors!(Error);
+
 /// Where every pass failed altogether, no sample can be used; otherwise too few can.
 fn no_batch(n_samples: u64, n_failed: u64, batch: usize) -> String {
     match n_samples > 0 && n_failed.is_multiple_of(n_samples) {
         true => supply::none_usable(n_samples),
         false => format!("too many of {n_samples} samples failed for one batch of {batch}; the first"),
     }
-}
-
-/// What an observer is told.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// Something before the first step, in words: "planning alexnet", "10 steps on a batch in memory".
-    Preparing {
-        /// What.
-        what: String,
-    },
-    /// A run begins.
-    Started {
-        /// In words: "training", "repeat 2 of 5".
-        what: String,
-        /// Steps that the run it goes on from has made.
-        first: u64,
-        /// Steps it will have with these.
-        n_steps: u64,
-    },
-    /// A step was made.
-    Step {
-        /// Which, from 1.
-        step: u64,
-        /// Images in it.
-        images: u64,
-        /// Its loss.
-        loss: Option<f32>,
-        /// The share of the wait in the run so far.
-        wait_share: f64,
-        /// Bytes moved from storage since the last time.
-        bytes: u64,
-    },
-    /// Something that a user wants to know at once: what a run goes on from, what is left to be done after it.
-    Remark {
-        /// In words.
-        text: String,
-    },
-    /// A checkpoint was saved as far as training waits for it.
-    Saved {
-        /// After which step.
-        step: u64,
-        /// How long training stood still.
-        stall_s: f64,
-    },
-    /// The last step is made, and checkpoints are on their way to the last tier.
-    Draining {
-        /// How many.
-        n_left: usize,
-    },
-    /// The run cannot go on after the steps it has, which are kept.
-    Failed {
-        /// Why, with its causes.
-        error: String,
-    },
-    /// An epoch was judged.
-    Validated {
-        /// Which, from 1.
-        epoch: u64,
-        /// What came of it.
-        validation: Validation,
-    },
 }
 
 /// What a plan would do.
@@ -295,20 +221,21 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     saving::check(plan)
 }
 
-/// Runs the plan. When `cancel` is set it stops after the step at work and yields what it has; so it does, after
-/// [`Event::Failed`], where something fails after the first step.
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What was measured.
+    pub record: Record<TrainCell>,
+    /// Why the run could not go on after the steps that it has.
+    pub failure: Option<Error>,
+}
+
+/// Runs the plan. When it is cancelled it stops after the step at work and yields what it has.
 ///
 /// # Errors
 /// When data, model or device cannot be used, or not a single batch can be made.
-pub fn run(
-    plan: &Plan,
-    environment: Environment,
-    command_line: Vec<String>,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
-) -> Result<Record<TrainCell>, Error> {
+pub fn run(plan: &Plan, mut record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
     let Found { data, kind, n_steps, steps_per_epoch } = find(plan)?;
-    let mut record = Record::new(command_line, environment);
     if let Some(data) = &data {
         record.dataset = data.note();
         record.notes.extend(supply::notes_of(&data.source));
@@ -320,24 +247,24 @@ pub fn run(
     let judges = judges(plan, &kind, data.as_ref(), &mut record.notes)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let mut trial = Trial { plan, data, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
-    let start = saving::begin(&trial, observe, &mut record.notes)?;
+    let start = saving::begin(&trial, observer, &mut record.notes)?;
     if start.step >= n_steps {
-        record.notes.extend(start.nothing_left(&trial, observe, cancel)?);
-        return Ok(record);
+        record.notes.extend(start.nothing_left(&trial, observer)?);
+        return Ok(Ended { record, failure: None });
     }
-    let mut machine = trial.build(observe)?;
-    let baseline = trial.baseline(&mut machine, observe, cancel)?;
-    let (tuning, auto) = settle_threads(&mut trial, observe, cancel)?;
-    let (trained, interrupted) = repeats(&trial, &mut machine, start, observe, cancel)?;
+    let mut machine = trial.build(observer)?;
+    let baseline = trial.baseline(&mut machine, observer)?;
+    let (tuning, auto) = settle_threads(&mut trial, observer)?;
+    let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step" };
+    let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
+    let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
-    record.cells.extend(cell(&settled, trained, &mut record.notes)?);
-    if interrupted && cancel.load(Ordering::Relaxed) {
-        record.notes.push(match record.cells.as_slice() {
-            [] => "interrupted before the first step that would be kept".to_owned(),
-            _ => "interrupted: the steps finished before that are kept".to_owned(),
-        });
+    record.cells.extend(cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes)?);
+    if ran.is_cut && observer.is_cancelled() {
+        record.notes.push(rounds.interrupted(record.cells.len()));
     }
-    Ok(record)
+    record.notes.extend(ran.notes);
+    Ok(Ended { record, failure: runs.failure })
 }
 
 /// Other data that the network is judged on. Its classes must be those of the training data.
@@ -367,57 +294,16 @@ fn judges(
 }
 
 /// The number of threads: as given, or found by letting the tuner settle before anything is measured.
-fn settle_threads(
-    trial: &mut Trial<'_>,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
-) -> Result<(Option<Tuning>, bool), Error> {
+fn settle_threads(trial: &mut Trial<'_>, observer: Observer<'_>) -> Result<(Option<Tuning>, bool), Error> {
     let Some(data) = &trial.data else { return Ok((None, false)) };
     if let ThreadCount::Fixed(threads) = trial.plan.threads {
         trial.threads = threads;
         return Ok((None, false));
     }
-    observe(Event::Preparing { what: "finding the thread count".to_owned() });
+    observer.tell(Event::phase("finding the thread count"));
     let is_cold = trial.plan.cache == Cache::Cold;
     cold::prepare(data.source.files(), is_cold)?;
-    let (threads, tuning) = supply::tune(&data.tuning(is_cold), cancel)?;
+    let (threads, tuning) = supply::tune(&data.tuning(is_cold), observer.cancel)?;
     trial.threads = threads;
     Ok((tuning, true))
-}
-
-/// All runs of the plan, those that are not kept left out; and whether they were cut short.
-fn repeats(
-    trial: &Trial<'_>,
-    machine: &mut Machine,
-    start: Start,
-    observe: &mut dyn FnMut(Event),
-    cancel: &AtomicBool,
-) -> Result<(Vec<Trained>, bool), Error> {
-    let plan = trial.plan;
-    let (mut kept, mut start) = (Vec::new(), Some(start));
-    for round in 0..plan.warmups + plan.repeats {
-        if cancel.load(Ordering::Relaxed) {
-            return Ok((kept, true));
-        }
-        let what = match round.checked_sub(plan.warmups) {
-            None => "warm-up".to_owned(),
-            Some(_) if plan.repeats == 1 => "training".to_owned(),
-            Some(n) => format!("repeat {} of {}", n + 1, plan.repeats),
-        };
-        let start = saving::for_round(trial, &mut start)?;
-        let trained = trial.repeat(&what, machine, start, observe, cancel)?;
-        if let Some(error) = &trained.driven.failure {
-            observe(Event::Failed { error: forebay_units::chain(error) });
-        }
-        let interrupted = cancel.load(Ordering::Relaxed) || trained.driven.failure.is_some();
-        // Of several runs, one that was cut short is not like the others; a single one is all there is.
-        let is_kept = round >= plan.warmups && !(interrupted && plan.repeats > 1) && !trained.driven.steps.is_empty();
-        if is_kept {
-            kept.push(trained);
-        }
-        if interrupted {
-            return Ok((kept, true));
-        }
-    }
-    Ok((kept, false))
 }

@@ -1,10 +1,11 @@
 //! Whole runs on small data.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile as Made};
-use forebay_measure::{Cache, Io, ThreadCount};
+use forebay_measure::{Cache, Event, Io, Observer, ThreadCount};
 use forebay_record::{Cause, Environment, Record, TrainCell};
 use forebay_storage::{Mode, Profile};
 use forebay_train::{Adam, Optimizer};
@@ -52,8 +53,17 @@ pub(super) fn learning(path: PathBuf, threads: usize) -> Plan {
     Plan { accelerator, ..emulated(path, "emulated:1ms", 1) }
 }
 
+pub(super) fn run_observed(
+    plan: &Plan,
+    hear: &(dyn Fn(Event) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Record<TrainCell>, Error> {
+    let record = Record::new(Vec::new(), Environment::default());
+    run(plan, record, Observer::new(hear, cancel)).map(|ended| ended.record)
+}
+
 fn run_it(plan: &Plan) -> Result<Record<TrainCell>, Error> {
-    run(plan, Environment::default(), Vec::new(), &mut |_| {}, &AtomicBool::new(false))
+    run_observed(plan, &|_| {}, &AtomicBool::new(false))
 }
 
 fn cell_of(plan: &Plan) -> TrainCell {
@@ -131,13 +141,14 @@ fn every_epoch_is_judged_on_samples_that_are_not_learnt() {
         baseline: 0,
         ..learning(path.clone(), 2)
     };
-    let mut told = Vec::new();
-    let mut observe = |event: Event| {
+    let told = Mutex::new(Vec::new());
+    let hear = |event: Event| {
         if let Event::Validated { epoch, validation } = event {
-            told.push((epoch, validation.n_samples));
+            told.lock().unwrap().push((epoch, validation.n_samples));
         }
     };
-    let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &AtomicBool::new(false)).unwrap();
+    let record = run_observed(&plan, &hear, &AtomicBool::new(false)).unwrap();
+    let told = told.into_inner().unwrap();
     let cell = &record.cells[0];
     adds_up(cell);
     assert_eq!((cell.steps_per_epoch, cell.totals.n_steps, told), (6, 12, vec![(1, 12), (2, 12)]));
@@ -153,17 +164,17 @@ fn a_run_that_is_stopped_keeps_its_steps() {
     let dir = tempfile::tempdir().unwrap();
     let plan = emulated(data(dir.path()), "emulated:2ms", 1);
     let stop = AtomicBool::new(false);
-    let mut observe = |event: Event| {
+    let hear = |event: Event| {
         if let Event::Step { step: 3, .. } = event {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &stop).unwrap();
+    let record = run_observed(&plan, &hear, &stop).unwrap();
     assert_eq!(record.cells[0].totals.n_steps, 3);
     adds_up(&record.cells[0]);
     assert!(record.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", record.notes);
     stop.store(true, Ordering::Relaxed);
-    let record = run(&plan, Environment::default(), Vec::new(), &mut |_| {}, &stop).unwrap();
+    let record = run_observed(&plan, &|_| {}, &stop).unwrap();
     assert!(record.cells.is_empty() && record.notes[0].contains("before the first step"));
 }
 
@@ -177,7 +188,7 @@ fn a_step_that_only_takes_time_is_broken_off() {
             std::thread::sleep(std::time::Duration::from_millis(200));
             stop.store(true, Ordering::Relaxed);
         });
-        run(&plan, Environment::default(), Vec::new(), &mut |_| {}, &stop).unwrap()
+        run_observed(&plan, &|_| {}, &stop).unwrap()
     });
     assert!(begin.elapsed().as_secs() < 60, "not after the hour");
     assert!(record.cells.is_empty() && record.notes.iter().any(|note| note.contains("before the first step")));

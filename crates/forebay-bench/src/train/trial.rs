@@ -1,26 +1,28 @@
 //! A plan made ready: its baseline, and one run of it.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use forebay_measure::Cache;
-use forebay_measure::cold;
+use forebay_measure::cold::{self, Before};
 use forebay_measure::laps::{Laps, Part};
 use forebay_measure::reads::Watcher;
 use forebay_measure::stall::{Charges, Split, Work};
 use forebay_measure::usage::{cores, cpu_seconds};
+use forebay_measure::{Cache, Done, Event, Observer};
 use forebay_pipeline::{State, Stats, Threads};
 use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTotals, Validation};
 use forebay_train::PageLock;
-use forebay_units::Clock;
+use forebay_units::{Clock, chain, count};
 
 use super::consumer::{Consumer, Kind};
 use super::data::TrainingData;
 use super::drive::{Driven, Judged, Orders, Reached, StepHooks, drive};
 use super::feeder::{Feeder, MadeBatch};
 use super::plan::Plan;
-use super::run::{Error, Event};
-use super::saving::{Saver, Start};
+use super::run::Error;
+use super::saving::{self, Saver, Start};
 use super::totals::{self, Around};
 
 /// Steps of the baseline that are not counted: the first ones plan, allocate and warm up.
@@ -76,6 +78,59 @@ impl Machine {
     }
 }
 
+/// All runs of a plan.
+pub(super) struct Runs<'a> {
+    pub(super) trial: &'a Trial<'a>,
+    pub(super) machine: Machine,
+    /// What was found to go on from, until it is used.
+    pub(super) found: Option<Start>,
+    /// What the next run begins with.
+    pub(super) start: Start,
+    /// Why the last run could not go on.
+    pub(super) failure: Option<Error>,
+}
+
+impl forebay_measure::Trial for Runs<'_> {
+    type Repeat = Trained;
+    type Error = Error;
+
+    fn name(&self) -> String {
+        "training".to_owned()
+    }
+
+    fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
+        let files = self.trial.data.as_ref().map(|data| data.source.files()).unwrap_or_default();
+        (Cow::Borrowed(files), self.trial.plan.cache == Cache::Cold)
+    }
+
+    /// A single run may take days, and its checkpoints are meant to stay.
+    fn may_run_again(&self) -> bool {
+        self.trial.plan.warmups + self.trial.plan.repeats > 1
+    }
+
+    /// Fresh weights, or those of a checkpoint.
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.start = saving::for_round(self.trial, &mut self.found)?;
+        self.start.load(self.machine.fresh()?)
+    }
+
+    fn repeat(&mut self, _: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Trained>, Error> {
+        let start = std::mem::take(&mut self.start);
+        let mut trained = self.trial.run(self.machine.consumer.as_mut(), start, before, observer)?;
+        self.failure = trained.driven.failure.take();
+        if let Some(error) = &self.failure {
+            let n_steps = count(trained.totals.n_steps, "step");
+            trained.notes.push(format!("it ended after {n_steps}: {}", chain(error)));
+        }
+        if self.failure.is_none() && !observer.is_cancelled() {
+            return Ok(Done::Whole(trained));
+        }
+        // Of several runs, one that was cut short is not like the others; a single one is all there is.
+        let is_kept = self.trial.plan.repeats == 1 && !trained.driven.steps.is_empty();
+        Ok(Done::Cut(is_kept.then_some(trained)))
+    }
+}
+
 /// Batches about to come.
 struct Opened {
     feeder: Feeder,
@@ -99,92 +154,83 @@ impl Trial<'_> {
         Feeder::Memory { batch: Arc::new(MadeBatch::new(batch, image_len, classes, self.plan.seed)), left: n_steps }
     }
 
-    fn orders<'a>(&self, first: u64, n_steps: u64, cancel: &'a AtomicBool) -> Orders<'a> {
+    fn orders<'a>(&self, first: u64, n_steps: u64, observer: Observer<'a>) -> Orders<'a> {
         Orders {
             first,
             n_steps,
             device_prefetch: self.plan.device_prefetch,
             no_prefetch: self.plan.prefetch == 0 && self.plan.device_prefetch == 0,
             charges: Charges::new(self.threads.max(1), cores()),
-            cancel,
+            observer,
         }
     }
 
     /// The network on a batch in memory, before any data is touched. An emulated step takes no longer for having waited, so
     /// that the run's own steps tell.
-    pub(super) fn baseline(
-        &self,
-        machine: &mut Machine,
-        observe: &mut dyn FnMut(Event),
-        cancel: &AtomicBool,
-    ) -> Result<Option<Baseline>, Error> {
+    pub(super) fn baseline(&self, machine: &mut Machine, observer: Observer<'_>) -> Result<Option<Baseline>, Error> {
         let wanted = self.plan.baseline;
         if wanted == 0 || self.data.is_none() || self.kind.emulation().is_some() {
             return Ok(None);
         }
-        observe(Event::Preparing { what: format!("{wanted} steps on a batch in memory") });
+        observer.tell(Event::phase(format!("{wanted} steps on a batch in memory")));
         let n_steps = wanted + WARM_UP;
         let (consumer, mut feeder) = (machine.fresh()?, self.in_memory(n_steps));
         let _lock = consumer.lock_pages(feeder.memory()).ok().flatten();
         let laps = Laps::start(Arc::clone(&self.clock));
-        let orders = self.orders(0, n_steps, cancel);
-        let driven = drive(consumer, &mut feeder, laps, orders, &mut |_| {}, &mut ())?;
+        let orders = self.orders(0, n_steps, Observer::deaf(observer.cancel));
+        let driven = drive(consumer, &mut feeder, laps, orders, &mut ())?;
         let counted = driven.steps.get(WARM_UP as usize..).unwrap_or_default();
         let baseline = |step_s| Baseline { n_steps: counted.len() as u64, step_s, is_mean: false };
         Ok(totals::step_s(counted).map(baseline))
     }
 
     /// What takes the batches, planned once for all runs.
-    pub(super) fn build(&self, observe: &mut dyn FnMut(Event)) -> Result<Machine, Error> {
-        observe(Event::Preparing { what: format!("building {}", self.kind.name()) });
+    pub(super) fn build(&self, observer: Observer<'_>) -> Result<Machine, Error> {
+        observer.tell(Event::phase(format!("building {}", self.kind.name())));
         Ok(Machine { consumer: self.kind.build(self.plan.batch, self.places(), self.plan.seed)?, is_used: false })
     }
 
-    /// One run from fresh weights, or from those of a checkpoint.
-    pub(super) fn repeat(
+    /// One run of what was made ready.
+    fn run(
         &self,
-        what: &str,
-        machine: &mut Machine,
+        consumer: &mut dyn Consumer,
         mut start: Start,
-        observe: &mut dyn FnMut(Event),
-        cancel: &AtomicBool,
+        before: &Before,
+        observer: Observer<'_>,
     ) -> Result<Trained, Error> {
-        let consumer = machine.fresh()?;
-        start.load(consumer)?;
         let (first, position) = (start.step, start.position);
-        let files = self.data.as_ref().map(|data| data.source.files()).unwrap_or_default();
-        let before = cold::prepare(files, self.plan.cache == Cache::Cold)?;
         let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } = self.open(consumer, first, position, || {
-            observe(Event::Started { what: what.to_owned(), first, n_steps: self.n_steps });
+            observer.tell(Event::Steps { epoch: None, first, n_steps: self.n_steps });
         })?;
         if let Some(saver) = &mut start.saver {
             saver.begin(laps.started_ns())?;
         }
         let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
+        let cancel = observer.cancel;
         let mut hooks =
             ValidateAndSave { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
-        let orders = self.orders(first, self.n_steps - first, cancel);
-        let driven = drive(consumer, &mut feeder, laps, orders, observe, &mut hooks);
+        let orders = self.orders(first, self.n_steps - first, observer);
+        let driven = drive(consumer, &mut feeder, laps, orders, &mut hooks);
         let ValidateAndSave { saver, validations, faults, .. } = hooks;
         let (mut driven, saver) = match driven {
             Ok(driven) => (driven, saver),
-            Err(error) => return Err(abandoned(saver, error, observe)),
+            Err(error) => return Err(abandoned(saver, error, observer)),
         };
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
-        if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !cancel.load(Ordering::Relaxed)) {
+        if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !observer.is_cancelled()) {
             let error = all_failed(stats, self.data.as_ref().map_or(0, TrainingData::n_learnt), self.plan.batch);
-            return Err(abandoned(saver, error, observe));
+            return Err(abandoned(saver, error, observer));
         }
-        if !cancel.load(Ordering::Relaxed) {
+        if !observer.is_cancelled() {
             let ran_out = stats.as_ref().and_then(|stats| ran_out(stats, &driven, self.n_steps - first));
             driven.failure = driven.failure.or(ran_out);
         }
-        let evidence = stats.as_ref().map(|stats| cold::conclude(&before, stats.bytes_read));
+        let evidence = stats.as_ref().map(|stats| cold::conclude(before, stats.bytes_read));
         let (evidence, doubt) = of_data_alone(evidence, saver.as_ref());
         drop(feeder);
-        let is_cut = driven.failure.is_some() || cancel.load(Ordering::Relaxed);
-        let saved = saver.map(|saver| saver.finish(is_cut, observe, cancel));
+        let is_cut = driven.failure.is_some() || observer.is_cancelled();
+        let saved = saver.map(|saver| saver.finish(is_cut, observer));
         let (checkpoints, saving_notes) = match saved {
             Some(saved) => {
                 driven.failure = driven.failure.or(saved.error);
@@ -227,7 +273,8 @@ impl Trial<'_> {
         let (version, fingerprint) = (State::VERSION, pipeline.fingerprint());
         let state = State { version, fingerprint, position: position.unwrap_or(0) };
         let feeder = Feeder::Pipeline(Box::new(pipeline.iter_from(&state)?));
-        let watcher = feeder.meter().map(|meter| Watcher::start(move || meter.bytes_read())).transpose()?;
+        let watcher = feeder.meter().map(|meter| Watcher::start(move || meter.bytes_read())).transpose();
+        let watcher = watcher.map_err(forebay_measure::Error::Thread)?;
         laps.lap(Part::Wait);
         // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
         let lock = consumer.lock_pages(feeder.memory());
@@ -237,9 +284,9 @@ impl Trial<'_> {
 }
 
 /// Ends the saving of a run that failed before its first step; what went wrong there, too, is told.
-fn abandoned(saver: Option<Saver>, error: Error, observe: &mut dyn FnMut(Event)) -> Error {
+fn abandoned(saver: Option<Saver>, error: Error, observer: Observer<'_>) -> Error {
     let told = saver.map(Saver::abandon).unwrap_or_default();
-    told.into_iter().for_each(|text| observe(Event::Remark { text }));
+    told.into_iter().for_each(|text| observer.tell(Event::Remark { text }));
     error
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Access {
 
 /// Data that is not what the workload says.
 pub(crate) fn refused(what: String) -> Error {
-    Error::Pipeline(forebay_pipeline::Error::Source { what, source: None })
+    forebay_pipeline::Error::Source { what, source: None }.into()
 }
 
 impl Samples {

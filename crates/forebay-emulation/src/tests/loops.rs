@@ -42,7 +42,11 @@ impl Feed for FakeFeed {
             Some((accelerator, step, panics)) if (accelerator, step) == (self.accelerator, self.step) => {
                 assert!(!panics, "a bug");
                 let source = std::io::Error::other("the disk is gone");
-                Poll::Ready(Err(Error::Io { what: "reading", path: "img_7.npz".into(), source }))
+                Poll::Ready(Err(Error::Shared(forebay_measure::Error::Io {
+                    what: "reading",
+                    path: "img_7.npz".into(),
+                    source,
+                })))
             }
             _ => Poll::Ready(Ok(Some(8))),
         }
@@ -83,7 +87,6 @@ fn driven(
         n_cores: 1,
         supply,
         ranks: &Solo,
-        stop,
         saver: None,
         origin_ns: 0,
         clock,
@@ -91,7 +94,7 @@ fn driven(
         end_epoch: &|| (),
         begin_restore: &|| (),
         end_restore: &|| (),
-        observe: &|_| (),
+        observer: Observer::deaf(stop),
     })
 }
 

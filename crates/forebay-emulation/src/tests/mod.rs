@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use forebay_measure::Cache;
-use forebay_measure::Place;
+use forebay_measure::{Cache, Event, Observer, Place};
 use forebay_record::{Cause, Environment, Record, WorkloadCell};
 use forebay_workload::{Format, Time, Workload};
 
@@ -48,8 +47,18 @@ fn plan(workload: Workload, dir: &Path, accelerators: u64) -> Plan {
 
 fn run_it(plan: &Plan) -> Result<Record<WorkloadCell>, Error> {
     let environment = Environment { memory_bytes: Some(1 << 40), ..Environment::default() };
-    let record = run(plan, &Solo, environment, Vec::new(), &|_| {}, &AtomicBool::new(false))?;
+    let record = Record::new(Vec::new(), environment);
+    let record = run(plan, &Solo, record, Observer::deaf(&AtomicBool::new(false)))?;
     Ok(record.expect("the first rank has the record"))
+}
+
+fn run_observed(
+    plan: &Plan,
+    hear: &(dyn Fn(Event) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Record<WorkloadCell>, Error> {
+    let record = Record::new(Vec::new(), Environment::default());
+    Ok(run(plan, &Solo, record, Observer::new(hear, cancel))?.expect("the first rank has the record"))
 }
 
 fn cell_of(plan: &Plan) -> WorkloadCell {

@@ -100,11 +100,11 @@ fn a_run_that_is_stopped_keeps_its_steps_and_says_so() {
     let plan = plan(workload, dir.path(), 2);
     let stop = AtomicBool::new(false);
     let observe = |event| {
-        if matches!(event, Event::Step { done, .. } if done >= 3) {
+        if matches!(event, Event::Step { step, .. } if step >= 3) {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let record = run(&plan, &Solo, Environment::default(), Vec::new(), &observe, &stop).unwrap().unwrap();
+    let record = run_observed(&plan, &observe, &stop).unwrap();
     assert_eq!(
         record.notes,
         ["interrupted: the steps finished before that are kept; no threshold is held against them"]
@@ -120,11 +120,12 @@ fn an_observer_hears_of_epochs_and_steps() {
     let dir = tempfile::tempdir().unwrap();
     let heard = Heard::default();
     let plan = plan(workload(32, 2), dir.path(), 2);
-    run(&plan, &Solo, Environment::default(), Vec::new(), &|event| heard.hear(event), &AtomicBool::new(false)).unwrap();
+    run_observed(&plan, &|event| heard.hear(event), &AtomicBool::new(false)).unwrap();
     let heard = heard.0.into_inner().unwrap();
-    let epochs: Vec<&Event> = heard.iter().filter(|event| matches!(event, Event::Epoch { .. })).collect();
-    assert_eq!(epochs, [&Event::Epoch { epoch: 1, of: 2, n_steps: 2 }, &Event::Epoch { epoch: 2, of: 2, n_steps: 2 }]);
-    assert!(heard.iter().any(|event| matches!(event, Event::Step { done: 2, .. })), "{heard:?}");
+    let epochs: Vec<&Event> = heard.iter().filter(|event| matches!(event, Event::Steps { .. })).collect();
+    let begun = |epoch| Event::Steps { epoch: Some((epoch, 2)), first: 0, n_steps: 2 };
+    assert_eq!(epochs, [&begun(1), &begun(2)]);
+    assert!(heard.iter().any(|event| matches!(event, Event::Step { step: 2, .. })), "{heard:?}");
 }
 
 #[test]

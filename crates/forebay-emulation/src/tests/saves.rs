@@ -188,9 +188,9 @@ fn stopped_in_the_first_save(workload: &Workload, dir: &Path) -> Record<Workload
             }
             stop.store(true, Ordering::Relaxed);
         });
-        let ran = run(&plan, &Solo, Environment::default(), Vec::new(), &|_| {}, &stop);
+        let ran = run_observed(&plan, &|_| {}, &stop);
         has_ended.store(true, Ordering::Relaxed);
-        ran.unwrap().unwrap()
+        ran.unwrap()
     })
 }
 

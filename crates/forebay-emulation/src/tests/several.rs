@@ -87,11 +87,12 @@ fn run_all(plans: &[Plan], stops: bool) -> Vec<Outcome> {
     let one = &|rank: usize| {
         let stop = AtomicBool::new(false);
         let observe = |event| {
-            if stops && rank + 1 == plans.len() && matches!(event, Event::Step { done, .. } if done >= 2) {
+            if stops && rank + 1 == plans.len() && matches!(event, Event::Step { step, .. } if step >= 2) {
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        run(&plans[rank], &Member(&hall, rank), Environment::default(), Vec::new(), &observe, &stop)
+        let record = Record::new(Vec::new(), Environment::default());
+        run(&plans[rank], &Member(&hall, rank), record, Observer::new(&observe, &stop))
     };
     std::thread::scope(|scope| {
         let ranks: Vec<_> = (0..plans.len()).map(|rank| scope.spawn(move || one(rank))).collect();

@@ -3,17 +3,16 @@
 //! Its repeats are the saves that are kept. The first one warms up, which is why an experiment cannot choose another
 //! number of warm-ups.
 
-use std::sync::atomic::AtomicBool;
-
-use forebay_bench::checkpoint::{self, Event, Plan, State};
+use forebay_bench::checkpoint::{self, Plan, State};
 use forebay_checkpoint::Mode;
-use forebay_record::{Environment, Level};
+use forebay_measure::Observer;
+use forebay_record::Level;
 use forebay_train::Model;
 use forebay_units::Bytes;
 
 use super::route::{self, Route};
 use super::value::{self, Refused};
-use super::{Failed, Progress, Stage, StepResult, train};
+use super::{Failed, Stage, StepResult, record, train};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &["burst", "format", "mode", "model", "seed", "size", "tier"];
@@ -89,20 +88,9 @@ impl CheckpointSettings {
 }
 
 /// Runs a cell.
-pub(super) fn run(
-    settings: &CheckpointSettings,
-    on: Stage,
-    observe: &mut dyn FnMut(Progress),
-    cancel: &AtomicBool,
-) -> Result<StepResult, Failed> {
-    let bytes = settings.state_bytes();
-    let mut tell = |event: Event| match event {
-        Event::Preparing { what } | Event::Started { what, .. } => observe(Progress::Repeat { what }),
-        Event::Saved { .. } => observe(Progress::Moved { images: 0, bytes }),
-    };
+pub(super) fn run(settings: &CheckpointSettings, on: Stage, observer: Observer<'_>) -> Result<StepResult, Failed> {
     let plan = plan(settings, on)?;
-    // Where and by which command it ran stands in the study's own head.
-    let record = checkpoint::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
+    let record = checkpoint::run(&plan, record(), observer)?;
     match record.cells.into_iter().next() {
         Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes: record.notes }),
         None => Err("no save was finished".into()),

@@ -1,17 +1,16 @@
 //! The ingest step: a cell of it is one ingest run with one thread count.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use forebay_bench::ingest::{self, Plan};
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
-use forebay_measure::{Cache, Io, ThreadCount};
-use forebay_record::{Environment, Level};
+use forebay_measure::{Cache, Io, Observer, ThreadCount};
+use forebay_record::Level;
 use forebay_units::Bytes;
 
 use super::value::{self, Refused};
-use super::{Failed, Progress, Stage, StepResult};
+use super::{Failed, Stage, StepResult, record};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &[
@@ -146,17 +145,10 @@ pub(super) fn run(
     settings: &IngestSettings,
     data: PathBuf,
     on: Stage,
-    observe: &mut dyn FnMut(Progress),
-    cancel: &AtomicBool,
+    observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let plan = settings.plan(data, on);
-    let mut tell = |event: ingest::Event| match event {
-        ingest::Event::Repeat { what } => observe(Progress::Repeat { what }),
-        ingest::Event::Advanced { images, bytes } => observe(Progress::Moved { images, bytes }),
-        ingest::Event::Started { .. } => {}
-    };
-    // Where and by which command it ran stands in the study's own head.
-    let record = ingest::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
+    let record = ingest::run(&plan, record(), observer)?;
     let notes = record.notes;
     match record.cells.into_iter().next() {
         Some(cell) if cell.empty_repeats > 0 => {

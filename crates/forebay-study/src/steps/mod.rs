@@ -11,9 +11,9 @@ mod workload;
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-use forebay_record::{Level, Measured, Step};
+use forebay_measure::Observer;
+use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
 
 pub use checkpoint::CheckpointSettings;
@@ -41,37 +41,15 @@ pub struct StepResult {
     pub notes: Vec<String>,
 }
 
-/// How far a cell has come.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
-    /// A repeat begins.
-    Repeat {
-        /// In words: "4 threads, repeat 2 of 5".
-        what: String,
-    },
-    /// Something was moved since the last time.
-    Moved {
-        /// Images delivered; none by a probe.
-        images: u64,
-        /// Bytes moved.
-        bytes: u64,
-    },
-}
-
 /// What measures cells.
 ///
-/// When `cancel` is set it comes back soon; what it then gives is dropped.
+/// When it is cancelled it comes back soon; what it then gives is dropped.
 pub trait Bench {
     /// Measures a cell.
     ///
     /// # Errors
     /// Whatever kept the cell from being measured; the study records it and goes on.
-    fn measure(
-        &mut self,
-        cell: &CellPlan,
-        observe: &mut dyn FnMut(Progress),
-        cancel: &AtomicBool,
-    ) -> Result<StepResult, Failed>;
+    fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed>;
 }
 
 /// What a cell does, with all its settings.
@@ -236,12 +214,7 @@ impl<'a> Steps<'a> {
 }
 
 impl Bench for Steps<'_> {
-    fn measure(
-        &mut self,
-        cell: &CellPlan,
-        observe: &mut dyn FnMut(Progress),
-        cancel: &AtomicBool,
-    ) -> Result<StepResult, Failed> {
+    fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed> {
         let data = self.places.data_of(cell);
         let checkpoint_dirs = self.checkpoint_dirs(cell)?;
         let dir = self.places.folder_of(cell.work.tier());
@@ -263,27 +236,34 @@ impl Bench for Steps<'_> {
         let mut measured = match &cell.work {
             Work::Ingest(settings) => {
                 let data = data.expect("a plan has no ingest cell without a dataset");
-                ingest::run(settings, data, on, observe, cancel)
+                ingest::run(settings, data, on, observer)
             }
-            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observe, cancel),
+            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observer),
             Work::Train(settings) => {
                 let gpu = match settings.device {
                     Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
                     _ => &Ok(()),
                 };
-                train::run(settings, data, on, gpu, observe, cancel)
+                train::run(settings, data, on, gpu, observer)
             }
-            Work::Inspect(_) => inspect::run(&data.expect("a plan has no inspect cell without a dataset"), cancel),
-            Work::Checkpoint(settings) => checkpoint::run(settings, on, observe, cancel),
+            Work::Inspect(_) => {
+                inspect::run(&data.expect("a plan has no inspect cell without a dataset"), observer.cancel)
+            }
+            Work::Checkpoint(settings) => checkpoint::run(settings, on, observer),
             Work::Workload(settings) => {
                 let data = data.expect("a plan has no workload cell without data");
-                workload::run(settings, data, dir.join("workload-checkpoints"), on, observe, cancel)
+                workload::run(settings, data, dir.join("workload-checkpoints"), on, observer)
             }
         }?;
         measured.notes.extend(stands_on.notes);
         measured.notes.extend(checkpoint_dirs.into_iter().flat_map(|checkpoint_dirs| checkpoint_dirs.notes));
         Ok(measured)
     }
+}
+
+/// The record of a cell: where and by which command it ran stands in the study's own head.
+fn record<C: forebay_record::Cell>() -> Record<C> {
+    Record::new(Vec::new(), Environment::default())
 }
 
 /// What a cell runs on, and how often.

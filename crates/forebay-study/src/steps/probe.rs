@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, InspectOptions};
+use forebay_measure::Observer;
 use forebay_pipeline::Source;
 use forebay_probe::{self as probe, Mix, Modes, Plan, Sizes, Tree};
-use forebay_record::{Engine, Environment, Level, Measured};
+use forebay_record::{Engine, Level, Measured};
 use forebay_storage::Local;
 use forebay_units::{Bytes, PathText};
 
 use super::value::{self, Refused};
-use super::{Failed, Progress, Stage, StepResult};
+use super::{Failed, Stage, StepResult, record};
 
 /// Bytes a sequential request, as `forebay probe` has them.
 const BLOCK: u64 = 1 << 20;
@@ -111,22 +112,11 @@ impl ProbeSettings {
 }
 
 /// Runs a cell.
-pub(super) fn run(
-    request: &ProbeRequest<'_>,
-    observe: &mut dyn FnMut(Progress),
-    cancel: &AtomicBool,
-) -> Result<StepResult, Failed> {
-    let plan = plan(request, cancel)?;
-    let mut tell = |event: probe::Event| match event {
-        probe::Event::Run { what } => observe(Progress::Repeat { what }),
-        probe::Event::Advanced { bytes } => observe(Progress::Moved { images: 0, bytes }),
-        // Remarks are among the notes too.
-        probe::Event::Started { .. } | probe::Event::Remark { .. } => {}
-    };
+pub(super) fn run(request: &ProbeRequest<'_>, observer: Observer<'_>) -> Result<StepResult, Failed> {
+    let plan = plan(request, observer.cancel)?;
     let is_there = plan.target.exists();
     std::fs::create_dir_all(&plan.target)?;
-    // Where and by which command it ran stands in the study's own head.
-    let probed = probe::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel);
+    let probed = probe::run(&plan, record(), observer);
     if !is_there {
         // Only an empty folder is removed by this, and one that is not shall stay.
         let _ = std::fs::remove_dir(&plan.target);

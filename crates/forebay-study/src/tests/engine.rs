@@ -1,7 +1,9 @@
 //! Order, failures, stops, and what a folder keeps.
 
 use super::*;
-use crate::{Error, Event};
+use std::sync::Mutex;
+
+use crate::{Error, Event as Told};
 
 #[test]
 fn every_cell_is_run_once_in_the_order_of_the_seed() {
@@ -74,20 +76,21 @@ fn a_stop_drops_the_cell_at_work_and_keeps_those_before() {
 fn an_observer_hears_of_every_cell_and_of_the_time_left() {
     let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
-    let mut heard = Vec::new();
-    let mut observe = |event: Event<'_>| match event {
-        Event::Started { cell, at } => heard.push(format!("start {} {}/{}", cell.id, at.n_done, at.n_cells)),
-        Event::Progress(now) => assert_eq!(now, Progress::Moved { images: 1, bytes: 2 }),
-        Event::Finished { cell, at } => {
+    let heard = Mutex::new(Vec::new());
+    let hear = |text: String| heard.lock().unwrap().push(text);
+    let observe = |event: Told<'_>| match event {
+        Told::Started { cell, at } => hear(format!("start {} {}/{}", cell.id, at.n_done, at.n_cells)),
+        Told::Within(event) => assert_eq!(event, Event::Moved { images: 1, bytes: 2 }),
+        Told::Finished { cell, at } => {
             assert!(at.left_s.unwrap() <= (at.n_cells - at.n_done) as f64, "cells took less than their second");
-            heard.push(format!("end {} {}/{}", cell.id, at.n_done, at.n_cells));
+            hear(format!("end {} {}/{}", cell.id, at.n_done, at.n_cells));
         }
     };
     let never = AtomicBool::new(false);
-    run(&plan, &Rest::whole(&plan), &mut folder, &mut Fake::default(), &|_| Some(1.0), &mut observe, &never).unwrap();
+    run(&plan, &Rest::whole(&plan), &mut folder, &mut Fake::default(), &|_| Some(1.0), &observe, &never).unwrap();
     let wanted = ids_in_order(&plan).into_iter().enumerate();
     let wanted = wanted.flat_map(|(i, id)| [format!("start {id} {i}/9"), format!("end {id} {}/9", i + 1)]);
-    assert_eq!(heard, wanted.collect::<Vec<_>>());
+    assert_eq!(heard.into_inner().unwrap(), wanted.collect::<Vec<_>>());
 }
 
 #[test]

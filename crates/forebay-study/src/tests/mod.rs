@@ -11,11 +11,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay_measure::{Event, Observer};
 use forebay_record::{Environment, Scale, StudyCell, StudyHead, StudyRun};
 
-use super::{
-    Bench, CellPlan, Failed, Folder, Outcome, Placement, Plan, Progress, RECORD, Rest, StepResult, parse, run,
-};
+use super::{Bench, CellPlan, Failed, Folder, Outcome, Placement, Plan, RECORD, Rest, StepResult, parse, run};
 
 /// Two experiments, 2 × 3 and 1 + 1 + 1 cells.
 const SMALL: &str = r#"
@@ -66,15 +65,10 @@ struct Fake {
 }
 
 impl Bench for Fake {
-    fn measure(
-        &mut self,
-        cell: &CellPlan,
-        observe: &mut dyn FnMut(Progress),
-        cancel: &AtomicBool,
-    ) -> Result<StepResult, Failed> {
-        observe(Progress::Moved { images: 1, bytes: 2 });
+    fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed> {
+        observer.tell(Event::Moved { images: 1, bytes: 2 });
         if self.stop_at == Some(self.asked.len()) {
-            cancel.store(true, Ordering::Relaxed);
+            observer.cancel.store(true, Ordering::Relaxed);
         }
         self.asked.push(cell.id.clone());
         match self.failing.contains(&cell.id) {
@@ -87,7 +81,7 @@ impl Bench for Fake {
 /// Runs what is left of the plan in the folder.
 fn go(plan: &Plan, rest: &Rest, folder: &mut Folder, bench: &mut Fake) -> Outcome {
     let never = AtomicBool::new(false);
-    run(plan, rest, folder, bench, &|_| Some(1.0), &mut |_| (), &never).unwrap()
+    run(plan, rest, folder, bench, &|_| Some(1.0), &|_| (), &never).unwrap()
 }
 
 fn ids_in_order(plan: &Plan) -> Vec<String> {

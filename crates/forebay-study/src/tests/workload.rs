@@ -1,5 +1,7 @@
 //! Workload cells: run again, on data whose size is known before it is made, read as DLIO's loader reads.
 
+use std::sync::Mutex;
+
 use forebay_record::WorkloadCell;
 
 use super::*;
@@ -33,17 +35,17 @@ fn measured(text: &str) -> (Plan, StepResult, Vec<String>) {
     Places::new(&plan, dir.path()).to_make(&plan.cells).iter().for_each(|wanted| {
         make(wanted, &|_| (), &never).unwrap();
     });
-    let mut said = Vec::new();
-    let mut hear = |progress: Progress| {
-        if let Progress::Repeat { what } = progress {
-            said.push(what);
-        }
+    let said = Mutex::new(Vec::new());
+    let hear = |event: Event| match event {
+        Event::Repeat { what } => said.lock().unwrap().push(what),
+        Event::Steps { epoch, n_steps, .. } => said.lock().unwrap().push(format!("{epoch:?}, {n_steps} steps")),
+        _ => {}
     };
+    let observer = Observer::new(&hear, &never);
     let find_placement = |_: &Path| Placement::default();
-    let measured =
-        Steps::new(&plan, dir.path(), &find_placement, Vec::new()).measure(&plan.cells[0], &mut hear, &never);
+    let measured = Steps::new(&plan, dir.path(), &find_placement, Vec::new()).measure(&plan.cells[0], observer);
     assert!(!dir.path().join("workload-checkpoints").exists(), "checkpoints go with the last run");
-    (plan, measured.unwrap(), said)
+    (plan, measured.unwrap(), said.into_inner().unwrap())
 }
 
 #[test]
@@ -55,8 +57,9 @@ fn a_workload_is_run_as_often_as_its_study_says_and_warm_ups_are_not_kept() {
     let mut uses: Vec<f64> = cell.runs.iter().filter_map(|run| run.au_epoch).collect();
     uses.sort_by(f64::total_cmp);
     assert_eq!(cell.totals.au_epoch, Some(uses[1]), "the run in the middle is the cell's own");
-    assert!(said.contains(&"warm-up 1 of 1, epoch 1 of 1, 2 steps".to_owned()), "{said:?}");
-    assert!(said.contains(&"repeat 3 of 3, epoch 1 of 1, 2 steps".to_owned()), "{said:?}");
+    let rounds = ["warm-up", "repeat 1 of 3", "repeat 2 of 3", "repeat 3 of 3"];
+    let wanted = rounds.map(|round| [format!("unet3d_h100, {round}"), "Some((1, 1)), 2 steps".to_owned()]);
+    assert_eq!(said, wanted.concat());
     let dir = tempfile::tempdir().unwrap();
     let estimate = Estimator::new(&plan, &Places::new(&plan, dir.path())).cell(&plan.cells[0]);
     assert_eq!(estimate.images, 4 * 8, "four rounds of eight samples");

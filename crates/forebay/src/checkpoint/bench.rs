@@ -4,19 +4,17 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
-use forebay_bench::checkpoint::{Event, Gpu, MODES, Plan, State};
+use forebay_bench::checkpoint::{Gpu, MODES, Plan, State};
 use forebay_checkpoint::{Mode, format};
 use forebay_measure::Places;
-use forebay_observe::{Options, Sampler};
 use forebay_train::Model;
-use forebay_units::{Bytes, PathText, escaped_words};
-use indicatif::ProgressBar;
+use forebay_units::{Bytes, PathText};
 
 use super::{FolderArgs, TierArgs, files};
 use crate::output::{JsonArgs, Outcome, give};
 use crate::train::DeviceName;
 use crate::values::{parse_bytes_per_s, parse_state};
-use crate::{progress, stop};
+use crate::{live, stop};
 
 /// The flags of `forebay checkpoint bench`.
 #[derive(Debug, clap::Args)]
@@ -77,26 +75,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
-    let environment = forebay_measure::describe_environment(&args.folders.dir, env!("CARGO_PKG_VERSION"));
-    let sampler = Sampler::start(Options::default())?;
-    let mut bar = ProgressBar::hidden();
-    let mut observe = |event: Event| match event {
-        Event::Preparing { what } => sampler.mark(what.as_str()),
-        Event::Started { what, n_saves } => {
-            sampler.mark(what.as_str());
-            bar.finish_and_clear();
-            bar = progress::items(n_saves, "saving");
-            bar.set_message(what);
-        }
-        Event::Saved { save, .. } => bar.set_position(save),
-    };
     stop::finishing("the save");
-    let command_line = escaped_words(std::env::args_os());
-    let record = forebay_bench::checkpoint::run(&plan, environment, command_line, &mut observe, stop::flag());
-    bar.finish_and_clear();
-    let mut record = record.map_err(in_our_words)?;
+    let (mut record, series) = live::observed("saving", "", stop::flag(), |observer| {
+        forebay_bench::checkpoint::run(&plan, live::record(&args.folders.dir), observer).map_err(in_our_words)
+    })?;
     record.notes.extend(placements.notes);
-    record.series = Some(sampler.stop());
+    record.series = Some(series);
     give(&forebay_report::checkpoint(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let is_stopped = stop::flag().load(Ordering::Relaxed);
     Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
@@ -140,14 +124,14 @@ impl Args {
 
 /// What cannot be done, without what to do about it in a probe.
 fn in_our_words(error: forebay_bench::checkpoint::Error) -> anyhow::Error {
-    use forebay_bench::checkpoint::Error::Place;
+    use forebay_bench::checkpoint::Error::Shared;
     use forebay_measure::Error::{Denied, NothingCanBeMade, ReadOnly};
     match &error {
-        Place(ReadOnly { path }) => {
+        Shared(ReadOnly { path }) => {
             anyhow!("{}: the file system is mounted read-only; name a folder that can be written", path.escaped())
         }
-        Place(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.escaped()),
-        Place(NothingCanBeMade { path }) => {
+        Shared(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.escaped()),
+        Shared(NothingCanBeMade { path }) => {
             anyhow!("{}: nothing can be created there; name a folder of a disk", path.escaped())
         }
         _ => error.into(),

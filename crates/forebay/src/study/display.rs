@@ -1,96 +1,30 @@
 //! Live progress of a study on stderr: a bar for people, a line a cell for logs.
 
-use std::io::IsTerminal;
-use std::time::Instant;
-
 use forebay_record::StudyCell;
 use forebay_report::visible;
-use forebay_study::{At, Event, Progress};
-use forebay_units::{count, format_seconds, group_digits};
-use indicatif::{ProgressBar, ProgressStyle};
+use forebay_study::{At, Event};
+use forebay_units::{count, format_seconds};
 
 use super::about;
+use crate::live::Display;
 use crate::output::remark;
 
-/// Shows how a study goes.
-pub(super) struct Display {
-    /// Where stderr is a terminal.
-    bar: Option<ProgressBar>,
-    /// The cell at work, and what of it.
-    cell: String,
-    what: String,
-    /// Since the repeat began: images, bytes, and when that was.
-    images: u64,
-    bytes: u64,
-    since: Instant,
-}
-
-impl Display {
-    pub(super) fn new() -> Self {
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} cells  {prefix}\n{msg}")
-            .expect("the template is one of ours");
-        let bar = std::io::stderr().is_terminal().then(|| ProgressBar::new(0).with_style(style));
-        let (cell, what) = (String::new(), String::new());
-        Self { bar, cell, what, images: 0, bytes: 0, since: Instant::now() }
-    }
-
-    pub(super) fn show(&mut self, event: Event<'_>) {
-        match event {
-            Event::Started { cell, at } => {
-                self.cell = visible(&cell.id).into_owned();
-                self.begin(String::new());
-                self.show_bar(at);
-            }
-            Event::Progress(Progress::Repeat { what }) => {
-                self.begin(what);
-                self.show_rates();
-            }
-            Event::Progress(Progress::Moved { images, bytes }) => {
-                self.images += images;
-                self.bytes += bytes;
-                self.show_rates();
-            }
-            Event::Finished { cell, at } => {
-                self.show_bar(at);
-                match &self.bar {
-                    Some(bar) if !cell.is_measured() => bar.println(line(cell, at)),
-                    Some(_) => {}
-                    None => remark(&line(cell, at)),
-                }
+/// Shows how a study goes on a terminal, or in lines.
+pub(super) fn show(display: Option<&Display>, event: Event<'_>) {
+    match (event, display) {
+        (Event::Started { cell, at }, Some(display)) => {
+            display.begin_cell(&visible(&cell.id));
+            display.show_cells(at.n_done, at.n_cells, left(at));
+        }
+        (Event::Within(event), Some(display)) => display.show(event),
+        (Event::Finished { cell, at }, Some(display)) => {
+            display.show_cells(at.n_done, at.n_cells, left(at));
+            if !cell.is_measured() {
+                display.say(&line(cell, at));
             }
         }
-    }
-
-    fn begin(&mut self, what: String) {
-        (self.what, self.images, self.bytes, self.since) = (what, 0, 0, Instant::now());
-    }
-
-    fn show_bar(&self, at: At) {
-        let Some(bar) = &self.bar else { return };
-        bar.set_length(at.n_cells as u64);
-        bar.set_position(at.n_done as u64);
-        bar.set_prefix(left(at));
-    }
-
-    fn show_rates(&self) {
-        let Some(bar) = &self.bar else { return };
-        let seconds = self.since.elapsed().as_secs_f64();
-        let mut rates = String::new();
-        if self.images > 0 {
-            rates = format!("  {} images/s", group_digits((self.images as f64 / seconds).round() as u64));
-        }
-        if self.bytes > 0 {
-            rates.push_str(&format!("  {} MB/s", group_digits((self.bytes as f64 / 1e6 / seconds).round() as u64)));
-        }
-        bar.set_message(format!("{}  {}{rates}", self.cell, self.what));
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        (Event::Finished { cell, at }, None) => remark(&line(cell, at)),
+        (Event::Started { .. } | Event::Within(_), None) => {}
     }
 }
 

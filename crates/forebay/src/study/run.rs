@@ -12,11 +12,12 @@ use forebay_study::{
 };
 use forebay_units::{PathText, count, escaped_words, shell_word};
 
-use super::display::Display;
+use super::display::show;
 use super::samples::Samples;
 use super::{
     Elsewhere, Scale, dry_run, explained, find_placement, found, parse_dataset, parse_tier, put_elsewhere, report,
 };
+use crate::live::Display;
 use crate::output::{Outcome, Outputs, print, remark};
 use crate::{progress, stop};
 
@@ -182,13 +183,13 @@ impl<'a> Run<'a> {
         let estimator = Estimator::new(plan, &places);
         let seconds = |cell: &_| estimator.cell(cell).seconds;
         let mut steps = Steps::new(plan, &self.data, &find_placement, crate::cuda::folders());
-        let mut display = Display::new();
-        let mut observe = |event: forebay_study::Event<'_>| {
+        let display = Display::of_cells();
+        let observe = |event: forebay_study::Event<'_>| {
             samples.mark(&event);
-            display.show(event);
+            show(display.as_ref(), event);
         };
         let (rest, folder) = (&self.rest, &mut self.folder);
-        let ended = forebay_study::run(plan, rest, folder, &mut steps, &seconds, &mut observe, stop::flag());
+        let ended = forebay_study::run(plan, rest, folder, &mut steps, &seconds, &observe, stop::flag());
         samples.end();
         ended
     }

@@ -1,27 +1,23 @@
 //! `forebay train`: flags in, plan built, network trained, account out.
 
 mod args;
-mod display;
 mod saving;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
-use forebay_bench::train::{Accelerator, Device, Event, Length, Plan};
-use forebay_observe::{Options, Sampler};
-use forebay_record::{Record, TrainCell};
+use forebay_bench::train::{Accelerator, Device, Ended, Length, Plan};
+use forebay_record::TrainCell;
 use forebay_train::Cuda;
-use forebay_units::{count, escaped_words, group_digits};
+use forebay_units::{count, group_digits};
 
 pub(crate) use args::{Args, DeviceName};
 
 use crate::output::{Outcome, give, print, remark};
 use crate::tier::Placement;
-use crate::{progress, stop, tier};
-use display::Display;
+use crate::{live, stop, tier};
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;
@@ -38,36 +34,18 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     let plan = args.into_plan(&placement)?;
     check_validation(&plan)?;
     check_checkpoints(&plan)?;
-    let (mut record, failed) = observed(&plan, &data)?;
+    stop::finishing(if plan.checkpoint.is_some() { "the step and its checkpoint" } else { "the step" });
+    let (ended, series) = live::observed("train", "", stop::flag_once_begun(), |observer| {
+        Ok(forebay_bench::train::run(&plan, live::record(&data), observer)?)
+    })?;
+    let Ended { mut record, failure } = ended;
+    record.series = Some(series);
+    if let Some(failure) = &failure {
+        remark(&format!("forebay: {}", forebay_units::chain(failure)));
+    }
     record.notes.extend(notes);
     give(&forebay_report::train(&record), json.as_ref().map(|target| (target, record.to_json())))?;
-    Ok(judge(&record.cells, threshold, failed || stop::flag().load(Ordering::Relaxed)))
-}
-
-/// Runs the plan with the live line, and with what the machine did meanwhile; also whether it failed after some steps.
-fn observed(plan: &Plan, data: &Path) -> Result<(Record<TrainCell>, bool)> {
-    let environment = forebay_measure::describe_environment(data, env!("CARGO_PKG_VERSION"));
-    let command_line = escaped_words(std::env::args_os());
-    let sampler = Sampler::start(Options::default())?;
-    let listing = progress::unknown("train");
-    let mut display = Display::new();
-    let mut failed = false;
-    stop::finishing(if plan.checkpoint.is_some() { "the step and its checkpoint" } else { "the step" });
-    let mut observe = |event: Event| {
-        stop::begun();
-        listing.finish_and_clear();
-        failed |= matches!(event, Event::Failed { .. });
-        if let Event::Preparing { what } | Event::Started { what, .. } = &event {
-            sampler.mark(what.as_str());
-        }
-        display.show(event);
-    };
-    let record = forebay_bench::train::run(plan, environment, command_line, &mut observe, stop::flag_once_begun());
-    listing.finish_and_clear();
-    display.finish();
-    let mut record = record?;
-    record.series = Some(sampler.stop());
-    Ok((record, failed))
+    Ok(judge(&record.cells, threshold, failure.is_some() || stop::flag().load(Ordering::Relaxed)))
 }
 
 /// Refuses a validation that would never come: it follows a whole epoch.

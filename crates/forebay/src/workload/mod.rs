@@ -2,7 +2,6 @@
 
 mod check;
 mod checkpoints;
-mod display;
 mod import;
 mod list;
 mod make;

@@ -4,28 +4,25 @@
 //! to all, so that none waits for it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use forebay_dataset::RECORDS_MARKER;
 use forebay_emulation::ranks::Ranks;
-use forebay_emulation::{Event, INTERRUPTED, Plan, checkpoint_place, checkpoint_warning};
-use forebay_measure::Cache;
-use forebay_observe::{Options, Sampler};
+use forebay_emulation::{INTERRUPTED, Plan, checkpoint_place, checkpoint_warning};
+use forebay_measure::{Cache, Observer};
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
-use forebay_units::{PathText, escaped_words, shell_word};
+use forebay_units::{PathText, shell_word};
 use forebay_workload::{Checked, Format, Part, Workload};
 
 use super::checkpoints::{self, Asked};
-use super::display::Display;
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
 use crate::output::{JsonArgs, Outcome, Output, give, in_words, print, remark};
-use crate::{stop, tier};
+use crate::{live, stop, tier};
 
 /// The flags of `forebay workload run`.
 #[derive(Debug, clap::Args)]
@@ -107,13 +104,12 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     if ranks.rank() == 0 {
         checkpoints::announce(&plan);
     }
-    let record = observed(&plan, ranks).map_err(|error| {
+    let record = observed(args, &plan, ranks).inspect_err(|_| {
         if let Some(out) = plan.out.as_deref().filter(|_| ranks.rank() == 0) {
             checkpoints::remove_with(&plan, out);
             // A folder that was made for results that there are none of; one that has something in it stays.
             let _ = is_new.then(|| std::fs::remove_dir(out));
         }
-        explained(args, &plan, error)
     })?;
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
@@ -230,30 +226,18 @@ fn explained(args: &Args, plan: &Plan, error: forebay_emulation::Error) -> anyho
     }
 }
 
-/// Runs the plan with the live line, and with what the machine did meanwhile.
-fn observed(plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>, forebay_emulation::Error> {
-    let environment = forebay_measure::describe_environment(&plan.data, env!("CARGO_PKG_VERSION"));
-    let command_line = escaped_words(std::env::args_os());
-    let sampler = (ranks.rank() == 0).then(|| Sampler::start(Options::default()).ok()).flatten();
-    let display = Mutex::new(Display::new(ranks.rank() == 0));
+/// Runs the plan with the live line, and with what the machine did meanwhile: only the first rank has a terminal to itself.
+fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>> {
     stop::finishing("the step");
-    let observe = |event: Event| {
-        if let (Event::Epoch { epoch, .. }, Some(sampler)) = (&event, &sampler) {
-            sampler.mark(format!("epoch {epoch}").as_str());
-        }
-        if let Ok(mut display) = display.lock() {
-            display.show(&event);
-        }
+    let run = |observer: Observer<'_>| {
+        let ran = forebay_emulation::run(plan, ranks, live::record(&plan.data), observer);
+        ran.map_err(|error| explained(args, plan, error))
     };
-    let record = forebay_emulation::run(plan, ranks, environment, command_line, &observe, stop::flag());
-    if let Ok(display) = display.lock() {
-        display.finish();
+    if ranks.rank() > 0 {
+        return run(Observer::deaf(stop::flag()));
     }
-    let series = sampler.map(Sampler::stop);
-    Ok(record?.map(|mut record| {
-        record.series = series;
-        record
-    }))
+    let (record, series) = live::observed("workload", "", stop::flag(), run)?;
+    Ok(record.map(|record| Record { series: Some(series), ..record }))
 }
 
 /// Gives the account and the record: to stdout, to --json, and to the folder.

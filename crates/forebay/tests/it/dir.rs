@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::record::undisturbed;
+
 /// A folder that goes when the test ends.
 pub(crate) struct Dir(tempfile::TempDir);
 
@@ -100,7 +102,7 @@ impl Dir {
     }
 
     pub(crate) fn json(&self, name: &str) -> Value {
-        serde_json::from_slice(&self.read(name)).unwrap()
+        undisturbed(serde_json::from_slice(&self.read(name)).unwrap())
     }
 
     /// Changes a file's bytes.

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use forebay_testing::{Reason, not_run};
 
 use crate::dir::Dir;
-use crate::record::number;
+use crate::record::{number, undisturbed};
 
 /// Runs a probe of the test's folder and takes its record from stdout.
 pub(crate) fn of(dir: &Dir, flags: &str) -> Value {
     let stdout = dir.met(&format!("probe . --json - {flags}"));
     let record = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("no pure JSON: {error}\n{stdout}"));
     assert_eq!(left_overs(dir), [] as [&str; 0], "nothing stays behind");
-    record
+    undisturbed(record)
 }
 
 pub(crate) fn cells(record: &Value) -> Vec<Value> {

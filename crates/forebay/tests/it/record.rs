@@ -7,7 +7,16 @@ use crate::dir::Dir;
 /// Runs ingest and takes its record from stdout.
 pub(crate) fn of(dir: &Dir, flags: &str) -> Value {
     let stdout = dir.met(&format!("ingest {flags} --json -"));
-    serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("stdout is not pure JSON: {error}\n{stdout}"))
+    let record = serde_json::from_str(&stdout);
+    undisturbed(record.unwrap_or_else(|error| panic!("stdout is not pure JSON: {error}\n{stdout}")))
+}
+
+/// Without the notes on what other processes did meanwhile: the tests run beside each other.
+pub(crate) fn undisturbed(mut record: Value) -> Value {
+    if let Some(notes) = record.get_mut("notes").and_then(Value::as_array_mut) {
+        notes.retain(|note| !note.as_str().is_some_and(|note| note.contains(" disturbed: ")));
+    }
+    record
 }
 
 /// The first cell of the record of a run.

@@ -79,7 +79,7 @@ fn a_signal_saves_the_step_it_comes_in_and_leaves_the_drain_to_the_next_start() 
         assert_eq!(names(&dir, &fast), [step(made)]);
         if mode != "direct" {
             assert!(ran.stderr.contains("1 checkpoint still to be drained to slow-"), "{}", ran.stderr);
-            assert!(names(&dir, &format!("slow-{n}")).is_empty());
+            assert!(names(&dir, &format!("slow-{n}")).is_empty(), "{}", ran.stderr);
         }
         let flags = flags.replace("--drain-rate 1KB", "").replace("every 1000000", "every 1");
         let rest = cell_of(&dir, &format!("{flags} --resume --steps {}", made + 1));

@@ -9,6 +9,7 @@ use super::super::consumer::Consumer;
 use super::super::drive::Reached;
 use super::super::run::Error;
 use super::{Saver, TELL};
+use forebay_measure::Error as Shared;
 
 /// The store tells one older error a call; more than these are not waited for.
 const MOST_TOLD: usize = 100;
@@ -97,9 +98,11 @@ impl Saver {
 /// Whether an error is of something before this save. The store does not always say; one that is not is found again.
 fn is_older(error: &Error, tries: usize) -> bool {
     match error {
-        Error::Checkpoint(StoreError::Background { .. }) => true,
-        Error::Checkpoint(StoreError::NoRoom { .. } | StoreError::Full { .. } | StoreError::Pool { .. }) => false,
-        Error::Checkpoint(_) => tries == 1,
+        Error::Shared(Shared::Checkpoint(StoreError::Background { .. })) => true,
+        Error::Shared(Shared::Checkpoint(
+            StoreError::NoRoom { .. } | StoreError::Full { .. } | StoreError::Pool { .. },
+        )) => false,
+        Error::Shared(Shared::Checkpoint(_)) => tries == 1,
         _ => false,
     }
 }

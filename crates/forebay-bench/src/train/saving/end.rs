@@ -1,19 +1,18 @@
 //! The end of a run that saves: what is still on its way, what became of every save, what is told.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use forebay_checkpoint::Mode;
+use forebay_measure::{Event, Observer};
 use forebay_record::{SaveFate, TrainCheckpoint, TrainCheckpoints};
 use forebay_units::Summary;
 
-use super::super::run::{Error, Event};
+use super::super::run::Error;
 use super::traffic::Traffic;
 use super::{Saved, Saver, TELL, described, left_to_drain};
 
 impl Saver {
     /// Waits until all is drained, unless the run was cut short or is now.
-    pub(in super::super) fn finish(self, is_cut: bool, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Saved {
-        let drain_after_s = self.drained(is_cut, observe, cancel);
+    pub(in super::super) fn finish(self, is_cut: bool, observer: Observer<'_>) -> Saved {
+        let drain_after_s = self.drained(is_cut, observer);
         let closed = self.store.close();
         // What is left was given up, and not drained.
         let drain_after_s = drain_after_s.filter(|_| closed.n_undrained == 0);
@@ -24,7 +23,7 @@ impl Saver {
         if closed.n_undrained > 0 && self.scratch.is_empty() {
             notes.push(left_to_drain(&self.plan, closed.n_undrained));
         }
-        notes.iter().for_each(|text| observe(Event::Remark { text: text.clone() }));
+        notes.iter().for_each(|text| observer.tell(Event::Remark { text: text.clone() }));
         notes.extend(self.doubt.into_inner());
         let mut errors = closed.errors.into_iter();
         let error = errors.next().map(Error::from);
@@ -47,7 +46,7 @@ impl Saver {
     }
 
     /// How long it was waited for the drain; `None` where a save is over when it returns, and where it was not waited for to the end.
-    fn drained(&self, is_cut: bool, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Option<f64> {
+    fn drained(&self, is_cut: bool, observer: Observer<'_>) -> Option<f64> {
         let ended_ns = self.clock.now_ns();
         let mut after_s = 0.0;
         loop {
@@ -55,10 +54,10 @@ impl Saver {
             if n_left == 0 {
                 return (!is_cut && self.plan.mode != Mode::Direct).then_some(after_s);
             }
-            if is_cut || cancel.load(Ordering::Relaxed) {
+            if is_cut || observer.is_cancelled() {
                 return None;
             }
-            observe(Event::Draining { n_left });
+            observer.tell(Event::Draining { n_left });
             self.ledger.wait(TELL);
             after_s = (self.clock.now_ns() - ended_ns) as f64 / 1e9;
         }

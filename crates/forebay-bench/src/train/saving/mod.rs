@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Format, Layout};
 use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
-use forebay_measure::{Place, Scratch};
+use forebay_measure::{Event, Place, Scratch};
 use forebay_record::{Medium, TrainCheckpoints};
 use forebay_units::{Clock, PathText, count};
 
 use super::consumer::Consumer;
 use super::drive::Reached;
 use super::plan::{Checkpointing, Plan};
-use super::run::{Error, Event};
+use super::run::Error;
 use super::trial::Trial;
 use crate::checkpoint::{device, mode_name};
 use identity::Identity;
@@ -144,7 +144,7 @@ impl Saver {
             n_bytes: 0,
             clock: Arc::clone(&trial.clock),
             started_ns: 0,
-            ledger: Ledger::start(Arc::clone(&trial.clock))?,
+            ledger: Ledger::start(Arc::clone(&trial.clock)).map_err(forebay_measure::Error::Thread)?,
             counts,
             traffic: None,
             read_before: 0,
@@ -173,7 +173,7 @@ impl Saver {
     pub(super) fn begin(&mut self, started_ns: u64) -> Result<(), Error> {
         self.started_ns = started_ns;
         let gone = Duration::from_nanos(self.clock.now_ns() - started_ns);
-        self.traffic = Some(Traffic::start(&self.counts, gone)?);
+        self.traffic = Some(Traffic::start(&self.counts, gone).map_err(forebay_measure::Error::Thread)?);
         self.read_before = self.read_bytes();
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Saver {
             self.last = Some((at.step, handle));
         }
         let troubles = self.new_troubles().into_iter().map(|text| Event::Remark { text });
-        let saved = Event::Saved { step: at.step, stall_s };
+        let saved = Event::Saved { step: at.step, bytes: self.n_bytes, seconds: stall_s };
         before.map_or(Ok([saved].into_iter().chain(troubles).collect()), Err)
     }
 }

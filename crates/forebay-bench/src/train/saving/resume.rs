@@ -4,16 +4,16 @@
 //! folders' locks, so that nobody else changes it meanwhile. The store is opened when the first step is near: what an
 //! earlier run left to be drained would be in the way of what is measured before.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Catalog};
 use forebay_checkpoint::{Error as StoreError, Guard, Name, PassedOver, Restored, Store, Tier, restore};
+use forebay_measure::{Event, Observer};
 use forebay_units::PathText;
 
 use super::super::consumer::Consumer;
 use super::super::plan::{Checkpointing, Plan};
-use super::super::run::{Error, Event};
+use super::super::run::Error;
 use super::super::trial::Trial;
 use super::identity::{self, Identity};
 use super::{Saver, is_scratch, left_to_drain, remove_left_overs, state};
@@ -65,22 +65,21 @@ impl Start {
     pub(in super::super) fn nothing_left(
         self,
         trial: &Trial<'_>,
-        observe: &mut dyn FnMut(Event),
-        cancel: &AtomicBool,
+        observer: Observer<'_>,
     ) -> Result<Vec<String>, Error> {
         let (step, wanted) = (self.step, trial.n_steps);
         let text = format!("the checkpoint is of step {step}, and {wanted} were asked for: nothing is left to do");
         let mut notes = Vec::new();
-        tell(text, observe, &mut notes);
+        tell(text, observer, &mut notes);
         let Some(plan) = &trial.plan.checkpoint else { return Ok(notes) };
         if let Some(saver) = self.open(trial, plan)?.saver {
-            match drain(&saver.store, observe, cancel) {
+            match drain(&saver.store, observer) {
                 Err(StoreError::Stopped) => {}
                 other => other?,
             }
             let closed = saver.store.close();
             if closed.n_undrained > 0 {
-                tell(left_to_drain(&saver.plan, closed.n_undrained), observe, &mut notes);
+                tell(left_to_drain(&saver.plan, closed.n_undrained), observer, &mut notes);
             }
             if let Some(error) = closed.errors.into_iter().next() {
                 return Err(error.into());
@@ -91,16 +90,16 @@ impl Start {
 }
 
 /// Drains what is left, until it is done or to stop.
-fn drain(store: &Store, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> Result<(), StoreError> {
+fn drain(store: &Store, observer: Observer<'_>) -> Result<(), StoreError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("forebay:drain".to_owned());
         // Where the system has no thread to spare, nobody watches.
         let Ok(draining) = thread.spawn_scoped(scope, || store.drain()) else { return store.drain().map(drop) };
         while !draining.is_finished() {
-            if cancel.load(Ordering::Relaxed) {
+            if observer.is_cancelled() {
                 store.stop_draining();
             }
-            observe(Event::Draining { n_left: store.undrained().n_copies });
+            observer.tell(Event::Draining { n_left: store.undrained().n_copies });
             std::thread::sleep(LOOK);
         }
         draining.join().expect("no drain panics").map(drop)
@@ -110,12 +109,12 @@ fn drain(store: &Store, observe: &mut dyn FnMut(Event), cancel: &AtomicBool) -> 
 /// Looks for what a run shall go on from, and opens the places of its checkpoints; both in vain where every run has its own.
 pub(in super::super) fn begin(
     trial: &Trial<'_>,
-    observe: &mut dyn FnMut(Event),
+    observer: Observer<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Start, Error> {
     let Some(plan) = &trial.plan.checkpoint else { return Ok(Start::default()) };
     if is_scratch(trial.plan) {
-        remove_left_overs(plan).into_iter().for_each(|text| tell(text, observe, notes));
+        remove_left_overs(plan).into_iter().for_each(|text| tell(text, observer, notes));
         return Ok(Start::default());
     }
     let tiers = plan.places.tiers();
@@ -128,12 +127,12 @@ pub(in super::super) fn begin(
         }
         (false, None) => Start::default(),
         (true, None) => {
-            tell(format!("no checkpoint in {}: training begins anew", folders(plan)), observe, notes);
+            tell(format!("no checkpoint in {}: training begins anew", folders(plan)), observer, notes);
             Start::default()
         }
-        (true, Some(_)) => found(trial, tiers, observe, notes)?,
+        (true, Some(_)) => found(trial, tiers, observer, notes)?,
     };
-    remove_left_overs(plan).into_iter().for_each(|text| tell(text, observe, notes));
+    remove_left_overs(plan).into_iter().for_each(|text| tell(text, observer, notes));
     Ok(Start { locks, newest: name, ..start })
 }
 
@@ -162,8 +161,8 @@ fn locked(tiers: &[Tier]) -> Result<Vec<Box<dyn Guard>>, Error> {
     Ok(locks)
 }
 
-fn tell(text: String, observe: &mut dyn FnMut(Event), notes: &mut Vec<String>) {
-    observe(Event::Remark { text: text.clone() });
+fn tell(text: String, observer: Observer<'_>, notes: &mut Vec<String>) {
+    observer.tell(Event::Remark { text: text.clone() });
     notes.push(text);
 }
 
@@ -198,10 +197,10 @@ fn names(tier: &Tier) -> Result<Vec<Name>, Error> {
 fn found(
     trial: &Trial<'_>,
     mut tiers: Vec<Tier>,
-    observe: &mut dyn FnMut(Event),
+    observer: Observer<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Start, Error> {
-    observe(Event::Preparing { what: "reading the newest checkpoint".to_owned() });
+    observer.tell(Event::phase("reading the newest checkpoint"));
     // A folder that is not there yet is no fault.
     tiers.retain(|tier| !matches!(tier.names(), Err(StoreError::NotFound { .. })));
     let restored = restore(&tiers)?;
@@ -215,10 +214,10 @@ fn found(
     if trial.data.is_some() && position.is_none() {
         return Err(Error::OtherRun { path, what: "it does not say which samples it has used".to_owned() });
     }
-    restored.passed_over.iter().for_each(|one| tell(passed(one), observe, notes));
-    identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observe, notes));
+    restored.passed_over.iter().for_each(|one| tell(passed(one), observer, notes));
+    identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observer, notes));
     let step = restored.name.step;
-    tell(format!("resumed after step {step} from {}", path.escaped()), observe, notes);
+    tell(format!("resumed after step {step} from {}", path.escaped()), observer, notes);
     Ok(Start { step, position, found: Some((restored, catalog)), ..Start::default() })
 }
 

@@ -1,16 +1,16 @@
 //! Runs that save, in folders of their own or with batches sent ahead.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_checkpoint::{Mode, WhenBehind};
-use forebay_measure::Scratch;
-use forebay_measure::{Place, Places};
-use forebay_record::{Environment, Record, SaveFate, TrainCell};
+use forebay_measure::{Event, Place, Places, Scratch};
+use forebay_record::{Record, SaveFate, TrainCell};
 
 use super::super::plan::{Checkpointing, Length, Plan};
-use super::super::run::{Error, Event, run};
-use super::super::tests::{data, emulated, learning};
+use super::super::run::Error;
+use super::super::tests::{data, emulated, learning, run_observed};
 use super::SCRATCH;
 
 fn saving(dir: &Path, every: u64, mode: Mode) -> Checkpointing {
@@ -28,7 +28,7 @@ fn saving(dir: &Path, every: u64, mode: Mode) -> Checkpointing {
 }
 
 fn run_it(plan: &Plan) -> Result<Record<TrainCell>, Error> {
-    run(plan, Environment::default(), Vec::new(), &mut |_| {}, &AtomicBool::new(false))
+    run_observed(plan, &|_| {}, &AtomicBool::new(false))
 }
 
 fn losses(record: &Record<TrainCell>) -> Vec<f32> {
@@ -87,19 +87,19 @@ fn the_last_state_is_saved_however_many_were_left_out_before_it() {
 #[test]
 fn a_run_that_is_stopped_at_a_step_that_was_left_out_saves_it() {
     let dir = tempfile::tempdir().unwrap();
-    let (cancel, mut remarks) = (AtomicBool::new(false), Vec::new());
-    let mut observe = |event: Event| match event {
+    let (cancel, remarks) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let hear = |event: Event| match event {
         Event::Step { step: 3, .. } => cancel.store(true, Ordering::Relaxed),
-        Event::Remark { text } => remarks.push(text),
+        Event::Remark { text } => remarks.lock().unwrap().push(text),
         _ => {}
     };
     let plan = hurried(dir.path(), 1_000);
-    let record = run(&plan, Environment::default(), Vec::new(), &mut observe, &cancel).unwrap();
+    let record = run_observed(&plan, &hear, &cancel).unwrap();
     let checkpoints = record.cells[0].checkpoints.as_ref().unwrap();
     let fates: Vec<(u64, SaveFate)> = checkpoints.saves.iter().map(|save| (save.step, save.fate)).collect();
     let wanted = [(1, SaveFate::Saved), (2, SaveFate::Skipped), (3, SaveFate::Skipped), (3, SaveFate::Saved)];
     assert_eq!(fates, wanted);
-    assert_eq!(remarks, ["the state after step 3 is saved: --resume goes on from there"]);
+    assert_eq!(remarks.into_inner().unwrap(), ["the state after step 3 is saved: --resume goes on from there"]);
     assert_eq!(checkpoints.drain_after_s, None, "it was not waited for");
 }
 
@@ -112,7 +112,7 @@ fn an_emulated_accelerator_needs_a_size_and_is_saved_when_it_is_stopped() {
     assert!(matches!(run_it(&with(None)), Err(Error::NoState)));
     let cancel = AtomicBool::new(false);
     let stop = |event: Event| cancel.fetch_or(matches!(event, Event::Step { step: 4, .. }), Ordering::Relaxed);
-    let stopped = run(&with(Some(100_000)), Environment::default(), Vec::new(), &mut |event| _ = stop(event), &cancel);
+    let stopped = run_observed(&with(Some(100_000)), &|event| _ = stop(event), &cancel);
     let cell = &stopped.unwrap().cells[0];
     let checkpoints = cell.checkpoints.as_ref().unwrap();
     assert_eq!((checkpoints.bytes, checkpoints.saves.len(), checkpoints.saves[0].step), (100_000, 1, 4));
@@ -148,10 +148,10 @@ fn a_run_with_nothing_to_do_stops_draining_when_it_is_told_to() {
         let length = Length::Steps(6);
         let plan = Plan { checkpoint, length, warmups: 0, repeats: 1, baseline: 0, ..learning(data(dir.path()), 1) };
         let cancel = AtomicBool::new(false);
-        let mut stop = |event: Event| {
+        let stop = |event: Event| {
             cancel.fetch_or(matches!(event, Event::Draining { .. }), Ordering::Relaxed);
         };
-        run(&plan, Environment::default(), Vec::new(), &mut stop, &cancel).unwrap()
+        run_observed(&plan, &stop, &cancel).unwrap()
     };
     of(false);
     let record = of(true);

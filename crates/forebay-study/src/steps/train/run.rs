@@ -1,17 +1,15 @@
 //! Running a train cell.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
-use forebay_bench::train::{self, Accelerator, Device, Input, Plan};
+use forebay_bench::train::{self, Accelerator, Device, Ended, Input, Plan};
 use forebay_format::example::KeyNames;
-use forebay_measure::Cache;
-use forebay_record::Environment;
+use forebay_measure::{Cache, Observer};
 use forebay_units::Bytes;
 
 use super::device::{Gpu, accelerator};
 use super::{Io, TrainSettings, saving};
-use crate::steps::{Failed, Progress, Stage, StepResult};
+use crate::steps::{Failed, Stage, StepResult, record};
 
 /// Runs a cell; `data` is where its dataset lies, `None` for synthetic batches.
 pub(in crate::steps) fn run(
@@ -19,24 +17,12 @@ pub(in crate::steps) fn run(
     data: Option<PathBuf>,
     on: Stage,
     gpu: &Gpu,
-    observe: &mut dyn FnMut(Progress),
-    cancel: &AtomicBool,
+    observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let (plan, note) = plan(settings, data, on, gpu);
-    let mut failed = None;
-    let mut tell = |event: train::Event| match event {
-        train::Event::Preparing { what } | train::Event::Started { what, .. } => observe(Progress::Repeat { what }),
-        train::Event::Step { images, bytes, .. } => observe(Progress::Moved { images, bytes }),
-        train::Event::Failed { error } => failed = Some(error),
-        train::Event::Validated { .. }
-        | train::Event::Remark { .. }
-        | train::Event::Saved { .. }
-        | train::Event::Draining { .. } => {}
-    };
-    // Where and by which command it ran stands in the study's own head.
-    let record = train::run(&plan, Environment::default(), Vec::new(), &mut tell, cancel)?;
-    if let Some(error) = failed {
-        return Err(error.into());
+    let Ended { record, failure } = train::run(&plan, record(), observer)?;
+    if let Some(failure) = failure {
+        return Err(failure.into());
     }
     let notes = note.into_iter().chain(record.notes).collect();
     match record.cells.into_iter().next() {

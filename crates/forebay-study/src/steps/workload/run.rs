@@ -2,19 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::thread;
+use std::slice;
 
+use forebay_emulation::Plan;
 use forebay_emulation::ranks::Solo;
-use forebay_emulation::{self as workload, Event, Plan};
-use forebay_measure::Cache;
-use forebay_measure::Place;
-use forebay_record::{Environment, Record, WorkloadCell, WorkloadTotals};
+use forebay_measure::cold::Before;
+use forebay_measure::{Cache, Done, Observer, Place, Rounds, Trial};
+use forebay_record::{Record, WorkloadCell, WorkloadTotals};
 use forebay_units::PathText;
 
 use super::WorkloadSettings;
-use crate::steps::{Failed, Progress, Stage, StepResult};
+use crate::steps::{Failed, Stage, StepResult, record};
 
 /// Runs a cell on the data in a folder, with its checkpoints in another, which is empty before each run and gone at the end.
 pub(in crate::steps) fn run(
@@ -22,38 +20,46 @@ pub(in crate::steps) fn run(
     data: PathBuf,
     checkpoints: PathBuf,
     on: Stage,
-    observe: &mut dyn FnMut(Progress),
-    cancel: &AtomicBool,
+    observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
-    let (warmups, repeats) = (on.warmups, on.repeats);
+    let rounds = Rounds { warmups: on.warmups, repeats: on.repeats, unit: "run" };
     let plan = plan(settings, data, &checkpoints, on)?;
-    let (mut runs, mut notes) = (Vec::new(), note(settings));
-    for round in 0..warmups + repeats {
-        let _swept = Swept::new(checkpoints.clone())?;
-        let name = name_of(round, warmups, repeats);
-        let mut tell = |what: String| observe(Progress::Repeat { what: format!("{name}{what}") });
-        let record = run_observed(&plan, &mut tell, cancel)?.ok_or("the only rank had no record")?;
-        if cancel.load(Ordering::Relaxed) {
-            break;
-        }
-        if round >= warmups {
-            runs.extend(record.cells.into_iter().map(of_cell));
-            let new = record.notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>();
-            notes.extend(new);
-        }
+    let mut runs = Runs { plan, swept: Swept(checkpoints) };
+    let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
+    let (mut cells, mut notes) = (Vec::new(), note(settings));
+    for record in ran.cells.into_iter().flatten() {
+        cells.extend(record.cells.into_iter().map(of_cell));
+        let new = record.notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>();
+        notes.extend(new);
     }
-    match middle(runs) {
+    notes.extend(ran.notes);
+    match middle(cells) {
         Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes }),
         None => Err("no run was finished".into()),
     }
 }
 
-/// What a round is called before what it does; nothing where there is one.
-fn name_of(round: usize, warmups: usize, repeats: usize) -> String {
-    match round.checked_sub(warmups) {
-        None => format!("warm-up {} of {warmups}, ", round + 1),
-        Some(_) if repeats == 1 => String::new(),
-        Some(repeat) => format!("repeat {} of {repeats}, ", repeat + 1),
+/// All runs of a cell.
+struct Runs {
+    plan: Plan,
+    swept: Swept,
+}
+
+impl Trial for Runs {
+    type Repeat = Record<WorkloadCell>;
+    type Error = Failed;
+
+    fn name(&self) -> String {
+        self.plan.workload.name.clone()
+    }
+
+    fn prepare(&mut self) -> Result<(), Failed> {
+        self.swept.empty()
+    }
+
+    fn repeat(&mut self, _: u64, _: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Failed> {
+        let ran = forebay_emulation::run(&self.plan, &Solo, record(), observer)?;
+        Ok(Done::Whole(ran.ok_or("the only rank had no record")?))
     }
 }
 
@@ -72,41 +78,6 @@ pub(super) fn middle(mut runs: Vec<WorkloadCell>) -> Option<WorkloadCell> {
     runs.sort_by(|a, b| by(a).total_cmp(&by(b)));
     let cell = runs.into_iter().nth(all.len().saturating_sub(1) / 2)?;
     Some(WorkloadCell { runs: if all.len() > 1 { all } else { Vec::new() }, ..cell })
-}
-
-/// Runs the plan on a thread of its own: its accelerators speak to an observer of all threads, a study has one of this one.
-fn run_observed(
-    plan: &Plan,
-    tell: &mut dyn FnMut(String),
-    cancel: &AtomicBool,
-) -> Result<Option<Record<WorkloadCell>>, workload::Error> {
-    let (sender, events) = mpsc::channel();
-    thread::scope(|scope| {
-        // Where and by which command it ran stands in the study's own head.
-        let run = |hear: &(dyn Fn(Event) + Sync)| {
-            workload::run(plan, &Solo, Environment::default(), Vec::new(), hear, cancel)
-        };
-        let runs = thread::Builder::new().name("forebay:workload".to_owned()).spawn_scoped(scope, move || {
-            let hear = |event: Event| {
-                // Nobody listens any more only when the study itself is ending.
-                let _ = words(event).map(|what| sender.send(what));
-            };
-            run(&hear)
-        });
-        // Where the system has no thread to spare, it runs on this one, unheard.
-        let Ok(runs) = runs else { return run(&|_| {}) };
-        events.iter().for_each(tell);
-        runs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-fn words(event: Event) -> Option<String> {
-    match event {
-        Event::Preparing { what } => Some(what),
-        Event::Epoch { epoch, of, n_steps } => Some(format!("epoch {epoch} of {of}, {n_steps} steps")),
-        Event::Evaluating { epoch } => Some(format!("evaluating after epoch {epoch}")),
-        _ => None,
-    }
 }
 
 /// The plan of a cell.
@@ -154,17 +125,16 @@ pub(super) fn note(settings: &WorkloadSettings) -> Vec<String> {
     processes.into_iter().chain(loader).chain(shrunk).collect()
 }
 
-/// A folder that is empty at first and goes with its cell.
+/// A folder that is empty before each run and goes with its cell.
 struct Swept(PathBuf);
 
 impl Swept {
-    fn new(path: PathBuf) -> Result<Self, Failed> {
-        let failed = |error: std::io::Error| format!("cannot empty {}: {error}", path.escaped());
-        if path.exists() {
-            fs::remove_dir_all(&path).map_err(failed)?;
+    fn empty(&self) -> Result<(), Failed> {
+        let failed = |error: std::io::Error| format!("cannot empty {}: {error}", self.0.escaped());
+        if self.0.exists() {
+            fs::remove_dir_all(&self.0).map_err(failed)?;
         }
-        fs::create_dir_all(&path).map_err(failed)?;
-        Ok(Self(path))
+        Ok(fs::create_dir_all(&self.0).map_err(failed)?)
     }
 }
 

@@ -1,0 +1,245 @@
+//! What others used of the machine while a repeat ran.
+//!
+//! Of the processors, time in programs counts and time in the kernel does not: the threads that write back, keep the journal or
+//! serve a loop device for our own I/O run in the kernel alone, and nobody says for whom. Of the data's device, reads count and
+//! writes do not: what is written back now may be ours of an earlier repeat. Pressure on I/O is nobody's in particular, and is
+//! others' only where this process moved nothing from or to a device.
+
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+use std::time::Instant;
+
+use forebay_observe::source::cpu::{self, Cpu};
+use forebay_observe::source::process::{self, Io};
+use forebay_observe::source::{disk, pressure};
+
+/// Shorter repeats are not judged, in seconds: the kernel counts processor time in ticks of 10 ms.
+const SHORT_S: f64 = 0.05;
+/// Processor time of others that counts at the least, in seconds: five ticks, which sampling does not make up.
+const LEAST_CPU_S: f64 = 0.05;
+/// The share of processors, of the device's reads and of I/O pressure above which a repeat counts as disturbed. A quiet machine
+/// of 16 cores showed at most 0.3 % of other programs over 50 ms and 0.02 % over 3 s, while it wrote and synced 3 GB, read them
+/// past the page cache, made 400 files or kept all cores busy; its kernel threads took up to 3 %.
+const LIMIT: f64 = 0.10;
+/// The same of steal. The same machine, a virtual one, lost 16 % of 0.1 s and 3 % of 1 s when it began to use all its cores.
+const STEAL_LIMIT: f64 = 0.25;
+/// Bytes that others must have read at the least.
+const LEAST_BYTES: u64 = 8 << 20;
+
+/// What others used meanwhile; `None` where the kernel does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Disturbance {
+    /// Length of the repeat.
+    pub span_s: f64,
+    /// Time of other programs on processors.
+    pub other_cpu_s: Option<f64>,
+    /// The same as a share of all processors, of 1.
+    pub other_cpu_share: Option<f64>,
+    /// What the machine around this one took, as a share of all processors, of 1.
+    pub steal_share: Option<f64>,
+    /// Bytes that others read from the data's device.
+    pub other_device_bytes: Option<u64>,
+    /// The same as a share of all that was read from it, of 1; `None` where this process read nothing.
+    pub other_device_share: Option<f64>,
+    /// The share of the time in which somebody waited for I/O, of 1; `None` where that may have been this process.
+    pub other_io_pressure: Option<f64>,
+}
+
+impl Disturbance {
+    /// What disturbed the repeat, in words; `None` when nothing did.
+    pub fn cause(&self) -> Option<String> {
+        let beyond = |share: Option<f64>, limit| share.filter(|share| *share > limit).map(|share| share * 100.0);
+        let above = |share| beyond(share, LIMIT);
+        if self.span_s < SHORT_S {
+            return None;
+        }
+        let has_run = self.other_cpu_s.is_some_and(|seconds| seconds >= LEAST_CPU_S);
+        let has_read = self.other_device_bytes.is_some_and(|bytes| bytes >= LEAST_BYTES);
+        if let Some(percent) = above(self.other_cpu_share).filter(|_| has_run) {
+            Some(format!("other processes used {percent:.0} % of the processors"))
+        } else if let Some(percent) = beyond(self.steal_share, STEAL_LIMIT) {
+            Some(format!("the host took {percent:.0} % of the processors"))
+        } else if let Some(percent) = above(self.other_device_share).filter(|_| has_read) {
+            Some(format!("other processes did {percent:.0} % of the reads of the device"))
+        } else {
+            let percent = above(self.other_io_pressure)?;
+            Some(format!("other processes waited for I/O for {percent:.0} % of the time"))
+        }
+    }
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    cpu: Option<Cpu>,
+    /// Time in programs of this process and of the children that it waited for.
+    own_user_s: f64,
+    device_read_bytes: Option<u64>,
+    own_io: Option<Io>,
+    io_pressure_us: Option<u64>,
+}
+
+impl Counters {
+    fn now(device: Option<&str>) -> Self {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let disks = device.and_then(|_| read("/proc/diskstats")).map(|text| disk::parse(&text)).unwrap_or_default();
+        let disk = disks.into_iter().find(|disk| Some(disk.name.as_str()) == device);
+        Self {
+            cpu: read("/proc/stat").and_then(|text| cpu::parse(&text)),
+            own_user_s: own_user_s(),
+            device_read_bytes: disk.map(|disk| disk.reads.sectors * 512),
+            own_io: read("/proc/self/io").and_then(|text| process::parse_io(&text)),
+            io_pressure_us: read("/proc/pressure/io").and_then(|text| pressure::parse(&text)?.some_us),
+        }
+    }
+
+    /// What others used until `after`.
+    fn until(&self, after: &Self, span_s: f64, ticks_per_s: f64) -> Disturbance {
+        let cpu = self.cpu.zip(after.cpu);
+        let all_s = cpu.map(|(_, after)| after.n_cores as f64 * span_s).filter(|seconds| *seconds > 0.0);
+        let seconds = |before: u64, after: u64| after.saturating_sub(before) as f64 / ticks_per_s;
+        let own_s = after.own_user_s - self.own_user_s;
+        // Ticks are drawn by chance, the process's own time is not: the difference may be a little below nothing.
+        let other_cpu_s = cpu.map(|(before, after)| (seconds(before.user, after.user) - own_s).max(0.0));
+        let steal_s = cpu.and_then(|(before, after)| Some(seconds(before.steal?, after.steal?)));
+        let share = |part: Option<f64>| Some(part? / all_s?);
+        let io = self.own_io.zip(after.own_io);
+        let own_read = io.map(|(before, after)| after.read_bytes.saturating_sub(before.read_bytes));
+        let own_written = io.map(|(before, after)| after.write_bytes.saturating_sub(before.write_bytes));
+        let read = self.device_read_bytes.zip(after.device_read_bytes);
+        let read = read.map(|(before, after)| after.saturating_sub(before));
+        let other_device_bytes = read.zip(own_read).map(|(all, own)| all.saturating_sub(own));
+        let is_still = own_read == Some(0) && own_written == Some(0);
+        let pressure_us = self.io_pressure_us.zip(after.io_pressure_us).filter(|_| is_still && span_s > 0.0);
+        Disturbance {
+            span_s,
+            other_cpu_s,
+            other_cpu_share: share(other_cpu_s),
+            steal_share: share(steal_s),
+            other_device_bytes,
+            other_device_share: other_device_bytes
+                .zip(own_read.filter(|own| *own > 0))
+                .map(|(other, own)| other as f64 / (other + own) as f64),
+            other_io_pressure: pressure_us.map(|(before, after)| after.saturating_sub(before) as f64 / 1e6 / span_s),
+        }
+    }
+}
+
+fn own_user_s() -> f64 {
+    let of = |who| {
+        // SAFETY: all zeros is a valid structure.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the structure is valid and written by the call alone.
+        unsafe { libc::getrusage(who, &raw mut usage) };
+        usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
+    };
+    of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN)
+}
+
+/// Looks at the machine from the beginning of a repeat to its end.
+#[derive(Debug)]
+pub struct Watch {
+    device: Option<String>,
+    before: Counters,
+    start: Instant,
+}
+
+impl Watch {
+    /// Begins, with an eye on the device that a file lies on.
+    pub fn start(file: Option<&Path>) -> Self {
+        let device = file.and_then(device_of);
+        Self { before: Counters::now(device.as_deref()), device, start: Instant::now() }
+    }
+
+    /// Ends.
+    pub fn finish(self) -> Disturbance {
+        let span_s = self.start.elapsed().as_secs_f64();
+        // SAFETY: the call takes nothing but a number.
+        let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        self.before.until(&Counters::now(self.device.as_deref()), span_s, ticks_per_s)
+    }
+}
+
+/// The name of the disk that a file lies on, the whole of it where that is a partition; `None` where there is no such disk.
+fn device_of(file: &Path) -> Option<String> {
+    let device = fs::metadata(file).ok()?.st_dev();
+    let folder = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let folder = fs::canonicalize(folder).ok()?;
+    let disk = if folder.join("partition").exists() { folder.parent()? } else { folder.as_path() };
+    Some(disk.file_name()?.to_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After so many ticks in programs of a machine of four cores, of which so many seconds were this process's.
+    fn counters(user: u64, own_user_s: f64) -> Counters {
+        let cpu = Cpu { user, system: 0, idle: 0, iowait: Some(0), steal: Some(0), n_cores: 4 };
+        let io = Io { read_bytes: 0, write_bytes: 0, ..Io::default() };
+        let own_io = Some(io);
+        Counters { cpu: Some(cpu), own_user_s, device_read_bytes: Some(0), own_io, io_pressure_us: Some(0) }
+    }
+
+    #[test]
+    fn programs_of_others_disturb_and_the_kernel_and_this_process_do_not() {
+        let before = counters(1_000, 5.0);
+        let mut after = counters(1_300, 7.0);
+        let other = before.until(&after, 1.0, 100.0);
+        assert_eq!((other.other_cpu_s, other.other_cpu_share), (Some(1.0), Some(0.25)));
+        assert_eq!(other.cause().unwrap(), "other processes used 25 % of the processors");
+        after.own_user_s = 8.01;
+        after.cpu.as_mut().unwrap().system = 100;
+        let quiet = before.until(&after, 1.0, 100.0);
+        assert_eq!((quiet.other_cpu_s, quiet.cause()), (Some(0.0), None), "threads of the kernel work for our own I/O");
+    }
+
+    #[test]
+    fn a_few_ticks_and_short_repeats_are_not_judged() {
+        let before = counters(0, 0.0);
+        let of = |ticks, span_s| before.until(&counters(ticks, 0.0), span_s, 100.0).cause();
+        assert_eq!((of(4, 0.06), of(15, 0.049)), (None, None));
+        assert!(of(15, 0.06).is_some());
+        assert_eq!(of(39, 1.0), None, "less than a tenth of four cores");
+    }
+
+    #[test]
+    fn what_the_host_takes_is_told() {
+        let (before, mut after) = (counters(0, 0.0), counters(0, 0.0));
+        after.cpu.as_mut().unwrap().steal = Some(100);
+        assert_eq!(before.until(&after, 1.0, 100.0).cause(), None);
+        after.cpu.as_mut().unwrap().steal = Some(120);
+        assert_eq!(before.until(&after, 1.0, 100.0).cause().unwrap(), "the host took 30 % of the processors");
+    }
+
+    #[test]
+    fn reads_of_others_disturb_those_who_read_from_the_same_device() {
+        let (before, mut after) = (counters(0, 0.0), counters(0, 0.0));
+        after.device_read_bytes = Some(40 << 20);
+        assert_eq!(before.until(&after, 1.0, 100.0).cause(), None, "nothing was read here");
+        after.own_io = Some(Io { read_bytes: 30 << 20, ..Io::default() });
+        let other = before.until(&after, 1.0, 100.0);
+        assert_eq!((other.other_device_bytes, other.other_device_share), (Some(10 << 20), Some(0.25)));
+        assert_eq!(other.cause().unwrap(), "other processes did 25 % of the reads of the device");
+        after.own_io = Some(Io { read_bytes: 35 << 20, ..Io::default() });
+        assert_eq!(before.until(&after, 1.0, 100.0).cause(), None, "a few megabytes are nothing");
+    }
+
+    #[test]
+    fn pressure_on_io_is_that_of_others_where_this_process_does_none() {
+        let (before, mut after) = (counters(0, 0.0), counters(0, 0.0));
+        after.io_pressure_us = Some(500_000);
+        let cause = before.until(&after, 1.0, 100.0).cause();
+        assert_eq!(cause.unwrap(), "other processes waited for I/O for 50 % of the time");
+        after.own_io = Some(Io { write_bytes: 4_096, ..Io::default() });
+        assert_eq!(before.until(&after, 1.0, 100.0).other_io_pressure, None);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_tell_says_nothing() {
+        let nothing = Counters::default().until(&Counters::default(), 1.0, 100.0);
+        assert_eq!(nothing, Disturbance { span_s: 1.0, ..Disturbance::default() });
+        assert_eq!(nothing.cause(), None);
+    }
+}

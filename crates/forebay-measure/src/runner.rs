@@ -1,0 +1,320 @@
+//! The rounds of an experiment.
+//!
+//! A round goes over all cells before the next begins, so that a machine that slows down slows all of them. The first rounds
+//! warm up and are not kept. Before a repeat the files of its data are evicted where it is to be cold, and the page cache is
+//! looked at in any case. A repeat that was stopped in the middle is dropped, unless the experiment says otherwise. One that others
+//! disturbed is run once more where the observer wants that.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use forebay_units::count;
+
+use crate::cold::{self, Before};
+use crate::disturbance::{Disturbance, Watch};
+use crate::{Event, Observer};
+
+/// One cell of an experiment, made ready to be run.
+pub trait Trial {
+    /// What a repeat measures.
+    type Repeat;
+    /// Why a repeat fails, and the experiment with it.
+    type Error: From<forebay_storage::Error>;
+
+    /// What is measured, in words: "4 threads".
+    fn name(&self) -> String;
+
+    /// The files of the data, and whether they are evicted before a repeat.
+    fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
+        (Cow::Borrowed(&[]), false)
+    }
+
+    /// What a repeat needs and does not measure; comes before the page cache is looked at.
+    ///
+    /// # Errors
+    /// When the repeat cannot begin.
+    fn prepare(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Whether a repeat may be run again that others disturbed.
+    fn may_run_again(&self) -> bool {
+        true
+    }
+
+    /// Measures once. Rounds are counted from 0, warm-ups included.
+    ///
+    /// # Errors
+    /// When there is nothing to keep, of this and of all other cells.
+    fn repeat(
+        &mut self,
+        round: u64,
+        before: &Before,
+        observer: Observer<'_>,
+    ) -> Result<Done<Self::Repeat>, Self::Error>;
+}
+
+/// How a repeat ended.
+pub enum Done<R> {
+    /// As planned, unless it was stopped meanwhile.
+    Whole(R),
+    /// Cut short, and with it the run; some is kept all the same.
+    Cut(Option<R>),
+}
+
+/// How often cells are run.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounds {
+    /// Rounds that are run and not kept.
+    pub warmups: usize,
+    /// Rounds that are kept.
+    pub repeats: usize,
+    /// What is kept of a run that is stopped: "repeat".
+    pub unit: &'static str,
+}
+
+/// The repeats that were kept.
+pub struct Ran<R> {
+    /// Of each cell.
+    pub cells: Vec<Vec<R>>,
+    /// What disturbed each cell most.
+    pub disturbed: Vec<Option<Disturbance>>,
+    /// What to say of that.
+    pub notes: Vec<String>,
+    /// Whether the last of them were not run.
+    pub is_cut: bool,
+}
+
+/// A repeat that was run.
+struct Once<R> {
+    repeat: Option<R>,
+    disturbance: Option<Disturbance>,
+    is_cut: bool,
+}
+
+/// The repeats of a cell so far.
+struct Kept<R> {
+    repeats: Vec<R>,
+    disturbances: Vec<Disturbance>,
+    /// How many were run again.
+    n_extra: usize,
+}
+
+impl Rounds {
+    /// Runs all rounds, or as many as come before a stop. A repeat that others disturbed is run once more, as long as the
+    /// observer allows it; the second counts, however it goes.
+    ///
+    /// # Errors
+    /// When a repeat fails.
+    pub fn run<T: Trial>(&self, trials: &mut [T], observer: Observer<'_>) -> Result<Ran<T::Repeat>, T::Error> {
+        let none = || Kept { repeats: Vec::new(), disturbances: Vec::new(), n_extra: 0 };
+        let mut all: Vec<_> = trials.iter().map(|_| none()).collect();
+        let mut is_cut = false;
+        'rounds: for round in 0..self.warmups + self.repeats {
+            for (trial, kept) in trials.iter_mut().zip(&mut all) {
+                is_cut = self.keep(trial, round, kept, observer)?;
+                if is_cut {
+                    break 'rounds;
+                }
+            }
+        }
+        let notes = trials.iter().zip(&all).filter_map(|(trial, kept)| kept.note(&trial.name())).collect();
+        let disturbed = all.iter().map(Kept::worst).collect();
+        Ok(Ran { cells: all.into_iter().map(|kept| kept.repeats).collect(), disturbed, notes, is_cut })
+    }
+
+    /// Runs a repeat and keeps it, unless it warms up; whether the run ends with it.
+    fn keep<T: Trial>(
+        &self,
+        trial: &mut T,
+        round: usize,
+        kept: &mut Kept<T::Repeat>,
+        observer: Observer<'_>,
+    ) -> Result<bool, T::Error> {
+        let mut once = self.once(trial, round, observer)?;
+        let may_again = trial.may_run_again() && Some(kept.n_extra) < observer.extra_repeats;
+        if round >= self.warmups && may_again && !once.is_cut && once.disturbance.is_some() {
+            kept.n_extra += 1;
+            once = match self.once(trial, round, observer)? {
+                // What was measured first is better than nothing.
+                Once { is_cut: true, .. } => Once { is_cut: true, ..once },
+                again => again,
+            };
+        }
+        if let Some(repeat) = once.repeat.filter(|_| round >= self.warmups) {
+            kept.repeats.push(repeat);
+            kept.disturbances.extend(once.disturbance);
+        }
+        Ok(once.is_cut)
+    }
+
+    fn once<T: Trial>(&self, trial: &mut T, round: usize, observer: Observer<'_>) -> Result<Once<T::Repeat>, T::Error> {
+        if observer.is_cancelled() {
+            return Ok(Once { repeat: None, disturbance: None, is_cut: true });
+        }
+        trial.prepare()?;
+        let (files, is_cold) = trial.files();
+        let before = cold::prepare(&files, is_cold)?;
+        let watched = files.first().cloned();
+        observer.tell(Event::Repeat { what: self.describe(trial, round) });
+        let watch = observer.extra_repeats.map(|_| Watch::start(watched.as_deref()));
+        let done = trial.repeat(round as u64, &before, observer)?;
+        let disturbance = watch.map(Watch::finish).filter(|found| found.cause().is_some());
+        let (repeat, is_cut) = match done {
+            Done::Whole(repeat) if !observer.is_cancelled() => (Some(repeat), false),
+            Done::Whole(_) => (None, true),
+            Done::Cut(repeat) => (repeat, true),
+        };
+        Ok(Once { repeat, disturbance, is_cut })
+    }
+
+    fn describe(&self, trial: &impl Trial, round: usize) -> String {
+        let (name, n) = (trial.name(), self.repeats);
+        match round.checked_sub(self.warmups) {
+            None => format!("{name}, warm-up"),
+            Some(_) if n == 1 => name,
+            Some(repeat) => format!("{name}, repeat {} of {n}", repeat + 1),
+        }
+    }
+
+    /// What a record says of a run that was stopped.
+    pub fn interrupted(&self, n_cells: usize) -> String {
+        let unit = self.unit;
+        match n_cells {
+            0 => format!("interrupted before the first {unit} that would be kept"),
+            _ => format!("interrupted: the {unit}s finished before that are kept"),
+        }
+    }
+}
+
+impl<R> Kept<R> {
+    /// The disturbance by most processor time of others.
+    fn worst(&self) -> Option<Disturbance> {
+        let share = |of: &Disturbance| of.other_cpu_share.unwrap_or(0.0);
+        self.disturbances.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))
+    }
+
+    fn note(&self, name: &str) -> Option<String> {
+        let (n, of) = (self.disturbances.len(), self.repeats.len() as u64);
+        let (cause, were) = (self.worst()?.cause()?, if n == 1 { "was" } else { "were" });
+        Some(format!("{name}: {n} of {} {were} disturbed: {cause}", count(of, "repeat")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::usage::cores;
+
+    /// Counts its repeats over all cells, and stops or cuts at one of them.
+    struct Counting<'a> {
+        name: &'static str,
+        n: &'a Mutex<u64>,
+        stop_at: u64,
+        cut_at: u64,
+    }
+
+    impl Trial for Counting<'_> {
+        type Repeat = u64;
+        type Error = forebay_storage::Error;
+
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
+        fn repeat(&mut self, _: u64, _: &Before, observer: Observer<'_>) -> Result<Done<u64>, Self::Error> {
+            let mut n = self.n.lock().unwrap();
+            *n += 1;
+            observer.cancel.fetch_or(*n == self.stop_at, Ordering::Relaxed);
+            Ok(if *n == self.cut_at { Done::Cut(Some(*n)) } else { Done::Whole(*n) })
+        }
+    }
+
+    fn run(stop_at: u64, cut_at: u64) -> (Ran<u64>, Vec<String>) {
+        let (n, heard, cancel) = (Mutex::new(0), Mutex::new(Vec::new()), AtomicBool::new(false));
+        let hear = |event| match event {
+            Event::Repeat { what } => heard.lock().unwrap().push(what),
+            other => panic!("{other:?}"),
+        };
+        let mut trials = ["a", "b"].map(|name| Counting { name, n: &n, stop_at, cut_at });
+        let rounds = Rounds { warmups: 1, repeats: 2, unit: "run" };
+        let ran = rounds.run(&mut trials, Observer::new(&hear, &cancel)).unwrap();
+        (ran, heard.into_inner().unwrap())
+    }
+
+    #[test]
+    fn rounds_go_over_all_cells_and_warm_ups_are_not_kept() {
+        let (ran, heard) = run(0, 0);
+        assert_eq!((ran.cells, ran.is_cut), (vec![vec![3, 5], vec![4, 6]], false));
+        let all = ["warm-up", "repeat 1 of 2", "repeat 2 of 2"];
+        let all = all.iter().flat_map(|round| ["a", "b"].map(|name| format!("{name}, {round}")));
+        assert_eq!(heard, all.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_stopped_repeat_is_dropped_and_one_that_says_so_is_kept() {
+        let (ran, heard) = run(4, 0);
+        assert_eq!((ran.cells, ran.is_cut, heard.len()), (vec![vec![3], vec![]], true, 4));
+        assert_eq!(run(0, 4).0.cells, [[3], [4]]);
+        assert_eq!(run(0, 2).0.cells, [[], []] as [[u64; 0]; 2], "a warm-up is not kept however it ends");
+    }
+
+    /// Lives beside a child that keeps every core busy, in as many repeats as there are.
+    struct Beside(u64);
+
+    impl Trial for Beside {
+        type Repeat = u64;
+        type Error = forebay_storage::Error;
+
+        fn name(&self) -> String {
+            "sleep".to_owned()
+        }
+
+        fn repeat(&mut self, _: u64, _: &Before, _: Observer<'_>) -> Result<Done<u64>, Self::Error> {
+            std::thread::sleep(Duration::from_millis(300));
+            self.0 += 1;
+            Ok(Done::Whole(self.0))
+        }
+    }
+
+    /// Ended with the test, however that ends.
+    struct Load(Vec<Child>);
+
+    impl Drop for Load {
+        fn drop(&mut self) {
+            self.0.iter_mut().for_each(|child| _ = child.kill().and_then(|()| child.wait()));
+        }
+    }
+
+    #[test]
+    fn a_real_load_marks_the_cell_and_its_repeats_are_run_again() {
+        let spin = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let _load = Load((0..cores()).map(|_| spin()).collect());
+        let (cancel, mut trials) = (AtomicBool::new(false), [Beside(0)]);
+        let rounds = Rounds { warmups: 1, repeats: 3, unit: "repeat" };
+        let observer = Observer { extra_repeats: Some(2), ..Observer::deaf(&cancel) };
+        let ran = rounds.run(&mut trials, observer).unwrap();
+        assert_eq!(ran.cells, [[3, 5, 6]], "the first two are run twice");
+        let disturbed = ran.disturbed[0].unwrap();
+        assert!(disturbed.other_cpu_share.is_some_and(|share| share > 0.1), "{disturbed:?}");
+        assert!(
+            ran.notes[0].starts_with("sleep: 3 of 3 repeats were disturbed: other processes used "),
+            "{:?}",
+            ran.notes
+        );
+        let ran = rounds.run(&mut trials, Observer::deaf(&cancel)).unwrap();
+        assert_eq!((ran.cells, ran.disturbed, ran.notes), (vec![vec![8, 9, 10]], vec![None], Vec::<String>::new()));
+    }
+
+    #[test]
+    fn a_stopped_run_says_what_it_keeps() {
+        let rounds = Rounds { warmups: 0, repeats: 1, unit: "save" };
+        assert_eq!(rounds.interrupted(0), "interrupted before the first save that would be kept");
+        assert_eq!(rounds.interrupted(2), "interrupted: the saves finished before that are kept");
+    }
+}
