@@ -109,9 +109,9 @@ pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observ
     if let Some(failure) = failure.filter(|_| record.cells.is_empty()) {
         return Err(failure);
     }
-    record.notes.extend(ran.notes);
     record.notes.extend(ran.is_cut.then(|| rounds.interrupted(record.cells.len())));
     warn_of_cache(plan, &record.cells, &mut record.notes);
+    record.notes.extend(ran.notes);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use forebay_measure::usage;
 use forebay_pipeline::Tuning;
 use forebay_record::{Baseline, Epoch, Feed, TierKind, TrainCell, TrainTotals};
 use forebay_storage::Profile;
-use forebay_units::{Summary, count};
+use forebay_units::Summary;
 
 use super::drive::Step;
 use super::lever::{Saving, Situation};
@@ -156,9 +156,6 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
 /// Notes what a reader must know of the run.
 fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
     notes.extend(run.notes.clone());
-    if let Some(error) = &run.driven.failure {
-        notes.push(format!("it ended after {}: {}", count(run.totals.n_steps, "step"), forebay_measure::chain(error)));
-    }
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(
             "from step {} on the loss is not a number: the network diverged; a smaller learning rate may help",

@@ -260,10 +260,10 @@ pub fn run(plan: &Plan, mut record: Record<TrainCell>, observer: Observer<'_>) -
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
     record.cells.extend(cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes)?);
-    record.notes.extend(ran.notes);
     if ran.is_cut && observer.is_cancelled() {
         record.notes.push(rounds.interrupted(record.cells.len()));
     }
+    record.notes.extend(ran.notes);
     Ok(Ended { record, failure: runs.failure })
 }
 

@@ -10,11 +10,11 @@ use forebay_measure::laps::{Laps, Part};
 use forebay_measure::reads::Watcher;
 use forebay_measure::stall::{Charges, Split, Work};
 use forebay_measure::usage::{cores, cpu_seconds};
-use forebay_measure::{Cache, Done, Event, Observer};
+use forebay_measure::{Cache, Done, Event, Observer, chain};
 use forebay_pipeline::{State, Stats, Threads};
 use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTotals, Validation};
 use forebay_train::PageLock;
-use forebay_units::Clock;
+use forebay_units::{Clock, count};
 
 use super::drive::{Between, Driven, Judged, Orders, Reached, drive};
 use super::feeder::{Feeder, MadeBatch};
@@ -116,6 +116,9 @@ impl forebay_measure::Trial for Runs<'_> {
         let start = std::mem::take(&mut self.start);
         let mut trained = self.trial.run(self.machine.taker.as_mut(), start, before, observer)?;
         self.failure = trained.driven.failure.take();
+        let said =
+            |error: &Error| format!("it ended after {}: {}", count(trained.totals.n_steps, "step"), chain(error));
+        trained.notes.extend(self.failure.as_ref().map(said));
         if self.failure.is_none() && !observer.is_cancelled() {
             return Ok(Done::Whole(trained));
         }
