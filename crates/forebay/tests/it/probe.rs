@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::dir::{Dir, not_run};
 use crate::process::Load;
-use crate::record::number;
+use crate::record::{notes, number};
 
 /// Runs a probe of the test's folder and takes its record from stdout.
 pub(crate) fn of(dir: &Dir, flags: &str) -> Value {
@@ -112,9 +112,7 @@ fn reads_are_proven_cold_and_writes_reach_the_device() {
             assert!(cell["mode"] == "sequential-write" || *before == json!(0.0), "{cell}");
         }
     }
-    // Others may use the machine meanwhile.
-    let notes = record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
-    assert_eq!(notes.filter(|note| !note.contains(" disturbed: ")).collect::<Vec<_>>(), [] as [&str; 0]);
+    assert_eq!(notes(&record), [] as [&str; 0]);
 }
 
 #[test]

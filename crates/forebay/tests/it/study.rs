@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::dir::Dir;
+use crate::record;
 
 /// Four cells on an emulated disk.
 pub(crate) const TINY: &str = r#"
@@ -256,7 +257,7 @@ fn a_tier_that_was_brought_up_is_recognised() {
     assert!(tier["description"].as_str().unwrap().starts_with("ssd: 280.0 MB/s read, "), "{tier}");
     for cell in cells(&dir, "out") {
         assert_eq!((&cell["ingest"]["tier"], &cell["ingest"]["tier_kind"]), (&"ssd".into(), &"shaped".into()));
-        assert!(cell["notes"][0].as_str().unwrap().starts_with("the data lies on the tier ssd: "), "{cell}");
+        assert!(record::notes(&cell)[0].starts_with("the data lies on the tier ssd: "), "{cell}");
     }
 }
 
