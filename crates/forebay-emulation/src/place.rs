@@ -85,7 +85,8 @@ impl Folder {
         }
         let scratch = (ranks.rank() == 0).then(|| {
             remove_left_overs(dir, PREFIX);
-            Scratch::create(dir, PREFIX).map_err(|source| Error::Scratch { path: dir.clone(), source })
+            Scratch::create(dir, PREFIX)
+                .map_err(|source| Error::Scratch { path: dir.clone(), source: Box::new(source) })
         });
         let scratch = together(ranks, scratch.transpose())?;
         let mine = scratch.as_ref().map(|scratch| scratch.path().as_os_str().as_bytes().to_vec());

@@ -78,7 +78,7 @@ pub enum Error {
         /// Where.
         path: PathBuf,
         /// Why.
-        source: forebay_measure::Error,
+        source: Box<forebay_measure::Error>,
     },
 }
 

@@ -33,8 +33,8 @@ pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -
     let ran = rounds.run(&mut cells.iter().map(of_cell).collect::<Vec<_>>(), observer)?;
     record.cells = cells.iter().zip(ran.cells).filter_map(|(of, kept)| cell(plan, of, Measured::new(kept))).collect();
     record.notes.extend(ran.is_cut.then(|| rounds.interrupted(record.cells.len())));
-    record.notes.extend(ran.notes);
     record.notes.extend(cache_note(&record.cells));
+    record.notes.extend(ran.notes);
     Ok(record)
 }
 

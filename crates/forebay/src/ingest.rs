@@ -13,6 +13,7 @@ use forebay_units::group_digits;
 
 use crate::ceilings::{Ceilings, Name};
 use crate::data::InputArgs;
+use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
 use crate::tier::Placement;
@@ -94,6 +95,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
 
+    #[command(flatten)]
+    quiet: QuietArgs,
+
     /// Seed of the shuffle
     #[arg(long, default_value_t = 0, value_name = "S")]
     seed: u64,
@@ -122,10 +126,10 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         return preview(&args.into_plan(&placement)?);
     }
     let json = args.json.target([args.data.as_path()])?;
-    let threshold = args.min_images_per_s;
+    let (threshold, quiet) = (args.min_images_per_s, args.quiet);
     let notes = placement.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
-    let (mut record, series) = live::observed("ingest", "", stop::flag_once_begun(), |observer| {
+    let (mut record, series) = live::observed("ingest", "", stop::flag_once_begun(), quiet, |observer| {
         Ok(forebay_bench::ingest::run(&plan, live::record(&plan.data), observer)?)
     })?;
     record.notes.extend(notes);

@@ -27,11 +27,26 @@ pub(crate) fn record<C: Cell>(data: &Path) -> Record<C> {
     Record::new(escaped_words(std::env::args_os()), environment)
 }
 
+/// What is done about other processes.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct QuietArgs {
+    /// Repeats per row that are run again when other processes used the machine meanwhile
+    #[arg(long, default_value_t = EXTRA_REPEATS, value_name = "N")]
+    extra_repeats: usize,
+}
+
+impl Default for QuietArgs {
+    fn default() -> Self {
+        Self { extra_repeats: EXTRA_REPEATS }
+    }
+}
+
 /// Runs something under a live line; with it what the machine did meanwhile. Remarks get a prefix.
 pub(crate) fn observed<T>(
     name: &str,
     prefix: &'static str,
     cancel: &AtomicBool,
+    quiet: QuietArgs,
     run: impl FnOnce(Observer<'_>) -> Result<T>,
 ) -> Result<(T, Series)> {
     let sampler = Sampler::start(Options::default())?;
@@ -43,7 +58,7 @@ pub(crate) fn observed<T>(
         mark(&sampler, &event);
         display.show(event);
     };
-    let ran = run(Observer { extra_repeats: Some(EXTRA_REPEATS), ..Observer::new(&hear, cancel) });
+    let ran = run(Observer { extra_repeats: Some(quiet.extra_repeats), ..Observer::new(&hear, cancel) });
     listing.finish_and_clear();
     drop(display);
     Ok((ran?, sampler.stop()))

@@ -15,6 +15,7 @@ use forebay_storage::{Local, Profile};
 use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 
 use crate::ceilings::{self, Ceilings, Name};
+use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::tier::Placement;
 use crate::{live, progress, stop, tier};
@@ -95,6 +96,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
+    #[command(flatten)]
+    quiet: QuietArgs,
+
     /// Keep the record under a name, as a ceiling that ingest sets beside its rates
     #[arg(long, value_name = "NAME")]
     save: Option<Name>,
@@ -113,12 +117,12 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         return preview(&args.into_plan(&placement)?, &placement);
     }
     let json = args.json.target(args.inputs())?;
-    let save = args.save.clone();
+    let (save, quiet) = (args.save.clone(), args.quiet);
     save.as_ref().map_or(Ok(()), ceilings::check)?;
     let notes = placement.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
     stop::begun();
-    let (mut record, series) = live::observed("probe", "forebay: ", stop::flag(), |observer| {
+    let (mut record, series) = live::observed("probe", "forebay: ", stop::flag(), quiet, |observer| {
         Ok(forebay_probe::run(&plan, live::record(&plan.target), observer)?)
     })?;
     record.series = Some(series);

@@ -110,8 +110,8 @@ pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observ
         return Err(failure);
     }
     record.notes.extend(ran.is_cut.then(|| rounds.interrupted(record.cells.len())));
-    record.notes.extend(ran.notes);
     warn_of_cache(plan, &record.cells, &mut record.notes);
+    record.notes.extend(ran.notes);
     Ok(())
 }
 

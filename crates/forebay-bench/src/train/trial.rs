@@ -118,10 +118,9 @@ impl forebay_measure::Trial for Runs<'_> {
         let start = std::mem::take(&mut self.start);
         let mut trained = self.trial.run(self.machine.consumer.as_mut(), start, before, observer)?;
         self.failure = trained.driven.failure.take();
-        if let Some(error) = &self.failure {
-            let n_steps = count(trained.totals.n_steps, "step");
-            trained.notes.push(format!("it ended after {n_steps}: {}", chain(error)));
-        }
+        let said =
+            |error: &Error| format!("it ended after {}: {}", count(trained.totals.n_steps, "step"), chain(error));
+        trained.notes.extend(self.failure.as_ref().map(said));
         if self.failure.is_none() && !observer.is_cancelled() {
             return Ok(Done::Whole(trained));
         }

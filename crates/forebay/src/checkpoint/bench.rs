@@ -11,6 +11,7 @@ use forebay_train::Model;
 use forebay_units::{Bytes, PathText};
 
 use super::{FolderArgs, TierArgs, files};
+use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give};
 use crate::train::DeviceName;
 use crate::values::{parse_bytes_per_s, parse_state};
@@ -56,6 +57,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     saves: u32,
 
+    #[command(flatten)]
+    quiet: QuietArgs,
+
     /// The most that draining copies a second, as 100MB; what it copied it reads back as fast at the most
     #[arg(long, value_name = "SIZE", requires = "burst_dir", value_parser = parse_bytes_per_s)]
     drain_rate: Option<Bytes>,
@@ -76,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
     stop::finishing("the save");
-    let (mut record, series) = live::observed("saving", "", stop::flag(), |observer| {
+    let (mut record, series) = live::observed("saving", "", stop::flag(), args.quiet, |observer| {
         forebay_bench::checkpoint::run(&plan, live::record(&args.folders.dir), observer).map_err(in_our_words)
     })?;
     record.notes.extend(placements.notes);

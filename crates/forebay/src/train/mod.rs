@@ -15,6 +15,7 @@ use forebay_units::{count, group_digits};
 
 pub(crate) use args::{Args, DeviceName};
 
+use crate::live::QuietArgs;
 use crate::output::{Outcome, give, print, remark};
 use crate::tier::Placement;
 use crate::{live, stop, tier};
@@ -35,7 +36,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     check_validation(&plan)?;
     check_checkpoints(&plan)?;
     stop::finishing(if plan.checkpoint.is_some() { "the step and its checkpoint" } else { "the step" });
-    let (ended, series) = live::observed("train", "", stop::flag_once_begun(), |observer| {
+    let (ended, series) = live::observed("train", "", stop::flag_once_begun(), QuietArgs::default(), |observer| {
         Ok(forebay_bench::train::run(&plan, live::record(&data), observer)?)
     })?;
     let Ended { mut record, failure } = ended;

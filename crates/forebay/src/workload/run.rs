@@ -21,6 +21,7 @@ use super::checkpoints::{self, Asked};
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
+use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, Output, give, in_words, print, remark};
 use crate::{live, stop, tier};
 
@@ -236,7 +237,7 @@ fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record
     if ranks.rank() > 0 {
         return run(Observer::deaf(stop::flag()));
     }
-    let (record, series) = live::observed("workload", "", stop::flag(), run)?;
+    let (record, series) = live::observed("workload", "", stop::flag(), QuietArgs::default(), run)?;
     Ok(record.map(|record| Record { series: Some(series), ..record }))
 }
 

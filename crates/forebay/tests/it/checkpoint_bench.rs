@@ -4,7 +4,7 @@ use forebay_testing::{Reason, not_run};
 use serde_json::Value;
 
 use crate::dir::Dir;
-use crate::process::Running;
+use crate::process::{Load, Running};
 use crate::record::number;
 
 fn folders() -> Dir {
@@ -191,5 +191,17 @@ fn an_interrupted_benchmark_leaves_nothing_and_a_killed_one_is_cleared_by_the_ne
     assert_eq!(std::fs::read_dir(dir.path("slow")).unwrap().count(), 1);
     let printed = dir.met("checkpoint bench slow --size 1MB --saves 1 --no-ceiling");
     assert!(printed.contains("note: removed what a killed benchmark had left behind: "), "{printed}");
+    assert_empty(&dir);
+}
+
+#[test]
+fn a_save_beside_other_processes_is_made_again_as_often_as_is_said() {
+    let (dir, load) = (folders(), Load::start());
+    let line = "checkpoint bench slow --tier hdd --size 20MB --saves 2 --format safetensors --no-ceiling --json -";
+    let saves = |extra: usize| {
+        let printed = dir.met(&format!("{line} --extra-repeats {extra}"));
+        load.repeats(&serde_json::from_str(&printed).unwrap()).0
+    };
+    assert_eq!((saves(0), saves(2)), (2, 4));
     assert_empty(&dir);
 }

@@ -60,7 +60,7 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
-        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 13),
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 14),
         ("checkpoint ls", &CHECKPOINT, 3),
         ("checkpoint verify", &CHECKPOINT, 6),
         ("checkpoint drain", &CHECKPOINT, 6),
@@ -72,8 +72,8 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT], 13),
         ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT], 7),
         ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT], 10),
-        ("ingest", &INGEST, 28),
-        ("probe", &PROBE, 15),
+        ("ingest", &INGEST, 29),
+        ("probe", &PROBE, 16),
         ("train", &TRAIN, 40),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),

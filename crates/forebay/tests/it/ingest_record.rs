@@ -178,7 +178,7 @@ fn more_threads_than_cores_or_samples_are_no_trouble() {
 #[test]
 fn the_record_holds_what_the_machine_did_meanwhile_with_a_mark_a_repeat() {
     let dir = Dir::with_set();
-    let record = record::of(&dir, "set --threads 1,2 --warmups 1 --repeats 2");
+    let record = record::of(&dir, "set --threads 1,2 --warmups 1 --repeats 2 --extra-repeats 0");
     let series: forebay_record::Series = serde_json::from_value(record["series"].clone()).unwrap();
     let marks: Vec<&str> = series.marks.iter().map(|mark| mark.what.as_str()).collect();
     assert_eq!(marks.len(), 2 * 3, "{marks:?}");

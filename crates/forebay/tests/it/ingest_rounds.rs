@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use forebay_testing::{Reason, not_run};
 
 use crate::dir::Dir;
-use crate::process::Running;
+use crate::process::{Load, Running};
 use crate::record::{self, best_rate, cell_of, number};
 
 #[test]
@@ -117,4 +117,14 @@ fn every_warm_up_is_a_round_of_its_own() {
     running.signal(libc::SIGINT);
     let ran = running.finish();
     assert!(ran.stdout.contains("nothing was measured\n"), "a warm-up is not kept: {}", ran.stdout);
+}
+
+#[test]
+fn a_repeat_beside_other_processes_is_run_again_as_often_as_is_said() {
+    let (dir, load) = (Dir::with_set(), Load::start());
+    let flags = "set --tier hdd --threads 1 --read-only --warmups 1 --repeats 3 --extra-repeats";
+    let repeats = |extra: usize| load.repeats(&record::of(&dir, &format!("{flags} {extra}")));
+    let (n, said) = repeats(2);
+    assert_eq!((repeats(0).0, n), (3, 5));
+    assert!(said.starts_with("1 thread: 3 of 3 repeats were disturbed: "), "{said}");
 }

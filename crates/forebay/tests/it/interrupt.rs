@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::dir::Dir;
 use crate::process::Running;
+use crate::record;
 
 #[test]
 fn an_interrupted_ingest_writes_the_repeats_it_has_and_says_so() {
@@ -22,7 +23,7 @@ fn an_interrupted_ingest_writes_the_repeats_it_has_and_says_so() {
     let note = "interrupted: the repeats finished before that are kept";
     assert!(ran.stdout.contains(&format!("note: {note}\n")), "{}", ran.stdout);
     let record = dir.json("record.json");
-    assert_eq!(record["notes"], serde_json::json!([note]));
+    assert_eq!(record::notes(&record), [note]);
     let samples = record["cells"][0]["samples"].as_array().unwrap();
     assert!(!samples.is_empty() && samples.iter().all(|sample| sample["images"] == 24), "only whole repeats");
     assert_eq!(dir.met("report record.json"), ran.stdout);

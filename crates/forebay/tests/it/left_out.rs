@@ -49,7 +49,7 @@ fn every_command_says_what_was_left_out() {
     let dir = mixed();
     let record = record::of(&dir, "set --threads 1 --batch 8 --repeats 1 --warmups 0");
     assert_eq!(record["cells"][0]["samples"][0]["images"], 3);
-    assert_eq!(record["notes"], Value::from(vec![NOTE]));
+    assert_eq!(record::notes(&record), [NOTE]);
     for line in ["data verify set", "data inspect set"] {
         assert!(dir.met(line).ends_with(&format!("note: {NOTE}\n")), "{line}");
         assert_eq!(found(&dir.met(&format!("{line} --json -")))["notes"], Value::from(vec![NOTE]), "{line}");

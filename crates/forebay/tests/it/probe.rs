@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use forebay_testing::{Reason, not_run};
 
 use crate::dir::Dir;
-use crate::record::{number, undisturbed};
+use crate::process::Load;
+use crate::record::{notes, number, undisturbed};
 
 /// Runs a probe of the test's folder and takes its record from stdout.
 pub(crate) fn of(dir: &Dir, flags: &str) -> Value {
@@ -113,7 +114,7 @@ fn reads_are_proven_cold_and_writes_reach_the_device() {
             assert!(cell["mode"] == "sequential-write" || *before == json!(0.0), "{cell}");
         }
     }
-    assert_eq!(record["notes"], json!([]));
+    assert_eq!(notes(&record), [] as [&str; 0]);
 }
 
 #[test]
@@ -305,4 +306,12 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     assert!(said.contains("1 cells of 6 runs: 1.07 GB written and at most 6.44 GB read;"), "{said}");
     assert!(said.contains("\nestimated time: about ") && said.contains(" at 150 MB/s, about "), "{said}");
     assert!(left_overs(&dir).is_empty() && dir.names("").is_empty() && !dir.path(".home").exists());
+}
+
+#[test]
+fn a_run_beside_other_processes_is_run_again_as_often_as_is_said() {
+    let (dir, load) = (Dir::new(), Load::start());
+    let flags = "--tier hdd --random --size 1MiB --block 64KiB --depth 1 --runs 3 --extra-repeats";
+    let runs = |extra: usize| load.repeats(&of(&dir, &format!("{flags} {extra}"))).0;
+    assert_eq!((runs(0), runs(1)), (2, 3));
 }

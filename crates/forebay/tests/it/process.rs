@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::process::{Child, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::dir::{Dir, Ran};
 
@@ -169,4 +171,25 @@ pub(crate) fn is_root() -> bool {
 /// A number of threads that is not the default.
 pub(crate) fn more_threads_than_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) + 2
+}
+
+/// Other processes that keep every core busy; ended with the test.
+pub(crate) struct Load(Vec<Running>);
+
+impl Load {
+    pub(crate) fn start() -> Self {
+        // Other tests go first.
+        let spin = || Command::new("nice").args(["-n19", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self((0..n_cores).map(|_| Running::of(spin())).collect())
+    }
+
+    /// Repeats of a record that were begun beside it, and what is said of them.
+    pub(crate) fn repeats(&self, record: &Value) -> (usize, String) {
+        assert!(!self.0.is_empty());
+        let marks = record["series"]["marks"].as_array().unwrap().iter().map(|mark| mark["what"].as_str().unwrap());
+        let notes = record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+        let said = notes.filter(|note| note.contains(" disturbed: other processes used ")).collect();
+        (marks.filter(|what| what.contains(", repeat ")).count(), said)
+    }
 }

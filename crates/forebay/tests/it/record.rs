@@ -24,6 +24,12 @@ pub(crate) fn cell_of(dir: &Dir, flags: &str) -> Value {
     of(dir, flags)["cells"][0].take()
 }
 
+/// What a reader must know of a run, but for what others did on the machine meanwhile.
+pub(crate) fn notes(record: &Value) -> Vec<&str> {
+    let notes = record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    notes.filter(|note| !note.contains(" disturbed: ")).collect()
+}
+
 pub(crate) fn number(value: &Value, name: &str) -> f64 {
     value[name].as_f64().unwrap_or_else(|| panic!("{name} is no number: {value}"))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::dir::Dir;
-use crate::record::undisturbed;
+use crate::record::{self, undisturbed};
 
 /// Four cells on an emulated disk.
 pub(crate) const TINY: &str = r#"
@@ -265,7 +265,7 @@ fn a_tier_that_was_brought_up_is_recognised() {
             (&cell["measured"]["ingest"]["medium"]["tier"], &cell["measured"]["ingest"]["medium"]["kind"]),
             (&"ssd".into(), &"shaped".into())
         );
-        assert!(cell["notes"][0].as_str().unwrap().starts_with("the data lies on the tier ssd: "), "{cell}");
+        assert!(record::notes(&cell)[0].starts_with("the data lies on the tier ssd: "), "{cell}");
     }
 }
 
