@@ -28,7 +28,7 @@ use crate::source::Source;
 use crate::tier::Tier;
 use crate::{Error, Memory, Name, Progress, Restored, Result, Wanted};
 use room::Damaged;
-use state::State;
+use state::{Stage, State};
 
 /// When `save` returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -340,8 +340,11 @@ impl Store {
         if self.shared.lock().is_closed {
             return;
         }
-        // The drain goes on until all is written: it may be what makes the room.
-        self.hurry();
+        // The drain goes on until all is written: it may be what makes the room. Where nothing is being written, it need not
+        // hurry: it would finish copies that were reported as left to the next start.
+        if self.shared.lock().stages.values().any(|stage| matches!(stage, Stage::Begun | Stage::Staged)) {
+            self.hurry();
+        }
         for (thread, stop) in [(Thread::Save, &self.shared.stop_saving), (Thread::Drain, &self.shared.stop_draining)] {
             stop.store(true, Ordering::Relaxed);
             self.shared.changed();

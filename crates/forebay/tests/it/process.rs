@@ -189,7 +189,7 @@ impl Load {
         assert!(!self.0.is_empty());
         let marks = record["series"]["marks"].as_array().unwrap().iter().map(|mark| mark["what"].as_str().unwrap());
         let notes = record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
-        let said = notes.filter(|note| note.contains(" disturbed: other processes used ")).collect();
+        let said = notes.filter(|note| note.contains(" disturbed: ")).collect();
         (marks.filter(|what| what.contains(", repeat ")).count(), said)
     }
 }
