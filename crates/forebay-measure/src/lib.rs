@@ -17,9 +17,11 @@ mod random;
 pub mod reads;
 mod runner;
 mod scratch;
+mod setting;
 mod settings;
 pub mod stall;
 pub mod usage;
+pub mod value;
 
 pub use disturbance::{Disturbance, Watch};
 pub use environment::{describe_environment, file_system_of, memory, utc_now};
@@ -31,12 +33,15 @@ pub use places::{Place, Places};
 pub use random::{random, stamp};
 pub use runner::{Done, Ran, Rounds, Trial};
 pub use scratch::{Scratch, is_at_work, remove_left_overs};
+pub use setting::{Refused, Setting, Settings, Takes, spelled};
 pub use settings::{Cache, Io, ThreadCount};
 
-// For the macro.
+// For the macros.
 #[doc(hidden)]
 pub use forebay_checkpoint::{Error as CheckpointError, format::Error as FormatError};
 #[doc(hidden)]
 pub use forebay_pipeline::Error as PipelineError;
+#[doc(hidden)]
+pub use forebay_record::{Level, Step};
 #[doc(hidden)]
 pub use forebay_storage::Error as StorageError;

@@ -11,13 +11,13 @@ use forebay_units::count;
 use super::dataset::{self, DatasetPlan, DatasetSource, pack_plan};
 use super::error::{Error, Result};
 use super::plan::{CellPlan, Plan};
-use super::steps::Work;
+use super::steps::{Task, Work};
 
 /// Refuses a cell that trains on fewer samples than a batch has.
 pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
-    match work {
-        Work::Train(settings) if !settings.synthetic && n_samples < settings.batch => {
-            let name = settings.dataset.as_deref().unwrap_or_default();
+    match &work.task {
+        Task::Train(settings) if !settings.synthetic && n_samples < settings.batch => {
+            let name = work.dataset().unwrap_or_default();
             let (has, batch) = (count(n_samples, "sample"), settings.batch);
             let reason = format!("dataset \"{name}\" has {has}, less than one batch of {batch}");
             Err(Error::plan(format!("cell {id}"), reason))
@@ -39,7 +39,7 @@ pub(super) fn n_made(plan: &Plan, name: &str) -> Option<u64> {
 pub(super) fn check_there(plan: &Plan) -> Result<()> {
     for dataset in &plan.datasets {
         let is_read = |cell: &&CellPlan| {
-            matches!(cell.work, Work::Ingest(_) | Work::Train(_)) && cell.work.dataset() == Some(&dataset.name)
+            matches!(cell.work.task, Task::Ingest(_) | Task::Train(_)) && cell.work.dataset() == Some(&dataset.name)
         };
         let cells: Vec<&CellPlan> = plan.cells.iter().filter(is_read).collect();
         if cells.is_empty() {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay_bench::ingest::IngestSettings;
 use forebay_checkpoint::Mode;
 use forebay_dataset::synth::Camera;
 use forebay_dataset::{MakePlan, MakeSpec, Packing};
@@ -23,7 +24,7 @@ use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
 use super::records;
-use super::steps::{CheckpointSettings, IngestSettings, ProbeKind, ProbeSettings, Route, TrainSettings, Work};
+use super::steps::{CheckpointSettings, ProbeKind, ProbeSettings, Route, Task, TrainSettings, Work};
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
 const PICTURES: u64 = 6;
@@ -77,16 +78,16 @@ impl<'a> Estimator<'a> {
     /// What a cell will do.
     pub fn cell(&self, cell: &CellPlan) -> Estimate {
         let rounds = (cell.warmups + cell.repeats) as u64;
-        let profile = self.plan.profile_of(cell);
-        match &cell.work {
-            Work::Ingest(settings) => self.ingest(settings, profile.as_ref(), rounds),
-            Work::Probe(settings) => probe(settings, profile.as_ref(), rounds),
-            Work::Train(settings) => self.train(settings, profile.as_ref(), rounds),
-            Work::Checkpoint(settings) => self.checkpoint(settings, rounds),
+        let (profile, work) = (self.plan.profile_of(cell), &cell.work);
+        match &cell.work.task {
+            Task::Ingest(settings) => self.ingest(settings, self.samples(work), profile.as_ref(), rounds),
+            Task::Probe(settings) => probe(settings, profile.as_ref(), rounds),
+            Task::Train(settings) => self.train(settings, work, profile.as_ref(), rounds),
+            Task::Checkpoint(settings) => self.checkpoint(settings, work, rounds),
             // Only the first and last bytes of files are read; of shards all.
-            Work::Inspect(_) => Estimate::default(),
-            Work::Workload(_) if cell.left_out.is_some() => Estimate::default(),
-            Work::Workload(settings) => records::estimate(settings, profile.as_ref(), rounds),
+            Task::Inspect => Estimate::default(),
+            Task::Workload(_) if cell.left_out.is_some() => Estimate::default(),
+            Task::Workload(settings) => records::estimate(settings, profile.as_ref(), rounds),
         }
     }
 
@@ -103,14 +104,18 @@ impl<'a> Estimator<'a> {
         self.decode_s_per_byte * 112_000.0
     }
 
-    fn ingest(&self, settings: &IngestSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
-        let name = settings.dataset.as_deref().unwrap_or_default();
-        let samples = self.samples.get(name).copied().unwrap_or_default();
+    /// The samples that a cell reads.
+    fn samples(&self, work: &Work) -> Samples {
+        work.dataset().and_then(|name| self.samples.get(name)).copied().unwrap_or_default()
+    }
+
+    fn ingest(&self, settings: &IngestSettings, samples: Samples, profile: Option<&Profile>, rounds: u64) -> Estimate {
         if samples.n == 0 {
             return Estimate::default();
         }
-        let images = settings.images_a_repeat(samples.n).saturating_mul(rounds);
-        let rate = self.rate(samples, settings.threads, profile, !settings.read_only);
+        let images = settings.images_per_repeat(samples.n).saturating_mul(rounds);
+        let threads = settings.threads.first().copied().unwrap_or(ThreadCount::Auto);
+        let rate = self.rate(samples, threads, profile, !settings.read_only);
         let known = profile.is_some() || !settings.read_only;
         Estimate {
             images,
@@ -120,9 +125,8 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    fn train(&self, settings: &TrainSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
-        let name = settings.dataset.as_deref().filter(|_| !settings.synthetic);
-        let samples = name.and_then(|name| self.samples.get(name)).copied().unwrap_or_default();
+    fn train(&self, settings: &TrainSettings, work: &Work, profile: Option<&Profile>, rounds: u64) -> Estimate {
+        let samples = self.samples(work);
         if samples.n == 0 && !settings.synthetic {
             return Estimate::default();
         }
@@ -133,7 +137,7 @@ impl<'a> Estimator<'a> {
             false => batch / self.rate(samples, settings.threads, profile, true),
         };
         let baseline = if settings.synthetic { 0.0 } else { settings.baseline as f64 };
-        let saving = self.saving(settings, settings.n_saves(samples.n), rounds);
+        let saving = self.saving(settings, work, settings.n_saves(samples.n), rounds);
         // How long a network's step takes is not known before it is trained.
         let seconds = settings.accelerator.map(|emulation| {
             let step_s = emulation.law.mean().as_secs_f64();
@@ -145,8 +149,8 @@ impl<'a> Estimator<'a> {
     }
 
     /// What the checkpoints of a train cell come to: the stalls, and the last one drained after the end.
-    fn saving(&self, settings: &TrainSettings, n_saves: u64, rounds: u64) -> Estimate {
-        let Some(route) = settings.saving.route() else { return Estimate::default() };
+    fn saving(&self, settings: &TrainSettings, work: &Work, n_saves: u64, rounds: u64) -> Estimate {
+        let Some(route) = work.route() else { return Estimate::default() };
         // As for the time of a step, the emulated accelerator counts where there is one.
         let emulated = settings.accelerator.and(settings.saving.size);
         let bytes = emulated.map_or_else(|| settings.state_bytes(), |size| size.0);
@@ -161,8 +165,8 @@ impl<'a> Estimator<'a> {
     }
 
     /// A benchmark of checkpoints: every save is drained, and restored from the nearest tier.
-    fn checkpoint(&self, settings: &CheckpointSettings, rounds: u64) -> Estimate {
-        let Some(route) = settings.route() else { return Estimate::default() };
+    fn checkpoint(&self, settings: &CheckpointSettings, work: &Work, rounds: u64) -> Estimate {
+        let Some(route) = work.route() else { return Estimate::default() };
         let bytes = settings.state_bytes();
         let (first_s, behind_s) = self.save_s(&route, bytes);
         let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));

@@ -9,13 +9,13 @@ use forebay_units::Bytes;
 use super::places::{Places, ToMake};
 use super::plan::Plan;
 use super::space::{existing, free};
-use super::steps::Work;
+use super::steps::Task;
 
 impl Plan {
     /// Leaves out the workload cells that this program cannot run, or whose batches do not fit into the memory.
     pub(super) fn leave_out_what_does_not_fit(&mut self, memory: Option<Bytes>) {
         for cell in &mut self.cells {
-            if let Work::Workload(settings) = &cell.work {
+            if let Task::Workload(settings) = &cell.work.task {
                 cell.left_out = settings.unfit(memory);
             }
         }

@@ -14,7 +14,7 @@ use forebay_workload::Workload;
 use super::dataset::{DatasetPlan, DatasetSource, pack_plan};
 use super::plan::{CellPlan, Plan, Served};
 use super::records;
-use super::steps::Work;
+use super::steps::Task;
 
 /// The folder that a study makes on a tier that is a folder itself.
 const ON_TIER: &str = "forebay-data";
@@ -144,12 +144,12 @@ impl<'a> Places<'a> {
 
     /// Where the dataset of a cell lies; `None` when it needs none.
     pub fn data_of(&self, cell: &CellPlan) -> Option<PathBuf> {
-        match (cell.work.dataset(), &cell.work) {
-            (None, Work::Workload(settings)) => {
+        match (cell.work.dataset(), &cell.work.task) {
+            (None, Task::Workload(settings)) => {
                 let workload = settings.read().ok()?;
-                Some(self.folder_of(cell.work.tier()).join(records::folder_name(&workload)))
+                Some(self.folder_of(cell.work.tier.as_deref()).join(records::folder_name(&workload)))
             }
-            (name, _) => Some(self.dir_of(self.plan.dataset(name?)?, cell.work.tier())),
+            (name, _) => Some(self.dir_of(self.plan.dataset(name?)?, cell.work.tier.as_deref())),
         }
     }
 
@@ -185,7 +185,7 @@ impl<'a> Places<'a> {
                 continue;
             }
             let Some(dataset) = cell.work.dataset().and_then(|name| self.plan.dataset(name)) else { continue };
-            let Some(wanted) = self.making(dataset, cell.work.tier()) else { continue };
+            let Some(wanted) = self.making(dataset, cell.work.tier.as_deref()) else { continue };
             if let Making::Pack { of, made: Some(plan), from, .. } = &wanted.making
                 && !wanted.is_there()
             {
@@ -198,8 +198,8 @@ impl<'a> Places<'a> {
 
     /// The data that a cell's workload makes for itself.
     pub(super) fn records_of(&self, cell: &CellPlan) -> Option<ToMake<'a>> {
-        let Work::Workload(settings) = &cell.work else { return None };
-        let workload = settings.read().ok().filter(|_| settings.dataset.is_none())?;
+        let Task::Workload(settings) = &cell.work.task else { return None };
+        let workload = settings.read().ok().filter(|_| cell.work.dataset.is_none())?;
         let dir = self.data_of(cell)?;
         Some(ToMake { name: workload.name.clone(), making: Making::Records(Box::new(workload)), dir })
     }
@@ -226,7 +226,7 @@ impl<'a> Places<'a> {
         let of = |cell: &'c CellPlan| {
             let saves = cell.work.route().map(|route| route.tiers().map(|tier| self.folder_of(Some(tier))).collect());
             let saves: Vec<PathBuf> = saves.unwrap_or_default();
-            saves.into_iter().chain([self.folder_of(cell.work.tier())])
+            saves.into_iter().chain([self.folder_of(cell.work.tier.as_deref())])
         };
         cells.into_iter().flat_map(of).collect()
     }

@@ -15,8 +15,8 @@ use super::error::{Error, Result};
 use super::matrix::{self, MAX_CELLS};
 use super::order::permutation;
 use super::places::FindPlacement;
-use super::steps::{Route, Work};
-use super::{check, cores, dataset_size};
+use super::steps::{Route, Task, Work};
+use super::{check, cores, dataset_size, steps};
 
 /// A study that can be run.
 #[derive(Debug, Clone)]
@@ -86,6 +86,7 @@ impl Plan {
     /// As [`Plan::new`].
     pub fn for_cores(mut spec: StudySpec, scale: Scale, n_cores: u64) -> Result<Self> {
         check::names(&spec)?;
+        spec.experiments.iter_mut().for_each(sweep);
         cores::expand(&mut spec, n_cores)?;
         spec.experiments.iter().try_for_each(check::experiment)?;
         let datasets = dataset::plans(&spec.datasets, scale)?;
@@ -118,7 +119,7 @@ impl Plan {
 
     /// The device a cell emulates.
     pub fn profile_of(&self, cell: &CellPlan) -> Option<Profile> {
-        self.profile(cell.work.tier()?)
+        self.profile(cell.work.tier.as_deref()?)
     }
 
     /// The device that is emulated for a tier.
@@ -158,7 +159,7 @@ impl Plan {
         for (name, level) in &values {
             work.set(name, level).map_err(|reason| Error::plan(format!("cell {id}, {name}"), reason))?;
         }
-        if let Work::Workload(settings) = &mut work {
+        if let Task::Workload(settings) = &mut work.task {
             settings.find(&self.spec.workloads);
         }
         work.check().map_err(|reason| Error::plan(format!("cell {id}"), reason))?;
@@ -187,10 +188,10 @@ impl Plan {
                 refused(format!("there is no tier \"{name}\""), suggest(name, all))
             })
         };
-        let tier = work.tier().map(known).transpose()?;
+        let tier = work.tier.as_deref().map(known).transpose()?;
         work.route().iter().flat_map(Route::tiers).try_for_each(|name| known(name).map(drop))?;
         let served = tier.map(|tier| &tier.served);
-        if let (Work::Probe(settings), Some(Served::Shaped(_))) = (work, served)
+        if let (Task::Probe(settings), Some(Served::Shaped(_))) = (&work.task, served)
             && settings.engines.as_ref().is_some_and(|engines| engines.contains(&Engine::Uring))
         {
             return Err(refused("io_uring goes past an emulated tier: give engine sync or direct".to_owned(), None));
@@ -205,11 +206,12 @@ impl Plan {
             let all = self.datasets.iter().map(|dataset| dataset.name.as_str());
             refused(format!("there is no dataset \"{name}\""), suggest(name, all))
         })?;
-        if matches!(work, Work::Workload(_)) && !matches!(dataset.source, DatasetSource::Path(_)) {
+        let is_workload = matches!(work.task, Task::Workload(_));
+        if is_workload && !matches!(dataset.source, DatasetSource::Path(_)) {
             let reason = format!("dataset \"{name}\" is made of images: a workload reads its own data, or a path");
             return Err(refused(reason, None));
         }
-        match (work.needs_data() || matches!(work, Work::Workload(_)), &dataset.source, served) {
+        match (work.needs_data() || is_workload, &dataset.source, served) {
             (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
                 let (path, folder) = (path.escaped(), folder.escaped());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
@@ -294,6 +296,17 @@ impl Plan {
             TierNote { name: tier.name.clone(), kind, description }
         };
         self.tiers.iter().map(note).collect()
+    }
+}
+
+/// Makes factors of what the experiment's command would sweep and the study says nothing of.
+fn sweep(experiment: &mut ExperimentSpec) {
+    for (name, levels) in steps::sweeps(experiment.run) {
+        let is_set =
+            experiment.settings.contains_key(name) || experiment.rules.iter().any(|rule| rule.set.contains_key(name));
+        if !is_set {
+            experiment.factors.entry(name.to_owned()).or_insert(Scaled::Both(levels));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::error::{Error, Result};
 use super::places::Places;
 use super::plan::CellPlan;
 use super::records;
-use super::steps::{ProbeKind, Route, Work};
+use super::steps::{ProbeKind, Route, Task};
 
 /// What a study writes to one file system.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +74,10 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
         }
     }
     for cell in cells {
-        if let Work::Probe(settings) = &cell.work
+        if let Task::Probe(settings) = &cell.work.task
             && settings.modes.iter().any(|mode| *mode != ProbeKind::Files)
         {
-            let folder = places.folder_of(cell.work.tier());
+            let folder = places.folder_of(cell.work.tier.as_deref());
             at(&folder, &|space| space.to_probe = space.to_probe.max(settings.size));
         }
         if cell.left_out.is_some() {
@@ -93,11 +93,11 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
 /// What the checkpoints of a cell take, file system by file system: those that are kept on each tier, of which a benchmark
 /// keeps one, and one more, which is written before the oldest goes, as far as so many are made.
 fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
-    let (bytes, n_copies) = match &cell.work {
-        Work::Train(settings) => (settings.state_bytes(), settings.most_copies()),
-        Work::Checkpoint(settings) => (settings.state_bytes(), checkpoint::COPIES),
-        Work::Workload(settings) => {
-            return vec![(places.folder_of(cell.work.tier()), records::saved_bytes(settings))];
+    let (bytes, n_copies) = match &cell.work.task {
+        Task::Train(settings) => (settings.state_bytes(), settings.most_copies()),
+        Task::Checkpoint(settings) => (settings.state_bytes(), checkpoint::COPIES),
+        Task::Workload(settings) => {
+            return vec![(places.folder_of(cell.work.tier.as_deref()), records::saved_bytes(settings))];
         }
         _ => return Vec::new(),
     };

@@ -7,6 +7,7 @@ mod checkpoint;
 mod cli;
 mod cuda;
 mod data;
+mod flags;
 mod home;
 mod ingest;
 mod live;

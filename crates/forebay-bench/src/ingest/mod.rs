@@ -10,5 +10,5 @@ mod run;
 mod tests;
 mod trial;
 
-pub use plan::Plan;
+pub use plan::{IngestSettings, Plan};
 pub use run::{Error, Preview, preview, run};

@@ -1,61 +1,107 @@
-//! What an ingest run is going to do: validated, total.
+//! What an ingest run is going to do.
 
 use std::path::PathBuf;
 
 use forebay_format::example::KeyNames;
-use forebay_format::image::ImageSpec;
-use forebay_measure::{Cache, Io, ThreadCount};
-use forebay_storage::Profile;
-use forebay_units::Bytes;
+use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_measure::value::{bytes, flag, integer, io, list, one_of, pixels, seed, some, threads};
+use forebay_measure::{Cache, Io, Refused, ThreadCount};
+use forebay_storage::{Mode, Profile};
+use forebay_units::{Bytes, group_digits};
 
-/// An ingest run.
+/// The most images of one repeat: years of them, and few enough to be counted in 64 bits as bytes.
+const MAX_IMAGES: u64 = 1_000_000_000_000;
+
+forebay_measure::settings! {
+    /// What an ingest run can be told.
+    pub struct IngestSettings for Ingest {
+        /// Threads that make samples; a list is swept, `auto` finds the number beyond which more do not help
+        threads: Vec<ThreadCount> = "1,2,4,8", list(threads), "N,…|auto" [sweep];
+        /// Threads that only read, ahead of those that decode; with 0 every thread does both
+        readers: usize = "0", integer(0..=1_024), "N";
+        /// Samples per batch
+        batch: usize = "64", integer(1..=1_000_000), "N";
+        /// Batches per repeat, failed samples included; one pass over the data by default
+        batches: Option<u64>, some(integer(1..=1_000_000_000)), "N";
+        /// Batches made ahead of the consumer; with 0 work is done only while the consumer waits
+        prefetch: usize = "1", integer(0..=10_000), "N";
+        /// Read without decoding
+        read_only: bool, flag;
+        /// Evict the files from the page cache before each repeat, and prove it
+        cold: bool, flag;
+        /// How files are read: buffered, direct, uring, uring-direct, or auto to measure and choose
+        io: Io = "buffered", io, "MODE";
+        /// Largest sample to read (a file, a record or a tar sample); a larger one counts as failed
+        max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
+        /// Output size in pixels; 224x224 by default, and tensor shards keep their own
+        size: Option<(u32, u32)>, some(pixels), "N|WxH";
+        /// Type of the output values
+        dtype: Dtype = "f32", one_of([("f32", Dtype::F32), ("u8", Dtype::U8)]), "f32|u8";
+        /// Order of the output values
+        layout: Layout = "nhwc", one_of([("nhwc", Layout::Nhwc), ("nchw", Layout::Nchw)]), "nhwc|nchw";
+        /// Decode JPEG at 1/2, 1/4 or 1/8 where that still covers the output: faster, but other pixels
+        scaled: bool, flag;
+        /// Map tensor shards into memory instead of reading them
+        mmap: bool, flag;
+        /// Deliver samples in the order in which they arrive instead of the seeded order
+        first_come: bool, flag;
+        /// Seed of the shuffle
+        seed: u64 = "0", seed, "S";
+    }
+}
+
+impl IngestSettings {
+    fn check(&self) -> Result<(), Refused> {
+        let of_pixels = [
+            ("size", self.size.is_some()),
+            ("dtype", self.dtype != Dtype::F32),
+            ("layout", self.layout != Layout::Nhwc),
+            ("scaled", self.scaled),
+        ];
+        if let (true, Some((name, _))) = (self.read_only, of_pixels.iter().find(|(_, given)| *given)) {
+            return Err(format!("`read_only` decodes nothing, so `{name}` would be ignored: give one of them"));
+        }
+        if self.mmap && self.io != Io::Fixed(Mode::Buffered) {
+            return Err("`mmap` reads no files, so `io` would be ignored: give one of them".to_owned());
+        }
+        if self.images_per_repeat(0) > MAX_IMAGES {
+            return Err(format!("a repeat has more than {} images: give fewer `batches`", group_digits(MAX_IMAGES)));
+        }
+        Ok(())
+    }
+
+    /// Images of one repeat, given how many samples there are.
+    pub fn images_per_repeat(&self, n_samples: u64) -> u64 {
+        self.batches.map_or(n_samples, |n| n.saturating_mul(self.batch as u64))
+    }
+
+    /// What an image becomes; tensor shards keep their size where none is asked for.
+    pub(super) fn image(&self) -> ImageSpec {
+        let (width, height) = self.size.unwrap_or((224, 224));
+        ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled }
+    }
+
+    /// The state of the page cache that is asked for.
+    pub(super) fn cache(&self) -> Cache {
+        if self.cold { Cache::Cold } else { Cache::Warm }
+    }
+}
+
+/// An ingest run: its settings, on what, and how often.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// How it is done.
+    pub settings: IngestSettings,
     /// A folder of images, a list, or shards.
     pub data: PathBuf,
     /// The features of TFRecord records that hold image and label, where they are known.
     pub keys: KeyNames,
-    /// The thread counts to sweep.
-    pub threads: Vec<ThreadCount>,
-    /// Threads that only read; 0 lets every thread do both.
-    pub readers: usize,
-    /// Samples a batch.
-    pub batch: usize,
-    /// Batches a repeat; `None` for one pass over the data.
-    pub batches: Option<u64>,
-    /// Batches made ahead.
-    pub prefetch: usize,
-    /// Read without decoding.
-    pub read_only: bool,
-    /// What an image becomes.
-    pub image: ImageSpec,
-    /// Whether pre-decoded shards are resized too; otherwise they keep their size.
-    pub resize_pixels: bool,
-    /// Cold or warm.
-    pub cache: Cache,
-    /// How files are read.
-    pub io: Io,
-    /// A larger sample fails, and is not read.
-    pub max_sample: Bytes,
-    /// The device to emulate.
+    /// The device that this process emulates.
     pub tier: Option<Profile>,
     /// The device that the kernel emulates below the data.
     pub kernel_tier: Option<Profile>,
-    /// Map pre-decoded shards into memory instead of reading them.
-    pub map_shards: bool,
     /// Rounds that are run and not kept.
     pub warmups: usize,
     /// Rounds that are kept.
     pub repeats: usize,
-    /// Seed of the shuffle.
-    pub seed: u64,
-    /// Give samples in the order in which they arrive.
-    pub first_come: bool,
-}
-
-impl Plan {
-    /// Images of one repeat, given how many samples there are.
-    pub(super) fn images_a_repeat(&self, n_samples: u64) -> u64 {
-        self.batches.map_or(n_samples, |n| n.saturating_mul(self.batch as u64))
-    }
 }

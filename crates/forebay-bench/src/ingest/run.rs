@@ -53,7 +53,7 @@ pub struct Preview {
     /// What would be read.
     pub dataset: DatasetNote,
     /// Images of one repeat.
-    pub images_a_repeat: u64,
+    pub images_per_repeat: u64,
     /// Repeats over all thread counts, warm-ups included.
     pub n_repeats: u64,
 }
@@ -66,8 +66,8 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     Ok(Preview {
         dataset: supply::note_of(&plan.data, &source),
-        images_a_repeat: plan.images_a_repeat(source.n_samples() as u64),
-        n_repeats: ((plan.warmups + plan.repeats) * plan.threads.len()) as u64,
+        images_per_repeat: plan.settings.images_per_repeat(source.n_samples() as u64),
+        n_repeats: ((plan.warmups + plan.repeats) * plan.settings.threads.len()) as u64,
     })
 }
 
@@ -77,7 +77,7 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
 /// When the data cannot be used, or not a single sample can.
 pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) -> Result<Record<IngestCell>, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
-    let source = source.with_max_sample_size(plan.max_sample);
+    let source = source.with_max_sample_size(plan.settings.max_sample_size);
     record.dataset = supply::note_of(&plan.data, &source);
     record.notes.extend(supply::notes_of(&source));
     let trial = Trial::new(plan, source, &mut record.notes)?;
@@ -89,10 +89,10 @@ pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) 
 pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observer: Observer<'_>) -> Result<(), Error> {
     let plan = trial.plan;
     let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "repeat" };
-    let n_repeats = (plan.warmups + plan.repeats) * plan.threads.len();
-    observer.tell(Event::Planned { images: trial.images_a_repeat().saturating_mul(n_repeats as u64), bytes: 0 });
+    let n_repeats = (plan.warmups + plan.repeats) * plan.settings.threads.len();
+    observer.tell(Event::Planned { images: trial.images_per_repeat().saturating_mul(n_repeats as u64), bytes: 0 });
     let mut levels = Vec::new();
-    for threads in &plan.threads {
+    for threads in &plan.settings.threads {
         if *threads == ThreadCount::Auto {
             observer.tell(Event::phase("finding the thread count"));
         }
@@ -116,7 +116,7 @@ pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observ
 }
 
 fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {
-    let wanted = match plan.cache {
+    let wanted = match plan.settings.cache() {
         Cache::Cold => CacheState::Cold,
         Cache::Warm => CacheState::Warm,
     };
@@ -126,7 +126,7 @@ fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {
         return;
     }
     let threads = format!("{} thread{}", other.join(", "), if other == ["1"] { "" } else { "s" });
-    notes.push(match plan.cache {
+    notes.push(match plan.settings.cache() {
         Cache::Cold => format!(
             "a cold cache was asked for, but with {threads} more than 5 % of the bytes came from memory: the \
              files may lie on a file system in memory, or somebody else reads them too"

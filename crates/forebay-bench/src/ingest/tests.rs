@@ -5,44 +5,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile, make};
-use forebay_format::MAX_SAMPLE_SIZE;
 use forebay_format::example::KeyNames;
-use forebay_format::image::{Dtype, ImageSpec, Layout};
-use forebay_measure::{Cache, Io, Observer, ThreadCount};
+use forebay_measure::{Observer, ThreadCount};
 use forebay_pipeline::Source;
 use forebay_record::{AnyRecord, Environment, IngestCell, Record};
-use forebay_storage::{Effect, Fault, Faulty, Local, Mode, Operation};
-use forebay_units::Bytes;
+use forebay_storage::{Effect, Fault, Faulty, Local, Operation};
 
-use super::plan::Plan;
+use super::plan::{IngestSettings, Plan};
 use super::run::{Error, measure};
 use super::trial::Trial;
 
 const N: u64 = 12;
 
 fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
-    Plan {
-        data: data.to_owned(),
-        keys: KeyNames::default(),
+    let settings = IngestSettings {
         threads: threads.iter().map(|n| ThreadCount::Fixed(*n)).collect(),
-        readers: 0,
         batch: 4,
-        batches: None,
-        prefetch: 1,
-        read_only: false,
-        image: ImageSpec { width: 8, height: 8, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false },
-        resize_pixels: true,
-        cache: Cache::Warm,
-        io: Io::Fixed(Mode::Buffered),
-        max_sample: Bytes(MAX_SAMPLE_SIZE),
-        tier: None,
-        kernel_tier: None,
-        map_shards: false,
-        warmups: 0,
-        repeats,
-        seed: 0,
-        first_come: false,
-    }
+        size: Some((8, 8)),
+        ..IngestSettings::default()
+    };
+    let data = data.to_owned();
+    Plan { settings, data, keys: KeyNames::default(), tier: None, kernel_tier: None, warmups: 0, repeats }
 }
 
 /// Runs over `N` images of which the opens that are hit fail as those of a file that is gone.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use forebay_format::image::ImageSpec;
 use forebay_measure::cold::{self, Before};
 use forebay_measure::usage::{cores, cpu_seconds};
-use forebay_measure::{Cache, Done, Event, Observer, ThreadCount};
+use forebay_measure::{Done, Event, Observer, ThreadCount};
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::{CacheEvidence, IngestRepeat};
 use forebay_storage::{Null, Storage};
@@ -59,43 +59,43 @@ pub(super) struct Repeated {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, source: Source, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.io, plan.tier.as_ref(), &source, notes)?;
+        let storage = supply::storage(plan.settings.io, plan.tier.as_ref(), &source, notes)?;
         Self::over(plan, source, storage)
     }
 
     /// With the samples read through a storage.
     pub(super) fn over(plan: &'a Plan, source: Source, storage: Arc<dyn Storage>) -> Result<Self, Error> {
         match source.pixels() {
-            None if plan.map_shards => return Err(Error::NotMappable { path: plan.data.clone() }),
-            Some(_) if plan.image.scaled_dct => return Err(Error::NotEncoded { path: plan.data.clone() }),
+            None if plan.settings.mmap => return Err(Error::NotMappable { path: plan.data.clone() }),
+            Some(_) if plan.settings.scaled => return Err(Error::NotEncoded { path: plan.data.clone() }),
             _ => {}
         }
         // A map goes past the storage's way of reading.
-        let storage_description = if plan.map_shards { "local, mapped".to_owned() } else { storage.description() };
+        let storage_description = if plan.settings.mmap { "local, mapped".to_owned() } else { storage.description() };
         Ok(Self { plan, source: source.with_storage(storage), storage_description })
     }
 
-    pub(super) fn images_a_repeat(&self) -> u64 {
-        self.plan.images_a_repeat(self.source.n_samples() as u64)
+    pub(super) fn images_per_repeat(&self) -> u64 {
+        self.plan.settings.images_per_repeat(self.source.n_samples() as u64)
     }
 
     fn pipeline(&self, threads: Threads, length: Length) -> Batched {
-        let plan = self.plan;
+        let settings = &self.plan.settings;
         let n_samples = self.source.n_samples() as u64;
-        let wanted = self.images_a_repeat();
-        let dataset = supply::shuffled(Dataset::new(self.source.clone()), plan.seed);
+        let wanted = self.images_per_repeat();
+        let dataset = supply::shuffled(Dataset::new(self.source.clone()), settings.seed);
         let dataset = match length {
             Length::Repeat => dataset.repeat(wanted.div_ceil(n_samples.max(1)).max(1)).take(wanted),
             Length::Tuning => dataset.repeat(TUNING_EPOCHS),
         };
         let mut mapped = self.mapped(dataset).threads(threads);
-        if plan.first_come {
+        if settings.first_come {
             mapped = mapped.first_come();
         }
-        if plan.map_shards {
+        if settings.mmap {
             mapped = mapped.map_shards();
         }
-        mapped.readers(plan.readers).ignore_errors().batch(plan.batch).prefetch(plan.prefetch)
+        mapped.readers(settings.readers).ignore_errors().batch(settings.batch).prefetch(settings.prefetch)
     }
 
     fn mapped(&self, dataset: Dataset) -> Mapped {
@@ -107,10 +107,10 @@ impl<'a> Trial<'a> {
 
     /// What an image becomes; `None` when it is read only.
     pub(super) fn output(&self) -> Option<ImageSpec> {
-        let spec = self.plan.image;
+        let (settings, spec) = (&self.plan.settings, self.plan.settings.image());
         match self.source.pixels() {
-            _ if self.plan.read_only => None,
-            Some(shape) if !self.plan.resize_pixels => {
+            _ if settings.read_only => None,
+            Some(shape) if settings.size.is_none() => {
                 Some(ImageSpec { width: shape.width, height: shape.height, ..spec })
             }
             _ => Some(spec),
@@ -123,29 +123,30 @@ impl<'a> Trial<'a> {
         if let ThreadCount::Fixed(threads) = threads {
             return Ok(level(threads, false, None));
         }
-        if self.plan.readers > 0 {
+        if self.plan.settings.readers > 0 {
             // Behind separate readers, decoding wants one thread a core.
             return Ok(level(cores(), true, None));
         }
-        cold::prepare(self.source.files(), self.plan.cache == Cache::Cold)?;
+        cold::prepare(self.source.files(), self.plan.settings.cold)?;
         // Once round, data that was cold is cold no more, so a cold tuner has one pass to settle in.
-        let length = if self.plan.cache == Cache::Cold { Length::Repeat } else { Length::Tuning };
+        let length = if self.plan.settings.cold { Length::Repeat } else { Length::Tuning };
         let (threads, tuning) = supply::tune(&self.pipeline(Threads::Auto, length), cancel)?;
         Ok(level(threads, true, tuning))
     }
 
     /// The rate of the same pipeline with nothing to read and nothing to do.
     pub(super) fn floor(&self, threads: usize) -> Result<f64, Error> {
-        let n = FLOOR_SAMPLES.max(self.plan.batch);
+        let settings = &self.plan.settings;
+        let n = FLOOR_SAMPLES.max(settings.batch);
         let source = Source::null(Null::new(n, 112_000), n);
         let pipeline = Dataset::new(source)
-            .shuffle(self.plan.seed)
+            .shuffle(settings.seed)
             .map(ReadOnly)
             .threads(Threads::Fixed(threads))
-            .readers(self.plan.readers)
+            .readers(settings.readers)
             .ignore_errors()
-            .batch(self.plan.batch)
-            .prefetch(self.plan.prefetch);
+            .batch(settings.batch)
+            .prefetch(settings.prefetch);
         let start = Instant::now();
         for batch in pipeline.iter()? {
             batch?;
@@ -163,7 +164,7 @@ impl forebay_measure::Trial for Level<'_> {
     }
 
     fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
-        (Cow::Borrowed(self.trial.source.files()), self.trial.plan.cache == Cache::Cold)
+        (Cow::Borrowed(self.trial.source.files()), self.trial.plan.settings.cold)
     }
 
     fn repeat(&mut self, _: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Error> {

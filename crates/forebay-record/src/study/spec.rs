@@ -297,6 +297,15 @@ pub enum Level {
     Text(String),
 }
 
+impl Level {
+    /// A value as a command line has it: a number where it reads as one, else a text.
+    pub fn of_text(text: &str) -> Self {
+        let number = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Self::Number);
+        let found = text.parse().ok().map(Self::Integer).or_else(number);
+        found.unwrap_or_else(|| Self::Text(text.to_owned()))
+    }
+}
+
 impl std::fmt::Display for Level {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

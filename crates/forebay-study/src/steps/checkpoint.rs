@@ -5,17 +5,15 @@
 
 use forebay_bench::checkpoint::{self, Plan, State};
 use forebay_checkpoint::Mode;
-use forebay_measure::Observer;
+use forebay_measure::{Observer, Refused, value};
 use forebay_record::Level;
 use forebay_train::Model;
 use forebay_units::Bytes;
 
-use super::route::{self, Route};
-use super::value::{self, Refused};
-use super::{Failed, Stage, StepResult, record, train};
+use super::{Failed, Stage, StepResult, Work, record, route, train};
 
 /// What a cell may be told.
-pub(super) const NAMES: &[&str] = &["burst", "format", "mode", "model", "seed", "size", "tier"];
+pub(super) const NAMES: &[&str] = &["format", "mode", "model", "seed", "size"];
 
 /// What is saved where nothing is said: AlexNet's weights and moments of the paper.
 const SIZE: Bytes = Bytes(600_000_000);
@@ -25,10 +23,6 @@ const CLASSES: u64 = 1_000;
 /// A checkpoint cell's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointSettings {
-    /// Where checkpoints go.
-    pub tier: Option<Route>,
-    /// The tier that takes them first.
-    pub burst: Option<String>,
     /// How many bytes are saved; 600 MB without it and without a model.
     pub size: Option<Bytes>,
     /// The network whose state is saved.
@@ -44,38 +38,20 @@ pub struct CheckpointSettings {
 impl CheckpointSettings {
     /// The defaults of `forebay checkpoint bench`, and the study's seed.
     pub(super) fn new(seed: u64) -> Self {
-        Self { tier: None, burst: None, size: None, model: None, mode: None, format: None, seed }
+        Self { size: None, model: None, mode: None, format: None, seed }
     }
 
     /// Sets one of [`NAMES`].
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match name {
-            "burst" => self.burst = route::burst(level)?,
             "format" => self.format = Some(route::format(level)?),
             "mode" => self.mode = Some(route::mode(level)?),
-            "model" => self.model = Some(value::named(level, Model::names())?),
-            "seed" => self.seed = value::integer(level, 0..=i64::MAX as u64)?,
-            "size" => self.size = Some(value::bytes(level, 1..=10_000_000_000_000)?),
-            "tier" => self.tier = Some(Route::of(level)?),
+            "model" => self.model = Some(value::word(Model::names())(level)?),
+            "seed" => self.seed = value::seed(level)?,
+            "size" => self.size = Some(value::bytes(1..=10_000_000_000_000)(level)?),
             _ => return Err("not a setting of checkpoint".to_owned()),
         }
         Ok(())
-    }
-
-    /// What contradicts itself.
-    pub(super) fn check(&self) -> Result<(), Refused> {
-        if self.size.is_some() && self.model.is_some() {
-            return Err("give size or model, not both".to_owned());
-        }
-        match &self.tier {
-            Some(route) => route.clone().behind(self.burst.as_deref())?.check(self.mode),
-            None => Err("it has no tier to save to: give one".to_owned()),
-        }
-    }
-
-    /// Where checkpoints go; `None` when what was said contradicts itself.
-    pub(crate) fn route(&self) -> Option<Route> {
-        self.tier.clone()?.behind(self.burst.as_deref()).ok()
     }
 
     /// Bytes of the state, about.
@@ -87,9 +63,25 @@ impl CheckpointSettings {
     }
 }
 
+/// What contradicts itself.
+pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Refused> {
+    if settings.size.is_some() && settings.model.is_some() {
+        return Err("give size or model, not both".to_owned());
+    }
+    match &work.checkpoint {
+        Some(Some(route)) => route.clone().behind(work.burst.as_deref())?.check(settings.mode),
+        _ => Err("it has no tier to save to: give one".to_owned()),
+    }
+}
+
 /// Runs a cell.
-pub(super) fn run(settings: &CheckpointSettings, on: Stage, observer: Observer<'_>) -> Result<StepResult, Failed> {
-    let plan = plan(settings, on)?;
+pub(super) fn run(
+    settings: &CheckpointSettings,
+    work: &Work,
+    on: Stage,
+    observer: Observer<'_>,
+) -> Result<StepResult, Failed> {
+    let plan = plan(settings, work, on)?;
     let record = checkpoint::run(&plan, record(), observer)?;
     match record.cells.into_iter().next() {
         Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes: record.notes }),
@@ -98,8 +90,8 @@ pub(super) fn run(settings: &CheckpointSettings, on: Stage, observer: Observer<'
 }
 
 /// The plan of a cell.
-fn plan(settings: &CheckpointSettings, on: Stage) -> Result<Plan, Failed> {
-    let (Some(route), Some(places)) = (settings.route(), on.saves) else {
+fn plan(settings: &CheckpointSettings, work: &Work, on: Stage) -> Result<Plan, Failed> {
+    let (Some(route), Some(places)) = (work.route(), on.saves) else {
         return Err("it has no tier to save to".into());
     };
     Ok(Plan {
@@ -121,20 +113,27 @@ fn plan(settings: &CheckpointSettings, on: Stage) -> Result<Plan, Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::Task;
     use forebay_measure::{Place, Places};
+    use forebay_record::Step;
 
-    fn settings(with: &[(&str, &str)]) -> CheckpointSettings {
-        let mut settings = CheckpointSettings::new(7);
-        with.iter().for_each(|(name, level)| settings.set(name, &Level::Text((*level).to_owned())).unwrap());
+    fn work(with: &[(&str, &str)]) -> Work {
+        let mut work = Work::new(Step::Checkpoint, 7);
+        with.iter().for_each(|(name, level)| work.set(name, &Level::Text((*level).to_owned())).unwrap());
+        work
+    }
+
+    fn settings(work: &Work) -> &CheckpointSettings {
+        let Task::Checkpoint(settings) = &work.task else { panic!("{work:?}") };
         settings
     }
 
     fn planned(with: &[(&str, &str)]) -> Plan {
-        let settings = settings(with);
-        settings.check().unwrap();
+        let work = work(with);
+        work.check().unwrap();
         let places = Places { slow: Place::new("slow"), fast: None, keep: 5 };
         let on = Stage { saves: Some(places), repeats: 3, ..Stage::default() };
-        plan(&settings, on).unwrap()
+        plan(settings(&work), &work, on).unwrap()
     }
 
     #[test]
@@ -154,13 +153,13 @@ mod tests {
 
     #[test]
     fn a_state_has_the_bytes_of_its_model() {
-        assert_eq!(settings(&[("model", "alexnet")]).state_bytes(), 61_100_840 * 12);
-        assert_eq!(settings(&[]).state_bytes(), 600_000_000);
+        assert_eq!(settings(&work(&[("model", "alexnet")])).state_bytes(), 61_100_840 * 12);
+        assert_eq!(settings(&work(&[])).state_bytes(), 600_000_000);
     }
 
     #[test]
     fn what_contradicts_itself_is_refused() {
-        let refused = |with: &[(&str, &str)]| settings(with).check().unwrap_err();
+        let refused = |with: &[(&str, &str)]| work(with).check().unwrap_err();
         let both = [("tier", "hdd"), ("size", "1MB"), ("model", "alexnet")];
         assert_eq!(refused(&both), "give size or model, not both");
         assert_eq!(refused(&[]), "it has no tier to save to: give one");

@@ -6,19 +6,17 @@ mod inspect;
 mod probe;
 mod route;
 mod train;
-mod value;
 mod workload;
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use forebay_measure::Observer;
+use forebay_bench::ingest::IngestSettings;
+use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
 
 pub use checkpoint::CheckpointSettings;
-pub use ingest::IngestSettings;
-pub use inspect::InspectSettings;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
 pub use route::Route;
 pub use train::{Saving, TrainDevice, TrainSettings};
@@ -52,9 +50,24 @@ pub trait Bench {
     fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed>;
 }
 
-/// What a cell does, with all its settings.
+/// What a cell does: an experiment's settings, and the names of the places it is done on.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Work {
+pub struct Work {
+    /// The experiment and its settings.
+    pub task: Task,
+    /// The name of the dataset that it reads or imitates.
+    pub dataset: Option<String>,
+    /// The name of the tier that it reads or probes; without one data is read where it lies.
+    pub tier: Option<String>,
+    /// Where its checkpoints go: `Some(None)` when it is said that none are made.
+    pub checkpoint: Option<Option<Route>>,
+    /// The tier that takes checkpoints first.
+    pub burst: Option<String>,
+}
+
+/// An experiment with its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Task {
     /// The ingest micro-benchmark.
     Ingest(IngestSettings),
     /// The raw ceilings.
@@ -62,7 +75,7 @@ pub enum Work {
     /// Training.
     Train(Box<TrainSettings>),
     /// What a dataset consists of.
-    Inspect(InspectSettings),
+    Inspect,
     /// Saving and restoring a state.
     Checkpoint(CheckpointSettings),
     /// A workload in the manner of DLIO.
@@ -71,118 +84,158 @@ pub enum Work {
 
 impl Work {
     pub(super) fn new(step: Step, seed: u64) -> Self {
-        match step {
-            Step::Ingest => Self::Ingest(IngestSettings::new(seed)),
-            Step::Probe => Self::Probe(ProbeSettings::new()),
-            Step::Train => Self::Train(Box::new(TrainSettings::new(seed))),
-            Step::Inspect => Self::Inspect(InspectSettings::default()),
-            Step::Checkpoint => Self::Checkpoint(CheckpointSettings::new(seed)),
-            Step::Workload => Self::Workload(Box::new(WorkloadSettings::new())),
-        }
+        let task = match step {
+            Step::Ingest => Task::Ingest(IngestSettings { seed, ..IngestSettings::default() }),
+            Step::Probe => Task::Probe(ProbeSettings::new()),
+            Step::Train => Task::Train(Box::new(TrainSettings::new(seed))),
+            Step::Inspect => Task::Inspect,
+            Step::Checkpoint => Task::Checkpoint(CheckpointSettings::new(seed)),
+            Step::Workload => Task::Workload(Box::new(WorkloadSettings::new())),
+        };
+        Self { task, dataset: None, tier: None, checkpoint: None, burst: None }
     }
 
     /// What the cell does, as the file has it.
     pub fn step(&self) -> Step {
-        match self {
-            Self::Ingest(_) => Step::Ingest,
-            Self::Probe(_) => Step::Probe,
-            Self::Train(_) => Step::Train,
-            Self::Inspect(_) => Step::Inspect,
-            Self::Checkpoint(_) => Step::Checkpoint,
-            Self::Workload(_) => Step::Workload,
+        match self.task {
+            Task::Ingest(_) => Step::Ingest,
+            Task::Probe(_) => Step::Probe,
+            Task::Train(_) => Step::Train,
+            Task::Inspect => Step::Inspect,
+            Task::Checkpoint(_) => Step::Checkpoint,
+            Task::Workload(_) => Step::Workload,
         }
     }
 
     /// Sets one of the step's [`names`], or a key of a workload.
-    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), String> {
-        match self {
-            Self::Ingest(settings) => settings.set(name, level),
-            Self::Probe(settings) => settings.set(name, level),
-            Self::Train(settings) => settings.set(name, level),
-            Self::Inspect(settings) => settings.set(name, level),
-            Self::Checkpoint(settings) => settings.set(name, level),
-            Self::Workload(settings) => settings.set(name, level),
+    pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
+        self.set_place(name, level).unwrap_or_else(|| self.set_setting(name, level)).map_err(|refused| match level {
+            Level::Text(text) => format!("\"{text}\": {refused}"),
+            other => format!("{other}: {refused}"),
+        })
+    }
+
+    /// Sets a name that stands for a place; `None` when it stands for none in this step.
+    fn set_place(&mut self, name: &str, level: &Level) -> Option<Result<(), Refused>> {
+        if !places_of(self.step()).contains(&name) {
+            return None;
+        }
+        let saves = self.step() == Step::Checkpoint;
+        Some(match name {
+            "tier" if !saves => value::text(level).map(|tier| self.tier = Some(tier)),
+            "tier" | "checkpoint" => route::to(level).map(|to| self.checkpoint = Some(to)),
+            "burst" => route::burst(level).map(|burst| self.burst = burst),
+            // "dataset", and "like" of a probe.
+            _ => value::text(level).map(|dataset| self.dataset = Some(dataset)),
+        })
+    }
+
+    fn set_setting(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
+        match &mut self.task {
+            Task::Ingest(settings) => one(settings, name, level),
+            Task::Probe(settings) => settings.set(name, level),
+            Task::Train(settings) => settings.set(name, level),
+            Task::Inspect => Err("inspect has no settings".to_owned()),
+            Task::Checkpoint(settings) => settings.set(name, level),
+            Task::Workload(settings) => settings.set(name, level),
         }
     }
 
     /// What contradicts itself or lacks something.
     pub(super) fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Ingest(settings) => settings.check(),
-            Self::Probe(settings) => settings.check(),
-            Self::Train(settings) => settings.check(),
-            Self::Inspect(_) => Ok(()),
-            Self::Checkpoint(settings) => settings.check(),
-            Self::Workload(settings) => settings.check(),
-        }
+        let checked = match &self.task {
+            Task::Ingest(settings) => Settings::check(settings),
+            Task::Probe(settings) => probe::check(settings, self.dataset.is_some()),
+            Task::Train(settings) => settings.check().and_then(|()| train::check_saves(settings, self)),
+            Task::Inspect => Ok(()),
+            Task::Checkpoint(settings) => checkpoint::check(settings, self),
+            Task::Workload(settings) => settings.check(),
+        };
+        checked.map_err(|refused| spelled(&refused, str::to_owned))
     }
 
-    /// The name of the tier that it reads or probes.
-    pub fn tier(&self) -> Option<&str> {
-        match self {
-            Self::Ingest(settings) => settings.tier.as_deref(),
-            Self::Probe(settings) => settings.tier.as_deref(),
-            Self::Train(settings) => settings.tier.as_deref(),
-            Self::Inspect(settings) => settings.tier.as_deref(),
-            Self::Workload(settings) => settings.tier.as_deref(),
-            Self::Checkpoint(_) => None,
-        }
-    }
-
-    /// Where its checkpoints go; `None` when it makes none.
+    /// Where its checkpoints go; `None` when it makes none, or what was said contradicts itself.
     pub fn route(&self) -> Option<Route> {
-        match self {
-            Self::Train(settings) => settings.saving.route(),
-            Self::Checkpoint(settings) => settings.route(),
-            Self::Ingest(_) | Self::Probe(_) | Self::Inspect(_) | Self::Workload(_) => None,
-        }
+        self.checkpoint.clone()??.behind(self.burst.as_deref()).ok()
     }
 
     /// The name of the dataset it reads or imitates.
     pub fn dataset(&self) -> Option<&str> {
-        match self {
-            Self::Ingest(settings) => settings.dataset.as_deref(),
-            Self::Probe(settings) => settings.like.as_deref(),
-            Self::Train(settings) => settings.dataset.as_deref().filter(|_| !settings.synthetic),
-            Self::Inspect(settings) => settings.dataset.as_deref(),
-            Self::Workload(settings) => settings.dataset.as_deref(),
-            Self::Checkpoint(_) => None,
-        }
+        self.dataset.as_deref().filter(|_| !self.is_synthetic())
+    }
+
+    fn is_synthetic(&self) -> bool {
+        matches!(&self.task, Task::Train(settings) if settings.synthetic)
     }
 
     /// Gives it the dataset that its experiment names.
     pub(super) fn read(&mut self, dataset: &str) {
-        let place = match self {
-            Self::Ingest(settings) => &mut settings.dataset,
-            Self::Train(settings) => &mut settings.dataset,
-            Self::Inspect(settings) => &mut settings.dataset,
-            Self::Workload(settings) => &mut settings.dataset,
-            Self::Probe(_) | Self::Checkpoint(_) => return,
-        };
-        *place = Some(dataset.to_owned());
+        if places_of(self.step()).contains(&"dataset") {
+            self.dataset = Some(dataset.to_owned());
+        }
     }
 
     /// Whether it cannot be without a dataset.
     pub(super) fn needs_data(&self) -> bool {
-        match self {
-            Self::Ingest(_) | Self::Inspect(_) => true,
-            Self::Train(settings) => !settings.synthetic,
+        match self.task {
+            Task::Ingest(_) | Task::Inspect => true,
+            Task::Train(_) => !self.is_synthetic(),
             // A workload makes its own where none is named.
-            Self::Probe(_) | Self::Checkpoint(_) | Self::Workload(_) => false,
+            Task::Probe(_) | Task::Checkpoint(_) | Task::Workload(_) => false,
         }
     }
 }
 
-/// The settings and factors a step knows.
-pub(super) fn names(step: Step) -> &'static [&'static str] {
-    match step {
-        Step::Ingest => ingest::NAMES,
-        Step::Probe => probe::NAMES,
-        Step::Train => train::NAMES,
-        Step::Inspect => inspect::NAMES,
-        Step::Checkpoint => checkpoint::NAMES,
-        Step::Workload => workload::NAMES,
+/// Sets a setting of which a cell has one value, where a command sweeps several.
+fn one<S: Settings>(settings: &mut S, name: &str, level: &Level) -> Result<(), Refused> {
+    let is_swept = |setting: &&Setting<S>| setting.name == name && setting.takes == Takes::Sweep;
+    if S::TABLE.iter().any(|setting| is_swept(&setting)) && matches!(level, Level::Text(text) if text.contains(',')) {
+        return Err(format!("a cell has one value: for several, make {name} a factor"));
     }
+    settings.set(name, level)
+}
+
+/// What a study calls the places of a step.
+fn places_of(step: Step) -> &'static [&'static str] {
+    match step {
+        Step::Ingest | Step::Inspect | Step::Workload => &["dataset", "tier"],
+        Step::Probe => &["like", "tier"],
+        Step::Train => &["dataset", "tier", "checkpoint", "burst"],
+        Step::Checkpoint => &["tier", "burst"],
+    }
+}
+
+/// The settings and factors a step knows.
+pub(super) fn names(step: Step) -> Vec<&'static str> {
+    let settings = match step {
+        Step::Ingest => names_of::<IngestSettings>(),
+        Step::Probe => probe::NAMES.to_vec(),
+        Step::Train => train::NAMES.to_vec(),
+        Step::Inspect => Vec::new(),
+        Step::Checkpoint => checkpoint::NAMES.to_vec(),
+        Step::Workload => workload::NAMES.to_vec(),
+    };
+    let mut names = [places_of(step), &settings].concat();
+    names.sort_unstable();
+    names
+}
+
+fn names_of<S: Settings>() -> Vec<&'static str> {
+    S::TABLE.iter().map(|setting| setting.name).collect()
+}
+
+/// What a step sweeps where nothing is said: a command measures all of these, and so a study has them as a factor.
+pub(super) fn sweeps(step: Step) -> Vec<(&'static str, Vec<Level>)> {
+    match step {
+        Step::Ingest => sweeps_of::<IngestSettings>(),
+        _ => Vec::new(),
+    }
+}
+
+fn sweeps_of<S: Settings>() -> Vec<(&'static str, Vec<Level>)> {
+    let swept = S::TABLE.iter().filter(|setting| setting.takes == Takes::Sweep);
+    let levels = |default: &'static str| default.split(',').map(Level::of_text).collect();
+    swept.filter_map(|setting| Some((setting.name, levels(setting.default?)))).collect()
 }
 
 /// The real steps, on the places of a run.
@@ -204,8 +257,8 @@ impl<'a> Steps<'a> {
 
     /// The folders of a cell's checkpoints; `None` when it makes none.
     fn checkpoint_dirs(&self, cell: &CellPlan) -> Result<Option<CheckpointDirs>, Failed> {
-        let keep = match &cell.work {
-            Work::Train(settings) => settings.saving.keep(),
+        let keep = match &cell.work.task {
+            Task::Train(settings) => settings.saving.keep(),
             _ => train::KEEP,
         };
         let make = |route| CheckpointDirs::make(&self.places, &route, keep, self.find_placement);
@@ -217,12 +270,12 @@ impl Bench for Steps<'_> {
     fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed> {
         let data = self.places.data_of(cell);
         let checkpoint_dirs = self.checkpoint_dirs(cell)?;
-        let dir = self.places.folder_of(cell.work.tier());
-        let stands_on = match &cell.work {
-            Work::Probe(_) => (self.find_placement)(&dir),
+        let dir = self.places.folder_of(cell.work.tier.as_deref());
+        let stands_on = match &cell.work.task {
+            Task::Probe(_) => (self.find_placement)(&dir),
             // Synthetic batches stand on nothing, and so does what only has a checkpoint_dirs.
-            Work::Train(settings) if settings.synthetic => Placement::default(),
-            Work::Checkpoint(_) => Placement::default(),
+            Task::Train(settings) if settings.synthetic => Placement::default(),
+            Task::Checkpoint(_) => Placement::default(),
             _ => (self.find_placement)(data.as_deref().unwrap_or(&dir)),
         };
         let on = Stage {
@@ -233,24 +286,24 @@ impl Bench for Steps<'_> {
             cuda_folders: self.cuda_folders.clone(),
             saves: checkpoint_dirs.as_ref().map(|checkpoint_dirs| checkpoint_dirs.places.clone()),
         };
-        let mut measured = match &cell.work {
-            Work::Ingest(settings) => {
+        let mut measured = match &cell.work.task {
+            Task::Ingest(settings) => {
                 let data = data.expect("a plan has no ingest cell without a dataset");
                 ingest::run(settings, data, on, observer)
             }
-            Work::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observer),
-            Work::Train(settings) => {
+            Task::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observer),
+            Task::Train(settings) => {
                 let gpu = match settings.device {
                     Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
                     _ => &Ok(()),
                 };
-                train::run(settings, data, on, gpu, observer)
+                train::run(settings, &cell.work, data, on, gpu, observer)
             }
-            Work::Inspect(_) => {
+            Task::Inspect => {
                 inspect::run(&data.expect("a plan has no inspect cell without a dataset"), observer.cancel)
             }
-            Work::Checkpoint(settings) => checkpoint::run(settings, on, observer),
-            Work::Workload(settings) => {
+            Task::Checkpoint(settings) => checkpoint::run(settings, &cell.work, on, observer),
+            Task::Workload(settings) => {
                 let data = data.expect("a plan has no workload cell without data");
                 workload::run(settings, data, dir.join("workload-checkpoints"), on, observer)
             }
@@ -305,6 +358,8 @@ mod tests {
                     Level::Text("burst".to_owned()),
                     Level::Text("tensorflow".to_owned()),
                     Level::Text("random".to_owned()),
+                    Level::Text("u8".to_owned()),
+                    Level::Text("nchw".to_owned()),
                     Level::Text("4K/30:8K/70".to_owned()),
                 ];
                 let set = |level: &Level| Work::new(step, 0).set(name, level).is_ok();

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, InspectOptions};
-use forebay_measure::Observer;
+use forebay_measure::{Observer, Refused, value};
 use forebay_pipeline::Source;
 use forebay_probe::{self as probe, Mix, Modes, Plan, Sizes, Tree};
 use forebay_record::{Engine, Level, Measured};
 use forebay_storage::Local;
 use forebay_units::{Bytes, PathText};
 
-use super::value::{self, Refused};
 use super::{Failed, Stage, StepResult, record};
 
 /// Bytes a sequential request, as `forebay probe` has them.
@@ -21,7 +20,7 @@ const BLOCK: u64 = 1 << 20;
 const SEED: u64 = 0;
 
 /// What a cell may be told.
-pub(super) const NAMES: &[&str] = &["block", "depth", "engine", "like", "mix", "mode", "size", "tier"];
+pub(super) const NAMES: &[&str] = &["block", "depth", "engine", "mix", "mode", "size"];
 
 /// A kind of probing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +36,6 @@ pub enum ProbeKind {
 /// A probe cell's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeSettings {
-    /// The tier's name; without one the place of the data is probed.
-    pub tier: Option<String>,
     /// What is done.
     pub modes: Vec<ProbeKind>,
     /// Size of the file.
@@ -51,8 +48,6 @@ pub struct ProbeSettings {
     pub engines: Option<Vec<Engine>>,
     /// A mix of request sizes, as fio's `bssplit` writes it.
     pub mix: Option<String>,
-    /// The dataset whose sizes are the mix.
-    pub like: Option<String>,
 }
 
 /// A cell with everything that names stood for.
@@ -72,43 +67,39 @@ impl ProbeSettings {
     /// The defaults of `forebay probe`, sequential alone.
     pub(super) fn new() -> Self {
         Self {
-            tier: None,
             modes: vec![ProbeKind::Sequential],
             size: Bytes(5 << 30),
             blocks: None,
             depths: vec![1],
             engines: None,
             mix: None,
-            like: None,
         }
     }
 
     /// Sets one of [`NAMES`].
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match name {
-            "block" => self.blocks = Some(value::list(level, block)?),
-            "depth" => self.depths = value::list(level, |level| value::integer(level, 1..=1_024))?,
-            "engine" => self.engines = Some(value::list(level, engine)?),
-            "like" => self.like = Some(value::text(level)?.to_owned()),
+            "block" => self.blocks = Some(value::list(block)(level)?),
+            "depth" => self.depths = value::list(value::integer(1..=1_024))(level)?,
+            "engine" => self.engines = Some(value::list(engine)(level)?),
             "mix" => self.mix = Some(mix(level)?),
-            "mode" => self.modes = value::list(level, mode)?,
-            "size" => self.size = value::bytes(level, 4_096..=64 << 40)?,
-            "tier" => self.tier = Some(value::text(level)?.to_owned()),
+            "mode" => self.modes = value::list(mode)(level)?,
+            "size" => self.size = value::bytes(4_096..=64 << 40)(level)?,
             _ => return Err("not a setting of probe".to_owned()),
         }
         Ok(())
     }
+}
 
-    /// What contradicts itself or lacks something.
-    pub(super) fn check(&self) -> Result<(), Refused> {
-        if self.mix.is_some() && self.like.is_some() {
-            return Err("give mix or like, not both".to_owned());
-        }
-        if self.modes == [ProbeKind::Sequential] && (self.mix.is_some() || self.like.is_some()) {
-            return Err("mix and like are for random requests and files; sequential ones have block".to_owned());
-        }
-        Ok(())
+/// What contradicts itself or lacks something; `like` is whether the sizes are those of a dataset.
+pub(super) fn check(settings: &ProbeSettings, like: bool) -> Result<(), Refused> {
+    if settings.mix.is_some() && like {
+        return Err("give mix or like, not both".to_owned());
     }
+    if settings.modes == [ProbeKind::Sequential] && (settings.mix.is_some() || like) {
+        return Err("mix and like are for random requests and files; sequential ones have block".to_owned());
+    }
+    Ok(())
 }
 
 /// Runs a cell.
@@ -179,25 +170,25 @@ fn mix_of(data: &Path, cancel: &AtomicBool) -> Result<Mix, Failed> {
 }
 
 fn block(level: &Level) -> Result<Bytes, Refused> {
-    let block = value::bytes(level, 512..=1 << 30)?;
-    if block.0 % 512 == 0 { Ok(block) } else { Err(value::refuse(level, "a multiple of 512 bytes, as \"128KiB\"")) }
+    let block = value::bytes(512..=1 << 30)(level)?;
+    if block.0 % 512 == 0 { Ok(block) } else { Err("give a multiple of 512 bytes, as 128KiB".to_owned()) }
 }
 
 fn engine(level: &Level) -> Result<Engine, Refused> {
-    match value::text(level)? {
+    match value::text(level)?.as_str() {
         "sync" => Ok(Engine::Sync),
         "direct" => Ok(Engine::Direct),
         "uring" => Ok(Engine::Uring),
-        _ => Err(value::refuse(level, "sync, direct or uring")),
+        _ => Err("give sync, direct or uring".to_owned()),
     }
 }
 
 fn mode(level: &Level) -> Result<ProbeKind, Refused> {
-    match value::text(level)? {
+    match value::text(level)?.as_str() {
         "sequential" => Ok(ProbeKind::Sequential),
         "random" => Ok(ProbeKind::Random),
         "files" => Ok(ProbeKind::Files),
-        _ => Err(value::refuse(level, "sequential, random or files")),
+        _ => Err("give sequential, random or files".to_owned()),
     }
 }
 
@@ -205,7 +196,7 @@ fn mode(level: &Level) -> Result<ProbeKind, Refused> {
 fn mix(level: &Level) -> Result<String, Refused> {
     let text = value::text(level)?;
     match text.parse::<Mix>() {
-        Ok(_) => Ok(text.to_owned()),
-        Err(reason) => Err(value::refuse(level, &format!("sizes and shares, as \"4K/10:128K/90\" ({reason})"))),
+        Ok(_) => Ok(text),
+        Err(reason) => Err(format!("give sizes and shares, as 4K/10:128K/90 ({reason})")),
     }
 }

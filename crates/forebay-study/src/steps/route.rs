@@ -2,9 +2,8 @@
 
 use forebay_bench::checkpoint::MODES;
 use forebay_checkpoint::{Mode, format};
+use forebay_measure::{Refused, value};
 use forebay_record::Level;
-
-use super::value::{self, Refused};
 
 /// The tiers of checkpoints: "hdd", or "optane → hdd" where another takes them first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +22,10 @@ impl Route {
         let route = match (names.next(), names.next(), names.next()) {
             (Some(slow), None, _) => Self { slow, fast: None },
             (Some(fast), Some(slow), None) => Self { slow, fast: Some(fast) },
-            _ => return Err(value::refuse(level, WANTED)),
+            _ => return Err(WANTED.to_owned()),
         };
         let is_empty = route.tiers().any(str::is_empty);
-        if is_empty { Err(value::refuse(level, WANTED)) } else { Ok(route) }
+        if is_empty { Err(WANTED.to_owned()) } else { Ok(route) }
     }
 
     /// With this burst buffer before it.
@@ -65,25 +64,29 @@ impl Route {
     }
 }
 
-const WANTED: &str = "a tier's name, or two as \"optane → hdd\"";
+const WANTED: &str = "give a tier's name, or two as \"optane → hdd\"";
 
 /// A tier's name, or "none".
 pub(super) fn burst(level: &Level) -> Result<Option<String>, Refused> {
-    Ok(Some(value::text(level)?.to_owned()).filter(|name| name != "none"))
+    Ok(Some(value::text(level)?).filter(|name| name != "none"))
+}
+
+/// A route, or "none".
+pub(super) fn to(level: &Level) -> Result<Option<Route>, Refused> {
+    match value::text(level)?.as_str() {
+        "none" => Ok(None),
+        _ => Route::of(level).map(Some),
+    }
 }
 
 /// When training goes on.
 pub(super) fn mode(level: &Level) -> Result<Mode, Refused> {
-    let text = value::text(level)?;
-    let named = MODES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode);
-    named.ok_or_else(|| value::refuse(level, "direct, burst or async"))
+    value::one_of(MODES)(level)
 }
 
 /// The name of a format.
 pub(super) fn format(level: &Level) -> Result<&'static str, Refused> {
-    let names = format::FORMATS.map(|format| format.name());
-    let known = names.into_iter().find(|name| Ok(*name) == value::text(level));
-    known.ok_or_else(|| value::refuse(level, &names.join(" or ")))
+    value::word(format::FORMATS.map(|format| format.name()))(level)
 }
 
 /// The format where none is named.
@@ -132,8 +135,8 @@ mod tests {
     #[test]
     fn values_say_what_they_may_be() {
         let text = |text: &str| Level::Text(text.to_owned());
-        assert_eq!(mode(&text("lazy")).unwrap_err(), "\"lazy\": give direct, burst or async");
-        assert_eq!(format(&text("pickle")).unwrap_err(), "\"pickle\": give safetensors or tensorflow");
+        assert_eq!(mode(&text("lazy")).unwrap_err(), "give direct, burst or async");
+        assert_eq!(format(&text("pickle")).unwrap_err(), "give safetensors or tensorflow");
         assert_eq!((format(&text("tensorflow")), usual_format()), (Ok("tensorflow"), "safetensors"));
         assert_eq!((burst(&text("none")), burst(&text("optane"))), (Ok(None), Ok(Some("optane".to_owned()))));
     }

@@ -8,32 +8,27 @@ mod run;
 mod saving;
 
 use forebay_bench::train::Length;
-use forebay_measure::{Io, ThreadCount};
+use forebay_measure::{Io, Refused, ThreadCount, value};
 use forebay_record::Level;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
-
-use super::value::{self, Refused};
 
 pub use device::TrainDevice;
 pub(super) use device::{Gpu, open_gpu};
 pub(super) use run::run;
 pub use saving::Saving;
-pub(super) use saving::{KEEP, network_bytes};
+pub(super) use saving::{KEEP, check as check_saves, network_bytes};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &[
     "accelerator",
     "baseline",
     "batch",
-    "burst",
-    "checkpoint",
     "checkpoint_every",
     "checkpoint_format",
     "checkpoint_mode",
     "checkpoint_size",
     "classes",
     "cold",
-    "dataset",
     "device",
     "device_prefetch",
     "epochs",
@@ -48,7 +43,6 @@ pub(super) const NAMES: &[&str] = &[
     "steps",
     "synthetic",
     "threads",
-    "tier",
 ];
 
 /// The most images of one run: years of them.
@@ -57,12 +51,8 @@ const MAX_IMAGES: u64 = 1_000_000_000_000;
 /// A train cell's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainSettings {
-    /// The dataset's name; not looked at when batches are synthetic.
-    pub dataset: Option<String>,
     /// Batches are made once, in memory.
     pub synthetic: bool,
-    /// The tier's name; without one the data is read where it lies.
-    pub tier: Option<String>,
     /// What computes; without it the emulated accelerator if there is one, else this machine's cores.
     pub device: Option<TrainDevice>,
     /// The emulated accelerator; with a device of `auto`, the one that stands in where there is no GPU.
@@ -105,9 +95,7 @@ impl TrainSettings {
     /// The defaults of `forebay train`, and the study's seed.
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            dataset: None,
             synthetic: false,
-            tier: None,
             device: None,
             accelerator: None,
             model: None,
@@ -132,26 +120,27 @@ impl TrainSettings {
     /// Sets one of [`NAMES`].
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match name {
-            "accelerator" => self.accelerator = Some(accelerator(level)?),
-            "baseline" => self.baseline = value::integer(level, 0..=10_000)?,
-            "batch" => self.batch = value::integer(level, 1..=1_000_000)?,
-            "classes" => self.classes = Some(value::integer(level, 2..=1_000_000)?),
+            "accelerator" => self.accelerator = Some(value::parsed(level)?),
+            "baseline" => self.baseline = value::integer(0..=10_000)(level)?,
+            "batch" => self.batch = value::integer(1..=1_000_000)(level)?,
+            "classes" => self.classes = Some(value::integer(2..=1_000_000)(level)?),
             "cold" => self.cold = value::flag(level)?,
-            "dataset" => self.dataset = Some(value::text(level)?.to_owned()),
             "device" => self.device = Some(TrainDevice::of(level)?),
-            "device_prefetch" => self.device_prefetch = Some(value::integer(level, 0..=1_000)?),
-            "epochs" => self.epochs = Some(value::integer(level, 1..=1_000_000)?),
+            "device_prefetch" => self.device_prefetch = Some(value::integer(0..=1_000)(level)?),
+            "epochs" => self.epochs = Some(value::integer(1..=1_000_000)(level)?),
             "io" => self.io = value::io(level)?,
-            "lr" => self.learning_rate = Some(learning_rate(level)?),
-            "model" => self.model = Some(value::named(level, Model::names())?),
-            "optimizer" => self.optimizer = Some(value::named(level, Optimizer::names())?),
-            "precision" => self.precision = Some(precision(level)?),
-            "prefetch" => self.prefetch = value::integer(level, 0..=10_000)?,
-            "seed" => self.seed = value::integer(level, 0..=i64::MAX as u64)?,
-            "steps" => self.steps = Some(value::integer(level, 1..=1_000_000_000)?),
+            "lr" => {
+                self.learning_rate =
+                    Some(value::number("a number above 0, as 0.0001", |rate| rate > 0.0 && rate <= 1_000.0)(level)?)
+            }
+            "model" => self.model = Some(value::word(Model::names())(level)?),
+            "optimizer" => self.optimizer = Some(value::word(Optimizer::names())(level)?),
+            "precision" => self.precision = Some(value::parsed(level)?),
+            "prefetch" => self.prefetch = value::integer(0..=10_000)(level)?,
+            "seed" => self.seed = value::seed(level)?,
+            "steps" => self.steps = Some(value::integer(1..=1_000_000_000)(level)?),
             "synthetic" => self.synthetic = value::flag(level)?,
             "threads" => self.threads = value::threads(level)?,
-            "tier" => self.tier = Some(value::text(level)?.to_owned()),
             _ => return self.saving.set(name, level).unwrap_or_else(|| Err("not a setting of train".to_owned())),
         }
         Ok(())
@@ -169,8 +158,7 @@ impl TrainSettings {
             let most = forebay_units::group_digits(MAX_IMAGES);
             return Err(format!("a run has more than {most} images: give fewer steps"));
         }
-        device::check(self)?;
-        saving::check(self)
+        device::check(self)
     }
 
     /// How long a run is.
@@ -188,24 +176,6 @@ impl TrainSettings {
             Length::Epochs(epochs) => (n_samples / self.batch * self.batch).saturating_mul(epochs),
         }
     }
-}
-
-fn accelerator(level: &Level) -> Result<Emulation, Refused> {
-    value::text(level)?.parse().map_err(|error: forebay_train::Error| error.to_string())
-}
-
-fn precision(level: &Level) -> Result<Precision, Refused> {
-    value::text(level)?.parse().map_err(|_| value::refuse(level, "f32, tf32 or bf16"))
-}
-
-fn learning_rate(level: &Level) -> Result<f64, Refused> {
-    let rate = match level {
-        Level::Number(rate) => Some(*rate),
-        Level::Integer(rate) => Some(*rate as f64),
-        _ => None,
-    };
-    rate.filter(|rate| *rate > 0.0 && *rate <= 1_000.0)
-        .ok_or_else(|| value::refuse(level, "a number above 0, as 0.0001"))
 }
 
 #[cfg(test)]

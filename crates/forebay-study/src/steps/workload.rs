@@ -11,11 +11,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use forebay_measure::{Refused, value};
 use forebay_record::{Level, WorkloadSpec};
 use forebay_units::Bytes;
 use forebay_workload::{Dataset, Part, Workload, builtin};
-
-use super::value::{self, Refused};
 
 pub(super) use run::run;
 
@@ -23,18 +22,16 @@ pub(super) use run::run;
 pub(super) const NAMES: &[&str] = &[
     "accelerators",
     "cold",
-    "dataset",
     "dlio_decode_mb_per_s",
     "processes",
     "shrink_bytes",
     "shrink_time",
     "threshold",
-    "tier",
     "workload",
 ];
 
 /// The most accelerators of a cell.
-const MAX_ACCELERATORS: u64 = 4_096;
+const MAX_ACCELERATORS: i64 = 4_096;
 /// Files whose samples' sizes are looked at for their mean.
 const LOOKED_AT: u64 = 10_000;
 /// The share of the machine's memory that batches may take.
@@ -53,10 +50,6 @@ pub struct WorkloadSettings {
     pub processes: u64,
     /// Accelerators of a process.
     pub accelerators: u64,
-    /// Data that is there, in place of what would be made.
-    pub dataset: Option<String>,
-    /// The tier's name; without one the data is read where it lies.
-    pub tier: Option<String>,
     /// Evict before the run.
     pub cold: bool,
     /// The utilisation over whole epochs that must be reached, of 1.
@@ -78,8 +71,6 @@ impl WorkloadSettings {
             overrides: BTreeMap::new(),
             processes: 1,
             accelerators: 1,
-            dataset: None,
-            tier: None,
             cold: false,
             threshold: None,
             dlio_decode_mb_per_s: None,
@@ -91,16 +82,19 @@ impl WorkloadSettings {
     /// Sets one of [`NAMES`], or a key of the workload.
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match name {
-            "accelerators" => self.accelerators = value::integer(level, 1..=MAX_ACCELERATORS)?,
+            "accelerators" => self.accelerators = value::integer(1..=MAX_ACCELERATORS)(level)?,
             "cold" => self.cold = value::flag(level)?,
-            "dataset" => self.dataset = Some(value::text(level)?.to_owned()),
-            "dlio_decode_mb_per_s" => self.dlio_decode_mb_per_s = Some(above_zero(level)?),
-            "processes" => self.processes = value::integer(level, 1..=MAX_ACCELERATORS)?,
-            "shrink_bytes" => self.shrink_bytes = at_least_one(level)?,
-            "shrink_time" => self.shrink_time = at_least_one(level)?,
-            "threshold" => self.threshold = Some(share(level)?),
-            "tier" => self.tier = Some(value::text(level)?.to_owned()),
-            "workload" => self.workload = Some(value::text(level)?.to_owned()),
+            "dlio_decode_mb_per_s" => {
+                self.dlio_decode_mb_per_s = Some(value::number("a number above 0", |value| value > 0.0)(level)?)
+            }
+            "processes" => self.processes = value::integer(1..=MAX_ACCELERATORS)(level)?,
+            "shrink_bytes" => self.shrink_bytes = value::number("a number from 1", |value| value >= 1.0)(level)?,
+            "shrink_time" => self.shrink_time = value::number("a number from 1", |value| value >= 1.0)(level)?,
+            "threshold" => {
+                self.threshold =
+                    Some(value::number("a number from 0 to 1", |value| (0.0..=1.0).contains(&value))(level)?)
+            }
+            "workload" => self.workload = Some(value::text(level)?),
             "checkpoint.checkpoint_folder" | "dataset.data_folder" | "output.folder" | "storage.storage_root" => {
                 return Err("a study has folders of its own: --data and --out name them".to_owned());
             }
@@ -120,7 +114,7 @@ impl WorkloadSettings {
 
     /// What contradicts itself, lacks something, or is no workload.
     pub(super) fn check(&self) -> Result<(), Refused> {
-        if self.processes.saturating_mul(self.accelerators) > MAX_ACCELERATORS {
+        if self.processes.saturating_mul(self.accelerators) > MAX_ACCELERATORS as u64 {
             return Err(format!("it has more than {MAX_ACCELERATORS} accelerators"));
         }
         self.read().map(|_| ())
@@ -200,29 +194,4 @@ fn mean_sample_bytes(dataset: &Dataset) -> f64 {
     let n_files = dataset.n_files(Part::Train).min(LOOKED_AT);
     let sum: u64 = (0..n_files).map(|i| dataset.shape_of(Part::Train, i).sample_bytes).sum();
     if n_files == 0 { 0.0 } else { sum as f64 / n_files as f64 }
-}
-
-fn above_zero(level: &Level) -> Result<f64, Refused> {
-    number(level)
-        .filter(|value| *value > 0.0 && value.is_finite())
-        .ok_or_else(|| value::refuse(level, "a number above 0"))
-}
-
-fn at_least_one(level: &Level) -> Result<f64, Refused> {
-    let of = number(level).filter(|value| *value >= 1.0 && value.is_finite());
-    of.ok_or_else(|| value::refuse(level, "a number from 1"))
-}
-
-fn share(level: &Level) -> Result<f64, Refused> {
-    number(level)
-        .filter(|value| (0.0..=1.0).contains(value))
-        .ok_or_else(|| value::refuse(level, "a number from 0 to 1"))
-}
-
-fn number(level: &Level) -> Option<f64> {
-    match level {
-        Level::Number(value) => Some(*value),
-        Level::Integer(value) => Some(*value as f64),
-        Level::Flag(_) | Level::Text(_) => None,
-    }
 }

@@ -3,7 +3,7 @@
 use forebay_measure::ThreadCount;
 
 use super::*;
-use crate::{Error, Work};
+use crate::{Error, Task};
 
 /// The small study with something else in place of a piece of it.
 fn refuse(from: &str, to: &str) -> (String, Option<String>) {
@@ -36,13 +36,9 @@ fn a_factor_that_the_step_does_not_know_is_refused_with_the_nearest() {
 fn a_level_of_another_type_is_refused_with_its_key() {
     let all = "experiment \"all\", factors.";
     for (from, to, said) in [
-        (
-            "threads = [1, 2, 4]",
-            "threads = [1, \"many\"]",
-            "threads: \"many\": give a number from 1 to 1,024, \"auto\" or \"cores\"",
-        ),
-        ("threads = [1, 2, 4]", "threads = [0]", "threads: 0: give a whole number from 1 to 1,024"),
-        ("threads = [1, 2, 4]", "threads = [1.5]", "threads: 1.5: give a whole number from 1 to 1,024"),
+        ("threads = [1, 2, 4]", "threads = [1, \"many\"]", "threads: \"many\": give a number from 1 to 1,024, or auto"),
+        ("threads = [1, 2, 4]", "threads = [0]", "threads: 0: give a number from 1 to 1,024, or auto"),
+        ("threads = [1, 2, 4]", "threads = [1.5]", "threads: 1.5: give a number from 1 to 1,024, or auto"),
         ("threads = [1, 2, 4]", "threads = []", "threads: a factor needs at least one level"),
         ("threads = [1, 2, 4]", "threads = { quick = [1], full = [] }", "threads: a factor needs at least one level"),
         ("read_only = [false, true]", "read_only = [0, 1]", "read_only: 0: give true or false"),
@@ -65,7 +61,7 @@ fn absurd_sizes_are_refused() {
     is_refused(
         "threads = [1, 2, 4]",
         "batch = [1000000]\nbatches = [1000001]",
-        "cell all/batch=1000000/batches=1000001/read_only=false: a repeat has more than 1,000,000,000,000 images: \
+        "cell all/batch=1000000/batches=1000001/read_only=false/threads=1: a repeat has more than 1,000,000,000,000 images: \
          give fewer batches",
         None,
     );
@@ -91,7 +87,7 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
     is_refused(
         "threads = [1, 2, 4]",
         "tier = [\"hdd\", \"hd\"]",
-        "cell all/read_only=false/tier=hd: there is no tier \"hd\"",
+        "cell all/read_only=false/threads=1/tier=hd: there is no tier \"hd\"",
         Some("did you mean \"hdd\"?"),
     );
     is_refused(
@@ -184,8 +180,8 @@ fn rules_hold_for_their_cells_and_a_later_one_wins() {
     let spec = parse(&SMALL.replacen("read_only = [false, true]", rules, 1)).unwrap();
     let batches = |scale| -> Vec<(ThreadCount, u64, bool)> {
         let plan = Plan::new(spec.clone(), scale).unwrap();
-        let of = |cell: &CellPlan| match &cell.work {
-            Work::Ingest(settings) => Some((settings.threads, settings.batches.unwrap(), settings.cold)),
+        let of = |cell: &CellPlan| match &cell.work.task {
+            Task::Ingest(settings) => Some((settings.threads[0], settings.batches.unwrap(), settings.cold)),
             _ => None,
         };
         plan.cells.iter().filter_map(of).collect()
@@ -249,7 +245,7 @@ fn a_probe_that_cannot_be_is_refused() {
     let settings = "depth = [1, 8]\nengine = [\"direct\", \"uring\"]\ntier = [\"hdd\"]";
     let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring goes past an emulated tier: give engine sync or direct";
     is_refused("depth = [1, 8]", settings, said, None);
-    let said = "experiment \"one\", factors.block: \"1MB\": give a multiple of 512 bytes, as \"128KiB\"";
+    let said = "experiment \"one\", factors.block: \"1MB\": give a multiple of 512 bytes, as 128KiB";
     is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"1MB\"]", said, None);
 }
 

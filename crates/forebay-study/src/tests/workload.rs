@@ -68,7 +68,7 @@ fn a_workload_is_run_as_often_as_its_study_says_and_warm_ups_are_not_kept() {
 #[test]
 fn a_process_with_larger_files_is_waited_for_behind_the_first_step() {
     let (plan, measured, _) = measured(&READ.replace("repeats = 3\nwarmups = 1\n", ""));
-    let crate::Work::Workload(settings) = &plan.cells[0].work else { panic!("a workload") };
+    let crate::Task::Workload(settings) = &plan.cells[0].work.task else { panic!("a workload") };
     let workload = settings.read().unwrap();
     let bytes = |files: std::ops::Range<u64>| -> f64 {
         files.map(|i| workload.dataset.shape_of(forebay_workload::Part::Train, i).sample_bytes as f64).sum()

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use forebay_bench::train::{Accelerator, Device};
+use forebay_measure::{Refused, value};
 use forebay_record::Level;
 use forebay_train::{Cuda, Optimizer, Precision};
 
 use super::TrainSettings;
-use crate::steps::value::{self, Refused};
 
 /// What is learnt where nothing is said: as the paper's mini-application.
 const MODEL: &str = "alexnet";
@@ -28,14 +28,14 @@ pub enum TrainDevice {
 
 impl TrainDevice {
     pub(super) fn of(level: &Level) -> Result<Self, Refused> {
-        let wanted = "auto, cpu, cuda or cuda:N";
-        match value::text(level)? {
+        let wanted = "give auto, cpu, cuda or cuda:N";
+        match value::text(level)?.as_str() {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda { ordinal: 0 }),
             text => match text.strip_prefix("cuda:").and_then(|n| n.parse().ok()).filter(|n| *n < 1_024) {
                 Some(ordinal) => Ok(Self::Cuda { ordinal }),
-                None => Err(value::refuse(level, wanted)),
+                None => Err(wanted.to_owned()),
             },
         }
     }

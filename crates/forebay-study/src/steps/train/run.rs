@@ -9,17 +9,18 @@ use forebay_units::Bytes;
 
 use super::device::{Gpu, accelerator};
 use super::{Io, TrainSettings, saving};
-use crate::steps::{Failed, Stage, StepResult, record};
+use crate::steps::{Failed, Route, Stage, StepResult, Work, record};
 
 /// Runs a cell; `data` is where its dataset lies, `None` for synthetic batches.
 pub(in crate::steps) fn run(
     settings: &TrainSettings,
+    work: &Work,
     data: Option<PathBuf>,
     on: Stage,
     gpu: &Gpu,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
-    let (plan, note) = plan(settings, data, on, gpu);
+    let (plan, note) = plan(settings, work.route().as_ref(), data, on, gpu);
     let Ended { record, failure } = train::run(&plan, record(), observer)?;
     if let Some(failure) = failure {
         return Err(failure.into());
@@ -32,7 +33,13 @@ pub(in crate::steps) fn run(
 }
 
 /// The plan of a cell, and what a reader must know of its device.
-pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, gpu: &Gpu) -> (Plan, Option<String>) {
+pub(super) fn plan(
+    settings: &TrainSettings,
+    route: Option<&Route>,
+    data: Option<PathBuf>,
+    on: Stage,
+    gpu: &Gpu,
+) -> (Plan, Option<String>) {
     let (accelerator, note) = accelerator(settings, || gpu.clone());
     let has_memory = matches!(accelerator, Accelerator::Network { device: Device::Cuda { .. }, .. });
     let device_prefetch = match (has_memory, settings.device_prefetch) {
@@ -41,7 +48,8 @@ pub(super) fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage, g
         (true, None) => usize::from(settings.prefetch > 0),
     };
     let is_synthetic = data.is_none();
-    let checkpoint = on.saves.and_then(|places| saving::plan(&settings.saving, places, &accelerator));
+    let saves = route.zip(on.saves);
+    let checkpoint = saves.and_then(|(route, places)| saving::plan(&settings.saving, route, places, &accelerator));
     let plan = Plan {
         input: data.map_or(Input::Synthetic, Input::Data),
         keys: KeyNames::default(),

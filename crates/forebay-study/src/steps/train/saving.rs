@@ -2,14 +2,14 @@
 
 use forebay_bench::train::{Accelerator, Checkpointing, Length};
 use forebay_checkpoint::{Mode, WhenBehind};
-use forebay_measure::Places;
+use forebay_measure::{Places, Refused, value};
 use forebay_record::Level;
 use forebay_train::Model;
 use forebay_units::Bytes;
 
 use super::TrainSettings;
+use crate::steps::Work;
 use crate::steps::route::{self, Route};
-use crate::steps::value::{self, Refused};
 
 /// Checkpoints that stay on each tier, where nothing is said.
 pub(in crate::steps) const KEEP: u64 = 5;
@@ -19,10 +19,6 @@ const MOST_CLASSES: u64 = 1_000;
 /// What a cell is told of checkpoints.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saving {
-    /// Where they go: `Some(None)` when it is said that none are made.
-    pub to: Option<Option<Route>>,
-    /// The tier that takes them first.
-    pub burst: Option<String>,
     /// Steps between two.
     pub every: Option<u64>,
     /// When training goes on; the one that goes with the tiers without it.
@@ -39,21 +35,14 @@ impl Saving {
     /// Sets one of the names; `None` when it is none of checkpoints.
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Option<Result<(), Refused>> {
         let done = match name {
-            "burst" => route::burst(level).map(|burst| self.burst = burst),
-            "checkpoint" => to(level).map(|to| self.to = Some(to)),
-            "checkpoint_every" => value::integer(level, 1..=1_000_000_000).map(|every| self.every = Some(every)),
+            "checkpoint_every" => value::integer(1..=1_000_000_000)(level).map(|every| self.every = Some(every)),
             "checkpoint_format" => route::format(level).map(|format| self.format = Some(format)),
             "checkpoint_mode" => route::mode(level).map(|mode| self.mode = Some(mode)),
-            "checkpoint_size" => value::bytes(level, 1..=10_000_000_000_000).map(|size| self.size = Some(size)),
-            "keep" => value::integer(level, 1..=1_000).map(|keep| self.keep = Some(keep)),
+            "checkpoint_size" => value::bytes(1..=10_000_000_000_000)(level).map(|size| self.size = Some(size)),
+            "keep" => value::integer(1..=1_000)(level).map(|keep| self.keep = Some(keep)),
             _ => return None,
         };
         Some(done)
-    }
-
-    /// Where they go; `None` when none are made, or what was said contradicts itself.
-    pub(crate) fn route(&self) -> Option<Route> {
-        self.to.clone()??.behind(self.burst.as_deref()).ok()
     }
 
     /// Checkpoints that stay on each tier.
@@ -64,7 +53,6 @@ impl Saving {
     /// The first setting that would do nothing without a place for checkpoints.
     fn idle(&self) -> Option<&'static str> {
         let given = [
-            ("burst", self.burst.is_some()),
             ("checkpoint_every", self.every.is_some()),
             ("checkpoint_mode", self.mode.is_some()),
             ("checkpoint_format", self.format.is_some()),
@@ -75,25 +63,18 @@ impl Saving {
     }
 }
 
-/// A route, or "none".
-fn to(level: &Level) -> Result<Option<Route>, Refused> {
-    match value::text(level)? {
-        "none" => Ok(None),
-        _ => Route::of(level).map(Some),
-    }
-}
-
 /// What a cell's checkpoints and the rest of it say against each other.
-pub(super) fn check(settings: &TrainSettings) -> Result<(), Refused> {
+pub(in crate::steps) fn check(settings: &TrainSettings, work: &Work) -> Result<(), Refused> {
     let saving = &settings.saving;
-    let route = match &saving.to {
+    let burst = work.burst.as_ref().map(|_| "burst");
+    let route = match &work.checkpoint {
         // A level of a factor that has others: what is said of those stands beside it.
         Some(None) => return Ok(()),
-        None => match saving.idle() {
+        None => match burst.or(saving.idle()) {
             Some(name) => return Err(format!("{name} is for checkpoints, of which there are none: give checkpoint")),
             None => return Ok(()),
         },
-        Some(Some(route)) => route.clone().behind(saving.burst.as_deref())?,
+        Some(Some(route)) => route.clone().behind(work.burst.as_deref())?,
     };
     route.check(saving.mode)?;
     let Some(every) = saving.every else {
@@ -116,11 +97,11 @@ pub(super) fn check(settings: &TrainSettings) -> Result<(), Refused> {
 }
 
 /// The checkpoints of a plan, at the places made for them.
-pub(super) fn plan(saving: &Saving, places: Places, accelerator: &Accelerator) -> Option<Checkpointing> {
+pub(super) fn plan(saving: &Saving, route: &Route, places: Places, accelerator: &Accelerator) -> Option<Checkpointing> {
     let is_emulated = matches!(accelerator, Accelerator::Emulated(_));
     Some(Checkpointing {
         every: saving.every?,
-        mode: saving.route()?.mode(saving.mode),
+        mode: route.mode(saving.mode),
         places,
         format: saving.format.unwrap_or_else(route::usual_format),
         when_behind: WhenBehind::default(),
@@ -131,11 +112,8 @@ pub(super) fn plan(saving: &Saving, places: Places, accelerator: &Accelerator) -
 }
 
 impl TrainSettings {
-    /// The most bytes that a state of its may have; 0 when it saves none.
+    /// The most bytes that its state may have.
     pub(crate) fn state_bytes(&self) -> u64 {
-        if self.saving.route().is_none() {
-            return 0;
-        }
         let emulated = self.saving.size.map_or(0, |size| size.0);
         match self.device.is_none() && self.accelerator.is_some() {
             true => emulated,
@@ -154,10 +132,7 @@ impl TrainSettings {
 
     /// Checkpoints of a run over so many samples.
     pub(crate) fn n_saves(&self, n_samples: u64) -> u64 {
-        match (self.saving.route(), self.saving.every) {
-            (Some(_), Some(every)) => self.images_a_run(n_samples) / self.batch / every,
-            _ => 0,
-        }
+        self.saving.every.map_or(0, |every| self.images_a_run(n_samples) / self.batch / every)
     }
 }
 

@@ -6,33 +6,40 @@ use forebay_measure::Cache;
 use forebay_measure::{Place, Places};
 
 use super::*;
-use crate::steps::Stage;
+use crate::steps::{Stage, Task, Work};
+use forebay_record::Step;
 
 fn text(text: &str) -> Level {
     Level::Text(text.to_owned())
 }
 
+fn work(with: &[(&str, Level)]) -> Work {
+    let mut work = Work::new(Step::Train, 7);
+    with.iter().for_each(|(name, level)| work.set(name, level).unwrap());
+    work
+}
+
 fn settings(with: &[(&str, Level)]) -> TrainSettings {
-    let mut settings = TrainSettings::new(7);
-    with.iter().for_each(|(name, level)| settings.set(name, level).unwrap());
-    settings
+    let Task::Train(settings) = work(with).task else { panic!("not a training") };
+    *settings
 }
 
 fn refused(with: &[(&str, Level)]) -> String {
-    settings(with).check().unwrap_err()
+    work(with).check().unwrap_err()
 }
 
 fn planned(with: &[(&str, Level)], gpu: Gpu) -> (Plan, Option<String>) {
-    let settings = settings(with);
-    settings.check().unwrap();
+    let (work, settings) = (work(with), settings(with));
+    work.check().unwrap();
+    let route = work.route();
     let on = Stage {
         shaped: Some(forebay_storage::Profile::hdd()),
         warmups: 1,
         repeats: 2,
-        saves: settings.saving.route().map(|_| places()),
+        saves: route.as_ref().map(|_| places()),
         ..Stage::default()
     };
-    run::plan(&settings, (!settings.synthetic).then(|| "set".into()), on, &gpu)
+    run::plan(&settings, route.as_ref(), (!settings.synthetic).then(|| "set".into()), on, &gpu)
 }
 
 const NO_GPU: &str = "libcuda does not load";
@@ -140,12 +147,15 @@ fn what_contradicts_itself_is_refused() {
 
 #[test]
 fn values_say_what_they_may_be() {
-    let refused = |name: &str, level: Level| TrainSettings::new(0).set(name, &level).unwrap_err();
+    let refused = |name: &str, level: Level| Work::new(Step::Train, 0).set(name, &level).unwrap_err();
     assert_eq!(refused("device", text("gpu")), "\"gpu\": give auto, cpu, cuda or cuda:N");
     assert_eq!(refused("device", text("cuda:x")), "\"cuda:x\": give auto, cpu, cuda or cuda:N");
-    assert_eq!(refused("precision", text("f16")), "\"f16\": give f32, tf32 or bf16");
-    assert_eq!(refused("optimizer", text("lamb")), "\"lamb\": give one of adam, adamw, sgd");
-    assert!(refused("model", text("vgg")).starts_with("\"vgg\": give one of alexnet, "));
+    assert_eq!(
+        refused("precision", text("f16")),
+        "\"f16\": there is no precision \"f16\"; there are f32, tf32 and bf16"
+    );
+    assert_eq!(refused("optimizer", text("lamb")), "\"lamb\": give adam, adamw or sgd");
+    assert!(refused("model", text("vgg")).starts_with("\"vgg\": give alexnet, "));
     assert_eq!(refused("lr", Level::Integer(0)), "0: give a number above 0, as 0.0001");
     assert!(refused("accelerator", text("224ms")).contains("it must begin with \"emulated:\""));
 }
@@ -193,7 +203,6 @@ fn checkpoints_are_counted_before_they_are_made() {
     assert_eq!(with(&[]).state_bytes(), 61_100_840 * 12, "AlexNet and two moments of each weight");
     let auto = [emulated(), size, ("device", text("auto")), ("model", text("alexnet-small"))];
     assert_eq!(with(&auto).state_bytes(), 1_000_000_000, "the larger of what it may be");
-    assert_eq!(settings(&[]).state_bytes(), 0);
 }
 
 #[test]
