@@ -31,7 +31,7 @@ impl<S: Settings> clap::FromArgMatches for Flags<S> {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        let refused = |text: &str| Error::raw(ErrorKind::ArgumentConflict, format!("{}\n", spelled(text, flag)));
+        let refused = |text: &str| Error::raw(ErrorKind::ArgumentConflict, spelled(text, flag));
         for setting in S::TABLE.iter().filter(|setting| is_given(matches, setting.name)) {
             let level = match setting.takes {
                 Takes::Switch => Level::Flag(true),
