@@ -106,3 +106,71 @@ impl<S: Settings> TypedValueParser for Reader<S> {
         (!words.is_empty()).then(|| Box::new(words.into_iter().map(PossibleValue::new)) as Box<_>)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use forebay_bench::ingest::IngestSettings;
+    use forebay_record::Scale;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Told<S: Settings> {
+        #[command(flatten)]
+        flags: Flags<S>,
+    }
+
+    fn command<S: Settings + PartialEq>(flags: &[String]) -> Result<S, Error> {
+        let words = ["forebay".to_owned()].into_iter().chain(flags.iter().cloned());
+        Told::try_parse_from(words).map(|told| told.flags.0)
+    }
+
+    /// What a study with one cell makes of its settings: why it refuses them, or the cell's task in words.
+    fn study(step: &str, settings: &str) -> Result<String, String> {
+        let text = format!(
+            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 9\n[[tier]]\nname = \"hdd\"\n\
+             profile = \"hdd\"\n[[experiment]]\nname = \"e\"\nrun = \"{step}\"\n[experiment.settings]\n{settings}"
+        );
+        let spec = forebay_study::parse(&text).map_err(|error| error.to_string())?;
+        let plan = forebay_study::Plan::new(spec, Scale::Quick).map_err(|error| error.to_string())?;
+        Ok(format!("{:?}", plan.cells[0].work.task))
+    }
+
+    /// A setting as a flag and as a study has it.
+    fn both<S>(setting: &Setting<S>, level: &Level) -> (String, String) {
+        let (name, flag) = (setting.name, flag(setting.name));
+        match (setting.takes, level) {
+            (Takes::Switch, _) => (flag, format!("{name} = true\n")),
+            (_, Level::Text(text)) => (format!("{flag}={text}"), format!("{name} = {text:?}\n")),
+            (_, number) => (format!("{flag}={number}"), format!("{name} = {number}\n")),
+        }
+    }
+
+    /// The same values are taken and refused, and come to the same settings, by a command and by a study at these places.
+    fn agree<S: Settings + PartialEq>(places: &str) {
+        const TRIED: &str = "-1 0 1 2 3 4 8 64 65 100 512 1000 1001 1024 1025 4096 10000 10001 65536 100000 100001 1000000 1000001 \
+            1000000000 1000000001 9223372036854775807 0.5 1.5 auto cpu cuda:3 direct 4K 1MiB 9000TB 8MB/s f32 u8 nchw sync x random 0x4";
+        let step = S::STEP.name();
+        for setting in S::TABLE {
+            for text in TRIED.split_whitespace().chain(setting.default).chain((setting.choices)()) {
+                // A cell has one value of what a command sweeps.
+                let swept = S::TABLE.iter().filter(|other| other.takes == Takes::Sweep && other.name != setting.name);
+                let first = |other: &Setting<S>| Some(both(other, &Level::of_text(other.default?.split(',').next()?)));
+                let one = both(setting, &Level::of_text(text.split(',').next().unwrap_or(text)));
+                let (flags, lines): (Vec<_>, Vec<_>) = swept.filter_map(first).chain([one]).unzip();
+                let told = command::<S>(&flags);
+                let studied = study(step, &format!("{places}{}", lines.concat()));
+                assert_eq!(told.is_ok(), studied.is_ok(), "{step} {flags:?}: {told:?} and {studied:?}");
+                if let (Ok(told), Ok(studied)) = (told, studied) {
+                    assert!(studied.contains(&format!("{told:?}")), "{step} {flags:?}: {told:?} and {studied}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_and_a_study_take_the_same_settings() {
+        agree::<IngestSettings>("dataset = \"set\"\n");
+    }
+}

@@ -1,6 +1,8 @@
 //! What decoded images shall look like: the flags of every command that decodes.
 
 use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_measure::value;
+use forebay_record::Level;
 
 /// Type, order and scaling of the pixels. The size is each command's own, because their defaults differ.
 #[derive(Debug, clap::Args)]
@@ -27,14 +29,7 @@ impl PixelArgs {
 
 /// "224" or "320x240" (width times height).
 pub(crate) fn parse_size(text: &str) -> Result<(u32, u32), String> {
-    let side = |text: &str| match text.parse() {
-        Ok(n @ 1..=16_384) => Ok(n),
-        _ => Err("give a side from 1 to 16384 pixels, or WIDTHxHEIGHT".to_owned()),
-    };
-    match text.split_once(['x', 'X', '×']) {
-        None => side(text).map(|n| (n, n)),
-        Some((width, height)) => Ok((side(width)?, side(height)?)),
-    }
+    value::pixels(&Level::of_text(text))
 }
 
 fn parse_dtype(text: &str) -> Result<Dtype, String> {
@@ -50,19 +45,5 @@ fn parse_layout(text: &str) -> Result<Layout, String> {
         "nhwc" => Ok(Layout::Nhwc),
         "nchw" => Ok(Layout::Nchw),
         _ => Err("give nhwc or nchw".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_is_a_side_or_width_times_height() {
-        assert_eq!(parse_size("224"), Ok((224, 224)));
-        assert_eq!(parse_size("320x240"), Ok((320, 240)));
-        for text in ["0", "16385", "x", "3x", "-1", ""] {
-            assert!(parse_size(text).unwrap_err().starts_with("give a side"), "{text}");
-        }
     }
 }
