@@ -15,7 +15,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What was being done to a file or folder when it went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Operation {
     Create,
     Open,

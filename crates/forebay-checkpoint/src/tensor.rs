@@ -7,7 +7,6 @@ use crate::{Elsewhere, Values};
 /// The type of a tensor's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Dtype {
     Bool,
     U8,

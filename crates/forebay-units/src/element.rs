@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Element {
     #[default]
     U8,

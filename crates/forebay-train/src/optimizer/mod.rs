@@ -90,7 +90,6 @@ impl Optimizer {
 
 /// One step's arithmetic, the same for every value of every parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(missing_docs, reason = "the variants are documented where they are made")]
 pub enum Rule {
     Adam(AdamRule),
     Sgd(sgd::SgdRule),

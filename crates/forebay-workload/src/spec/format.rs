@@ -7,7 +7,6 @@ use super::Dataset;
 /// What samples lie in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Format {
     #[default]
     Tfrecord,
@@ -123,7 +122,6 @@ impl Format {
 /// How files are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Compression {
     #[default]
     None,

@@ -47,7 +47,6 @@ pub struct Workload {
 /// Whose loader is imitated; it decides nothing here but is kept for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Framework {
     #[default]
     Tensorflow,

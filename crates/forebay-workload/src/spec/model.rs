@@ -67,7 +67,6 @@ impl Default for Parallelism {
 
 /// The shape of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Transformer {
     pub vocab_size: u64,
     pub hidden_size: u64,

@@ -8,7 +8,6 @@ use crate::time::Time;
 /// Whose loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Loader {
     #[default]
     Tensorflow,

@@ -28,7 +28,6 @@ pub enum ReadError {
 
 /// What a reader is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Step {
     Opening,
     Reading,
