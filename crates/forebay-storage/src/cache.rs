@@ -19,7 +19,6 @@ use crate::{Error, Operation, Result};
 pub struct Residency {
     /// Bytes of the files, in whole pages.
     pub total_bytes: u64,
-    /// Bytes of them in memory.
     pub cached_bytes: u64,
 }
 

@@ -22,10 +22,10 @@ use crate::{Buffer, Entry, Object, Result, Storage, Writer};
 
 pub use profile::Profile;
 
-/// How far a device is ahead of a stream that goes on.
+/// How far a device reads ahead of a sequential stream, or takes its writes into a cache, before it stops.
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// Who is busy until when.
+/// Until when each server and each direction's pipe is booked, in nanoseconds of the device's clock.
 struct Schedule {
     servers_free_ns: Vec<u64>,
     /// Where the last request of each server ended, to recognise one that goes on there.
@@ -56,7 +56,6 @@ struct Place {
 }
 
 impl Device {
-    /// An idle device.
     pub fn new(profile: Profile, clock: Arc<dyn Clock>) -> Self {
         let schedule = Schedule {
             servers_free_ns: vec![0; profile.servers.max(1)],
@@ -72,7 +71,6 @@ impl Device {
         self.schedule.lock().expect("no holder of this lock panics")
     }
 
-    /// What it imitates.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -186,7 +184,6 @@ impl<S: Storage> Shaped<S> {
         Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
     }
 
-    /// Shapes by another clock.
     pub fn with_clock(inner: S, profile: Profile, clock: Arc<dyn Clock>) -> Self {
         Self { inner, device: Arc::new(Device::new(profile, clock)) }
     }

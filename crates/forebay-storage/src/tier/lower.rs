@@ -14,18 +14,15 @@ use super::removal::{self, Content};
 use super::state::{DATA, IMAGE, STATE, boot};
 use super::{Device, Error, Kind, Moment, Registry, Result, Stage, Tier, Watch, loop_device, tell, throttle};
 
-/// What was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// The tier's name.
     pub name: String,
-    /// Its folder, which is gone.
     pub place: PathBuf,
     /// Bytes of the image; `None` when there was none.
     pub image_bytes: Option<u64>,
-    /// Bytes used on it, or of the files of a shaped tier; `None` when nobody could look.
+    /// Bytes used on it, or of the files of a shaped tier; `None` when they could not be read.
     pub data_bytes: Option<u64>,
-    /// Files of a shaped tier.
+    /// Counted for a shaped tier only; the files of a kernel tier go with its image.
     pub n_files: Option<u64>,
     /// What could not be undone because it is not ours any more.
     pub notes: Vec<String>,
