@@ -81,7 +81,6 @@ fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<(Kind, Buffer), Er
     Ok((kind, buffer))
 }
 
-/// Data files by what they hold.
 #[derive(Default)]
 struct Found {
     images: Vec<PathBuf>,
