@@ -306,7 +306,7 @@ impl Batched {
     }
 
     /// How many batches the consumer may hold at the same time beside those made ahead; 1 by default. With 0, one that it holds is one
-    /// of those: who copies a batch away and drops it at once needs no memory for more.
+    /// of those, which is enough for a consumer that copies each batch away and drops it at once.
     #[must_use]
     pub fn hold(mut self, n: usize) -> Self {
         self.hold = n;

@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Megabytes a second of a stream of 1,000 requests of 1 MiB, each of which comes so long after the last was done.
+    /// Megabytes per second of a stream of 1,000 requests of 1 MiB, each of which comes so long after the last was done.
     fn stream(profile: Profile, direction: Direction, pause_ns: u64) -> f64 {
         let device = Device::new(profile, Arc::new(ManualClock::default()));
         let mut now = 0;
