@@ -12,10 +12,8 @@ use crate::list;
 use crate::tensor;
 use crate::tfrecord::{self, Compression};
 
-/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One image.
     Image(ImageKind),
     /// One image of a format that is not decoded, which is named.
     ForeignImage(&'static str),
@@ -23,9 +21,7 @@ pub enum Kind {
     TfRecord(Compression),
     /// A tar archive, compressed as a whole or not.
     Tar(Compression),
-    /// Images that are already decoded.
     Tensor,
-    /// No bytes at all.
     Empty,
     /// UTF-8 text, as far as it was looked at, or lines of printable bytes.
     Text,
@@ -33,7 +29,6 @@ pub enum Kind {
     Utf16,
     /// An archive or a compressed file that is not read, by what made it.
     Packed(&'static str),
-    /// Anything else.
     Unknown,
 }
 
@@ -119,7 +114,7 @@ impl Kind {
         matches!(self, Self::TfRecord(_) | Self::Tar(_) | Self::Tensor)
     }
 
-    /// The name used in records.
+    /// As records spell it: stored, so it must not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image(ImageKind::Jpeg) => "jpeg",

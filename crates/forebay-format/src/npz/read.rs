@@ -28,26 +28,23 @@ const LONGEST_DIRECTORY: u64 = 16 << 20;
 /// How a member's bytes lie in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// As they are.
     Stored,
-    /// Deflated.
     Deflated,
 }
 
 /// A member, as the directory has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name: `x.npy`.
+    /// With the extension, such as `x.npy`.
     pub name: String,
-    /// How it lies there.
     pub method: Method,
-    /// The checksum of its content.
+    /// CRC-32 of the content before compression.
     pub crc32: u32,
-    /// Bytes it takes in the archive.
+    /// Length in the archive, after compression.
     pub packed_bytes: u64,
-    /// Bytes of its content.
+    /// Length of the content, before compression.
     pub bytes: u64,
-    /// Where its own header begins.
+    /// Where the member's local header begins; the content follows it.
     pub offset: u64,
 }
 

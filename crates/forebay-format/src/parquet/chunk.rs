@@ -8,7 +8,7 @@ use super::levels::{self, Indices};
 use super::page::{self, Header, MAX_HEADER_BYTES, PageKind};
 use crate::Error;
 
-/// Indices that are looked up at once.
+/// Dictionary indices decoded at a time, in an array on the stack.
 const LOOKUP: usize = 512;
 
 /// Bytes that hold a page's header, unless there are statistics of long fields in it.
@@ -20,15 +20,11 @@ pub type Fetch<'a, E> = &'a mut dyn FnMut(u64, usize, &mut Vec<u8>) -> Result<()
 /// Where the values of the page at hand are.
 #[derive(Debug, Clone)]
 enum Values {
-    /// In `raw`, as they are.
     Raw(usize),
-    /// In `page`, expanded.
     Page(usize),
-    /// Indices into the dictionary, in `page`.
     Indices(Indices),
 }
 
-/// Reads a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkReader {
     leaf: Leaf,
@@ -47,7 +43,6 @@ pub(super) struct ChunkReader {
     /// Values of the page that are not handed out yet, and of the chunk that are in later pages.
     in_page: u64,
     after: u64,
-    /// Values of the pages before.
     before: u64,
     looked_up: Vec<u8>,
 }
@@ -55,7 +50,6 @@ pub(super) struct ChunkReader {
 /// Rows that a column's values are put into.
 pub(super) struct Rows<'a> {
     pub(super) bytes: &'a mut [u8],
-    /// From one row to the next.
     pub(super) stride: usize,
     /// Where this column begins in a row.
     pub(super) at: usize,

@@ -13,16 +13,14 @@ pub(super) struct File {
     pub(super) header_offset: u64,
     pub(super) data_offset: u64,
     pub(super) size: u64,
-    /// Where its padding ends.
+    /// Offset behind the padding, where the next header begins.
     pub(super) end: u64,
 }
 
 /// An entry that could have been a sample's part, but whose contents cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its path in the archive.
     pub path: Vec<u8>,
-    /// Where its headers begin.
     pub offset: u64,
     /// What it is: "a hard link", "a symbolic link", "a sparse file".
     pub what: &'static str,
@@ -32,7 +30,6 @@ pub struct Skipped {
 pub(super) enum Step {
     File(File),
     Skipped(Skipped),
-    /// Go on asking and feeding.
     More,
     End,
 }
@@ -65,7 +62,6 @@ struct Extension {
 }
 
 impl Walk {
-    /// A walk from `at` to `end`.
     pub(super) fn new(at: u64, end: u64, needs_end_marker: bool) -> Self {
         Self {
             at,
@@ -79,7 +75,6 @@ impl Walk {
         }
     }
 
-    /// Where the piece needed next begins.
     pub(super) fn at(&self) -> u64 {
         self.at
     }

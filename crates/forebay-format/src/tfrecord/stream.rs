@@ -15,7 +15,6 @@ use crate::{Error, Span};
 pub struct RecordStream<R> {
     expanded: Expanded<R>,
     limit: u64,
-    /// Where the frame at hand ends.
     end: u64,
     index: u64,
     header: [u8; HEADER_LEN],
