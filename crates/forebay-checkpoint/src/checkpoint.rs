@@ -72,7 +72,6 @@ impl Checkpoint {
         }
     }
 
-    /// Which one.
     pub fn name(&self) -> Name {
         self.name
     }

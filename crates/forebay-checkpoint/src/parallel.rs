@@ -9,7 +9,7 @@ use forebay_units::{Clock, SystemClock};
 use crate::region::Region;
 use crate::{Error, Result};
 
-/// Does `work` for each item on `n_threads` threads, with `scratch_bytes` of memory a thread; the first error ends it.
+/// Does `work` for each item on `n_threads` threads, with `scratch_bytes` of memory per thread; the first error ends it.
 pub(crate) fn for_each<T: Send>(
     n_threads: usize,
     scratch_bytes: usize,
@@ -138,7 +138,7 @@ mod tests {
         for _ in 0..6 {
             pace.before(1 << 20).unwrap();
         }
-        assert!(pace.clock.now_ns() >= 40_000_000, "six megabytes at a hundred a second, the last two ahead");
+        assert!(pace.clock.now_ns() >= 40_000_000, "six megabytes at a hundred per second, the last two ahead");
         hurry.store(true, Ordering::Relaxed);
         pace.before(1 << 50).unwrap();
         stop.store(true, Ordering::Relaxed);

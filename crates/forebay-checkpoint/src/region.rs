@@ -26,7 +26,6 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Where it begins, at a page.
     pub fn address(&self) -> *const u8 {
         self.memory.as_ptr()
     }
@@ -174,7 +173,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes that no checkpoint is in.
+    /// Bytes kept for the next restore; those of checkpoints still in use do not count.
     pub fn n_bytes(&self) -> usize {
         self.free.iter().map(|region| region.len()).sum()
     }

@@ -28,7 +28,6 @@ pub(crate) trait Source: Sync {
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>>;
 }
 
-/// Bytes with their crc32c.
 pub(crate) type Summed<'a> = (&'a [u8], u32);
 
 fn summed(bytes: &[u8]) -> Summed<'_> {
@@ -138,7 +137,6 @@ impl Staged {
         Ok(Self { layout: layout.clone(), starts, memory })
     }
 
-    /// The memory, for the next state.
     pub(crate) fn into_memory(self) -> Region {
         self.memory
     }

@@ -80,10 +80,9 @@ pub trait Format: Sync {
     fn open(&self, stem: &str, source: &dyn Source) -> Result<Catalog, Error>;
 }
 
-/// All formats, the default first.
+/// The first is the default where none is named.
 pub const FORMATS: [&dyn Format; 2] = [&Safetensors, &Bundle];
 
-/// The format of that name.
 pub fn named(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }

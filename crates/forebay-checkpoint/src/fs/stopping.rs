@@ -16,7 +16,6 @@ pub struct StoppingFs {
 }
 
 impl StoppingFs {
-    /// Stops `inner` once `stop` is set.
     pub fn new(inner: Arc<dyn Fs>, stop: Arc<AtomicBool>) -> Self {
         Self { inner, stop }
     }

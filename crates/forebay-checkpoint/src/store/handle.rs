@@ -1,4 +1,4 @@
-//! What a caller holds of a save that goes on behind its back.
+//! What a caller holds of a save that goes on in the background.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use super::Shared;
 use super::state::Stage;
 use crate::{Error, Name, Result};
 
-/// How safe a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Copied: the caller may change its state. It survives nothing.
@@ -17,7 +16,6 @@ pub enum Level {
     DurableSlow,
 }
 
-/// What became of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is as safe as was asked for.
@@ -28,7 +26,6 @@ pub enum Fate {
     Superseded,
 }
 
-/// A save.
 #[derive(Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -41,7 +38,6 @@ impl Handle {
         Self { shared: Arc::clone(shared), name }
     }
 
-    /// The checkpoint's name.
     pub fn name(&self) -> Name {
         self.name
     }

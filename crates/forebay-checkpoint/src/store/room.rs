@@ -13,7 +13,6 @@ use crate::parallel::Pace;
 use crate::verify::{read_manifest, verify_paced};
 use crate::{Damage, Error, Name, Result};
 
-/// Whether a save can go ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Made,
@@ -23,7 +22,7 @@ pub(super) enum Room {
 /// What becomes of damaged checkpoints that the rules do not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damaged {
-    /// They stay for whoever wants to look at them, unless a good copy is farther away.
+    /// They stay for inspection, unless a farther tier has a good copy.
     Stay,
     /// They go, when a newer one is good.
     Go,

@@ -62,7 +62,6 @@ impl TableWriter {
         handle
     }
 
-    /// The whole table.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.flush();
         let meta_index = self.append(Block::new(RESTART_INTERVAL).finish());
