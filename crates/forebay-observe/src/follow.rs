@@ -19,10 +19,8 @@ use crate::signals::Signals;
 use crate::tree::Tree;
 use crate::{Error, Options};
 
-/// A command that has ended.
 #[derive(Debug)]
 pub struct Followed {
-    /// How it ended.
     pub status: ExitStatus,
     /// What the machine and the command did, tick by tick.
     pub series: Series,
@@ -53,7 +51,6 @@ pub struct Totals {
     pub write_bytes: u64,
     /// Time that threads waited for block I/O, in seconds; or why it is unknown, in words.
     pub io_delay_s: Result<f64, &'static str>,
-    /// The most processes at one tick.
     pub n_processes: u64,
     /// The most threads at one tick; 0 when the command ended before the first.
     pub n_threads: u64,
@@ -97,7 +94,7 @@ pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, E
     Ok(Followed { status, series, totals })
 }
 
-/// How long descendants may outlive the command before anything is said about it.
+/// How long descendants may outlive the command before the caller is told: helpers that end just after it are common.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Waits for children, adopted ones too, until the command has ended.
@@ -152,7 +149,6 @@ fn pass_on(signals: &Signals, tree: &Mutex<Tree>) {
     }
 }
 
-/// The tree as it is now.
 fn look(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
     let mut tree = lock(tree);
     tree.look();

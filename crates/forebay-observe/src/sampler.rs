@@ -31,12 +31,10 @@ struct Shared {
     ended: Condvar,
 }
 
-/// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Order {
     #[default]
     GoOn,
-    /// Take a last row and end.
     Stop,
     /// End at once: nobody wants the series.
     Abandon,
@@ -84,7 +82,6 @@ impl Sampler {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Notes that something happens now.
     pub fn mark(&self, what: impl Into<String>) {
         let mark = Mark { time_s: self.shared.start.elapsed().as_secs_f64(), what: what.into() };
         self.shared.lock().marks.push(mark);
@@ -160,7 +157,6 @@ impl Processes {
     }
 }
 
-/// The thread's own things.
 struct Ticker {
     shared: Arc<Shared>,
     machine: Machine,

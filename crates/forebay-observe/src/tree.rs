@@ -36,7 +36,6 @@ struct Departed {
 /// How often the tree is read again at one look while its processes go on ending; more would be a look without an end.
 const MAX_PASSES: usize = 8;
 
-/// A process and its descendants.
 #[derive(Debug)]
 pub(crate) struct Tree {
     reader: Reader,
@@ -47,7 +46,6 @@ pub(crate) struct Tree {
     outside: HashSet<u32>,
     /// Processes that ended in this look or the one before.
     departed: HashMap<u32, Departed>,
-    /// How many looks there were.
     n_looks: u64,
     /// What ended and is in nobody's numbers.
     gone: Counters,
@@ -193,7 +191,7 @@ impl Tree {
         vanished
     }
 
-    /// Keeps what nobody waited for.
+    /// Keeps the last numbers of processes that nobody waited for, which the kernel adds to no parent.
     fn settle(&mut self, vanished: &BTreeMap<u32, Member>) {
         let mut read_again = HashSet::new();
         for member in vanished.values() {
