@@ -56,7 +56,7 @@ impl<E: Engine> Block<E> {
         self.engine.download(&self.dx, self.input_len)
     }
 
-    /// The names of parameters and statistics.
+    /// Both parameters and statistics.
     pub fn names(&self) -> Vec<String> {
         self.body.names.iter().map(|slot| slot.name.clone()).collect()
     }

@@ -29,9 +29,7 @@ impl Lent for Arc<Vec<f32>> {
 ///
 /// Law: `address` and `n_bytes` never change, and the range is mapped, to be read and written, as long as this lives.
 pub trait HostMemory: Send + Sync {
-    /// Where it begins.
     fn address(&self) -> *const u8;
-    /// How long it is.
     fn n_bytes(&self) -> usize;
 }
 
