@@ -9,7 +9,6 @@ use crate::spec::Dataset;
 
 /// What DLIO seeds the sizes of its files with.
 const DLIO_SEED: u32 = 10;
-/// Words of the generator's state.
 const WORDS: usize = 624;
 /// How far the word lies that each is mixed with.
 const APART: usize = 397;
@@ -32,7 +31,7 @@ impl Dataset {
 /// Draws from a bell of mean 0 and deviation 1.
 struct Bells {
     twister: Twister,
-    /// The other one of a pair.
+    /// The polar method makes normal values in pairs; this is the second, which the next call returns, as NumPy's does.
     kept: Option<f64>,
 }
 

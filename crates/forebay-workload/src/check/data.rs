@@ -12,7 +12,6 @@ enum Place {
     Elsewhere,
 }
 
-/// Where the data lies.
 pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
     let places = [
         ("local_fs", Place::Local),
@@ -41,7 +40,6 @@ pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
 /// Files, and samples of a file, are numbered in 32 bits.
 const MOST_NUMBERED: u64 = u32::MAX as u64;
 
-/// The data.
 pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
     let mut dataset = Dataset::default();
     section.length("record_length_bytes", &mut dataset.record_length_bytes);
@@ -170,7 +168,6 @@ const MOST_THREADS: u64 = 1024;
 /// Samples of a batch; 500 batches of a million accelerators still are a number.
 const MOST_BATCH: u64 = 1_000_000_000;
 
-/// How data is read.
 pub(super) fn reader(mut section: Section<'_>) -> Reader {
     let mut reader = Reader::default();
     loader(&mut section, &mut reader);

@@ -43,7 +43,7 @@ fn twice(key: &str) -> String {
     format!("\"{key}\" is there twice")
 }
 
-/// The place is told before it.
+/// The parser's message without its place, which the problem's key has already.
 fn in_our_words(said: &str) -> String {
     let said = first_line(said);
     let said = said.rsplit_once(" at line ").map_or(said, |(before, _)| before);

@@ -14,7 +14,6 @@ fn problems(text: &str) -> Vec<String> {
     }
 }
 
-/// The notes on a key.
 fn notes<'a>(checked: &'a Checked, key: &str) -> Vec<&'a str> {
     checked.notes.iter().filter(|note| note.key == key).map(|note| note.text.as_str()).collect()
 }
