@@ -52,7 +52,6 @@ fn payloads(object: &dyn Object, limit: Bytes) -> Result<impl Iterator<Item = Ve
     }))
 }
 
-/// The same of a compressed shard.
 fn expanded_payloads(object: &dyn Object, packed: Compression, limit: Bytes) -> Result<impl Iterator<Item = Vec<u8>>> {
     let mut stream = RecordStream::new(ObjectReader::new(object)?, packed, EXPANDED_LIMIT);
     let mut frame = Vec::new();

@@ -17,7 +17,6 @@ use forebay_units::PathText;
 
 use crate::{Error, Result};
 
-/// One file of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) path: PathBuf,
@@ -26,7 +25,6 @@ pub(crate) struct Item {
     pub(crate) label: Option<i64>,
 }
 
-/// The files of a dataset.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) form: Form,

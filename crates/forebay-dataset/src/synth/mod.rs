@@ -39,16 +39,14 @@ use crate::rng::Rng;
 /// Bits per pixel of a photograph of usual detail at quality 95.
 const USUAL_BITS_PER_PIXEL: f64 = 4.5;
 
-/// What one picture shall be.
+/// One picture to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shot {
-    /// Seed of the whole set.
     pub seed: u64,
     /// Number of the picture in the set.
     pub index: u64,
-    /// Columns, 1 to 65,535.
+    /// Columns, 1 to 65,535: JPEG's limit.
     pub width: u32,
-    /// Rows, 1 to 65,535.
     pub height: u32,
     /// Size the file shall have; met within a few per cent where the pixels allow it at all.
     pub bytes: u64,
@@ -63,7 +61,6 @@ pub struct Camera {
 }
 
 impl Camera {
-    /// A camera without film.
     pub fn new() -> Self {
         Self::default()
     }

@@ -11,11 +11,9 @@ use forebay_storage::{Buffer, Object};
 
 use super::files::Files;
 
-/// Why samples cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// Their bytes could not be read.
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
     /// Their bytes are not what they should be.
@@ -26,16 +24,14 @@ pub enum ReadError {
     Refused(String),
 }
 
-/// What a reader is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Opening,
     Reading,
-    /// Working on bytes that were read.
     Decoding,
 }
 
-/// What is cheapest to read together.
+/// The least that can be read at the price of its own bytes; orders of samples follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A sample can be had alone, at the price of its own bytes.
@@ -46,7 +42,6 @@ pub enum Unit {
     File,
 }
 
-/// One thread's way to the samples.
 pub trait Reader: Send {
     /// Reads the samples `samples` of file `file` and puts the first bytes of each into `out`, side by side: as many for each as
     /// `out` has room for; what a sample lacks is filled with zeros (see `Sink`).
@@ -59,20 +54,17 @@ pub trait Reader: Send {
 /// Bytes that readers asked for, and those that were moved for them: more where only whole pages can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// By readers.
     pub asked: u64,
-    /// By storage.
     pub moved: u64,
 }
 
 impl Traffic {
-    /// What has come since.
     pub fn since(self, before: Self) -> Self {
         Self { asked: self.asked - before.asked, moved: self.moved - before.moved }
     }
 }
 
-/// What a reader reads with.
+/// What a reader reports to: the activity it is in, and the bytes it moves.
 pub struct Tools<'a> {
     on_step: &'a mut dyn FnMut(Step),
     traffic: &'a mut Traffic,
@@ -104,7 +96,6 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Reads a whole file.
     pub(super) fn read_all(&mut self, object: &dyn Object, into: &mut Buffer) -> Result<(), ReadError> {
         self.enter(Step::Reading);
         object.read_all(into)?;
@@ -133,7 +124,6 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// One such piece.
     pub(super) fn look<'b>(
         &mut self,
         object: &'b dyn Object,
@@ -192,12 +182,11 @@ impl<'a> Sink<'a> {
         self.left = later;
     }
 
-    /// Fills what is left with zeros.
+    /// Fills the room that is left with zeros: a sample may be shorter than its slot.
     pub(super) fn finish(self) {
         self.left.fill(0);
     }
 
-    /// Puts a whole sample.
     pub(super) fn put(out: &'a mut [u8], bytes: &[u8]) {
         let mut sink = Self::new(out);
         sink.take(bytes);
