@@ -90,7 +90,7 @@ pub enum Error {
     #[error("{} is damaged: {damage}", path.escaped())]
     Damaged { path: PathBuf, damage: Damage },
     /// Two tiers hold different checkpoints of one name, or a farther one something that is not ours.
-    #[error("{} is not the checkpoint of that name on the nearer tier, and cannot give way to it", path.escaped())]
+    #[error("{} differs from the checkpoint of that name on the nearer tier, and cannot be replaced by it", path.escaped())]
     Conflict { path: PathBuf },
     /// The files to be written cannot be a checkpoint.
     #[error("a checkpoint cannot hold this: {what}")]
@@ -99,7 +99,7 @@ pub enum Error {
     #[error("a state of {wanted} bytes does not fit into a staging pool of {pool} bytes")]
     Pool { wanted: u64, pool: u64 },
     /// Memory for the staging pool could not be had.
-    #[error("getting {wanted} bytes of memory")]
+    #[error("allocating {wanted} bytes of memory")]
     Memory {
         wanted: u64,
         #[source]
@@ -132,7 +132,7 @@ pub enum Error {
         /// What was wrong with each one found.
         passed_over: Vec<PassedOver>,
     },
-    /// Work behind the caller's back failed earlier.
+    /// Background work failed earlier.
     #[error("a checkpoint of step {step} that was being {what} failed")]
     Background {
         step: u64,
@@ -140,7 +140,7 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// It was told to stop, or the store was being closed.
+    /// It was stopped, or the store was being closed.
     #[error("stopped before the checkpoint was finished")]
     Stopped,
 }

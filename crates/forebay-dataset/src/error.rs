@@ -51,7 +51,7 @@ pub enum Error {
     #[error("{}", path.escaped())]
     Format { path: PathBuf, source: Box<forebay_format::Error> },
     /// Names of features were given for data that have none.
-    #[error("{}: only TFRecord records have named features, and none are there", path.escaped())]
+    #[error("{}: no TFRecord records found; only those have named features", path.escaped())]
     NoFeatures { path: PathBuf },
     /// What is to be made is more files than the file system has room for.
     #[error("{}: {} files are needed, {} more can be created", path.escaped(), group_digits(*needed), group_digits(*free))]
@@ -62,7 +62,7 @@ pub enum Error {
         /// Inodes that the file system has left.
         free: u64,
     },
-    #[error("{}: {}", path.escaped(), left_out.as_deref().unwrap_or("no images and no shards are there"))]
+    #[error("{}: {}", path.escaped(), left_out.as_deref().unwrap_or("no images or shards found"))]
     Empty { path: PathBuf, left_out: Option<String> },
     /// A text is too large to be a list of files.
     #[error("{}: too large for a list: {size}, limit {limit}", path.escaped())]

@@ -212,6 +212,6 @@ mod tests {
         let storage = memory(&[("empty", b"\n")]);
         let error = |path: &str| Source::open(&storage, Path::new(path)).unwrap_err().to_string();
         assert!(error("missing").contains("missing: no such file or folder"), "{}", error("missing"));
-        assert_eq!(error("empty"), "empty: no images and no shards are there");
+        assert_eq!(error("empty"), "empty: no images or shards found");
     }
 }

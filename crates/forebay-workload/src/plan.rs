@@ -35,7 +35,7 @@ impl Plan {
     /// When they have not one step to do, or more steps are asked for than there are, or a model cannot be spread over them.
     pub fn new(workload: &Workload, accelerators: u64) -> Result<Self, Problem> {
         if accelerators == 0 {
-            return Err(problem("accelerators", "there must be one at least".to_owned()));
+            return Err(problem("accelerators", "must be at least 1".to_owned()));
         }
         let dataset = &workload.dataset;
         let samples = |part| dataset.n_files(part).saturating_mul(dataset.n_samples_per_file);

@@ -282,7 +282,7 @@ impl<'a> Section<'a> {
         None
     }
 
-    /// Ends the section: what nobody asked for is unknown.
+    /// Ends the section: keys that were not read are unknown.
     pub(super) fn finish(mut self) {
         for (key, _) in std::mem::take(&mut self.entries) {
             let text = match did_you_mean(&key, self.known.iter().copied()) {
