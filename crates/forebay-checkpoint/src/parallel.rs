@@ -39,19 +39,19 @@ pub(crate) fn for_each<T: Send>(
     })
 }
 
-/// How fast work behind the caller's back may go, and whether it is to stop.
+/// How fast background work may go, and whether it is to stop.
 pub(crate) struct Pace<'a> {
     bytes_per_s: Option<u64>,
     stop: Option<&'a AtomicBool>,
-    /// Somebody waits for this: the rate does not matter any more.
+    /// A thread waits for this: the rate limit no longer applies.
     hurry: Option<&'a AtomicBool>,
-    /// Who is told of every chunk that was moved.
+    /// Called for every chunk that was moved.
     progress: Option<&'a Progress<'a>>,
     clock: SystemClock,
     moved: AtomicU64,
 }
 
-/// Somebody who is told, from any thread, how many bytes were moved just now.
+/// Called from any thread with the bytes just moved.
 pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// A stop is noticed within this time, however slow the rate; and what moves in it may be ahead of the rate.
@@ -64,7 +64,7 @@ impl<'a> Pace<'a> {
         Self { bytes_per_s: None, stop: None, hurry: None, progress: None, clock, moved }
     }
 
-    /// The same, with somebody who is told.
+    /// The same, with a progress callback.
     pub(crate) fn telling(self, progress: Option<&'a Progress<'a>>) -> Self {
         Self { progress, ..self }
     }

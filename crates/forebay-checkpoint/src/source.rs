@@ -13,7 +13,7 @@ use crate::values::Errand;
 use crate::verify::check_length;
 use crate::{Damage, Error, Fetch, FilePlan, Manifest, Name, Result, Snapshot, damage, stream};
 
-/// Files of known names and lengths, whose bytes can be had in any order.
+/// Files of known names and lengths, whose bytes can be read in any order.
 pub(crate) trait Source: Sync {
     /// Names and lengths of those that can be written now.
     fn files(&self) -> Vec<(String, u64)>;

@@ -25,7 +25,7 @@ pub struct Control<'a> {
 }
 
 impl Default for Control<'_> {
-    /// One thread per core, nobody listening, never stopped.
+    /// One thread per core, no progress callback, never cancelled.
     fn default() -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
         Self { threads: 0, cancel: &NEVER, progress: &|_| () }

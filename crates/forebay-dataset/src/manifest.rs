@@ -22,7 +22,7 @@ const MAX_LEN: u64 = 256 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`SCHEMA`] of the writer; others are refused.
+    /// Version of this file as its writer knew it; other versions are refused.
     pub schema: u32,
     /// `tfrecord`, `tar` or `tensor`.
     pub format: String,

@@ -1,7 +1,7 @@
 //! What a file holds, told from its first bytes or, less surely, from its name.
 //!
 //! Bytes cannot lie about a format, but they cost a read, and a damaged file has lost them; a name costs nothing and
-//! stays. Who looks at one file asks [`Kind::of`]; who lists a folder of millions may ask [`Kind::by_name`] first, so
+//! stays. For one file, ask [`Kind::of`]; when listing a folder of millions, ask [`Kind::by_name`] first, so
 //! that a damaged image is still an image of that folder and fails under its own name. Nothing here opens a file: a
 //! path is only a name.
 
@@ -153,7 +153,7 @@ const PACKED: [(&[u8], &str); 7] = [
 
 /// Whether a file of a dataset's folder is none of its data, by its path from that folder.
 ///
-/// Hidden files and folders are unfinished or somebody's own; notes beside the data (lists, manifests, indices) are not
+/// Hidden files and folders are unfinished or private; notes beside the data (lists, manifests, indices) are not
 /// data.
 pub fn is_passed_over(relative: &Path) -> bool {
     const NOTES: [&str; 10] = ["txt", "json", "md", "csv", "tsv", "html", "xml", "yaml", "toml", "index"];

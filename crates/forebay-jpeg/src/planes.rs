@@ -34,7 +34,7 @@ pub(crate) struct Plane {
 pub(crate) struct Planes {
     samples: Vec<u8>,
     planes: Vec<Plane>,
-    /// Where a block goes that nobody wants.
+    /// Where a block goes whose samples are not needed.
     trash: usize,
 }
 

@@ -1,6 +1,6 @@
 //! I/O delay: the time that threads waited for block I/O, where the kernel counts it and what it counts can be.
 //!
-//! It is counted when `kernel.task_delayacct` is 1, by thread, and handed on to nobody when a thread ends; so it is what
+//! It is counted when `kernel.task_delayacct` is 1, by thread, and not passed on when a thread ends; so it is what
 //! was last seen of each. On Linux 6.18 some threads were seen to have waited for longer than they had lived, one for as
 //! long as the machine had been up. Such a count is not corrected: from then on the delay of the tree is unknown.
 
@@ -51,7 +51,7 @@ impl DelayCount {
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     by_thread: HashMap<u32, u64>,
-    /// The last delay seen of threads that have ended: the kernel hands it on to nobody.
+    /// The last delay seen of threads that have ended: the kernel does not pass it on.
     ended: u64,
 }
 

@@ -54,8 +54,8 @@ pub struct Totals {
     pub n_processes: u64,
     /// The most threads at one tick; 0 when the command ended before the first.
     pub n_threads: u64,
-    /// Processes whose I/O is not among the bytes, or not all of it: nobody in the tree waited for them, or they are still
-    /// running, and they ran as somebody else. The bytes are at least so many then.
+    /// Processes whose I/O is not among the bytes, or not all of it: no process in the tree waited for them, or they are still
+    /// running, and they ran as another user. The bytes are then a lower bound.
     pub n_hidden: u64,
     /// Descendants that are still running, since they were no longer waited for.
     pub n_left: u64,
@@ -68,7 +68,7 @@ pub struct Totals {
 ///
 /// For the time it takes, signals sent to this process are passed on to the command and its descendants. When the command
 /// has ended and descendants have not, an interrupt (`SIGINT`, `SIGQUIT`) is not: it ends the waiting and leaves them alone.
-/// Children that this process has besides are waited for too: it must have none that somebody else waits for.
+/// Children that this process has besides are waited for too: it must have none that other code waits for.
 ///
 /// # Errors
 /// When the observation cannot begin or the command cannot be started; nothing has run then.

@@ -23,7 +23,7 @@ pub(crate) struct Standing {
     pub(crate) n_threads: u64,
     /// Memory held in pages; a page that is shared counts once for each.
     pub(crate) rss_pages: u64,
-    /// Processes whose I/O cannot be read, since they run as somebody else. It is known when they have been waited for.
+    /// Processes whose I/O cannot be read, since they run as another user. It is known when they have been waited for.
     pub(crate) n_hidden: u64,
 }
 

@@ -13,7 +13,7 @@ use crate::source::process::{Io, Stat, parse_io, parse_stat};
 pub(crate) struct Member {
     pub(crate) stat: Stat,
     pub(crate) io: Io,
-    /// Its own file of I/O could not be read: it belongs to somebody else, or to root since it has ended.
+    /// Its own file of I/O could not be read: it belongs to another user, or to root since it has ended.
     pub(crate) hidden: bool,
     /// The faults of children it waited for that are accounted for: those before it was first seen, and those of children
     /// that were seen. What is beyond is of children that came and went unseen.

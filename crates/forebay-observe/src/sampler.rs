@@ -36,7 +36,7 @@ enum Order {
     #[default]
     GoOn,
     Stop,
-    /// End at once: nobody wants the series.
+    /// End at once, without a last row: the series is not wanted.
     Abandon,
 }
 
@@ -56,13 +56,13 @@ impl Sampler {
     /// Starts to observe. When this returns, the first reading has been taken: what happens from here on is in the series.
     ///
     /// # Errors
-    /// When there is no thread to be had or the sink refuses.
+    /// When no thread can be started or the sink refuses.
     pub fn start(options: Options) -> Result<Self, Error> {
         let tree = options.processes.tree();
         Self::start_with(options, tree)
     }
 
-    /// Starts with a tree that somebody else has a hand in too.
+    /// Starts with a tree that the caller updates too.
     pub(crate) fn start_with(options: Options, tree: Option<SharedTree>) -> Result<Self, Error> {
         let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
         let observe = move || match Ticker::begin(options, tree) {

@@ -27,7 +27,7 @@ impl<F: FnMut(&Row<'_>) + Send> Sink for F {
     }
 }
 
-/// Writes rows as CSV, each with one write, so that whoever reads finds whole lines and a killed writer leaves them.
+/// Writes rows as CSV, each with one write, so that a reader finds whole lines and a killed writer leaves only whole lines.
 ///
 /// The columns are those known at the beginning; one that appears later, such as that of a device first used then, is in
 /// the [`Series`](forebay_record::Series) alone.

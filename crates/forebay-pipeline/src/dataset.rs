@@ -211,7 +211,7 @@ impl Mapped {
         self
     }
 
-    /// Samples come in the order in which their bytes arrive: a slow one holds nobody up, but the order, and with it the
+    /// Samples come in the order in which their bytes arrive: a slow one delays no other, but the order, and with it the
     /// state, is no longer determined.
     #[must_use]
     pub fn first_come(mut self) -> Self {

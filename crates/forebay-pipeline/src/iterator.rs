@@ -263,7 +263,7 @@ impl Batches {
         }
     }
 
-    /// Samples to be made ahead of the batch that is asked for: none that nobody will ask for.
+    /// Samples to be made ahead of the batch that is asked for: none beyond the last batch.
     fn ahead(&self) -> u64 {
         let left = self.at_most - self.stats.n_batches - 1;
         self.batch as u64 * self.prefetch.min(left)

@@ -31,7 +31,7 @@ impl Residency {
 
 /// Asks the kernel to forget the files' pages; dirty ones are written first.
 ///
-/// Nothing but these files is touched, and no privilege is needed. The kernel may keep pages that somebody maps:
+/// Nothing but these files is touched, and no privilege is needed. The kernel may keep pages that a process maps:
 /// [`residency`] tells.
 ///
 /// # Errors

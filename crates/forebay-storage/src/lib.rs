@@ -152,8 +152,8 @@ pub trait Object: Send + Sync {
     /// Lends exactly `len` bytes from `offset` on: where they lie, if the backend can, and else in `buffer`. For callers that look at
     /// bytes once and keep none; the bytes lent before must no longer be in use.
     ///
-    /// Bytes that lie in a mapping are asked for before they are lent, so that what goes wrong is an error here. A file that
-    /// somebody makes shorter between that and the look at them still ends the process with SIGBUS: data is not to be
+    /// Bytes in a mapping are faulted in before they are lent, so that a read error is returned here. A file that
+    /// another process truncates after that still ends this one with SIGBUS: data must not be
     /// rewritten while it is read.
     ///
     /// # Errors

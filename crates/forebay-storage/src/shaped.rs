@@ -35,7 +35,7 @@ struct Schedule {
     in_flight: usize,
 }
 
-/// The device itself: books requests in the order of their arrival, for whoever does the work.
+/// The device itself: schedules requests in the order of their arrival, whichever thread does the work.
 pub struct Device {
     profile: Profile,
     clock: Arc<dyn Clock>,

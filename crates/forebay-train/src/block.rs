@@ -45,7 +45,7 @@ impl<E: Engine> Block<E> {
         self.engine.download(self.body.sequence.output(), self.output_len)
     }
 
-    /// The gradient of the last input, given that of the output; those of the parameters can be had afterwards.
+    /// The gradient of the last input, given that of the output; those of the parameters can be read afterwards.
     ///
     /// # Errors
     /// The slice has another length than the output, or the device fails.

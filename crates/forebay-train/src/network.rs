@@ -38,7 +38,7 @@ impl Settings {
 enum Pixels<'a> {
     /// Already in the place's own memory, filled in by the caller.
     Filled,
-    /// With the caller, who wants them back at once.
+    /// In the caller's memory, read before the call returns.
     Copied(&'a [f32]),
     /// Kept here until they have left the host, then given back.
     Lent(Box<dyn Lent>),

@@ -1,6 +1,6 @@
 //! A network's state where it lies, to be copied out a piece at a time.
 //!
-//! A host's values are borrowed. A device's are fetched: whoever saves them says where each piece is to go, so that they
+//! A host's values are borrowed. A device's are fetched: the caller that saves them says where each piece is to go, so that they
 //! cross the bus once, straight into the memory they are saved from, and all of them on one wait.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! The draws that NumPy's first generator makes of a seed, and with them the very sizes that DLIO gives its files.
 //!
 //! DLIO seeds it with 10 before it makes data, whatever the workload says, and draws two sides a file. So everybody's files of
-//! one configuration have the same sizes, and who wants to know what a run of DLIO did to its ranks needs these and no others.
+//! one configuration have the same sizes, and to know which sizes the ranks of a DLIO run had, exactly these numbers are needed.
 //! The generator is the Mersenne Twister of Matsumoto and Nishimura, seeded as their `init_genrand`; a bell is drawn by
 //! Marsaglia's polar method, which makes two at a time and gives the second first.
 

@@ -22,7 +22,7 @@ pub enum Crash {
     All,
     /// Names and lengths, but no bytes: files of the right length that hold zeros.
     Lengths,
-    /// Each page and each name by the throw of a coin; the seed.
+    /// Each page and each name at random, from this seed.
     Some(u64),
 }
 

@@ -42,7 +42,7 @@ impl Handle {
         self.name
     }
 
-    /// Blocks until the checkpoint is that safe, or will never be. Where nothing drains behind the caller's back
+    /// Blocks until the checkpoint is that safe, or will never be. Where nothing drains in the background
     /// ([`Options::drains_behind`](super::Options)), a farther tier is reached when another thread drains.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Handle {
             let is_idle = level == Level::DurableSlow && !state.drain_wanted && !state.is_draining;
             let mut own = (0..state.tiers.len()).filter_map(|tier| state.troubles.get(&Some((tier, self.name))));
             match own.next().or(state.drain_error.as_ref()) {
-                // Whoever waits for the drain is told; it is tried again after the next save.
+                // A waiter gets the drain's error; the drain is tried again after the next save.
                 Some(error) if is_idle && state.drain_error.is_some() => return Err(error.clone()),
                 _ => state = self.shared.wait(state),
             }

@@ -99,7 +99,7 @@ pub(crate) struct Shared {
     /// The drain's rate does not matter any more.
     hurry: AtomicBool,
     draining: Mutex<()>,
-    /// Held by whoever decides about removing a checkpoint and removes it.
+    /// Held from the decision to remove a checkpoint until it is removed.
     removing: Mutex<()>,
 }
 
@@ -248,23 +248,23 @@ impl Store {
         self.shared.drain_all(Some(progress))
     }
 
-    /// What farther tiers lack and want, or have and nobody knows whether it is good.
+    /// What farther tiers lack and want, or have without having been verified.
     pub fn undrained(&self) -> Undrained {
         self.shared.lock().undrained(&self.shared.tiers)
     }
 
-    /// What went wrong with the drain or a removal behind the caller's back and was not told yet. It refuses no save, and
+    /// Errors of the drain or a removal in the background that were not reported yet. They refuse no save, and
     /// what was drained at a later try is not among it.
     pub fn take_errors(&self) -> Vec<Error> {
         std::mem::take(&mut self.shared.lock().troubles).into_values().collect()
     }
 
-    /// From now on the drain goes as fast as it can: somebody waits for the room that it makes.
+    /// From now on the drain ignores its rate limit: a save waits for the room that it makes.
     pub fn hurry(&self) {
         self.shared.hurry.store(true, Ordering::Relaxed);
     }
 
-    /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whoever began it, and none
+    /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whichever thread began it, and none
     /// begins again.
     pub fn stop_draining(&self) {
         self.shared.stop_draining.store(true, Ordering::Relaxed);
@@ -376,7 +376,7 @@ fn lock(tier: &Tier) -> Result<Box<dyn Guard>> {
     })
 }
 
-/// This process, for whoever finds a tier locked.
+/// This process as text, for the error of another that finds the tier locked.
 fn holder() -> String {
     let mut name = [0_u8; 256];
     // SAFETY: the buffer is valid for its length less one, so that a NUL stays at its end.

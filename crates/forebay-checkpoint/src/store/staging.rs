@@ -120,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// What the saving thread does: writes what was staged, and when it is told to stop, writes what is left.
+    /// What the saving thread does: writes what was staged, and, when it is stopped, writes what is left.
     pub(super) fn write_behind(&self) {
         loop {
             let mut state = self.lock();

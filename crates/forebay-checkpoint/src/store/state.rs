@@ -93,7 +93,7 @@ pub(super) struct State {
     pub(super) pool_bytes: u64,
     /// The size of the last checkpoint, as an estimate for the next one.
     pub(super) last_bytes: u64,
-    /// Goes up with every change that somebody may wait for.
+    /// Incremented on every change that a thread may wait for.
     pub(super) n_changes: u64,
 }
 

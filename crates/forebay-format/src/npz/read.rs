@@ -19,7 +19,7 @@ const LOCATOR_LEN: usize = 20;
 /// The fixed part of a member's own header; its name and more follow.
 pub const LOCAL_LEN: usize = 30;
 const CENTRAL_LEN: usize = 46;
-/// The directory of a few arrays fits, and nobody writes the comment that could make the end longer.
+/// The directory of a few arrays fits; only an archive comment, which array writers do not write, makes the end longer.
 const FIRST_TAIL: u64 = 1024;
 const LONGEST_TAIL: u64 = (END_LEN + LOCATOR_LEN + END_64_LEN + u16::MAX as usize) as u64;
 /// A directory of a hundred thousand arrays is smaller.

@@ -38,7 +38,7 @@ pub struct Patch {
     pub bytes: Vec<u8>,
 }
 
-/// The checksum of bytes in a row. Those of ranges that were made apart are joined, so that nobody goes through all bytes.
+/// The checksum of bytes in a row. Those of ranges that were made apart are joined, so that no thread has to read all bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Sum(crc32fast::Hasher);
 

@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = 256;
 /// Gets bytes of the file: appends exactly `len` bytes from `offset` on.
 pub type Fetch<'a, E> = &'a mut dyn FnMut(u64, usize, &mut Vec<u8>) -> Result<(), E>;
 
-/// Where the values of the page at hand are.
+/// Where the values of the current page are.
 #[derive(Debug, Clone)]
 enum Values {
     Raw(usize),
@@ -34,7 +34,7 @@ pub(super) struct ChunkReader {
     /// Bytes of the file from `raw_at` on.
     raw: Vec<u8>,
     raw_at: u64,
-    /// The page after the one at hand begins here in the file.
+    /// Offset in the file of the page after the current one.
     next: u64,
     end: u64,
     page: Vec<u8>,
@@ -135,7 +135,7 @@ impl ChunkReader {
         Ok(Some(header.n_values))
     }
 
-    /// Passes over values of the page at hand.
+    /// Skips values of the current page.
     fn pass_values(&mut self, n: usize) -> Result<(), Error> {
         match &mut self.values {
             Values::Raw(at) | Values::Page(at) => *at += n * self.leaf.stored_bytes,
@@ -152,7 +152,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Hands out `n` values of the page at hand, the first of which is the `first`-th of these rows.
+    /// Hands out `n` values of the current page, the first of which is the `first`-th of these rows.
     fn put(&mut self, n: usize, first: usize, rows: &mut Rows<'_>) -> Result<(), Error> {
         let len = n * self.leaf.stored_bytes;
         match &mut self.values {

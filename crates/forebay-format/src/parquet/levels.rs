@@ -145,7 +145,7 @@ pub(super) struct Indices {
     width: u32,
     /// Where the next run begins in the page.
     at: usize,
-    /// The run at hand: where its bits are, how many values it has, and how many of them are used; a repeated value otherwise.
+    /// The current run: where its bits are, how many values it has, and how many of them are used; a repeated value otherwise.
     bits: (usize, usize),
     value: Option<u32>,
     len: u64,

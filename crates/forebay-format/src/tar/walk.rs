@@ -41,7 +41,7 @@ pub(super) struct Walk {
     total_len: u64,
     /// Whether the archive has to end with a block of zeros, or may end with an entry.
     needs_end_marker: bool,
-    /// Where the first of the headers of the entry at hand begins.
+    /// Where the first of the current entry's headers begins.
     entry_at: u64,
     extension: Extension,
     /// Set while the data of an extension are awaited: its kind and size.
@@ -129,7 +129,7 @@ impl Walk {
         Ok(Step::More)
     }
 
-    /// The path of the entry whose header is at hand. What was said of it before is then used up.
+    /// The path of the current entry. Uses up what extensions before it said.
     fn take_path(&mut self, block: &[u8; BLOCK]) -> Vec<u8> {
         let extension = std::mem::take(&mut self.extension);
         extension.sparse_path.or(extension.path).unwrap_or_else(|| header::path(block))
@@ -217,7 +217,7 @@ impl Walk {
         Ok(Step::More)
     }
 
-    /// Where the padded data of the entry whose header is at hand end.
+    /// Where the padded data of the current entry end.
     fn end_of_data(&self, size: u64) -> Result<u64, Error> {
         let padded = size.checked_next_multiple_of(BLOCK as u64).and_then(|padded| padded.checked_add(BLOCK as u64));
         let found = self.total_len - self.at;

@@ -52,7 +52,7 @@ pub enum Error {
     /// The image is too big for the disk.
     #[error("{} has {} free, less than the {} of the image", path.escaped(), Bytes(*free), Bytes(*wanted))]
     NoSpace { path: PathBuf, wanted: u64, free: u64 },
-    /// The image of a tier was removed by somebody else.
+    /// The image of a tier was removed by another program.
     #[error("the image {} is gone, and the data with it", path.escaped())]
     ImageGone { path: PathBuf, name: String },
     /// The program that makes the file system is not there.

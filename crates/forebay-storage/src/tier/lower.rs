@@ -32,7 +32,7 @@ impl Registry {
     /// Removes a tier with all its data, also one that is half there. `None` when there is none of that name.
     ///
     /// # Errors
-    /// [`Error::Busy`] when somebody works there; the tier then stays up. [`Error::Foreign`] when files lie in its
+    /// [`Error::Busy`] when a process works there; the tier then stays up. [`Error::Foreign`] when files lie in its
     /// folders that are not the tier's. See [`Error::hint`] for what to do.
     pub fn down(&self, name: &str, watch: Watch<'_>) -> Result<Option<Removed>> {
         super::plan::check_name(name)?;
@@ -119,7 +119,7 @@ fn release(
     Ok(used)
 }
 
-/// Takes our limits away, unless they went with an earlier boot or the device has become somebody else's.
+/// Takes our limits away, unless they went with an earlier boot or the device now serves something else.
 fn clear_limits(tier: &Tier, devices: &[Device], notes: &mut Vec<String>) -> Result<bool> {
     let taken =
         tier.device.as_ref().filter(|device| loop_device::is_bound(&device.number) && !devices.contains(device));

@@ -1,4 +1,4 @@
-//! What shall be brought up, and the profile that follows from it.
+//! The tier to bring up, and the profile that follows from it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ pub struct Plan {
     pub fs: Option<FileSystem>,
     /// The folder that holds the tier's folder; the registry's own by default. It must exist.
     pub dir: Option<PathBuf>,
-    /// Whom the data folder shall belong to, as user and group id.
+    /// Owner of the data folder, as user and group id.
     pub owner: Option<(u32, u32)>,
 }
 

@@ -11,7 +11,7 @@ pub enum Condition {
     Up,
     /// It is mounted, and its limits are not in force.
     Unlimited,
-    /// Somebody has unmounted it or removed its folder.
+    /// It was unmounted, or its folder removed, by hand.
     Unmounted,
     /// Its image is there; the machine was restarted since.
     EarlierBoot,

@@ -140,7 +140,7 @@ pub(crate) struct Pass<'a, E: Engine> {
     pub(crate) x: &'a E::Tensor,
     pub(crate) y: &'a E::Tensor,
     pub(crate) dy: &'a mut E::Tensor,
-    /// Where x has a gradient that somebody wants.
+    /// Where the gradient of x is needed.
     pub(crate) dx: Option<&'a mut E::Tensor>,
 }
 

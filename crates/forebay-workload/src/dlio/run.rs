@@ -1,7 +1,7 @@
 //! A run of DLIO as the times of its steps, and what its formulas make of them.
 //!
 //! How long a block took on the clock is what its utilisation was divided by, and is not in the files. But its samples per
-//! second were divided by the same clock and are there with all their digits, so that it can be had back exactly. Which of
+//! second were divided by the same clock and are there with all their digits, so it can be recovered exactly. Which of
 //! DLIO's two formulas they follow is found by trying: the one whose clock agrees with that of the utilisation.
 
 use super::Summary;

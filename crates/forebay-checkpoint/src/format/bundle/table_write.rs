@@ -11,7 +11,7 @@ use super::{FOOTER_LEN, MAGIC, masked_crc32c};
 const BLOCK_LEN: usize = 256 << 10;
 const RESTART_INTERVAL: usize = 16;
 
-/// A table in the making. Keys must come in ascending order.
+/// Builds a table. Keys must come in ascending order.
 #[derive(Debug)]
 pub(super) struct TableWriter {
     out: Vec<u8>,

@@ -1,6 +1,6 @@
 //! Samples out of an array's bytes as they go by: the values of one array, `(…, samples)`, as NumPy lays them out.
 //!
-//! In C order the last index runs fastest, so that the values of a file's samples alternate and no sample can be had
+//! In C order the last index runs fastest, so that the values of a file's samples alternate and no sample can be read
 //! without the others; in Fortran's order they lie one behind the other.
 
 use std::ops::Range;

@@ -34,7 +34,7 @@ pub enum Step {
 /// The least that can be read at the price of its own bytes; orders of samples follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A sample can be had alone, at the price of its own bytes.
+    /// A sample can be read alone, at the price of its own bytes.
     Sample,
     /// So many samples from a multiple of that on lie in one piece, such as a row group; one of them costs as much as all.
     Group(u64),
@@ -103,8 +103,8 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. Who looks at every byte may be lent them
-    /// where they lie; for who does not, they are moved into the buffer, so that what is counted was moved.
+    /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. A caller that looks at every byte
+    /// may be lent them where they lie; for one that does not, they are moved into the buffer: bytes that count were moved.
     pub(super) fn stream(
         &mut self,
         object: &dyn Object,

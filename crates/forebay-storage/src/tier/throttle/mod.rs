@@ -1,7 +1,7 @@
 //! The kernel's block throttle: which groups are limited, by which lines, and how each line is undone.
 //!
 //! Limits belong to a control group and a device. The loop device's own worker needs none: a request is charged to the
-//! group of whoever submits it *to* the loop device. Which groups have to be limited is different in the two versions of
+//! group of the process that submits it *to* the loop device. Which groups have to be limited is different in the two versions of
 //! control groups, and is decided in [`v1`] and [`v2`], each a pure function of a group tree.
 
 mod v1;

@@ -70,7 +70,7 @@ impl Cpu {
 
 pub struct Input {
     images: Memory,
-    /// Empty until somebody asks for pixels to fill in place.
+    /// Empty until a caller asks for pixels to fill in place.
     pixels: Memory,
     targets: Memory,
 }
