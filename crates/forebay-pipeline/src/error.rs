@@ -22,7 +22,7 @@ pub enum SampleError {
     Refused(String),
     #[error("the map function panicked: {0}")]
     Panicked(String),
-    /// The same, of one among several that the map makes together.
+    /// One of several samples failed that the map makes together; `name` says which.
     #[error("{name}")]
     Of {
         name: String,

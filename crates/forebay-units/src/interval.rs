@@ -125,6 +125,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 
 /// The continued fraction 1 + d1/(1 + d2/(1 + …)) of the incomplete beta function, evaluated from the front.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
+    // Stands in for a denominator of zero, as in the modified method of Lentz.
     const TINY: f64 = 1e-300;
     let apart = |value: f64| if value.abs() < TINY { TINY } else { value };
     let (mut value, mut above, mut below) = (1.0, 1.0, 0.0);

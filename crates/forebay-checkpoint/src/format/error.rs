@@ -16,7 +16,7 @@ pub enum Error {
         what: String,
         offset: u64,
         needed: u64,
-        /// How many of these bytes are there.
+        /// How many of the needed bytes are there.
         found: u64,
     },
     /// The bytes are not those that were written.

@@ -22,6 +22,7 @@ const MEDIANS: (u64, u64) = (2_000, 16_000_000);
 const CUT: f64 = 0.005;
 /// Bits per pixel beyond which a picture is given other dimensions than the usual.
 const DENSITIES: (f64, f64) = (0.5, 6.0);
+/// JPEG's frame header has 16 bits per side.
 const SIDE_MAX: u32 = 65_535;
 
 /// What is asked for; `None` is the profile's own value.

@@ -57,6 +57,7 @@ const CALTECH101: Figures = Figures {
 
 /// Pictures of Caltech-101's twelve largest classes, its background class first; the other ninety have 99 down to 31.
 const CALTECH101_LARGEST: [u64; 12] = [467, 800, 798, 435, 435, 239, 200, 128, 123, 114, 107, 100];
+/// The 101 categories and the background.
 const CALTECH101_CLASSES: usize = 102;
 
 impl Profile {

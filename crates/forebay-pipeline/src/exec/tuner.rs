@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const WORTHWHILE: f64 = 1.08;
 /// How far below the best rate the knee may lie.
 const KNEE: f64 = 0.95;
-/// A level is measured for at least this long, after one batch to settle.
+/// A level is measured for at least this long and this many batches, after one batch to settle.
 const WINDOW_NS: u64 = 200_000_000;
 const WINDOW_BATCHES: u32 = 3;
 /// A consumer that waits for less than this fraction of the time is the bottleneck itself: more threads gain nothing.

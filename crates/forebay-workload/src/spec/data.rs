@@ -15,7 +15,7 @@ pub struct Dataset {
     pub n_files_train: u64,
     pub n_files_eval: u64,
     pub n_samples_per_file: u64,
-    /// Where they are: `train` and `valid` lie in it.
+    /// Holds the folders `train` and `valid`; relative to [`Workload::storage_root`](super::Workload::storage_root).
     pub data_folder: String,
     /// Folders that the files are dealt out to; 0 and 1: none.
     pub n_subfolders_train: u64,

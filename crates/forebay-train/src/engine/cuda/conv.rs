@@ -15,8 +15,9 @@ use super::linear;
 use crate::engine::{ConvShape, LinearShape};
 use crate::error::{Error, Result};
 
+/// Algorithms that cuDNN may propose per direction.
 const MOST: usize = 10;
-/// How many of them run in the race: cuDNN tries each once, which is enough to tell the good from the bad but not the best.
+/// Candidates that are timed here: cuDNN tries each once, which separates good from bad but does not find the best.
 const RACERS: usize = 3;
 /// Timed runs of each candidate.
 const LAPS: usize = 5;
