@@ -72,7 +72,6 @@ impl Checkpoint {
         }
     }
 
-    /// Which one.
     pub fn name(&self) -> Name {
         self.name
     }
@@ -94,7 +93,7 @@ impl Checkpoint {
         format.open(stem, self)
     }
 
-    /// Reads what nobody asked for yet, so that all of it was held against the manifest, unless `stop` is set before.
+    /// Reads the chunks not read yet, so that all of it was checked against the manifest, unless `stop` is set before.
     ///
     /// # Errors
     /// [`Error::Damaged`] with what is wrong with it, [`Error::Stopped`].

@@ -21,7 +21,7 @@ use crate::source::{Made, Source};
 use crate::tier::{STAGING, TRASH, Tier};
 use crate::{Error, FilePlan, Manifest, Name, Piece, Result, Snapshot, parallel};
 
-/// How often a checkpoint is written anew after a failed sync.
+/// Attempts after the first, when a sync fails: three in all, then the save fails.
 const TIMES_ANEW: usize = 2;
 
 /// What makes the files of a checkpoint durable.
@@ -34,7 +34,6 @@ pub enum Durability {
     FileSystem,
 }
 
-/// How files are written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writing {
     pub(crate) chunk_bytes: usize,

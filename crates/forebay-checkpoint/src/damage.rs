@@ -1,4 +1,4 @@
-//! What can be wrong with a checkpoint that lies somewhere, each by its name.
+//! What can be wrong with a checkpoint on a tier, as variants that a report names.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,70 +15,52 @@ pub enum Damage {
     NoManifest,
     /// A file or a link has a checkpoint's name. It is left alone.
     NotAFolder,
-    /// The manifest is not whole.
     Manifest {
-        /// What is wrong with it.
         what: String,
     },
     /// Something else lies under the manifest's name.
     Foreign,
     /// The manifest is of another step than the folder's name says: it was moved there.
     OtherStep {
-        /// The step it was saved at.
+        /// The step in the manifest.
         found: u64,
     },
     /// A link, a folder or a pipe lies where a file was.
     NotAFile {
-        /// Which one.
         file: String,
     },
-    /// A file is not there.
     Missing {
-        /// Which one.
         file: String,
     },
     /// A file is shorter or longer than it was.
     Length {
-        /// Which one.
         file: String,
-        /// Its length when it was written.
         expected: u64,
-        /// Its length now.
         found: u64,
     },
     /// A chunk holds zeros where data was.
     Zeroed {
-        /// In which file.
         file: String,
-        /// Where the chunk starts.
         offset: u64,
     },
     /// A chunk begins with data and goes on with zeros: it was never written to its end.
     Torn {
-        /// In which file.
         file: String,
-        /// Where the zeros start.
+        /// Where the zeros start, in whole sectors.
         offset: u64,
     },
     /// A chunk holds something else than was written.
     Changed {
-        /// In which file.
         file: String,
-        /// Where the chunk starts.
         offset: u64,
-        /// The checksum of what was written.
         expected: u32,
-        /// The checksum of what is there.
         found: u32,
     },
     /// It is as it was written, and cannot be opened as what its files' names say it is.
     Format {
-        /// Why not.
         what: String,
     },
-    /// It could not be read.
     Unreadable {
-        /// What the system said.
         what: String,
     },
 }
@@ -111,11 +93,9 @@ impl fmt::Display for Damage {
 /// A checkpoint, or a whole tier, that was passed over in looking for a good one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
-    /// The tier's folder.
     pub tier: PathBuf,
     /// Which checkpoint; none when the tier itself could not be read.
     pub name: Option<Name>,
-    /// What is wrong with it.
     pub damage: Damage,
 }
 

@@ -15,7 +15,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What was being done to a file or folder when it went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Operation {
     Create,
     Open,
@@ -56,43 +55,24 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failed operation on checkpoints.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing by that name.
     #[error("{operation} {}: no such file or folder", path.escaped())]
-    NotFound {
-        /// What was being done.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-    },
-    /// No space is left.
+    NotFound { operation: Operation, path: PathBuf },
     #[error("{operation} {}: no space left on the device", path.escaped())]
-    Full {
-        /// What was being done.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-    },
-    /// Anything else the system reported.
+    Full { operation: Operation, path: PathBuf },
     #[error("{operation} {}", path.escaped())]
     Io {
-        /// What was being done.
         operation: Operation,
-        /// To what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: Arc<io::Error>,
     },
-    /// Another process works on this folder.
     #[error("{} is in use by {holder}", path.escaped())]
     Locked {
-        /// The tier's folder.
         path: PathBuf,
-        /// Who holds it: process and host.
+        /// Process and host, from the lock file.
         holder: String,
     },
     /// The tier has no room for another checkpoint, and nothing on it may go.
@@ -101,97 +81,66 @@ pub enum Error {
         Bytes(*wanted), path.escaped(), Bytes(*free)
     )]
     NoRoom {
-        /// The tier's folder.
         path: PathBuf,
         /// Bytes the checkpoint takes, with what is to stay free.
         wanted: u64,
-        /// Bytes there are.
         free: u64,
     },
     /// What lies there is not the checkpoint that was written.
     #[error("{} is damaged: {damage}", path.escaped())]
-    Damaged {
-        /// The checkpoint's folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        damage: Damage,
-    },
+    Damaged { path: PathBuf, damage: Damage },
     /// Two tiers hold different checkpoints of one name, or a farther one something that is not ours.
-    #[error("{} is not the checkpoint of that name on the nearer tier, and cannot give way to it", path.escaped())]
-    Conflict {
-        /// The farther tier's copy.
-        path: PathBuf,
-    },
+    #[error("{} differs from the checkpoint of that name on the nearer tier, and cannot be replaced by it", path.escaped())]
+    Conflict { path: PathBuf },
     /// The files to be written cannot be a checkpoint.
     #[error("a checkpoint cannot hold this: {what}")]
-    Plan {
-        /// Why not.
-        what: String,
-    },
+    Plan { what: String },
     /// The state does not fit into the staging pool.
     #[error("a state of {wanted} bytes does not fit into a staging pool of {pool} bytes")]
-    Pool {
-        /// Bytes of the state's files.
-        wanted: u64,
-        /// Bytes the pool may take.
-        pool: u64,
-    },
+    Pool { wanted: u64, pool: u64 },
     /// Memory for the staging pool could not be had.
-    #[error("getting {wanted} bytes of memory")]
+    #[error("allocating {wanted} bytes of memory")]
     Memory {
-        /// How much was asked for.
         wanted: u64,
-        /// What the system said.
         #[source]
         source: Arc<io::Error>,
     },
     /// A device did not give its values.
     #[error("copying values from the device")]
     Fetch {
-        /// What the device said.
         #[source]
         source: Arc<io::Error>,
     },
     /// A device could not make the staging pool its own.
     #[error("locking {wanted} bytes of memory for the device")]
     PageLock {
-        /// How much was to be locked.
         wanted: u64,
-        /// What the device said.
         #[source]
         source: Arc<io::Error>,
     },
-    /// A thread could not be started.
     #[error("starting the thread {name}")]
     Thread {
-        /// What it is called.
         name: &'static str,
-        /// What the system said.
         #[source]
         source: Arc<io::Error>,
     },
-    /// No checkpoint verifies.
     #[error("no good checkpoint{} in {places}{}", of_step(*step), in_lines(passed_over))]
     NothingGood {
         /// The step that was asked for; none when any would have done.
         step: Option<u64>,
-        /// Where it was looked for.
         places: String,
         /// What was wrong with each one found.
         passed_over: Vec<PassedOver>,
     },
-    /// Work behind the caller's back failed earlier.
+    /// Background work failed earlier.
     #[error("a checkpoint of step {step} that was being {what} failed")]
     Background {
-        /// Which one.
         step: u64,
-        /// What was being done.
         what: &'static str,
-        /// Why it failed.
         #[source]
         source: Box<Error>,
     },
-    /// It was told to stop, or the store was being closed.
+    /// It was stopped, or the store was being closed.
     #[error("stopped before the checkpoint was finished")]
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! Work that somebody watches: whether it is to stop is asked while it is done.
+//! Work that can be stopped and reports its progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Name;
 
-/// Which end of the metric is the good one.
+/// Which end of the metric is the good one: lower for a loss, higher for an accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// A loss.
     Lower,
-    /// An accuracy.
     Higher,
 }
 

@@ -1,7 +1,7 @@
 //! How state becomes durable: formats, commit protocol, tiers, drain, retention, restore.
 //!
 //! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings. A [`format`](mod@format) lays it out in
-//! files. A [`Store`] saves it over [`Tier`]s, nearest first, drains it to the farther ones behind the caller's back,
+//! files. A [`Store`] saves it over [`Tier`]s, nearest first, drains it to the farther ones in the background,
 //! and [`restore`](restore()) finds the newest that is good. It does not train, and does not know what the state means.
 //!
 //! # What survives what

@@ -23,15 +23,12 @@ use crate::format::{self, Format};
 pub(crate) const MANIFEST: &str = "manifest.forebay";
 
 const TITLE: &str = "forebay checkpoint 1";
-/// Checksums on one line.
 const PER_LINE: usize = 8;
 
 /// What a file held when it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSum {
-    /// Its name in the checkpoint's folder.
     pub name: String,
-    /// Its length in bytes.
     pub len: u64,
     /// The crc32c of each chunk, in order; the last chunk may be shorter.
     pub crcs: Vec<u32>,
@@ -44,14 +41,12 @@ pub struct Manifest {
     pub step: u64,
     /// How good the model was, by the caller's measure.
     pub metric: Option<f64>,
-    /// Bytes a chunk, a multiple of 4096.
+    /// Bytes per chunk, a multiple of 4096, so that direct I/O can read one chunk.
     pub chunk_bytes: u64,
-    /// Its files.
     pub files: Vec<FileSum>,
 }
 
 impl Manifest {
-    /// Bytes of all files.
     pub fn n_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
     }
@@ -61,7 +56,6 @@ impl Manifest {
         self.files.iter().find_map(|file| format::recognise(&file.name))
     }
 
-    /// The manifest as it is written.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut text = format!("{TITLE}\nstep {}\n", self.step);
         let mut line = |args: std::fmt::Arguments<'_>| text.write_fmt(args).expect("a string takes all text");
@@ -93,7 +87,6 @@ impl Manifest {
         }
     }
 
-    /// Reads a manifest.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
         if bytes.is_empty() {
             return Err(Damage::Manifest { what: "it is empty".to_owned() });

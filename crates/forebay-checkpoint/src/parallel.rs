@@ -9,7 +9,7 @@ use forebay_units::{Clock, SystemClock};
 use crate::region::Region;
 use crate::{Error, Result};
 
-/// Does `work` for each item on `n_threads` threads, with `scratch_bytes` of memory a thread; the first error ends it.
+/// Does `work` for each item on `n_threads` threads, with `scratch_bytes` of memory per thread; the first error ends it.
 pub(crate) fn for_each<T: Send>(
     n_threads: usize,
     scratch_bytes: usize,
@@ -39,19 +39,19 @@ pub(crate) fn for_each<T: Send>(
     })
 }
 
-/// How fast work behind the caller's back may go, and whether it is to stop.
+/// How fast background work may go, and whether it is to stop.
 pub(crate) struct Pace<'a> {
     bytes_per_s: Option<u64>,
     stop: Option<&'a AtomicBool>,
-    /// Somebody waits for this: the rate does not matter any more.
+    /// A thread waits for this: the rate limit no longer applies.
     hurry: Option<&'a AtomicBool>,
-    /// Who is told of every chunk that was moved.
+    /// Called for every chunk that was moved.
     progress: Option<&'a Progress<'a>>,
     clock: SystemClock,
     moved: AtomicU64,
 }
 
-/// Somebody who is told, from any thread, how many bytes were moved just now.
+/// Called from any thread with the bytes just moved.
 pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// A stop is noticed within this time, however slow the rate; and what moves in it may be ahead of the rate.
@@ -64,7 +64,7 @@ impl<'a> Pace<'a> {
         Self { bytes_per_s: None, stop: None, hurry: None, progress: None, clock, moved }
     }
 
-    /// The same, with somebody who is told.
+    /// The same, with a progress callback.
     pub(crate) fn telling(self, progress: Option<&'a Progress<'a>>) -> Self {
         Self { progress, ..self }
     }
@@ -138,7 +138,7 @@ mod tests {
         for _ in 0..6 {
             pace.before(1 << 20).unwrap();
         }
-        assert!(pace.clock.now_ns() >= 40_000_000, "six megabytes at a hundred a second, the last two ahead");
+        assert!(pace.clock.now_ns() >= 40_000_000, "six megabytes at a hundred per second, the last two ahead");
         hurry.store(true, Ordering::Relaxed);
         pace.before(1 << 50).unwrap();
         stop.store(true, Ordering::Relaxed);

@@ -16,19 +16,15 @@ const FUSED: usize = 256 << 10;
 /// One run of bytes of a planned file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes that the format made.
     Bytes(Vec<u8>),
     /// A range of the bytes of the snapshot's tensor of that index.
     Tensor {
-        /// Which tensor of [`Snapshot::tensors`].
         index: usize,
-        /// Which of its bytes.
         range: Range<u64>,
     },
 }
 
 impl Piece {
-    /// Bytes it takes in the file.
     pub fn n_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -40,16 +36,13 @@ impl Piece {
 /// A file of a checkpoint: its pieces, one after the other without gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlan {
-    /// Its name in the checkpoint's folder.
     pub name: String,
-    /// The sum of its pieces' lengths.
     pub len: u64,
     /// What it holds, in the order of the file.
     pub pieces: Vec<Piece>,
 }
 
 impl FilePlan {
-    /// A file of these pieces.
     pub fn new(name: impl Into<String>, pieces: Vec<Piece>) -> Self {
         let len = pieces.iter().map(Piece::n_bytes).sum();
         Self { name: name.into(), len, pieces }
@@ -133,9 +126,8 @@ pub(crate) enum At<'a> {
     Here(&'a [u8]),
     There {
         device: &'a dyn Elsewhere,
-        /// The device's number of the tensor.
+        /// The device's own number for the tensor, not an index of the snapshot.
         index: usize,
-        /// Where the bytes begin in it.
         offset: u64,
     },
 }

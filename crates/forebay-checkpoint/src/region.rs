@@ -1,4 +1,4 @@
-//! Page-aligned memory in huge pages where they can be had, faulted in before it is needed.
+//! Page-aligned memory in huge pages where available, faulted in before it is needed.
 //!
 //! The first touch of fresh 4 KiB pages runs at 2 GB/s, slower than the disk; of huge pages at 8 GB/s; of pages that
 //! were touched before, copying runs at memory speed. So a pool is made once, and touched when it is made.
@@ -26,7 +26,6 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Where it begins, at a page.
     pub fn address(&self) -> *const u8 {
         self.memory.as_ptr()
     }
@@ -90,7 +89,7 @@ impl Region {
         Ok(())
     }
 
-    /// Touches all of it, so that nobody has to wait for a page later.
+    /// Touches all of it, so that later accesses cause no page faults.
     pub fn fault_in(&mut self) {
         self.fault_in_until(&AtomicBool::new(false));
     }
@@ -174,7 +173,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes that no checkpoint is in.
+    /// Bytes kept for the next restore; those of checkpoints still in use do not count.
     pub fn n_bytes(&self) -> usize {
         self.free.iter().map(|region| region.len()).sum()
     }
@@ -191,7 +190,7 @@ impl Memory {
         }
     }
 
-    /// Takes back memory that nobody needs any more.
+    /// Takes back memory that is no longer in use.
     pub(crate) fn give(&mut self, region: Region) {
         if !region.is_empty() {
             self.free.push(region);

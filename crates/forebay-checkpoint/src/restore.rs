@@ -14,17 +14,14 @@ use crate::region::{Memory, Region};
 use crate::tier::Tier;
 use crate::{Damage, Error, Manifest, Name, PassedOver, Result, verify};
 
-/// A checkpoint's file in memory, verified.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Its name in the checkpoint's folder.
     pub name: String,
     memory: Region,
     len: usize,
 }
 
 impl Loaded {
-    /// What it holds.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }
@@ -33,13 +30,11 @@ impl Loaded {
 /// A checkpoint that was found and verified.
 #[derive(Debug)]
 pub struct Restored {
-    /// Which one.
     pub name: Name,
     /// The index of the tier it was read from.
     pub tier: usize,
     /// What it held when it was written, which it still does.
     pub manifest: Manifest,
-    /// Its files.
     pub files: Vec<Loaded>,
     /// Newer or nearer ones that are not good.
     pub passed_over: Vec<PassedOver>,
@@ -74,12 +69,11 @@ impl Restored {
 /// How often everything is looked at anew because it changed meanwhile.
 const TIMES_ANEW: usize = 8;
 
-/// Which checkpoint is wanted, and who is told of its reading.
+/// Which checkpoint is wanted, and a callback for progress.
 #[derive(Default, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The step; `None` for the newest.
     pub step: Option<u64>,
-    /// Told after each chunk how many bytes it had.
+    /// Called after each chunk with its bytes.
     pub progress: Option<&'a Progress<'a>>,
 }
 
@@ -176,7 +170,6 @@ pub fn list(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name,
 /// A checkpoint with what its manifests say of it. Nothing but the manifests was read.
 #[derive(Debug)]
 pub struct Listed {
-    /// Which one.
     pub name: Name,
     /// The tiers that have it by their indices, nearest first, each with its manifest or what is wrong with it.
     pub copies: Vec<(usize, std::result::Result<Manifest, Damage>)>,

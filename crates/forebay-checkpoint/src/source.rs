@@ -13,7 +13,7 @@ use crate::values::Errand;
 use crate::verify::check_length;
 use crate::{Damage, Error, Fetch, FilePlan, Manifest, Name, Result, Snapshot, damage, stream};
 
-/// Files of known names and lengths, whose bytes can be had in any order.
+/// Files of known names and lengths, whose bytes can be read in any order.
 pub(crate) trait Source: Sync {
     /// Names and lengths of those that can be written now.
     fn files(&self) -> Vec<(String, u64)>;
@@ -28,7 +28,6 @@ pub(crate) trait Source: Sync {
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>>;
 }
 
-/// Bytes with their crc32c.
 pub(crate) type Summed<'a> = (&'a [u8], u32);
 
 fn summed(bytes: &[u8]) -> Summed<'_> {
@@ -138,7 +137,6 @@ impl Staged {
         Ok(Self { layout: layout.clone(), starts, memory })
     }
 
-    /// The memory, for the next state.
     pub(crate) fn into_memory(self) -> Region {
         self.memory
     }

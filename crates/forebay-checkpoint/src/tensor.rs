@@ -7,7 +7,6 @@ use crate::{Elsewhere, Values};
 /// The type of a tensor's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Dtype {
     Bool,
     U8,
@@ -35,7 +34,6 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// Bits a value.
     pub fn bits(self) -> usize {
         match self {
             Self::F4 => 4,
@@ -49,18 +47,16 @@ impl Dtype {
         }
     }
 
-    /// Bytes a value, rounded up: values of less than a byte lie packed, and [`Header::n_bytes`] counts them.
+    /// Bytes per value, rounded up: values of less than a byte lie packed, and [`Header::n_bytes`] counts them.
     pub fn size(self) -> usize {
         self.bits().div_ceil(8)
     }
 }
 
-/// A tensor's name, type and shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Its name, unique in a checkpoint.
+    /// Unique in a checkpoint.
     pub name: String,
-    /// The type of its values.
     pub dtype: Dtype,
     /// Its dimensions; none for a single value.
     pub shape: Vec<u64>,
@@ -78,9 +74,7 @@ impl Header {
 /// A tensor whose values are in memory or on a device, little-endian, the last dimension fastest.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
-    /// What it is.
     pub header: &'a Header,
-    /// Its values.
     pub bytes: Values<'a>,
 }
 
@@ -101,7 +95,6 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Bytes of all values.
     pub fn n_bytes(&self) -> u64 {
         self.tensors.iter().map(|tensor| tensor.bytes.n_bytes()).sum()
     }

@@ -20,7 +20,6 @@ const LOCK: &str = ".forebay.lock";
 /// Which checkpoint. The greater is the newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// The step of training.
     pub step: u64,
     /// How often this step had been saved before.
     pub take: u32,
@@ -43,14 +42,10 @@ impl fmt::Display for Name {
     }
 }
 
-/// A place for checkpoints.
 #[derive(Clone)]
 pub struct Tier {
-    /// How its files are reached.
     pub fs: Arc<dyn Fs>,
-    /// Its folder.
     pub dir: PathBuf,
-    /// What stays on it.
     pub keep: Keep,
     /// Bytes that all checkpoints on it may take; `None` for what the file system has.
     pub limit_bytes: Option<u64>,
@@ -64,7 +59,6 @@ impl Tier {
         Self { fs, dir: dir.into(), keep: Keep::default(), limit_bytes: None, reserve_bytes: 0 }
     }
 
-    /// The folder of a checkpoint.
     pub fn path_of(&self, name: Name) -> PathBuf {
         self.dir.join(name.to_string())
     }

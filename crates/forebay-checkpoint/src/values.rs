@@ -18,7 +18,7 @@ pub trait Elsewhere: Sync {
     fn fetch(&self, fetches: &mut [Fetch<'_>]) -> io::Result<()>;
 
     /// Makes memory of the pool one that the device copies to at its full rate, until what is returned is dropped.
-    /// Called once for each piece of memory that states of this device are copied to, not once a save.
+    /// Called once for each piece of memory that states of this device are copied to, not once per save.
     ///
     /// # Errors
     /// When the device refuses. The save is then not made.
@@ -33,30 +33,23 @@ pub trait Elsewhere: Sync {
 pub struct Fetch<'a> {
     /// Which tensor, by the number that the device gave it.
     pub index: usize,
-    /// Where the range begins.
     pub offset: u64,
     /// Where it goes, which also says how long it is.
     pub into: &'a mut [u8],
 }
 
-/// The bytes of a tensor.
 #[derive(Clone, Copy)]
 pub enum Values<'a> {
-    /// In memory.
     Here(&'a [u8]),
-    /// On a device.
     There {
-        /// Which one.
         device: &'a dyn Elsewhere,
         /// The number by which the device knows the tensor.
         index: usize,
-        /// How many bytes they are.
         n_bytes: u64,
     },
 }
 
 impl<'a> Values<'a> {
-    /// How many bytes they are.
     pub fn n_bytes(&self) -> u64 {
         match self {
             Self::Here(bytes) => bytes.len() as u64,

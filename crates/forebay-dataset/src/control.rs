@@ -1,22 +1,19 @@
-//! How a long operation is driven: how many threads, whom to tell, when to stop.
+//! How a long operation is driven: threads, progress and cancellation.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{Error, Result};
 
-/// How far an operation has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Items finished: files or shards, whatever the operation counts.
     pub done: u64,
-    /// Items in all.
     pub total: u64,
     /// What the finished items take, in bytes.
     pub bytes: u64,
 }
 
-/// How a long operation is run.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
     /// Worker threads; 0 means one per core.
@@ -28,7 +25,7 @@ pub struct Control<'a> {
 }
 
 impl Default for Control<'_> {
-    /// One thread per core, nobody listening, never stopped.
+    /// One thread per core, no progress callback, never cancelled.
     fn default() -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
         Self { threads: 0, cancel: &NEVER, progress: &|_| () }

@@ -8,7 +8,6 @@ use forebay_units::{Bytes, PathText, group_digits};
 /// The result of an operation on a dataset.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failed operation on a dataset.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,28 +16,16 @@ pub enum Error {
     Storage(#[from] forebay_storage::Error),
     /// A parameter has a value that cannot be.
     #[error("{parameter} {value}: {reason}")]
-    Parameter {
-        /// Which parameter.
-        parameter: &'static str,
-        /// The value given.
-        value: String,
-        /// Why it cannot be.
-        reason: &'static str,
-    },
+    Parameter { parameter: &'static str, value: String, reason: &'static str },
     /// The folder holds something that this command did not put there.
     #[error("{}: the folder is not empty and was not made by this command", path.escaped())]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The folder was made by this command from something else.
     #[error("{}: the folder was made with {theirs}, not {ours}", path.escaped())]
     Different {
-        /// The folder.
         path: PathBuf,
         /// What it was made with, where that differs.
         theirs: String,
-        /// What was asked for.
         ours: String,
     },
     /// The folder was made by this command from the same number of inputs, but not from these.
@@ -46,26 +33,14 @@ pub enum Error {
         "{}: the folder was made from other input files: since then a name, size, modification time or label has changed",
         path.escaped()
     )]
-    OtherInputs {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Another process is writing there.
+    OtherInputs { path: PathBuf },
     #[error("{}: another process is writing to this folder", path.escaped())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The first rank did not begin.
+    Busy { path: PathBuf },
     #[error("{}: the first rank has not marked this folder within a minute", path.escaped())]
-    Unclaimed {
-        /// The folder.
-        path: PathBuf,
-    },
+    Unclaimed { path: PathBuf },
     /// What is to be made is more than what is free.
     #[error("{}: {needed} are needed, {free} are free", path.escaped())]
     NoRoom {
-        /// The folder.
         path: PathBuf,
         /// Bytes that are still to be written.
         needed: Bytes,
@@ -74,62 +49,30 @@ pub enum Error {
     },
     /// A file is of a kind that is not read, or its records lack what was asked for.
     #[error("{}", path.escaped())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: Box<forebay_format::Error>,
-    },
+    Format { path: PathBuf, source: Box<forebay_format::Error> },
     /// Names of features were given for data that have none.
-    #[error("{}: only TFRecord records have named features, and none are there", path.escaped())]
-    NoFeatures {
-        /// The data.
-        path: PathBuf,
-    },
+    #[error("{}: no TFRecord records found; only those have named features", path.escaped())]
+    NoFeatures { path: PathBuf },
     /// What is to be made is more files than the file system has room for.
     #[error("{}: {} files are needed, {} more can be created", path.escaped(), group_digits(*needed), group_digits(*free))]
     NoInodes {
-        /// The folder.
         path: PathBuf,
         /// Files that are still to be made.
         needed: u64,
         /// Inodes that the file system has left.
         free: u64,
     },
-    /// There is nothing to work on.
-    #[error("{}: {}", path.escaped(), left_out.as_deref().unwrap_or("no images and no shards are there"))]
-    Empty {
-        /// Where there is nothing.
-        path: PathBuf,
-        /// What is there instead.
-        left_out: Option<String>,
-    },
+    #[error("{}: {}", path.escaped(), left_out.as_deref().unwrap_or("no images or shards found"))]
+    Empty { path: PathBuf, left_out: Option<String> },
     /// A text is too large to be a list of files.
     #[error("{}: too large for a list: {size}, limit {limit}", path.escaped())]
-    LongList {
-        /// The text.
-        path: PathBuf,
-        /// How large it is.
-        size: Bytes,
-        /// How large a list may be.
-        limit: Bytes,
-    },
+    LongList { path: PathBuf, size: Bytes, limit: Bytes },
     /// Shards were given where image files are needed.
     #[error("{}: packing starts from image files, not from a {found} shard", path.escaped())]
-    NotFiles {
-        /// The shard.
-        path: PathBuf,
-        /// Its format.
-        found: &'static str,
-    },
+    NotFiles { path: PathBuf, found: &'static str },
     /// The original files cannot be had back from what is there.
     #[error("{}: {found} cannot be turned back into the files they were made from", path.escaped())]
-    Lossy {
-        /// What was to be turned back.
-        path: PathBuf,
-        /// What it holds.
-        found: &'static str,
-    },
+    Lossy { path: PathBuf, found: &'static str },
     /// A file or record is bad, and the caller wanted to stop at the first such.
     #[error("bad input: {0}")]
     Bad(Fault),

@@ -52,7 +52,6 @@ fn payloads(object: &dyn Object, limit: Bytes) -> Result<impl Iterator<Item = Ve
     }))
 }
 
-/// The same of a compressed shard.
 fn expanded_payloads(object: &dyn Object, packed: Compression, limit: Bytes) -> Result<impl Iterator<Item = Vec<u8>>> {
     let mut stream = RecordStream::new(ObjectReader::new(object)?, packed, EXPANDED_LIMIT);
     let mut frame = Vec::new();
@@ -122,7 +121,7 @@ mod tests {
     fn names_for_data_without_features_and_several_images_are_refused() {
         let given = KeyNames { image: Some("right".to_owned()), label: None };
         let error = decided(&[("d/a.jpg", JPEG.to_vec())], &given).unwrap_err().to_string();
-        assert_eq!(error, "d: only TFRecord records have named features, and none are there");
+        assert_eq!(error, "d: no TFRecord records found; only those have named features");
         let two = [("d/x.tfrecord", shard(&["left", "right"]))];
         let error = decided(&two, &KeyNames::default()).unwrap_err();
         let Error::Format { path, source } = error else { panic!("{error}") };

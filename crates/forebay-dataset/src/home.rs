@@ -56,14 +56,12 @@ pub(crate) fn agrees(path: &Path, marker: &str, identity: &Map<String, Value>) -
     }
 }
 
-/// Writes a JSON file durably.
 pub(crate) fn commit_json(path: &Path, value: &Value) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).expect("a JSON value has a text");
     text.push('\n');
     commit(path, text.as_bytes())
 }
 
-/// Writes a file durably.
 pub(crate) fn commit(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut writer = Local::default().create(path)?;
     writer.write(bytes)?;

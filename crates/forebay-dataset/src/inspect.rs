@@ -27,7 +27,6 @@ const FIRST_READ: u64 = 16 << 10;
 /// Where the end of an image is looked for; some writers append a few bytes.
 const LAST_READ: u64 = 4 << 10;
 
-/// Options of [`inspect`].
 #[derive(Clone, Debug)]
 pub struct InspectOptions {
     /// At most so many bad files are listed; all are counted.
@@ -79,7 +78,6 @@ fn class_names(storage: &dyn Storage, path: &Path, source: &Source, has_shards: 
     }
 }
 
-/// What was seen so far.
 #[derive(Default)]
 struct Totals {
     n_files: u64,

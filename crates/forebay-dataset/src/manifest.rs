@@ -17,21 +17,17 @@ pub const MANIFEST: &str = "manifest.json";
 /// The version of the manifest that is written and read.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The longest manifest that is read.
+/// The longest manifest that is read: it is held whole, and a damaged or foreign file must not fill memory.
 const MAX_LEN: u64 = 256 << 20;
 
-/// The shards of a packed folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this file.
+    /// Version of this file as its writer knew it; other versions are refused.
     pub schema: u32,
     /// `tfrecord`, `tar` or `tensor`.
     pub format: String,
-    /// Samples in all shards.
     pub n_samples: u64,
-    /// Bytes of all shards.
     pub bytes: u64,
-    /// Every shard, in order.
     pub shards: Vec<ShardEntry>,
     /// Names of the classes by label, where folders named them.
     pub classes: Vec<String>,
@@ -39,17 +35,13 @@ pub struct Manifest {
     pub skipped: Vec<Fault>,
 }
 
-/// One shard of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardEntry {
-    /// Name of the file.
     #[serde(with = "forebay_units::serde_path")]
     pub file: PathBuf,
-    /// Samples in it.
     pub n_samples: u64,
-    /// Its length.
     pub bytes: u64,
-    /// Checksum of all of it.
+    /// Over the whole file, so a copy can be checked without knowing its format.
     pub crc32c: u32,
 }
 

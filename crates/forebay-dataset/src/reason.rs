@@ -15,7 +15,6 @@ pub(crate) fn why_unreadable(error: &forebay_storage::Error) -> String {
     }
 }
 
-/// Why a sample was not read.
 pub(crate) fn too_large(size: Bytes, limit: Bytes) -> String {
     format!("{size} exceeds the sample size limit of {limit}; raise it with --max-sample-size")
 }

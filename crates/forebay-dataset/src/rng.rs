@@ -2,12 +2,10 @@
 
 use forebay_units::random::Random;
 
-/// A stream of pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(Random);
 
 impl Rng {
-    /// The stream numbered `stream` of `seed`.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Self(Random::stream(seed ^ 0x666F_7265_6261_7921, stream))
     }

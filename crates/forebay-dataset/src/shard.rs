@@ -16,7 +16,6 @@ use forebay_units::{Bytes, PathText, chain};
 
 use crate::reason::{too_large, why_unreadable};
 
-/// How samples are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) storage: &'a dyn Storage,
@@ -26,7 +25,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) limit: u64,
 }
 
-/// One sample of a shard.
 pub(crate) struct Sample<'a> {
     pub(crate) offset: u64,
     pub(crate) label: Option<i64>,
@@ -35,12 +33,13 @@ pub(crate) struct Sample<'a> {
     pub(crate) content: Content<'a>,
 }
 
-/// What a sample holds.
 pub(crate) enum Content<'a> {
-    /// An image file.
     Encoded(&'a [u8]),
-    /// Pixels, already verified.
-    Pixels { shape: tensor::Shape, bytes: u64 },
+    /// Decoded pixels; their checksum was verified when they were read.
+    Pixels {
+        shape: tensor::Shape,
+        bytes: u64,
+    },
 }
 
 /// Hands every sample of the shard at `path`, good or bad, to `visit`.

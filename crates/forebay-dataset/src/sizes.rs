@@ -2,7 +2,7 @@
 
 use forebay_record::Bucket;
 
-/// fio's smallest block.
+/// fio's smallest block is 512 bytes; smaller sizes count as that.
 const BLOCK_MIN_LOG2: u32 = 9;
 
 /// Counts sizes by powers of two, from the smallest bucket that is not empty to the largest.

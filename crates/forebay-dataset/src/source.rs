@@ -17,7 +17,6 @@ use forebay_units::PathText;
 
 use crate::{Error, Result};
 
-/// One file of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) path: PathBuf,
@@ -26,7 +25,6 @@ pub(crate) struct Item {
     pub(crate) label: Option<i64>,
 }
 
-/// The files of a dataset.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) form: Form,
@@ -214,6 +212,6 @@ mod tests {
         let storage = memory(&[("empty", b"\n")]);
         let error = |path: &str| Source::open(&storage, Path::new(path)).unwrap_err().to_string();
         assert!(error("missing").contains("missing: no such file or folder"), "{}", error("missing"));
-        assert_eq!(error("empty"), "empty: no images and no shards are there");
+        assert_eq!(error("empty"), "empty: no images or shards found");
     }
 }

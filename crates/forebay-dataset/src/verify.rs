@@ -21,7 +21,6 @@ use crate::shard::{self, Content, Reading};
 use crate::source::{Item, Source, read_head};
 use crate::{Control, Result, features};
 
-/// Options of [`verify`].
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {
     /// The features of TFRecord records that hold image and label, where they are known.
@@ -74,7 +73,6 @@ pub fn verify(path: &Path, options: &VerifyOptions, control: &Control<'_>) -> Re
     Ok(found)
 }
 
-/// A worker's buffers.
 struct Desk {
     buffer: Buffer,
     decoder: ImageDecoder,

@@ -59,7 +59,6 @@ pub(crate) fn sweep(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a folder and its parents.
 pub(crate) fn folder(path: &Path) -> Result<()> {
     Ok(fs::create_dir_all(path).map_err(|source| StorageError::from_io(Operation::Create, path, source))?)
 }

@@ -72,7 +72,6 @@ fn measure(name: &str, n: usize, batch: &mut [f32], mut work: impl FnMut(&mut [u
     println!("{name:40} {:9.0} /CPU-s {:9.1} us", 1e9 / best, best / 1e3);
 }
 
-/// Nanoseconds this thread has run.
 fn cpu_ns() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is there to be written.

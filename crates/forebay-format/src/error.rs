@@ -9,7 +9,7 @@ pub enum Error {
     NotRecognised {
         /// The formats that would have been understood.
         expected: &'static str,
-        /// What the bytes look like.
+        /// A description of what the bytes look like instead.
         found: String,
     },
     /// The bytes end before the thing they describe does.
@@ -33,9 +33,7 @@ pub enum Error {
         offset: u64,
         /// Which of its parts is damaged, such as "payload".
         part: &'static str,
-        /// The checksum stored in the file.
         expected: u32,
-        /// The checksum of the bytes found.
         found: u32,
     },
     /// A field has a value that the format does not allow.
@@ -43,11 +41,8 @@ pub enum Error {
     Invalid {
         /// The field or structure, such as "tar header: size".
         what: String,
-        /// Where it begins in the file.
         offset: u64,
-        /// What the format allows there.
         expected: String,
-        /// What is there.
         found: String,
     },
     /// A record has no feature that fits.
@@ -58,49 +53,29 @@ pub enum Error {
         /// The features that are there, with their types.
         found: String,
     },
-    /// Several features of a record could be its image.
+    /// Several features of a record could be its image, and none has one of the common names.
     #[error("several features hold images: {}", candidates.join(", "))]
-    SeveralImages {
-        /// Their names.
-        candidates: Vec<String>,
-    },
+    SeveralImages { candidates: Vec<String> },
     /// An archive or a compressed file of a kind that is not read.
     #[error("expected images, a shard or a list, found {how} data")]
-    Archive {
-        /// What made it, such as "zip".
-        how: &'static str,
-    },
+    Archive { how: &'static str },
     /// Text that is not in the encoding of a list.
     #[error("expected a list in UTF-8, found UTF-16")]
     Utf16,
     /// The bytes may well be valid, but this library does not read them.
     #[error("not supported: {what}")]
-    Unsupported {
-        /// The feature that is missing here.
-        what: String,
-    },
+    Unsupported { what: String },
     /// The bytes are an image of a format that this library does not decode.
     #[error("{format} is not supported")]
-    UnsupportedImage {
-        /// The format, such as "AVIF".
-        format: &'static str,
-    },
+    UnsupportedImage { format: &'static str },
     /// Something is larger than a limit of this library or of its caller.
     #[error("{what} too large: {found}, limit {limit}")]
-    TooLarge {
-        /// The thing that is too large.
-        what: String,
-        /// The largest value allowed.
-        limit: u64,
-        /// The value found.
-        found: u64,
-    },
+    TooLarge { what: String, limit: u64, found: u64 },
     /// The caller's memory does not fit the sample that is to be written there.
     #[error("output slot: expected {expected}, found {found}")]
     Slot {
         /// The size or alignment that is needed.
         expected: String,
-        /// That of the memory given.
         found: String,
     },
     /// The caller could not take or give bytes.
@@ -108,14 +83,7 @@ pub enum Error {
     Io(#[source] std::io::Error),
     /// The library of a format failed, which opens files by itself.
     #[error("{path}: {library}'s library: {what}", path = .path.display())]
-    Library {
-        /// Whose library.
-        library: &'static str,
-        /// The file it was given.
-        path: std::path::PathBuf,
-        /// What it said.
-        what: String,
-    },
+    Library { library: &'static str, path: std::path::PathBuf, what: String },
     /// A JPEG file could not be decoded.
     #[error("jpeg image cannot be decoded")]
     Jpeg(#[from] forebay_jpeg::Error),
@@ -127,7 +95,6 @@ pub enum Error {
     Image {
         /// The format, as [`Kind::name`](crate::Kind::name) has it.
         format: &'static str,
-        /// What its decoder said.
         #[source]
         source: image::ImageError,
     },

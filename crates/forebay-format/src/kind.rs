@@ -1,7 +1,7 @@
 //! What a file holds, told from its first bytes or, less surely, from its name.
 //!
 //! Bytes cannot lie about a format, but they cost a read, and a damaged file has lost them; a name costs nothing and
-//! stays. Who looks at one file asks [`Kind::of`]; who lists a folder of millions may ask [`Kind::by_name`] first, so
+//! stays. For one file, ask [`Kind::of`]; when listing a folder of millions, ask [`Kind::by_name`] first, so
 //! that a damaged image is still an image of that folder and fails under its own name. Nothing here opens a file: a
 //! path is only a name.
 
@@ -12,10 +12,8 @@ use crate::list;
 use crate::tensor;
 use crate::tfrecord::{self, Compression};
 
-/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One image.
     Image(ImageKind),
     /// One image of a format that is not decoded, which is named.
     ForeignImage(&'static str),
@@ -23,9 +21,7 @@ pub enum Kind {
     TfRecord(Compression),
     /// A tar archive, compressed as a whole or not.
     Tar(Compression),
-    /// Images that are already decoded.
     Tensor,
-    /// No bytes at all.
     Empty,
     /// UTF-8 text, as far as it was looked at, or lines of printable bytes.
     Text,
@@ -33,7 +29,6 @@ pub enum Kind {
     Utf16,
     /// An archive or a compressed file that is not read, by what made it.
     Packed(&'static str),
-    /// Anything else.
     Unknown,
 }
 
@@ -119,7 +114,7 @@ impl Kind {
         matches!(self, Self::TfRecord(_) | Self::Tar(_) | Self::Tensor)
     }
 
-    /// The name used in records.
+    /// As records spell it: stored, so it must not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image(ImageKind::Jpeg) => "jpeg",
@@ -158,7 +153,7 @@ const PACKED: [(&[u8], &str); 7] = [
 
 /// Whether a file of a dataset's folder is none of its data, by its path from that folder.
 ///
-/// Hidden files and folders are unfinished or somebody's own; notes beside the data (lists, manifests, indices) are not
+/// Hidden files and folders are unfinished or private; notes beside the data (lists, manifests, indices) are not
 /// data.
 pub fn is_passed_over(relative: &Path) -> bool {
     const NOTES: [&str; 10] = ["txt", "json", "md", "csv", "tsv", "html", "xml", "yaml", "toml", "index"];

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Kind;
 
-/// So many of the other files are named.
+/// A note names at most this many of the other files.
 const NAMED: usize = 3;
 
 /// What was left out of a folder. Its text is one line for a note: `16 files left out: 12 AVIF images (not supported),
@@ -25,9 +25,8 @@ pub struct LeftOut {
     /// Images that cannot be decoded, by format.
     images: BTreeMap<&'static str, u64>,
     n_others: u64,
-    /// Archives among the others.
+    /// A subset of the others, counted apart because a folder of archives only gets a hint of its own.
     n_archives: u64,
-    /// Names of the first few others.
     named: Vec<String>,
 }
 
@@ -47,7 +46,6 @@ impl LeftOut {
         }
     }
 
-    /// Whether nothing was left out.
     pub fn is_empty(&self) -> bool {
         self.n_files() == 0
     }
@@ -57,7 +55,6 @@ impl LeftOut {
         self.n_archives > 0 && self.n_archives == self.n_files()
     }
 
-    /// How many files were left out.
     pub fn n_files(&self) -> u64 {
         self.images.values().sum::<u64>() + self.n_others
     }

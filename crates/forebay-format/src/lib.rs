@@ -49,5 +49,5 @@ pub use kind::{Kind, is_passed_over};
 pub use left_out::LeftOut;
 pub use scan::{Scanner, Span, Want};
 
-/// The largest sample that is read where nobody says otherwise: a whole file, a record, or the parts of a tar sample.
+/// The largest sample that is read unless the caller sets a limit: a whole file, a record, or the parts of a tar sample.
 pub const MAX_SAMPLE_SIZE: u64 = 256 << 20;

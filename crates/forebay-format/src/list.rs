@@ -1,4 +1,4 @@
-//! Lists of files: a text with one `path label` line a sample.
+//! Lists of files: a text with one `path label` line per sample.
 //!
 //! A label is a whole number behind the last space or tab; a line without one is all path, and a path may hold spaces.
 //! Empty lines and lines that begin with `#` say nothing; lines may end as on Windows, and a byte-order mark is no part of
@@ -25,12 +25,10 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest list that is read: some fifteen million lines.
 pub const MAX_LEN: u64 = 1 << 30;
 
-/// A line that names a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The path as it stands in the list.
     pub path: &'a Path,
-    /// The label, if there is one.
     pub label: Option<i64>,
 }
 
@@ -80,11 +78,9 @@ fn as_path(bytes: &[u8]) -> &Path {
 /// A line whose last word stands where a label should, and is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misread<'a> {
-    /// Which line, counted from 1.
+    /// Counted from 1, as editors do.
     pub line: usize,
-    /// The last word.
     pub word: Cow<'a, str>,
-    /// What the line is read as.
     pub entry: Entry<'a>,
 }
 

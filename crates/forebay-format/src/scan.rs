@@ -9,7 +9,6 @@ use crate::Error;
 /// A piece of the file the scanner needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Want {
-    /// Where it begins.
     pub offset: u64,
     /// How many bytes; never more than a mebibyte.
     pub len: usize,
@@ -18,7 +17,6 @@ pub struct Want {
 /// The place of one sample in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins.
     pub offset: u64,
     /// How many bytes it takes, framing and padding included.
     pub len: u64,

@@ -9,20 +9,17 @@ use crate::huffman::{ADVANCE_END, ADVANCE_SLOW, Table, signed};
 use crate::pairs::{LOOK_UPS_PER_REFILL, Pair, PairTable};
 use crate::zigzag::{SCATTER, Workspace};
 
-/// What is wrong with entropy-coded data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A bit pattern that is no code of the table.
     NoCode,
     /// A run that leads past the last coefficient.
     Overflow,
-    /// The segment ended first.
     Exhausted,
     /// A progressive refinement of more than one bit.
     BadRefinement,
 }
 
-/// The tables for a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Codes<'a> {
     pub(crate) dc: &'a Table,

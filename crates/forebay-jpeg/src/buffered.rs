@@ -25,7 +25,7 @@ pub(crate) struct Image<'a> {
     pub(crate) frame: &'a Frame,
     pub(crate) tables: &'a mut Tables,
     pub(crate) coefficients: &'a mut Coefficients,
-    /// Memory to reuse.
+    /// The entropy reader's memory, reused from scan to scan.
     pub(crate) segment: &'a mut Vec<u8>,
     pub(crate) max_scans: u32,
 }
@@ -84,7 +84,6 @@ impl Image<'_> {
         Ok(())
     }
 
-    /// Makes pixels of the coefficients.
     pub(crate) fn render(&self, quants: &Quants, planes: &mut Planes, output: &mut Output<'_>) {
         for mcu_row in 0..self.frame.mcus.1 {
             for (i, (component, quant)) in self.frame.components.iter().zip(quants).enumerate() {
@@ -185,7 +184,7 @@ trait Kind {
         block: Block<'_>,
     ) -> Result<(), Fault>;
 
-    /// Called at restart markers.
+    /// Restart markers reset predictions and runs; kinds without such state have nothing to do.
     fn restart(&mut self) {}
 }
 

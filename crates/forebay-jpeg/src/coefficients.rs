@@ -2,9 +2,8 @@
 
 use crate::frame::Frame;
 
-/// A block of the image.
 pub(crate) struct Block<'a> {
-    /// In natural order.
+    /// In natural (row by row), not zigzag order.
     pub(crate) coefficients: &'a mut [i16; 64],
     /// Which AC coefficients of a progressive image are not zero, by their place in zigzag order.
     pub(crate) nonzero: &'a mut u64,
@@ -22,7 +21,7 @@ pub(crate) struct Coefficients {
 }
 
 impl Coefficients {
-    /// Makes room for `frame`, all zero.
+    /// Makes room for `frame` and clears it: scans add to what is there.
     pub(crate) fn prepare(&mut self, frame: &Frame) {
         self.blocks.clear();
         self.blocks.resize(frame.n_blocks_padded(), [0; 64]);

@@ -34,7 +34,6 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder with the default [`Limits`].
     pub fn new() -> Self {
         Self::with_limits(Limits::default())
     }

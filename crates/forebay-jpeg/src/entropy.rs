@@ -9,7 +9,6 @@ use crate::simd::Level;
 #[derive(Debug)]
 pub(crate) struct Entropy<'a> {
     data: &'a [u8],
-    /// The current segment without stuffing.
     pub(crate) segment: Vec<u8>,
     pub(crate) bits: Bits,
     level: Level,
@@ -19,7 +18,7 @@ pub(crate) struct Entropy<'a> {
     end: usize,
     /// MCUs between restart markers; `usize::MAX` for none.
     interval: usize,
-    /// MCUs until the next one.
+    /// MCUs left until the next restart marker.
     left: usize,
     next_restart: u8,
 }

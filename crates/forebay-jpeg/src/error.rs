@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-/// Why an image was not decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,34 +10,24 @@ pub enum Error {
     NotJpeg,
     /// The data end before the image does.
     #[error("JPEG data end at byte {offset} before the image is complete")]
-    Truncated {
-        /// Offset of the first missing byte.
-        offset: usize,
-    },
+    Truncated { offset: usize },
     /// The data contradict the format.
     #[error("corrupt JPEG data at byte {offset}: expected {expected}, found {found}")]
     Corrupt {
         /// Offset in the file of the byte where this was noticed.
         offset: usize,
-        /// What the format demands there.
         expected: &'static str,
-        /// What is there.
         found: String,
     },
     /// A valid JPEG file of a kind this decoder does not decode.
     #[error("unsupported JPEG: {what}")]
-    Unsupported {
-        /// The name of the kind.
-        what: String,
-    },
+    Unsupported { what: String },
     /// More pixels than [`Limits`](crate::Limits) allow.
     #[error("JPEG of {width}x{height} pixels is larger than the limit of {max_pixels} pixels")]
     TooLarge {
-        /// Width in the frame header.
+        /// From the frame header, before any scaling.
         width: u32,
-        /// Height in the frame header.
         height: u32,
-        /// The limit in force.
         max_pixels: u64,
     },
     /// More scans than [`Limits`](crate::Limits) allow.
@@ -46,18 +35,15 @@ pub enum Error {
     TooManyScans {
         /// Offset of the scan that exceeds the limit.
         offset: usize,
-        /// The limit in force.
         max_scans: u32,
     },
 }
 
 impl Error {
-    /// A [`Error::Corrupt`] with `found` rendered.
     pub(crate) fn corrupt(offset: usize, expected: &'static str, found: impl ToString) -> Self {
         Error::Corrupt { offset, expected, found: found.to_string() }
     }
 
-    /// An [`Error::Unsupported`].
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
         Error::Unsupported { what: what.into() }
     }

@@ -12,9 +12,7 @@ use crate::{Error, Scale};
 pub(crate) struct Component {
     /// Identifier by which scans name it.
     pub(crate) id: u8,
-    /// Horizontal sampling factor.
     pub(crate) h: usize,
-    /// Vertical sampling factor.
     pub(crate) v: usize,
     /// Number of its quantisation table.
     pub(crate) quant: usize,
@@ -30,7 +28,6 @@ pub(crate) struct Component {
     pub(crate) expand: (usize, usize),
 }
 
-/// How the coefficients are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Process {
     /// Each coefficient is sent once (SOF0, SOF1).
@@ -48,9 +45,9 @@ pub(crate) struct Frame {
     pub(crate) components: Vec<Component>,
     /// MCUs in a row and in a column.
     pub(crate) mcus: (usize, usize),
-    /// Output pixels in an MCU.
+    /// Width and height of an MCU in output pixels, so after scaling.
     pub(crate) mcu_pixels: (usize, usize),
-    /// Output width and height.
+    /// Width and height in pixels, after scaling.
     pub(crate) output: (usize, usize),
     /// Block edge of the component that is sampled most densely.
     pub(crate) min_edge: usize,

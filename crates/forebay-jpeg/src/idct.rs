@@ -12,11 +12,10 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::dequantise as dequantise_avx2;
 
-/// Fractional bits of the constants.
+/// Fractional bits of the constants, as in libjpeg: rounding is part of the result.
 const CONST_BITS: u32 = 13;
 /// Bits that the first pass keeps beyond those of the samples.
 const PASS1_BITS: u32 = 2;
-/// Shift after the first pass.
 const SHIFT_1: u32 = CONST_BITS - PASS1_BITS;
 /// Shift after the second pass; the 3 is the transform's gain of 8.
 const SHIFT_2: u32 = CONST_BITS + PASS1_BITS + 3;
@@ -36,9 +35,9 @@ pub(crate) struct Job<'a> {
     pub(crate) coefficients: &'a [i16; 64],
     /// Quantisation table in natural order.
     pub(crate) quant: &'a [i16; 64],
-    /// Index of the first sample.
+    /// Where the block's first sample goes, as an index into the plane.
     pub(crate) at: usize,
-    /// Distance between rows of samples.
+    /// Samples from one row to the next.
     pub(crate) stride: usize,
 }
 
@@ -72,7 +71,6 @@ pub(crate) fn flat(job: &Job<'_>, samples: &mut [u8]) {
     }
 }
 
-/// Reconstructs a block of 8x8 samples.
 pub(crate) fn one(job: &Job<'_>, samples: &mut [u8]) {
     let mut columns = [[0i16; 8]; 8];
     for (x, column) in columns.iter_mut().enumerate() {
@@ -107,7 +105,6 @@ fn rotate(by: [[i16; 2]; 2], a: i16, b: i16) -> [i32; 2] {
     by.map(|[p, q]| (i32::from(a) * i32::from(p)).wrapping_add(i32::from(b) * i32::from(q)))
 }
 
-/// Shifts right with rounding.
 pub(crate) fn descale(value: i32, n_bits: u32) -> i32 {
     value.wrapping_add(1 << (n_bits - 1)) >> n_bits
 }
@@ -117,7 +114,6 @@ pub(crate) fn saturate(value: i32) -> u8 {
     (value.clamp(-128, 127) + 128) as u8
 }
 
-/// The nearest value of 16 bits.
 pub(crate) fn saturate_16(value: i32) -> i16 {
     value.clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }

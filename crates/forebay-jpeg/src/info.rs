@@ -3,7 +3,6 @@
 /// The size of the output relative to the image in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scale {
-    /// Every pixel of the file.
     #[default]
     Full,
     /// Half the width and height, rounded up.
@@ -29,7 +28,6 @@ impl Scale {
 /// How the samples in the file are to be read as colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColorModel {
-    /// One component.
     Grayscale,
     /// Three components, luma and two chroma differences.
     YCbCr,

@@ -12,10 +12,8 @@ use crate::{ColorModel, Error, Scale};
 /// Most blocks of an MCU that the standard allows.
 const MAX_BLOCKS_IN_MCU: usize = 10;
 
-/// A component's part in a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanComponent {
-    /// Index among the frame's components.
     pub(crate) index: usize,
     /// Number of its table for DC differences.
     pub(crate) dc: usize,
@@ -23,7 +21,6 @@ pub(crate) struct ScanComponent {
     pub(crate) ac: usize,
 }
 
-/// A parsed scan header.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
     pub(crate) components: Vec<ScanComponent>,
@@ -31,17 +28,15 @@ pub(crate) struct Scan {
     pub(crate) band: (usize, usize),
     /// Bit position sent before (0 if none) and in this scan.
     pub(crate) bits: (u32, u32),
-    /// Offset of the scan's marker.
+    /// Offset of the scan's marker, for errors.
     pub(crate) offset: usize,
 }
 
-/// Where [`Headers::advance`] stopped.
 pub(crate) enum Stop {
     /// Entropy-coded data begin at the current position.
     Scan(Scan),
-    /// The end-of-image marker was read.
     EndOfImage,
-    /// The data ended without one.
+    /// The data ended without an end-of-image marker: accepted once every coefficient was sent, an error before.
     EndOfData,
 }
 

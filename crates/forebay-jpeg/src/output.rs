@@ -17,7 +17,6 @@ pub(crate) struct Lines {
     lines: [Vec<u8>; 4],
 }
 
-/// Writes the rows of one image.
 pub(crate) struct Output<'a> {
     pub(crate) level: Level,
     pub(crate) conversion: Conversion,
@@ -62,7 +61,6 @@ impl<'a> Output<'a> {
         self.next_row = end;
     }
 
-    /// Whether every row has been written.
     pub(crate) fn is_complete(&self) -> bool {
         self.next_row == self.size.1
     }

@@ -10,7 +10,7 @@ use crate::huffman::{ADVANCE_END, ADVANCE_SLOW, CodeSpec, Entry, Table};
 /// luma and chroma together take half of a level 1 cache of 32 KiB at 10 bits, all of it at 11.
 const WINDOW_BITS: u32 = 10;
 
-/// Look-ups for which one refill suffices.
+/// Look-ups per refill of the bit buffer, which provides at least 56 bits.
 pub(crate) const LOOK_UPS_PER_REFILL: u32 = 56 / WINDOW_BITS;
 
 /// A look-up result. Bits 0-7: bits of both coefficients; 8-15 and 16-23: how far the first and the second advance;

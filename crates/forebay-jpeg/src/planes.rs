@@ -13,10 +13,9 @@ use crate::upsample::{CHUNK, Method};
 
 /// Samples left of the image, of which the last is read.
 const MARGIN_LEFT: usize = 32;
-/// Samples right of the padded image.
+/// Samples right of the padded image: vector code reads and writes whole chunks.
 const MARGIN_RIGHT: usize = 2 * CHUNK;
 
-/// The strip of one component.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plane {
     /// Index of the first sample of the first row, after the margin.
@@ -24,21 +23,18 @@ pub(crate) struct Plane {
     pub(crate) stride: usize,
     /// Rows of samples in a row of MCUs.
     rows_per_mcu: usize,
-    /// Edge of its blocks.
+    /// Edge of its blocks in samples, after scaling.
     pub(crate) edge: usize,
-    /// Width and height of the component.
     pub(crate) size: (usize, usize),
-    /// Pixels per sample.
     pub(crate) expand: (usize, usize),
     pub(crate) method: Method,
 }
 
-/// The strips of all components.
 #[derive(Debug, Default)]
 pub(crate) struct Planes {
     samples: Vec<u8>,
     planes: Vec<Plane>,
-    /// Where a block goes that nobody wants.
+    /// Where a block goes whose samples are not needed.
     trash: usize,
 }
 

@@ -20,12 +20,11 @@ use crate::zigzag::NATURAL;
 pub(crate) struct Pass {
     /// First and last coefficient in zigzag order.
     pub(crate) band: (u32, u32),
-    /// Position of the lowest bit sent.
+    /// Lowest bit sent, as the left shift of what is read (the standard's Al).
     pub(crate) shift: u32,
     pub(crate) level: Level,
 }
 
-/// First scan of DC coefficients.
 #[inline(always)]
 pub(crate) fn dc_first(
     segment: &[u8],

@@ -15,17 +15,14 @@ use crate::planes::Planes;
 use crate::simd::Level;
 use crate::zigzag::Workspace;
 
-/// The decoding tables of a component.
 #[derive(Clone, Copy)]
 pub(crate) struct Coding<'a> {
     pub(crate) codes: Codes<'a>,
     pub(crate) quant: &'a [i16; 64],
 }
 
-/// A block's place in the MCU.
 struct Slot<'a> {
     coding: Coding<'a>,
-    /// Index of the component.
     component: usize,
     /// Column and row of the block within the MCU.
     place: (usize, usize),
@@ -83,7 +80,6 @@ fn slots<'a>(frame: &Frame, components: &[ScanComponent], codings: &[Coding<'a>]
     slots
 }
 
-/// Workspaces and what is in them.
 struct Blocks {
     workspaces: [Workspace; 2],
     /// Slot and destination of the blocks that wait for their transform.
@@ -144,7 +140,6 @@ fn mcu_row_on(
 }
 
 impl Blocks {
-    /// Transforms two waiting blocks.
     #[inline(always)]
     fn transform(&mut self, level: Level, slots: &[Slot<'_>], planes: &mut Planes) {
         let (a, b) = (&slots[self.waiting[0].0], &slots[self.waiting[1].0]);

@@ -3,15 +3,13 @@
 /// An instruction set the hot loops are compiled for. Every level gives the same pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// What the target always has.
     Portable,
-    /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT, all present or none used.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
 
 impl Level {
-    /// The best level of this CPU.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2")

@@ -17,19 +17,16 @@ pub(crate) fn spec(is_ac: bool, number: usize) -> Option<CodeSpec> {
     CodeSpec::parse(bytes, is_ac, 0).ok().map(|(spec, _)| spec)
 }
 
-/// DC differences of luma.
 #[rustfmt::skip]
 const DC_LUMA: &[u8] = &[
     0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ];
 
-/// DC differences of chroma.
 #[rustfmt::skip]
 const DC_CHROMA: &[u8] = &[
     0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ];
 
-/// AC coefficients of luma.
 #[rustfmt::skip]
 const AC_LUMA: &[u8] = &[
     0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125, 1, 2, 3, 0, 4, 17, 5, 18, 33, 49, 65, 6, 19, 81, 97, 7, 34, 113,
@@ -41,7 +38,6 @@ const AC_LUMA: &[u8] = &[
     225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250,
 ];
 
-/// AC coefficients of chroma.
 #[rustfmt::skip]
 const AC_CHROMA: &[u8] = &[
     0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119, 0, 1, 2, 3, 17, 4, 5, 33, 49, 6, 18, 65, 81, 7, 97, 113, 19, 34,

@@ -16,7 +16,6 @@ pub(crate) const CHUNK: usize = 32;
 /// How a component's rows become lines of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// One sample per pixel.
     Copy,
     /// Triangle filter along the row.
     FancyH2V1,
@@ -51,13 +50,11 @@ impl Method {
 /// The rows a line is made of, each beginning one sample left of the image.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
-    /// The row the line lies in.
     pub(crate) near: &'a [u8],
     /// The next row on the side of it where the line lies; only for methods with context.
     pub(crate) far: &'a [u8],
     /// Whether the line lies in the lower half of its row.
     pub(crate) is_lower: bool,
-    /// Samples in the row.
     pub(crate) n_samples: usize,
 }
 

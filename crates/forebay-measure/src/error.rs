@@ -137,7 +137,6 @@ fn is_without_inodes(path: &Path) -> bool {
 
 /// Adds what was attempted, and on what, to a system error.
 pub trait Context<T> {
-    #[allow(missing_docs)]
     fn context(self, what: &'static str, path: &Path) -> Result<T, Error>;
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_record::Validation;
 
 /// What happens in a run, for a display and for the marks of a series.
-#[allow(missing_docs)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A part of the run that is no repeat begins ("building alexnet"), or has come so far.

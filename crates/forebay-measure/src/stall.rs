@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 /// Seconds of waiting by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Causes {
     pub storage: f64,
     pub decode: f64,
@@ -55,7 +54,6 @@ impl Causes {
 }
 
 /// Nanoseconds that workers spent on what a wait can be charged to.
-#[allow(missing_docs)]
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
     pub storage: f64,

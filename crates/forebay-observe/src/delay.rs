@@ -1,6 +1,6 @@
 //! I/O delay: the time that threads waited for block I/O, where the kernel counts it and what it counts can be.
 //!
-//! It is counted when `kernel.task_delayacct` is 1, by thread, and handed on to nobody when a thread ends; so it is what
+//! It is counted when `kernel.task_delayacct` is 1, by thread, and not passed on when a thread ends; so it is what
 //! was last seen of each. On Linux 6.18 some threads were seen to have waited for longer than they had lived, one for as
 //! long as the machine had been up. Such a count is not corrected: from then on the delay of the tree is unknown.
 
@@ -12,7 +12,6 @@ use crate::source::process::Stat;
 /// How the kernel is told to count I/O delay.
 pub const DELAY_HINT: &str =
     "the kernel does not count it; root may run `sysctl kernel.task_delayacct=1` before the command";
-/// Why a count is not shown.
 const IMPOSSIBLE: &str = "the kernel's count is wrong: a thread waited for longer than it lived";
 
 /// What the delay of a tree of processes is worth.
@@ -23,7 +22,6 @@ pub(crate) enum DelayCount {
     Unsaid,
     Off,
     On,
-    /// It counts wrongly.
     Wrong,
 }
 
@@ -53,7 +51,7 @@ impl DelayCount {
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     by_thread: HashMap<u32, u64>,
-    /// That of threads that have ended.
+    /// The last delay seen of threads that have ended: the kernel does not pass it on.
     ended: u64,
 }
 

@@ -19,10 +19,8 @@ use crate::signals::Signals;
 use crate::tree::Tree;
 use crate::{Error, Options};
 
-/// A command that has ended.
 #[derive(Debug)]
 pub struct Followed {
-    /// How it ended.
     pub status: ExitStatus,
     /// What the machine and the command did, tick by tick.
     pub series: Series,
@@ -53,12 +51,11 @@ pub struct Totals {
     pub write_bytes: u64,
     /// Time that threads waited for block I/O, in seconds; or why it is unknown, in words.
     pub io_delay_s: Result<f64, &'static str>,
-    /// The most processes at one tick.
     pub n_processes: u64,
     /// The most threads at one tick; 0 when the command ended before the first.
     pub n_threads: u64,
-    /// Processes whose I/O is not among the bytes, or not all of it: nobody in the tree waited for them, or they are still
-    /// running, and they ran as somebody else. The bytes are at least so many then.
+    /// Processes whose I/O is not among the bytes, or not all of it: no process in the tree waited for them, or they are still
+    /// running, and they ran as another user. The bytes are then a lower bound.
     pub n_hidden: u64,
     /// Descendants that are still running, since they were no longer waited for.
     pub n_left: u64,
@@ -71,7 +68,7 @@ pub struct Totals {
 ///
 /// For the time it takes, signals sent to this process are passed on to the command and its descendants. When the command
 /// has ended and descendants have not, an interrupt (`SIGINT`, `SIGQUIT`) is not: it ends the waiting and leaves them alone.
-/// Children that this process has besides are waited for too: it must have none that somebody else waits for.
+/// Children that this process has besides are waited for too: it must have none that other code waits for.
 ///
 /// # Errors
 /// When the observation cannot begin or the command cannot be started; nothing has run then.
@@ -97,7 +94,7 @@ pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, E
     Ok(Followed { status, series, totals })
 }
 
-/// How long descendants may outlive the command before anything is said about it.
+/// How long descendants may outlive the command before the caller is told: helpers that end just after it are common.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Waits for children, adopted ones too, until the command has ended.
@@ -152,7 +149,6 @@ fn pass_on(signals: &Signals, tree: &Mutex<Tree>) {
     }
 }
 
-/// The tree as it is now.
 fn look(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
     let mut tree = lock(tree);
     tree.look();

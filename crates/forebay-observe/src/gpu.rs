@@ -46,7 +46,6 @@ impl GpuWatch {
         self.shared.1.notify_one();
     }
 
-    /// The latest reading.
     pub(crate) fn latest(&self) -> Vec<GpuReading> {
         lock(&self.shared.0).latest.clone()
     }

@@ -5,14 +5,10 @@ use crate::sheet::Sheet;
 use crate::source::process::Io;
 use crate::source::{growth, ratio};
 
-/// Sums over processes since they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
-    /// Bytes and calls.
     pub(crate) io: Io,
-    /// Time in programs in clock ticks.
     pub(crate) user_ticks: u64,
-    /// Time in the kernel in clock ticks.
     pub(crate) system_ticks: u64,
     /// Page faults that had to wait for I/O.
     pub(crate) major_faults: u64,
@@ -23,13 +19,11 @@ pub(crate) struct Counters {
 /// A set of processes at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Standing {
-    /// How many are alive.
     pub(crate) n_processes: u64,
-    /// How many threads they have.
     pub(crate) n_threads: u64,
     /// Memory held in pages; a page that is shared counts once for each.
     pub(crate) rss_pages: u64,
-    /// Processes whose I/O cannot be read, since they run as somebody else. It is known when they have been waited for.
+    /// Processes whose I/O cannot be read, since they run as another user. It is known when they have been waited for.
     pub(crate) n_hidden: u64,
 }
 
@@ -69,7 +63,7 @@ impl Standing {
     }
 }
 
-/// The units of this units.
+/// What turns the kernel's ticks and pages into seconds and bytes; both depend on the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Units {
     pub(crate) page_bytes: f64,
@@ -89,7 +83,6 @@ impl Units {
 pub(crate) struct TreeReading {
     pub(crate) counters: Counters,
     pub(crate) standing: Standing,
-    /// What the I/O delay is worth.
     pub(crate) delay: DelayCount,
 }
 

@@ -1,7 +1,7 @@
 //! What the machine did meanwhile: processors, memory, paging, disks, pressure, network, processes and GPUs, tick by tick.
 //!
 //! A [`Sampler`] is a thread that reads the kernel's counters at every tick and yields a
-//! [`Series`](forebay_record::Series): one row a tick, one column a quantity, each named after its subject with its unit last.
+//! [`Series`](forebay_record::Series): one row per tick, one column per quantity, each named after its subject with its unit last.
 //! [`follow`] runs a command and observes it with all its descendants. The parsers in [`source`] are functions of texts.
 //!
 //! It needs no rights and installs nothing in the kernel. It does not trace: what happened between two ticks is known in

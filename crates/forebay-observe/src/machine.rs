@@ -23,7 +23,6 @@ const PRESSURES: [(&str, &str); 3] = [("io", "psi.io"), ("cpu", "psi.cpu"), ("me
 /// A tree that is read by the sampler and to which the one who waits for its processes says which have ended.
 pub(crate) type SharedTree = Arc<Mutex<Tree>>;
 
-/// What was read at a tick.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     cpu: Option<Cpu>,
@@ -78,7 +77,6 @@ impl Machine {
         files.into_iter().chain(&mut self.pressures).filter_map(ProcFile::trouble).collect()
     }
 
-    /// Reads everything.
     pub(crate) fn read(&mut self) -> Reading {
         let pressures = self.pressures.each_mut().map(|file| pressure::parse(file.read()?));
         Reading {

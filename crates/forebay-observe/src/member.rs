@@ -13,7 +13,7 @@ use crate::source::process::{Io, Stat, parse_io, parse_stat};
 pub(crate) struct Member {
     pub(crate) stat: Stat,
     pub(crate) io: Io,
-    /// Its own file of I/O could not be read: it belongs to somebody else, or to root since it has ended.
+    /// Its own file of I/O could not be read: it belongs to another user, or to root since it has ended.
     pub(crate) hidden: bool,
     /// The faults of children it waited for that are accounted for: those before it was first seen, and those of children
     /// that were seen. What is beyond is of children that came and went unseen.
@@ -45,12 +45,10 @@ impl Member {
     }
 }
 
-/// Reads processes.
 #[derive(Debug)]
 pub(crate) struct Reader {
     proc: PathBuf,
     delay_switch: ProcFile,
-    /// What I/O delays are worth.
     pub(crate) delay: DelayCount,
     units: Units,
     /// A process and the file of the I/O of one of its threads, which is left out.
@@ -82,7 +80,6 @@ impl Reader {
         self.left_out = Some((process, ProcFile::open(self.proc.join(format!("{process}/task/{thread}/io")))));
     }
 
-    /// The folder of a process.
     pub(crate) fn folder(&self, pid: u32) -> PathBuf {
         self.proc.join(pid.to_string())
     }
@@ -96,7 +93,6 @@ impl Reader {
         pids
     }
 
-    /// Reads who a process is.
     pub(crate) fn stat(&mut self, pid: u32) -> io::Result<Stat> {
         let text = read_once(&self.proc.join(format!("{pid}/stat")), &mut self.buffer)?;
         parse_stat(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())

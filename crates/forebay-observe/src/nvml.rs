@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
-/// What one GPU was doing.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct GpuReading {
     /// The share of the library's last period, a sixth of a second to a second, with a kernel running.
@@ -54,7 +53,7 @@ const PCIE_RX: c_uint = 1;
 pub(crate) struct Nvml {
     utilization: unsafe extern "C" fn(Device, *mut Utilization) -> c_int,
     memory: unsafe extern "C" fn(Device, *mut Memory) -> c_int,
-    /// Drivers before 510 have none.
+    /// Absent in drivers before 510; `nvmlMemory_t` then counts what the driver reserves as used.
     memory_v2: Option<unsafe extern "C" fn(Device, *mut MemoryV2) -> c_int>,
     power: unsafe extern "C" fn(Device, *mut c_uint) -> c_int,
     pcie: unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int,

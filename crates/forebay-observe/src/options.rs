@@ -7,26 +7,21 @@ use crate::sink::Sink;
 /// Which processes have columns of their own, summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Processes {
-    /// None.
     None,
     /// This one and its descendants; the sampler's own reading is left out.
     #[default]
     This,
-    /// The descendants of this one.
     Children,
 }
 
-/// How to observe.
 pub struct Options {
-    /// The time between two rows.
+    /// Time between rows. Below 100 ms the kernel's clock ticks make processor times coarse, which the series notes.
     pub interval: Duration,
-    /// The processes to sum up.
     pub processes: Processes,
-    /// Whether to look for GPUs.
     pub gpu: bool,
     /// How many rows a series may have before its rows are put together two by two; a row is about a kilobyte.
     pub max_rows: usize,
-    /// Takes the rows as they come.
+    /// Gets each row as it is taken, for a live display or a file; the series keeps them too.
     pub sink: Option<Box<dyn Sink>>,
     /// Called when a command that is followed has ended and some of its descendants have not: with their number, once, and
     /// when they did not end soon after it.

@@ -31,14 +31,12 @@ struct Shared {
     ended: Condvar,
 }
 
-/// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Order {
     #[default]
     GoOn,
-    /// Take a last row and end.
     Stop,
-    /// End at once: nobody wants the series.
+    /// End at once, without a last row: the series is not wanted.
     Abandon,
 }
 
@@ -58,13 +56,13 @@ impl Sampler {
     /// Starts to observe. When this returns, the first reading has been taken: what happens from here on is in the series.
     ///
     /// # Errors
-    /// When there is no thread to be had or the sink refuses.
+    /// When no thread can be started or the sink refuses.
     pub fn start(options: Options) -> Result<Self, Error> {
         let tree = options.processes.tree();
         Self::start_with(options, tree)
     }
 
-    /// Starts with a tree that somebody else has a hand in too.
+    /// Starts with a tree that the caller updates too.
     pub(crate) fn start_with(options: Options, tree: Option<SharedTree>) -> Result<Self, Error> {
         let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
         let observe = move || match Ticker::begin(options, tree) {
@@ -84,7 +82,6 @@ impl Sampler {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Notes that something happens now.
     pub fn mark(&self, what: impl Into<String>) {
         let mark = Mark { time_s: self.shared.start.elapsed().as_secs_f64(), what: what.into() };
         self.shared.lock().marks.push(mark);
@@ -160,7 +157,6 @@ impl Processes {
     }
 }
 
-/// The thread's own things.
 struct Ticker {
     shared: Arc<Shared>,
     machine: Machine,

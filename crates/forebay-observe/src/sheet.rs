@@ -26,7 +26,6 @@ impl Sheet {
         self.next = 0;
     }
 
-    /// Sets a value of the row.
     pub(crate) fn put(&mut self, subject: &str, quantity: &'static str, value: Option<f64>) {
         let is_it = |key: &Key| key.quantity == quantity && key.subject == subject;
         let guess = self.keys.get(self.next).is_some_and(is_it).then_some(self.next);

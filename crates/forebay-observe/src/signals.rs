@@ -1,8 +1,8 @@
 //! Signals while a command is followed: the terminal's go to the command anyway, others are passed on.
 //!
 //! Ctrl-C reaches every process of the terminal's foreground group, so the command has it already; this process only must
-//! not die of it. A signal that somebody sent to this process alone is to be passed on. The handler only notes what came
-//! and wakes whoever waits, also when a child has ended: there is one thing to wait for, and nothing that comes between
+//! not die of it. A signal sent to this process alone is passed on. The handler only notes what came
+//! and wakes the waiting thread, also when a child has ended: there is one thing to wait for, and nothing that comes between
 //! looking and waiting is missed.
 
 use std::io;

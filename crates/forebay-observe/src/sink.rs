@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forebay_record::{CsvLines, Row};
 
-/// Takes the rows of a series as they come, in the sampler's thread: whoever blocks here makes ticks late.
+/// Takes the rows of a series as they come, in the sampler's thread: blocking here makes ticks late.
 pub trait Sink: Send {
     /// Before the first tick: when the series begins, as time since 1970, and the columns known by then.
     ///
@@ -18,7 +18,6 @@ pub trait Sink: Send {
         Ok(())
     }
 
-    /// A row.
     fn row(&mut self, row: &Row<'_>);
 }
 
@@ -28,7 +27,7 @@ impl<F: FnMut(&Row<'_>) + Send> Sink for F {
     }
 }
 
-/// Writes rows as CSV, each with one write, so that whoever reads finds whole lines and a killed writer leaves them.
+/// Writes rows as CSV, each with one write, so that a reader finds whole lines and a killed writer leaves only whole lines.
 ///
 /// The columns are those known at the beginning; one that appears later, such as that of a device first used then, is in
 /// the [`Series`](forebay_record::Series) alone.
@@ -49,7 +48,7 @@ impl CsvSink<File> {
 }
 
 impl<W: Write + Send> CsvSink<W> {
-    /// Writes to anything. The first failure is told to `on_error`, and nothing is written after it.
+    /// Writes to anything. The first failure goes to `on_error`, and nothing is written after it.
     pub fn new(out: W, on_error: impl FnOnce(io::Error) + Send + 'static) -> Self {
         Self { out, lines: None, on_error: Some(Box::new(on_error)) }
     }

@@ -4,14 +4,14 @@
 //! tree, and reads those that do; processes found to be outside are not read again. A sum over a changing set of
 //! processes would go backwards when one ends. It does not, because the kernel adds a child's numbers to its parent when
 //! it is waited for; where it was not (a parent that ignores `SIGCHLD`), what was last seen of it is kept. Which of the
-//! two it was is told by the parent's count of its children's page faults, which grows by waiting alone.
+//! two it was shows in the parent's count of its children's page faults, which grows by waiting alone.
 //!
 //! The tree changes while it is read. Parents are read before their children, so that a child is never counted both by
-//! itself and in its parent; where one turns out to be gone, whoever may have waited for it is read again, and then the
+//! itself and in its parent; where one turns out to be gone, every process that may have waited for it is read again, and then the
 //! rest, until nothing is gone any more.
 //!
-//! The I/O of a process that runs as somebody else cannot be read, nor, but for root, that of one that has ended and has
-//! not been waited for. It is known once that has been done, since it is then in the numbers of whoever waited.
+//! The I/O of a process of another user cannot be read, nor, but for root, that of one that has ended and has
+//! not been waited for. It is known once that has been done, since it is then in the numbers of its parent.
 //!
 //! Limits: a process whose parent does not wait for it and that lives between two ticks is not seen; the I/O delay of a
 //! thread is that of its last tick; a child that ends while the tree is being read may show up one tick later.
@@ -36,7 +36,6 @@ struct Departed {
 /// How often the tree is read again at one look while its processes go on ending; more would be a look without an end.
 const MAX_PASSES: usize = 8;
 
-/// A process and its descendants.
 #[derive(Debug)]
 pub(crate) struct Tree {
     reader: Reader,
@@ -47,11 +46,10 @@ pub(crate) struct Tree {
     outside: HashSet<u32>,
     /// Processes that ended in this look or the one before.
     departed: HashMap<u32, Departed>,
-    /// How many looks there were.
     n_looks: u64,
-    /// What ended and is in nobody's numbers.
+    /// Sums of processes that ended and are in no other process's numbers.
     gone: Counters,
-    /// Processes that ended and whose I/O could not be read to the end and is in nobody's numbers.
+    /// Processes that ended and whose I/O could not be read to the end and is in no other process's numbers.
     n_lost: u64,
     last: Counters,
     peak: Standing,
@@ -193,7 +191,7 @@ impl Tree {
         vanished
     }
 
-    /// Keeps what nobody waited for.
+    /// Keeps the last numbers of processes that nobody waited for, which the kernel adds to no parent.
     fn settle(&mut self, vanished: &BTreeMap<u32, Member>) {
         let mut read_again = HashSet::new();
         for member in vanished.values() {

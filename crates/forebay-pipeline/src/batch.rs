@@ -16,7 +16,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// How many samples it holds.
     pub fn len(&self) -> usize {
         self.samples.len() * self.samples_per_slot()
     }
@@ -25,23 +24,20 @@ impl Batch {
         self.shared.source.index.samples_per_slot()
     }
 
-    /// Whether it holds none; the iterator never gives such a one.
+    /// Never true: the iterator yields no empty batch.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// Bytes a sample.
     pub fn sample_bytes(&self) -> usize {
         self.shared.dispatch.ring.slot_bytes() / self.samples_per_slot()
     }
 
-    /// All samples, one after the other.
     pub fn data(&self) -> &[u8] {
         // SAFETY: the slots are published and are released only when this batch is dropped.
         unsafe { self.shared.dispatch.ring.samples_at(self.place, self.samples.len()) }
     }
 
-    /// All samples, to change in place.
     pub fn data_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `data`, and the batch is borrowed mutably: it is the only way to these slots.
         unsafe { self.shared.dispatch.ring.samples_at_mut(self.place, self.samples.len()) }
@@ -59,7 +55,6 @@ impl Batch {
         floats
     }
 
-    /// The samples' labels.
     pub fn labels(&self) -> &[i64] {
         &self.labels
     }
@@ -69,7 +64,7 @@ impl Batch {
         &self.samples
     }
 
-    /// The name of the sample (of streamed ones, the slot) at a place of this batch, for people.
+    /// The display name of the sample (for streamed samples, the slot) at a place of this batch.
     pub fn name_of(&self, place: usize) -> String {
         self.shared.source.name_of(self.samples[place])
     }
@@ -93,12 +88,10 @@ pub struct BatchMemory {
 }
 
 impl BatchMemory {
-    /// Where it begins.
     pub fn as_ptr(&self) -> *const u8 {
         self.shared.dispatch.ring.memory().0
     }
 
-    /// How many bytes it has.
     pub fn n_bytes(&self) -> usize {
         self.shared.dispatch.ring.memory().1
     }

@@ -19,7 +19,7 @@ pub struct Dataset {
     pub(crate) source: Source,
     pub(crate) chain: Chain,
     raw_cache: Option<CacheAt>,
-    /// The first stage that could not be put where it was; told when iteration starts.
+    /// The first stage that is not allowed at its place; reported when iteration starts, so the builder needs no `Result`.
     refused: Option<(&'static str, String)>,
     shuffled_whole: bool,
 }
@@ -83,13 +83,11 @@ impl Dataset {
         self.then("held_out", Split { seed, n, chosen: true })
     }
 
-    /// The first `n` samples.
     #[must_use]
     pub fn take(self, n: u64) -> Self {
         self.then("take", Take { n })
     }
 
-    /// All but the first `n` samples.
     #[must_use]
     pub fn skip(self, n: u64) -> Self {
         self.then("skip", Skip { n })
@@ -101,7 +99,6 @@ impl Dataset {
         self.then("repeat", Repeat { n: Some(n) })
     }
 
-    /// Epochs without end.
     #[must_use]
     pub fn repeat_forever(self) -> Self {
         self.then("repeat_forever", Repeat { n: None })
@@ -137,7 +134,6 @@ impl Dataset {
         std::iter::from_fn(move || sequence.next())
     }
 
-    /// Makes samples as `map` says.
     pub fn map(self, map: impl Map + 'static) -> Mapped {
         Mapped {
             dataset: self,
@@ -167,16 +163,13 @@ impl Dataset {
     }
 }
 
-/// How many threads make samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
-    /// That many.
     Fixed(usize),
-    /// As many as pay, found while running. With separate readers: one a core.
+    /// Tuned while running; see [`Tuning`](crate::Tuning). With separate readers: one per core.
     Auto,
 }
 
-/// What happens when a sample fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorPolicy {
     /// The iterator yields the error in the sample's place and goes on after it.
@@ -199,7 +192,7 @@ pub struct Mapped {
     pub(crate) mapped_shards: bool,
 }
 
-/// How many failures `ignore_errors` keeps with their reasons.
+/// Failures that `ignore_errors` keeps with their reasons; further ones are only counted, which bounds the memory.
 const KEPT_FAILURES: usize = 100;
 
 impl Mapped {
@@ -211,14 +204,14 @@ impl Mapped {
     }
 
     /// How many threads only read, ahead of those that decode; 0 (the default) lets every thread do both. Cold files
-    /// want many readers, decoding wants one thread a core.
+    /// want many readers, decoding wants one thread per core.
     #[must_use]
     pub fn readers(mut self, n: usize) -> Self {
         self.readers = n;
         self
     }
 
-    /// Samples come in the order in which their bytes arrive: a slow one holds nobody up, but the order, and with it the
+    /// Samples come in the order in which their bytes arrive: a slow one delays no other, but the order, and with it the
     /// state, is no longer determined.
     #[must_use]
     pub fn first_come(mut self) -> Self {
@@ -233,7 +226,7 @@ impl Mapped {
         self
     }
 
-    /// Keeps the finished samples.
+    /// Keeps the samples after `map`, so later epochs skip both reading and decoding.
     #[must_use]
     pub fn cache(mut self, at: CacheAt) -> Self {
         self.made_cache = Some(at);
@@ -268,7 +261,7 @@ impl Mapped {
     }
 }
 
-/// The whole pipeline.
+/// A complete pipeline. [`iter`](Self::iter) may be called more than once; each call starts threads of its own.
 #[derive(Clone)]
 pub struct Batched {
     pub(crate) mapped: Mapped,
@@ -313,19 +306,19 @@ impl Batched {
     }
 
     /// How many batches the consumer may hold at the same time beside those made ahead; 1 by default. With 0, one that it holds is one
-    /// of those: who copies a batch away and drops it at once needs no memory for more.
+    /// of those, which is enough for a consumer that copies each batch away and drops it at once.
     #[must_use]
     pub fn hold(mut self, n: usize) -> Self {
         self.hold = n;
         self
     }
 
-    /// Batches that there is memory for.
+    /// Batches that the ring has memory for.
     pub(crate) fn n_buffers(&self) -> usize {
         self.prefetch.saturating_add(self.hold).max(1)
     }
 
-    /// Takes the time from another clock.
+    /// Times waits and work on another clock: tests use a manual one.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;

@@ -9,32 +9,23 @@ use forebay_units::Bytes;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// Its bytes could not be had.
     #[error("its bytes could not be read")]
     Storage(#[source] Arc<forebay_storage::Error>),
     /// It is larger than a sample may be; it was not read.
     #[error("{size} exceeds the sample size limit of {limit}; raise it with --max-sample-size")]
-    TooLarge {
-        /// How large it is.
-        size: Bytes,
-        /// How large it may be.
-        limit: Bytes,
-    },
+    TooLarge { size: Bytes, limit: Bytes },
     /// Its bytes are not what they should be.
     #[error("its bytes could not be decoded")]
     Format(#[source] Arc<forebay_format::Error>),
     /// The map refused it, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The user's closure panicked.
     #[error("the map function panicked: {0}")]
     Panicked(String),
-    /// The same, of one among several that the map makes together.
+    /// One of several samples failed that the map makes together; `name` says which.
     #[error("{name}")]
     Of {
-        /// Where that one lies.
         name: String,
-        /// Why it failed.
         #[source]
         error: Box<SampleError>,
     },
@@ -59,11 +50,9 @@ impl From<forebay_format::Error> for SampleError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("sample {name}")]
 pub struct FailedSample {
-    /// Its index in the source.
     pub index: u32,
     /// Where it lies: a path, with the offset for a record of a shard.
     pub name: String,
-    /// Why it failed.
     #[source]
     pub error: SampleError,
 }
@@ -80,26 +69,14 @@ impl FailedSample {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A stage cannot be put there.
     #[error("{stage}: {reason}")]
-    Plan {
-        /// Which stage.
-        stage: &'static str,
-        /// Why not.
-        reason: String,
-    },
-    /// The source holds no samples.
+    Plan { stage: &'static str, reason: String },
     #[error("no samples in {what}")]
-    Empty {
-        /// What was looked at.
-        what: String,
-    },
+    Empty { what: String },
     /// A list, folder or shard is not what it was taken for.
     #[error("{what}")]
     Source {
-        /// What is wrong, with the path.
         what: String,
-        /// The cause below, if any.
         #[source]
         source: Option<Box<dyn StdError + Send + Sync>>,
     },
@@ -111,16 +88,10 @@ pub enum Error {
     Sample(#[from] FailedSample),
     /// A saved state does not belong to this pipeline.
     #[error("this state was saved by another pipeline: {reason}")]
-    State {
-        /// What differs.
-        reason: String,
-    },
+    State { reason: String },
     /// The consumer holds every batch buffer there is.
     #[error(
         "all {held} batch buffers are held by the consumer; drop a batch before asking for the next, or allow more with hold()"
     )]
-    AllHeld {
-        /// How many it holds.
-        held: usize,
-    },
+    AllHeld { held: usize },
 }

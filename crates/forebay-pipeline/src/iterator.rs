@@ -32,7 +32,6 @@ const EXPANDED_SHARDS: usize = 8;
 #[derive(Clone, Copy)]
 enum Patience<'a> {
     Forever,
-    /// Until this is set.
     Until(&'a AtomicBool),
     /// Not at all, but it wants to be woken.
     Woken,
@@ -44,7 +43,6 @@ pub struct Batches {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     caches: Vec<Arc<Cache>>,
-    /// Slots of a batch.
     batch: usize,
     prefetch: u64,
     /// Batches after which no more are given.
@@ -64,10 +62,8 @@ pub struct Batches {
     stats: Stats,
 }
 
-/// The batch that is coming together.
 #[derive(Default)]
 struct Gathered {
-    /// Its first slot.
     start: u64,
     /// The first slot not looked at yet.
     scan: u64,
@@ -139,7 +135,7 @@ impl Batches {
         Ok(State { version: State::VERSION, fingerprint: self.fingerprint, position })
     }
 
-    /// The memory that all batches lie in, for whoever wants to lock its pages for a device.
+    /// The memory that all batches lie in, for callers that register (pin) its pages with a device.
     pub fn memory(&self) -> BatchMemory {
         BatchMemory { shared: Arc::clone(&self.shared) }
     }
@@ -149,7 +145,6 @@ impl Batches {
         self.tuner.as_ref().map(Tuner::tuning)
     }
 
-    /// What has been done so far.
     pub fn stats(&self) -> Stats {
         let now = self.shared.clock.now_ns();
         let mut stats = self.stats.clone();
@@ -192,7 +187,7 @@ impl Batches {
         }
     }
 
-    /// The next batch if it is there; asks for it if it is not, and does not wait. Takes no part in the account of waits.
+    /// The next batch if it is there; asks for it if it is not, and does not wait. Not counted as a wait.
     pub fn poll_next(&mut self) -> Poll<Option<Result<Batch, Error>>> {
         self.asked = None;
         self.gather(Patience::Never)
@@ -201,7 +196,7 @@ impl Batches {
     /// The next batch if it is there; if it is not, the calling thread is unparked once it is worth asking again, so that one thread can
     /// wait for many iterators. The time between the first question and the batch is a wait, as that inside `next` is.
     ///
-    /// A batch that is there is given without a word to the workers, which takes longer than all the rest: `go_on` has it.
+    /// A finished batch is returned without waking the workers, which takes longer than all the rest; call `go_on` for that.
     pub fn poll_waking(&mut self) -> Poll<Option<Result<Batch, Error>>> {
         if self.asked.is_some() && self.shared.dispatch.awaits_still() {
             return Poll::Pending;
@@ -209,7 +204,7 @@ impl Batches {
         self.ask(Patience::Woken)
     }
 
-    /// Lets the workers go on to the end of the prefetch behind the batch given last. Whoever asks for the next one does so in any case.
+    /// Lets the workers go on to the end of the prefetch behind the batch given last. Asking for the next batch does so too.
     pub fn go_on(&self) {
         let left = self.at_most - self.stats.n_batches;
         self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 * self.prefetch.min(left));
@@ -268,7 +263,7 @@ impl Batches {
         }
     }
 
-    /// Samples to be made ahead of the batch that is asked for: none that nobody will ask for.
+    /// Samples to be made ahead of the batch that is asked for: none beyond the last batch.
     fn ahead(&self) -> u64 {
         let left = self.at_most - self.stats.n_batches - 1;
         self.batch as u64 * self.prefetch.min(left)

@@ -7,8 +7,8 @@
 //! It is not a benchmark and knows no command line: it measures itself ([`Stats`]) and leaves the judgement to others.
 //!
 //! # Limits
-//! At most 2^32 samples a source. The index takes 32 bytes a sample and a path a file; everything else is bounded by
-//! (prefetch + hold) batches and a few buffers a thread.
+//! At most 2^32 samples per source. The index takes 32 bytes per sample and a path per file; everything else is bounded by
+//! (prefetch + hold) batches and a few buffers per thread.
 //!
 //! # Order and errors
 //! A sample that fails under [`ignore_errors`](Mapped::ignore_errors) is left out of the stream, and batches stay full:

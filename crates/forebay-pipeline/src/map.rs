@@ -11,20 +11,17 @@ use crate::source::PixelShape;
 /// A sample on its way into a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
-    /// Its index in the source.
     pub index: u32,
-    /// Its label, or [`NO_LABEL`](crate::NO_LABEL).
     pub label: i64,
     /// Its content: an encoded image, a record's payload, pixels.
     pub bytes: &'a [u8],
 }
 
-/// The work done on every sample.
+/// The work done on every sample. Shared by all threads; mutable state belongs into the [`MapWorker`].
 pub trait Map: Send + Sync {
     /// How many bytes a sample takes in a batch; all of a slot's, where they share slots.
     fn sample_bytes(&self) -> usize;
 
-    /// A worker for one thread.
     fn worker(&self) -> Box<dyn MapWorker>;
 
     /// Whether it can do nothing with a record that has no image. Such records then fail with what they have instead;
@@ -38,7 +35,6 @@ pub trait Map: Send + Sync {
     fn description(&self) -> Option<String>;
 }
 
-/// One thread's part of the work.
 pub trait MapWorker: Send {
     /// Writes the sample into its slot.
     ///
@@ -52,7 +48,6 @@ pub trait MapWorker: Send {
     }
 }
 
-/// Decodes images and resizes them.
 #[derive(Debug, Clone)]
 pub struct DecodeImage(pub ImageSpec);
 
@@ -87,9 +82,7 @@ impl MapWorker for ImageDecoder {
 /// Takes pixels that were decoded before, and resizes and converts them where that is asked for.
 #[derive(Debug, Clone)]
 pub struct TakePixels {
-    /// The shape they have.
     pub shape: PixelShape,
-    /// The shape they shall have.
     pub spec: ImageSpec,
 }
 

@@ -5,7 +5,6 @@
 
 use forebay_units::random::{GOLDEN, at};
 
-/// A seeded stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng {
     state: [u64; 4],

@@ -12,16 +12,12 @@ use forebay_storage::{Buffer, Object, Storage, Writer};
 
 use crate::error::SampleError;
 
-/// Where a cache keeps its samples.
 #[derive(Clone)]
 pub enum CacheAt {
-    /// In this process.
     Memory,
     /// In a file; its index is a second one beside it, with `.index` appended.
     File {
-        /// The tier.
         storage: Arc<dyn Storage>,
-        /// The file.
         path: PathBuf,
     },
 }

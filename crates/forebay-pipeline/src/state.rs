@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The place of the next sample. Valid for any number of threads, any batch size and any prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The version of this layout.
+    /// [`VERSION`](Self::VERSION) of the writer; states of other versions are refused.
     pub version: u32,
     /// What the order depends on: source and stages.
     pub fingerprint: u64,
@@ -14,12 +14,9 @@ pub struct State {
 }
 
 impl State {
-    /// The version written now.
     pub const VERSION: u32 = 1;
-    /// The length of the byte form.
     pub const BYTES: usize = 20;
 
-    /// The state as bytes, little-endian.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&self.version.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What an iterator tells of itself: at its end, and while it runs.
+//! What an iterator reports about itself, while it runs and at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,6 @@ use crate::exec::worker::Shared;
 /// What an iterator has done so far.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Since the threads were started.
     pub wall_ns: u64,
     /// Inside `next()`, or from `poll_waking`'s first question to the batch.
     pub wait_ns: u64,
@@ -20,9 +19,7 @@ pub struct Stats {
     pub other_ns: u64,
     /// From the start to the first batch, if there was one.
     pub first_batch_ns: Option<u64>,
-    /// Batches delivered.
     pub n_batches: u64,
-    /// Samples delivered.
     pub n_samples: u64,
     /// Samples that failed and were left out.
     pub n_failed: u64,
@@ -30,13 +27,11 @@ pub struct Stats {
     pub failures: Vec<FailedSample>,
     /// Bytes moved from storage, prefetched ones included.
     pub bytes_read: u64,
-    /// Where all threads' time went.
     pub worker_time: Times,
     /// Where it went while the consumer waited: what the stall is charged to.
     pub stall_time: Times,
     /// What the scheduler counted for all threads; `None` where the kernel does not tell.
     pub scheduled: Option<Scheduled>,
-    /// How many threads there are.
     pub n_threads: usize,
     /// What the tuner chose, if it was asked.
     pub tuning: Option<Tuning>,

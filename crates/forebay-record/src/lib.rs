@@ -16,6 +16,9 @@
 //! # Ok::<(), forebay_record::Error>(())
 //! ```
 
+// The comments of the record's types become docs/record.md and the JSON schema: a missing one is a gap in that page.
+#![warn(missing_docs)]
+
 mod any;
 mod cause;
 mod cell;

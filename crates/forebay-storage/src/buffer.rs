@@ -1,7 +1,7 @@
 //! A page-aligned buffer that is reused from read to read.
 //!
 //! Direct I/O needs alignment, and reuse keeps the allocator and its page faults out of the hot path: a fresh 112 KB
-//! vector a file costs more system time than the read itself.
+//! vector per file costs more system time than the read itself.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -36,35 +36,29 @@ impl Buffer {
         buffer
     }
 
-    /// The content.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: `len <= capacity`, and the capacity is allocated and initialised; for capacity 0 the pointer is
         // dangling but non-null and the length is 0.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
     }
 
-    /// The content, to change.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.len) }
     }
 
-    /// How many bytes fit without growing.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The number of content bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no content.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Replaces the content.
     pub fn fill_from(&mut self, bytes: &[u8]) {
         self.resize(bytes.len());
         self.as_mut_slice().copy_from_slice(bytes);

@@ -19,7 +19,6 @@ use crate::{Error, Operation, Result};
 pub struct Residency {
     /// Bytes of the files, in whole pages.
     pub total_bytes: u64,
-    /// Bytes of them in memory.
     pub cached_bytes: u64,
 }
 
@@ -32,7 +31,7 @@ impl Residency {
 
 /// Asks the kernel to forget the files' pages; dirty ones are written first.
 ///
-/// Nothing but these files is touched, and no privilege is needed. The kernel may keep pages that somebody maps:
+/// Nothing but these files is touched, and no privilege is needed. The kernel may keep pages that a process maps:
 /// [`residency`] tells.
 ///
 /// # Errors

@@ -6,10 +6,9 @@ use forebay_units::PathText;
 
 use crate::{Buffer, Error, Storage};
 
-/// What becomes of committed bytes.
+/// What a backend does with committed bytes, which decides the laws that apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
-    /// They can be read back.
     Everything,
     /// They are dropped, as by the null storage.
     Nothing,

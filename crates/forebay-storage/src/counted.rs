@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::{Buffer, Entry, Object, Operation, Result, Storage, Writer};
 
-/// Counts of one kind of operation.
 #[derive(Debug, Default)]
 pub struct OpCounts {
     n: AtomicU64,
@@ -21,22 +20,19 @@ pub struct OpCounts {
 /// What has been counted of one kind of operation, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OpSnapshot {
-    /// Operations, failed ones included.
+    /// Failed operations count too, so `n - errors` succeeded.
     pub n: u64,
-    /// Failed operations.
     pub errors: u64,
-    /// Bytes moved.
+    /// Moved by operations that succeeded; whole pages where only those can be read.
     pub bytes: u64,
     /// Median latency in nanoseconds, from above by at most 1/16.
     pub latency_p50_ns: Option<u64>,
     /// 99th percentile of the latency in nanoseconds.
     pub latency_p99_ns: Option<u64>,
-    /// The longest one.
     pub latency_max_ns: Option<u64>,
 }
 
 impl OpCounts {
-    /// The counts at this moment.
     pub fn snapshot(&self) -> OpSnapshot {
         OpSnapshot {
             n: self.n.load(Ordering::Relaxed),
@@ -48,34 +44,29 @@ impl OpCounts {
         }
     }
 
-    /// Latencies of every operation, in nanoseconds.
     pub fn latency_ns(&self) -> &Histogram {
         &self.latency_ns
     }
 
-    /// Bytes moved so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Operations so far.
     pub fn n(&self) -> u64 {
         self.n.load(Ordering::Relaxed)
     }
 }
 
-/// The counts by kind of operation.
+/// The counts by kind of operation. Latencies include failed operations.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Opens for reading.
     pub open: OpCounts,
     /// Reads of whole objects and of ranges.
     pub read: OpCounts,
-    /// Writes.
     pub write: OpCounts,
-    /// Commits.
+    /// Includes the sync of a durable backend.
     pub commit: OpCounts,
-    /// Lists, sizes, removes and creates.
+    /// Lists, sizes, removes and creates: metadata operations that move no object bytes.
     pub other: OpCounts,
 }
 
@@ -124,12 +115,10 @@ impl<S: Storage> Counted<S> {
         Self::with_clock(inner, Arc::new(SystemClock::default()))
     }
 
-    /// Counts by another clock.
     pub fn with_clock(inner: S, clock: Arc<dyn Clock>) -> Self {
         Self { inner, meter: Arc::new(Meter { counters: Counters::default(), clock }) }
     }
 
-    /// The counts so far.
     pub fn counters(&self) -> &Counters {
         &self.meter.counters
     }

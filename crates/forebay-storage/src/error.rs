@@ -6,32 +6,22 @@ use std::path::{Path, PathBuf};
 
 use forebay_units::{Bytes, PathText};
 
-/// The result of a storage operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What was being done when it went wrong; also what `counted` counts and `faulty` breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Listing a folder.
     List,
-    /// Asking for a length.
     Size,
-    /// Opening for reading.
     Open,
-    /// Reading bytes.
     Read,
-    /// Mapping into memory.
     Map,
-    /// Starting a new object.
     Create,
-    /// Writing bytes.
     Write,
-    /// Making an object durable and visible.
+    /// Includes the sync that makes the object durable.
     Commit,
-    /// Removing an object.
     Remove,
-    /// Controlling or querying the page cache.
     Cache,
 }
 
@@ -52,74 +42,28 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failed storage operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing by that name.
     #[error("{operation} {}: no such file or folder", path.escaped())]
-    NotFound {
-        /// What was being done.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-    },
+    NotFound { operation: Operation, path: PathBuf },
     /// The object ends before the wanted range does.
     #[error("reading {}: wanted {wanted} bytes from offset {offset}, found {found}", path.escaped())]
-    Truncated {
-        /// Which object.
-        path: PathBuf,
-        /// Where the range starts.
-        offset: u64,
-        /// How many bytes were wanted.
-        wanted: u64,
-        /// How many there were.
-        found: u64,
-    },
+    Truncated { path: PathBuf, offset: u64, wanted: u64, found: u64 },
     /// The object is larger than the caller allows.
     #[error("reading {}: {size} exceeds the limit of {limit}", path.escaped())]
-    TooLarge {
-        /// Which object.
-        path: PathBuf,
-        /// How large it is.
-        size: Bytes,
-        /// How large it may be.
-        limit: Bytes,
-    },
-    /// No space is left.
+    TooLarge { path: PathBuf, size: Bytes, limit: Bytes },
     #[error("{operation} {}: no space left on the device", path.escaped())]
-    Full {
-        /// What was being done.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-    },
-    /// The caller may not do that.
+    Full { operation: Operation, path: PathBuf },
     #[error("{operation} {}: permission denied", path.escaped())]
-    Denied {
-        /// What was being done.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-    },
+    Denied { operation: Operation, path: PathBuf },
     /// The backend or the file system under it cannot do that.
     #[error("{operation} {}: {what}", path.escaped())]
-    Unsupported {
-        /// What was being done.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-        /// What cannot be done.
-        what: String,
-    },
-    /// Anything else the system reported.
+    Unsupported { operation: Operation, path: PathBuf, what: String },
     #[error("{operation} {}", path.escaped())]
     Io {
-        /// What was being done.
         operation: Operation,
-        /// To what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -145,7 +89,6 @@ impl Error {
         Ok(())
     }
 
-    /// The object it happened to.
     pub fn path(&self) -> &Path {
         match self {
             Self::NotFound { path, .. }

@@ -15,20 +15,17 @@ pub enum Effect {
     Fail(i32),
     /// Only the first `n` bytes come through: a read returns a shorter object, a write stops there and fails.
     Tear(usize),
-    /// It takes this much longer.
+    /// Blocks for this long on the real clock, then succeeds.
     Delay(Duration),
     /// Bit 0 of byte `n` (counted from the start, wrapping) is flipped; the operation reports success.
     Corrupt(usize),
 }
 
-/// One planned misfortune.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The kind of operation.
     pub operation: Operation,
     /// Which one of that kind, counted from 0 over all objects.
     pub nth: u64,
-    /// What happens.
     pub effect: Effect,
 }
 
@@ -66,7 +63,6 @@ pub struct Faulty<S> {
 }
 
 impl<S: Storage> Faulty<S> {
-    /// Breaks `inner` as planned.
     pub fn new(inner: S, faults: Vec<Fault>) -> Self {
         Self { inner, plan: Arc::new(Plan { faults, seen: Mutex::new(HashMap::new()) }) }
     }

@@ -57,9 +57,7 @@ pub use shaped::{Device, Profile, Shaped};
 /// A file or object that `list` found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// Where it is.
     pub path: PathBuf,
-    /// Its length in bytes.
     pub size: u64,
 }
 
@@ -110,12 +108,11 @@ pub trait Storage: Send + Sync {
     /// # Panics
     /// When there are fewer buffers than paths.
     fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
-        assert!(into.len() >= paths.len(), "one buffer a path");
+        assert!(into.len() >= paths.len(), "one buffer per path");
         paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_within(limit, buffer)).collect()
     }
 }
 
-/// An open object.
 pub trait Object: Send + Sync {
     /// The object's length.
     ///
@@ -152,11 +149,11 @@ pub trait Object: Send + Sync {
     /// [`Error::Truncated`] when the object ends before that.
     fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()>;
 
-    /// Lends exactly `len` bytes from `offset` on: where they lie, if the backend can, and else in `buffer`. For who looks at
-    /// bytes once and keeps none; what was lent before should no longer be needed.
+    /// Lends exactly `len` bytes from `offset` on: where they lie, if the backend can, and else in `buffer`. For callers that look at
+    /// bytes once and keep none; the bytes lent before must no longer be in use.
     ///
-    /// Bytes that lie in a mapping are asked for before they are lent, so that what goes wrong is an error here. A file that
-    /// somebody makes shorter between that and the look at them still ends the process with SIGBUS: data is not to be
+    /// Bytes in a mapping are faulted in before they are lent, so that a read error is returned here. A file that
+    /// another process truncates after that still ends this one with SIGBUS: data must not be
     /// rewritten while it is read.
     ///
     /// # Errors

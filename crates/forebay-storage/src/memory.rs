@@ -15,7 +15,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Puts an object in place.
     pub fn insert(&self, path: impl Into<PathBuf>, bytes: impl Into<Arc<[u8]>>) {
         self.objects.write().expect("no holder of this lock panics").insert(path.into(), bytes.into());
     }

@@ -21,7 +21,6 @@ impl Null {
         Self { n_objects, size }
     }
 
-    /// The name of object `index`.
     pub fn path_of(index: usize) -> PathBuf {
         PathBuf::from(format!("null/{index:07}"))
     }

@@ -25,7 +25,6 @@ const CHUNK: u64 = 256 << 10;
 pub struct ObjectReader<'a> {
     object: &'a dyn Object,
     len: u64,
-    /// Where the next chunk begins.
     at: u64,
     chunk: Buffer,
     used: usize,

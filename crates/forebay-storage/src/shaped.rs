@@ -22,10 +22,10 @@ use crate::{Buffer, Entry, Object, Result, Storage, Writer};
 
 pub use profile::Profile;
 
-/// How far a device is ahead of a stream that goes on.
+/// How far a device reads ahead of a sequential stream, or takes its writes into a cache, before it stops.
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// Who is busy until when.
+/// Until when each server and each direction's pipe is booked, in nanoseconds of the device's clock.
 struct Schedule {
     servers_free_ns: Vec<u64>,
     /// Where the last request of each server ended, to recognise one that goes on there.
@@ -35,7 +35,7 @@ struct Schedule {
     in_flight: usize,
 }
 
-/// The device itself: books requests in the order of their arrival, for whoever does the work.
+/// The device itself: schedules requests in the order of their arrival, whichever thread does the work.
 pub struct Device {
     profile: Profile,
     clock: Arc<dyn Clock>,
@@ -56,7 +56,6 @@ struct Place {
 }
 
 impl Device {
-    /// An idle device.
     pub fn new(profile: Profile, clock: Arc<dyn Clock>) -> Self {
         let schedule = Schedule {
             servers_free_ns: vec![0; profile.servers.max(1)],
@@ -72,7 +71,6 @@ impl Device {
         self.schedule.lock().expect("no holder of this lock panics")
     }
 
-    /// What it imitates.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -186,7 +184,6 @@ impl<S: Storage> Shaped<S> {
         Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
     }
 
-    /// Shapes by another clock.
     pub fn with_clock(inner: S, profile: Profile, clock: Arc<dyn Clock>) -> Self {
         Self { inner, device: Arc::new(Device::new(profile, clock)) }
     }
@@ -348,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Megabytes a second of a stream of 1,000 requests of 1 MiB, each of which comes so long after the last was done.
+    /// Megabytes per second of a stream of 1,000 requests of 1 MiB, each of which comes so long after the last was done.
     fn stream(profile: Profile, direction: Direction, pause_ns: u64) -> f64 {
         let device = Device::new(profile, Arc::new(ManualClock::default()));
         let mut now = 0;

@@ -25,7 +25,6 @@ pub const LEDGER: &str = "FOREBAY_NOT_RUN";
 
 /// Why a test cannot run, or cannot run in full, on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names say all, and their texts are below")]
 pub enum Reason {
     Gpu,
     NoDirectIo,

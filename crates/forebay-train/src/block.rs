@@ -45,7 +45,7 @@ impl<E: Engine> Block<E> {
         self.engine.download(self.body.sequence.output(), self.output_len)
     }
 
-    /// The gradient of the last input, given that of the output; those of the parameters can be had afterwards.
+    /// The gradient of the last input, given that of the output; those of the parameters can be read afterwards.
     ///
     /// # Errors
     /// The slice has another length than the output, or the device fails.
@@ -56,7 +56,7 @@ impl<E: Engine> Block<E> {
         self.engine.download(&self.dx, self.input_len)
     }
 
-    /// The names of parameters and statistics.
+    /// Both parameters and statistics.
     pub fn names(&self) -> Vec<String> {
         self.body.names.iter().map(|slot| slot.name.clone()).collect()
     }

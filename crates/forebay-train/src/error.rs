@@ -1,89 +1,44 @@
 //! What can go wrong while a network is built or run.
 
-/// Why something could not be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A layer cannot take what the one before it gives.
     #[error("layer {layer}: {reason}")]
-    Shape {
-        /// The layer's name in the model.
-        layer: String,
-        /// What does not fit.
-        reason: String,
-    },
+    Shape { layer: String, reason: String },
     /// A slice of the wrong length was handed in.
     #[error("{what}: expected {expected} values, found {found}")]
-    Length {
-        /// What the slice is.
-        what: String,
-        /// How many values it should have.
-        expected: usize,
-        /// How many it has.
-        found: usize,
-    },
+    Length { what: String, expected: usize, found: usize },
     /// A label is no class of the network.
     #[error("label {label} of sample {sample} is not a class: the network has {n_classes}")]
-    Label {
-        /// The sample's place in the batch.
-        sample: usize,
-        /// What it is labelled with.
-        label: i64,
-        /// How many classes there are.
-        n_classes: usize,
-    },
+    Label { sample: usize, label: i64, n_classes: usize },
     /// There is no model of this name.
     #[error("there is no model \"{name}\"; there are {known}")]
-    UnknownModel {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
+    UnknownModel { name: String, known: String },
     /// A saved state is not one of this network.
     #[error("the state does not fit: {0}")]
     State(String),
-    /// An accelerator's description cannot be read.
     #[error("\"{text}\" is not an accelerator: {reason}")]
-    Accelerator {
-        /// What was given.
-        text: String,
-        /// Why it is not one.
-        reason: String,
-    },
-    /// The system gives no more memory.
+    Accelerator { text: String, reason: String },
     #[error("there is no memory for another {bytes} bytes; a smaller batch or model needs less")]
     Memory {
-        /// What was asked for at once.
+        /// Bytes of the one allocation that failed.
         bytes: u128,
     },
     /// The engine's threads could not be started.
     #[error("cannot start {threads} threads for training")]
-    Threads {
-        /// How many were asked for.
-        threads: usize,
-        /// Why not.
-        source: rayon::ThreadPoolBuildError,
-    },
+    Threads { threads: usize, source: rayon::ThreadPoolBuildError },
     /// A library that a device needs is not on this machine.
     #[error("{name} does not load; looked for {looked_for}: {remedy}")]
     MissingLibrary {
-        /// The library.
         name: &'static str,
         /// The file names it was looked for under.
         looked_for: String,
-        /// How to get it.
         remedy: &'static str,
     },
     /// A device failed, or cannot do what was asked.
     #[error("{what} failed: {why}")]
-    Device {
-        /// What was attempted.
-        what: String,
-        /// What the device said.
-        why: String,
-    },
-    /// There is no such precision.
+    Device { what: String, why: String },
     #[error("there is no precision \"{0}\"; there are f32, tf32 and bf16")]
     Precision(String),
     /// A step was asked for with no batch staged, a batch staged with no place left, or nothing at all to be computed.
@@ -91,7 +46,6 @@ pub enum Error {
     Order(&'static str),
 }
 
-/// What operations of this crate give.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

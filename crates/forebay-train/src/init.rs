@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::rng::{Rng, key};
 use crate::room::{collected, filled};
 
-/// How a weight is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Init {
     /// Uniform with variance 2 / fan-in (He et al., 2015): for layers before a ReLU.
@@ -22,7 +21,6 @@ pub enum Init {
     XavierNormal,
     /// Normal with this deviation: small before a softmax, so that the first guess is that all classes are alike.
     Normal(f64),
-    /// All the same.
     Constant(f32),
 }
 

@@ -3,17 +3,15 @@
 use crate::error::{Error, Result};
 use crate::room::{collected, filled};
 
-/// The labels of a batch.
 #[derive(Debug, Clone, Copy)]
 pub enum Labels<'a> {
-    /// The number of each sample's class.
+    /// A class number per sample, 0 to the number of classes less one.
     Index(&'a [i64]),
-    /// One row a sample, one value a class: how much of it the sample is.
+    /// One row per sample, one value per class: the class's share in the sample.
     OneHot(&'a [f32]),
 }
 
 impl Labels<'_> {
-    /// One row of shares a sample.
     pub(crate) fn targets(self, n_samples: usize, n_classes: usize) -> Result<Vec<f32>> {
         match self {
             Self::OneHot(rows) => {

@@ -1,4 +1,4 @@
-//! Memory that belongs to somebody else: batches that are lent until they have left the host, and pages that are locked so that a device
+//! Memory that belongs to the caller: batches that are lent until they have left the host, and pages that are locked so that a device
 //! can fetch from them by itself.
 
 use std::any::Any;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Something that holds the pixels of a batch, handed over until they have been copied.
 ///
-/// Law: as long as it is not dropped, `floats` gives the same slice, and nobody writes to it. A device may read it at any moment
+/// Law: as long as it is not dropped, `floats` gives the same slice, and nothing writes to it. A device may read it at any moment
 /// until then.
 pub trait Lent: Send {
     /// The pixels, NHWC.
@@ -29,9 +29,7 @@ impl Lent for Arc<Vec<f32>> {
 ///
 /// Law: `address` and `n_bytes` never change, and the range is mapped, to be read and written, as long as this lives.
 pub trait HostMemory: Send + Sync {
-    /// Where it begins.
     fn address(&self) -> *const u8;
-    /// How long it is.
     fn n_bytes(&self) -> usize;
 }
 

@@ -15,14 +15,11 @@ use crate::model::Model;
 use crate::optimizer::Optimizer;
 use crate::shape::Shape;
 
-/// How a network is trained.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Samples a step.
     pub batch: usize,
     /// What weights and dropout are drawn from.
     pub seed: u64,
-    /// How gradients change parameters.
     pub optimizer: Optimizer,
     /// What is done to pixels first; `None` takes them as they are.
     pub normalize: Option<Normalize>,
@@ -39,11 +36,11 @@ impl Settings {
 
 /// Where the pixels of a batch are.
 enum Pixels<'a> {
-    /// In the place itself.
+    /// Already in the place's own memory, filled in by the caller.
     Filled,
-    /// With the caller, who wants them back at once.
+    /// In the caller's memory, read before the call returns.
     Copied(&'a [f32]),
-    /// With us, until they have left.
+    /// Kept here until they have left the host, then given back.
     Lent(Box<dyn Lent>),
 }
 
@@ -270,7 +267,7 @@ impl<E: Engine> Network<E> {
         self.engine.judgement(&self.loss)
     }
 
-    /// The outputs for at most a batch of images, one row of classes a sample, before the softmax.
+    /// The outputs for at most a batch of images, one row of classes per sample, before the softmax.
     ///
     /// # Errors
     /// More images than a batch, a step not finished, or the device fails.
@@ -286,7 +283,7 @@ impl<E: Engine> Network<E> {
         Ok(n)
     }
 
-    /// A forward pass that learns nothing.
+    /// A forward pass without dropout or an update.
     fn look(&mut self, images: &[f32], targets: &[f32]) -> Result<()> {
         if self.is_running {
             return Err(Error::Order("the network was asked before the last step was finished"));
@@ -302,12 +299,10 @@ impl<E: Engine> Network<E> {
         Ok(())
     }
 
-    /// How gradients change parameters.
     pub fn optimizer(&self) -> &Optimizer {
         &self.optimizer
     }
 
-    /// Sets how far a step goes.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         self.optimizer.set_learning_rate(learning_rate);
     }
@@ -317,7 +312,6 @@ impl<E: Engine> Network<E> {
         self.n_steps
     }
 
-    /// The device in words.
     pub fn describe_device(&self) -> String {
         self.engine.describe()
     }

@@ -10,7 +10,6 @@ pub(crate) fn key(seed: u64, stream: u64) -> u64 {
     stream_seed(seed ^ 0x7472_6169_6E21_0001, stream)
 }
 
-/// A stream read from its beginning.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(Random);
 
@@ -35,7 +34,7 @@ impl Rng {
         }
     }
 
-    /// Mean 1.
+    /// Exponentially distributed with mean 1.
     pub(crate) fn exponential(&mut self) -> f64 {
         -ln(self.unit())
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// `len` times the same value.
+/// `vec![value; len]`, but running out of memory is an error and not an abort.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     let mut values = empty(len)?;
     values.resize(len, value);

@@ -5,36 +5,29 @@ use std::fmt;
 /// Height, width and channels; channels lie side by side in memory (NHWC). A vector is 1 × 1 × its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows.
     pub height: usize,
-    /// Columns.
     pub width: usize,
-    /// Values a pixel.
     pub channels: usize,
 }
 
 impl Shape {
-    /// An image.
     pub const fn new(height: usize, width: usize, channels: usize) -> Self {
         Self { height, width, channels }
     }
 
-    /// A plain vector.
+    /// A vector as an image of one pixel with `len` channels.
     pub const fn vector(len: usize) -> Self {
         Self::new(1, 1, len)
     }
 
-    /// Pixels.
     pub const fn pixels(&self) -> usize {
         self.height * self.width
     }
 
-    /// Values of a sample.
     pub const fn len(&self) -> usize {
         self.pixels() * self.channels
     }
 
-    /// Whether it holds nothing.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -9,7 +9,6 @@ use crate::layer::SlotName;
 use crate::network::Network;
 use crate::view::Title;
 
-/// A tensor with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<'a> {
     /// The parameter's or statistic's name; an optimiser's moment is called `parameter.moment`.
@@ -23,7 +22,7 @@ pub struct Entry<'a> {
 /// All that the next step depends on, besides the model and the settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State<'a> {
-    /// Steps made.
+    /// Optimiser steps so far; Adam's bias correction depends on it.
     pub n_steps: u64,
     /// Parameters and statistics in the model's order, then the optimiser's moments.
     pub entries: Vec<Entry<'a>>,

@@ -1,6 +1,6 @@
 //! A network's state where it lies, to be copied out a piece at a time.
 //!
-//! A host's values are borrowed. A device's are fetched: whoever saves them says where each piece is to go, so that they
+//! A host's values are borrowed. A device's are fetched: the caller that saves them says where each piece is to go, so that they
 //! cross the bus once, straight into the memory they are saved from, and all of them on one wait.
 
 use std::borrow::Cow;
@@ -14,15 +14,11 @@ use crate::network::Network;
 /// A piece of an entry, and where it is to go.
 #[derive(Debug)]
 pub struct Fetch<'a> {
-    /// Which entry of the view.
     pub entry: usize,
-    /// Where it begins there, in bytes.
     pub offset: usize,
-    /// The memory for it.
     pub into: &'a mut [u8],
 }
 
-/// Values on a device.
 pub trait Remote: Sync {
     /// Copies all pieces to the host, from any thread; returns when they are there.
     ///
@@ -42,28 +38,22 @@ pub trait Remote: Sync {
 
 /// Where the values of a state are.
 pub enum Values<'a> {
-    /// In the host's memory, by entry.
     Here(Vec<Cow<'a, [f32]>>),
-    /// On a device.
     There(Box<dyn Remote + 'a>),
 }
 
 /// An entry's name and shape, as [`Entry`](crate::Entry) has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Title {
-    /// Its name.
     pub name: String,
-    /// Its dimensions.
     pub shape: Vec<usize>,
 }
 
 /// All that the next step depends on, besides the model and the settings; as long as it lives, no step can be made.
 pub struct View<'a> {
-    /// Steps made.
     pub n_steps: u64,
     /// What there is, in the order of [`State::entries`](crate::State).
     pub titles: Vec<Title>,
-    /// Where it is.
     pub values: Values<'a>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// An error and its causes in one line; one that ends with its cause's words does not have them twice.
+/// An error and its causes in one line. A message that already ends with its cause's text is not followed by it again.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     causes(error).map(ToString::to_string).fold(String::new(), |text, said| match text {
         _ if text.is_empty() => said,

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 ///
 /// Laws: `now_ns` never goes back on one thread; `sleep_until_ns(t)` returns at or after `t` on this clock.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since the clock's origin.
     fn now_ns(&self) -> u64;
 
     /// Blocks the calling thread until the clock shows `deadline_ns`.
@@ -26,7 +25,6 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The machine's monotonic clock.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     origin: Instant,
@@ -58,14 +56,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to, or when somebody sleeps on it.
+/// Moves only by [`advance`](Self::advance) or when a thread sleeps on it, which makes waits exact numbers in tests.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ns: AtomicU64,
 }
 
 impl ManualClock {
-    /// Moves time forward.
     pub fn advance(&self, by: Duration) {
         self.now_ns.fetch_add(by.as_nanos() as u64, Ordering::SeqCst);
     }

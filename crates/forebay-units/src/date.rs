@@ -46,7 +46,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// The inverse of [`civil`].
+/// The inverse of [`civil`]: days since 1970. The year must not be before 1970.
 fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = year - u64::from(month <= 2);
     let month_from_march = if month > 2 { month - 3 } else { month + 9 };

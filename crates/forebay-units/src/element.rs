@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The type of a value.
+/// The type of one value in an array or a column. Serialised by its short name (`f32`); [`name`](Self::name) is
+/// NumPy's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Element {
     #[default]
     U8,
@@ -23,7 +23,6 @@ pub enum Element {
 }
 
 impl Element {
-    /// All of them.
     pub const ALL: [Self; 12] = [
         Self::U8,
         Self::I8,
@@ -39,7 +38,6 @@ impl Element {
         Self::F64,
     ];
 
-    /// Bytes of one.
     pub fn bytes(self) -> u64 {
         match self {
             Self::U8 | Self::I8 => 1,
@@ -67,7 +65,7 @@ impl Element {
         }
     }
 
-    /// The one that is spelt so.
+    /// By NumPy's name, the inverse of [`name`](Self::name).
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.name() == name)
     }

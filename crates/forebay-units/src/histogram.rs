@@ -9,7 +9,6 @@ const STEPS_LOG2: u32 = 4;
 const STEPS: usize = 1 << STEPS_LOG2;
 const N_BUCKETS: usize = STEPS * (64 - STEPS_LOG2 as usize + 1);
 
-/// Counts of values by size.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: Box<[AtomicU64]>,
@@ -23,7 +22,6 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one value.
     pub fn record(&self, value: u64) {
         self.buckets[bucket_of(value)].fetch_add(1, Ordering::Relaxed);
         self.max.fetch_max(value, Ordering::Relaxed);
@@ -46,7 +44,6 @@ impl Histogram {
         counts.enumerate().filter(|(_, n)| *n > 0).map(|(bucket, n)| (upper_bound(bucket), n))
     }
 
-    /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).sum()
     }
@@ -56,7 +53,7 @@ impl Histogram {
         (self.count() > 0).then(|| self.max.load(Ordering::Relaxed))
     }
 
-    /// The value below which a share `q` of the values lies, from above by at most 1/16; `None` when empty.
+    /// The `q`-quantile (0 to 1), too high by at most 1/16 of its value; `None` when empty.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let total = self.count();
         if total == 0 {

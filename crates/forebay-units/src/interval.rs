@@ -1,4 +1,4 @@
-//! How sure one can be that two handfuls of repeats differ.
+//! Whether two small sets of repeats differ, with a confidence interval.
 //!
 //! Rates vary by a factor rather than by an amount, so two sets are compared by the ratio of their geometric means:
 //! Welch's *t* interval on the logarithms, which lets each set have its own variance and size. With two or three repeats
@@ -7,16 +7,14 @@
 
 use std::f64::consts::PI;
 
-/// The ratio of two sets of repeats and how sure it is.
+/// The ratio of two sets of repeats with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioInterval {
     /// The geometric mean of the second set over that of the first.
     pub ratio: f64,
-    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
-    /// How often a difference of this size or more comes by chance between equal sets.
+    /// Two-sided *p*: the probability of a difference of this size or more between equal sets.
     pub p: f64,
 }
 
@@ -29,7 +27,7 @@ impl RatioInterval {
 
 /// The ratio of `b` to `a` with its interval at the given confidence, as 0.95.
 ///
-/// `None` when it cannot be told: fewer than two values on either side, or one that is not a positive number.
+/// `None` for fewer than two values on either side, or one that is not a positive number.
 ///
 /// ```
 /// let before = [100.0, 102.0, 98.0, 101.0, 99.0];
@@ -113,7 +111,6 @@ fn t_quantile(alpha: f64, freedom: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// The regularised incomplete beta function.
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
@@ -128,6 +125,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 
 /// The continued fraction 1 + d1/(1 + d2/(1 + …)) of the incomplete beta function, evaluated from the front.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
+    // Stands in for a denominator of zero, as in the modified method of Lentz.
     const TINY: f64 = 1e-300;
     let apart = |value: f64| if value.abs() < TINY { TINY } else { value };
     let (mut value, mut above, mut below) = (1.0, 1.0, 0.0);

@@ -16,13 +16,12 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A value of a value: its first as a seed.
+/// Hashes an integer: the first value of `value` taken as a seed.
 #[inline(always)]
 pub const fn hash(value: u64) -> u64 {
     at(value, 0)
 }
 
-/// Value `index` of a seed.
 #[inline(always)]
 pub const fn at(seed: u64, index: u64) -> u64 {
     mix(seed.wrapping_add(GOLDEN.wrapping_mul(index.wrapping_add(1))))
@@ -33,12 +32,11 @@ pub const fn stream_seed(seed: u64, stream: u64) -> u64 {
     mix(mix(seed).wrapping_add(stream.wrapping_mul(0xD1B5_4A32_D192_ED03)))
 }
 
-/// The values of a seed, one after another.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// From value 0 of the seed on.
+    /// Starts at value 0 of the seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -48,7 +46,6 @@ impl Random {
         Self(stream_seed(seed, stream))
     }
 
-    /// The next value.
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
@@ -78,7 +75,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Published for seed 1234567.
+    /// The first values for seed 1234567, as published with the algorithm; they must never change.
     const REFERENCE: [u64; 5] = [
         6_457_827_717_110_365_317,
         3_203_168_211_198_807_973,

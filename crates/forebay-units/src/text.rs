@@ -4,11 +4,9 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a {kind}: {reason}")]
 pub struct ParseError {
-    /// What was given.
     pub text: String,
-    /// What was wanted: "size", "duration".
+    /// The quantity that was expected ("size", "duration"), completing "is not a …".
     pub kind: &'static str,
-    /// Why it is not one.
     pub reason: String,
 }
 
@@ -25,7 +23,6 @@ pub(crate) fn split(text: &str, kind: &'static str) -> Result<(f64, String), Par
     Ok((number, unit.trim().to_owned()))
 }
 
-/// Writes 1234567 as "1,234,567".
 pub fn group_digits(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,15 +1,11 @@
 //! Numbers in base 128, the lowest digits first: those of protocol buffers, Thrift and LevelDB's tables.
 
-/// Why there is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
-    /// The bytes end within it.
     Truncated,
-    /// It has more than 64 bits.
     TooLong,
 }
 
-/// Appends a number.
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -2,19 +2,16 @@
 
 use crate::check::{Checked, read};
 
-/// A built-in workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Builtin {
-    /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One line for a listing.
     pub about: &'static str,
-    /// Its TOML.
+    /// TOML as it is in the repository, comments included.
     pub text: &'static str,
 }
 
 impl Builtin {
-    /// What its text says.
     pub fn checked(&self) -> Checked {
         read(self.name, self.text, &[]).expect("a test reads every built-in workload")
     }
@@ -75,7 +72,6 @@ const ALIASES: [(&str, &str); 14] = [
     ("unet3d", "unet3d_h100"),
 ];
 
-/// All of them, by name.
 pub fn all() -> &'static [Builtin] {
     &ALL
 }

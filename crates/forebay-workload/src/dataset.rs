@@ -12,17 +12,13 @@ use forebay_units::random::{GOLDEN, mix};
 
 use crate::spec::{Dataset, Format};
 
-/// Which files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// Those to train on.
     Train,
-    /// Those to evaluate on.
     Eval,
 }
 
 impl Part {
-    /// The folder they lie in.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Train => "train",
@@ -31,19 +27,15 @@ impl Part {
     }
 }
 
-/// What one file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileShape {
     /// The shape of one of its samples: two sides of a square that vary, `record_dims`, or the bytes of a row of columns.
     pub dims: Vec<u64>,
-    /// How many samples.
     pub n_samples: u64,
-    /// Bytes of one sample's values.
     pub sample_bytes: u64,
 }
 
 impl Dataset {
-    /// How many files a part has.
     pub fn n_files(&self, part: Part) -> u64 {
         match part {
             Part::Train => self.n_files_train,
@@ -101,7 +93,6 @@ impl Dataset {
         }
     }
 
-    /// Whether files differ in size.
     pub fn sizes_vary(&self) -> bool {
         self.record_length_bytes_stdev > 0.0 && self.record_dims.is_empty() && !self.has_columns()
     }
@@ -115,7 +106,6 @@ impl Dataset {
         columns.map(|column| column.element.bytes() * column.width * column.count).sum()
     }
 
-    /// Those that were given.
     fn sides_of(&self, part: Part, i: u64) -> Option<[u64; 2]> {
         let before = if part == Part::Eval { self.n_files_train } else { 0 };
         self.sides.as_ref()?.get(usize::try_from(before + i).ok()?).copied()

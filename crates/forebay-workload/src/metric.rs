@@ -4,8 +4,8 @@
 //! the first step waits for all read threads to fill their queues, an epoch of few steps is judged by the part of it that
 //! did not wait. [`au_epoch`] leaves nothing out. [`dlio`] is what DLIO prints, so that the two can stand side by side.
 //!
-//! Versions differ. Up to 2.0.0, which is the one that `pip` installs, the first step alone is left out and samples a
-//! second are of the whole block: [`dlio_2_0`]. Since then what is left out can be set, and samples a second are of all
+//! Versions differ. Up to 2.0.0, which is the one that `pip` installs, the first step alone is left out and samples per
+//! second are of the whole block: [`dlio_2_0`]. Since then what is left out can be set, and samples per second are of all
 //! steps less two, whatever was set, over the time that is left: [`dlio`]. Of one block with the defaults the utilisation
 //! is the same. A run's figure is the mean over ranks, then over epochs, with the deviation of a whole population.
 //!
@@ -17,18 +17,16 @@
 pub struct Block {
     /// From asking for a batch to having it, in seconds.
     pub load_s: Vec<f64>,
-    /// What each step computed, in seconds.
     pub compute_s: Vec<f64>,
     /// From the block's start to its end.
     pub wall_s: f64,
 }
 
-/// What DLIO makes of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dlio {
     /// Its accelerator utilisation, in percent.
     pub au: f64,
-    /// Its samples a second; 0 or negative where a block has too few steps, as DLIO itself prints.
+    /// Its samples per second; 0 or negative where a block has too few steps, as DLIO itself prints.
     pub samples_per_s: f64,
 }
 
@@ -41,14 +39,12 @@ pub fn dlio(block: &Block, batch: u64, exclude_start: u64, exclude_end: u64, ste
     dlio_of(&block.compute_s, &whole_s, block.wall_s, batch, excluded)
 }
 
-/// Which steps are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Excluded {
     /// So many at the start of each block.
     pub start: u64,
     /// Those behind so many before the end of an *epoch*: counted in every block from the block's start, as DLIO does.
     pub end: u64,
-    /// Steps of an epoch.
     pub steps_per_epoch: u64,
 }
 
@@ -86,7 +82,6 @@ fn python_end(end: i64, len: usize) -> usize {
     end.clamp(0, len as i64) as usize
 }
 
-/// DLIO 2.0.0's arithmetic for one block.
 pub fn dlio_2_0(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64) -> Dlio {
     let computed = sum(compute_s.get(1..).unwrap_or_default());
     let total_s = wall_s - whole_s.first().copied().unwrap_or(0.0);
@@ -94,7 +89,7 @@ pub fn dlio_2_0(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64) -> 
     Dlio { au, samples_per_s: compute_s.len() as f64 / wall_s * batch as f64 }
 }
 
-/// DLIO's samples a second of an evaluation, in every version: all its steps over all its time. Its utilisation is that
+/// DLIO's samples per second of an evaluation, in every version: all its steps over all its time. Its utilisation is that
 /// of a block.
 pub fn dlio_eval_samples_per_s(steps: usize, wall_s: f64, batch: u64) -> f64 {
     steps as f64 / wall_s * batch as f64
@@ -110,12 +105,11 @@ pub fn dlio_epoch(blocks: &[(Dlio, usize)]) -> Option<Dlio> {
     (steps > 0).then(|| Dlio { au: mean(|block| block.au), samples_per_s: mean(|block| block.samples_per_s) })
 }
 
-/// What DLIO prints of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DlioRun {
     /// Utilisation by epoch: the mean over ranks, in percent.
     pub au: Vec<f64>,
-    /// Samples a second by epoch: the sum over ranks.
+    /// Samples per second by epoch: the sum over ranks.
     pub samples_per_s: Vec<f64>,
 }
 

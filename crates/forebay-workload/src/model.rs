@@ -9,28 +9,21 @@ use crate::Workload;
 use crate::check::Problem;
 use crate::spec::{CheckpointMode, Element, Model, Transformer};
 
-/// One tensor of a rank's shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardTensor {
-    /// Its name.
     pub name: String,
-    /// What it is made of.
     pub element: Element,
-    /// Its shape.
     pub shape: Vec<u64>,
 }
 
-/// One file of a rank's shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardFile {
     /// The name DLIO gives it, without its ending: "zero_pp_rank_0_mp_rank_0_optim_states".
     pub name: String,
-    /// What is in it.
     pub tensors: Vec<ShardTensor>,
 }
 
 impl ShardFile {
-    /// Bytes of its values.
     pub fn bytes(&self) -> u64 {
         self.tensors.iter().map(|tensor| tensor.shape.iter().product::<u64>() * tensor.element.bytes()).sum()
     }

@@ -1,7 +1,7 @@
 //! The draws that NumPy's first generator makes of a seed, and with them the very sizes that DLIO gives its files.
 //!
 //! DLIO seeds it with 10 before it makes data, whatever the workload says, and draws two sides a file. So everybody's files of
-//! one configuration have the same sizes, and who wants to know what a run of DLIO did to its ranks needs these and no others.
+//! one configuration have the same sizes, and to know which sizes the ranks of a DLIO run had, exactly these numbers are needed.
 //! The generator is the Mersenne Twister of Matsumoto and Nishimura, seeded as their `init_genrand`; a bell is drawn by
 //! Marsaglia's polar method, which makes two at a time and gives the second first.
 
@@ -9,7 +9,6 @@ use crate::spec::Dataset;
 
 /// What DLIO seeds the sizes of its files with.
 const DLIO_SEED: u32 = 10;
-/// Words of the generator's state.
 const WORDS: usize = 624;
 /// How far the word lies that each is mixed with.
 const APART: usize = 397;
@@ -32,7 +31,7 @@ impl Dataset {
 /// Draws from a bell of mean 0 and deviation 1.
 struct Bells {
     twister: Twister,
-    /// The other one of a pair.
+    /// The polar method makes normal values in pairs; this is the second, which the next call returns, as NumPy's does.
     kept: Option<f64>,
 }
 

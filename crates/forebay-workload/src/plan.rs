@@ -5,32 +5,26 @@ use crate::check::Problem;
 use crate::dataset::Part;
 use crate::model;
 
-/// Totals of a run, before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Accelerators over all ranks.
     pub accelerators: u64,
-    /// Samples to train on.
     pub samples_train: u64,
-    /// Samples to evaluate on.
     pub samples_eval: u64,
-    /// Steps of an epoch and accelerator.
+    /// Steps of each accelerator per epoch.
     pub steps_per_epoch: u64,
-    /// Steps of an evaluation and accelerator.
+    /// Steps of each accelerator per evaluation.
     pub steps_eval: u64,
-    /// Bytes of the training samples' values.
+    /// Values only: framing, headers and compression are not counted.
     pub bytes_train: u64,
-    /// Bytes of the evaluation samples' values.
     pub bytes_eval: u64,
-    /// Epochs after which it is evaluated.
+    /// Numbers of the epochs, from 1, after which it is evaluated.
     pub evaluations: Vec<u64>,
-    /// Checkpoints of the whole run.
     pub checkpoints: u64,
     /// Bytes of one checkpoint, over all ranks.
     pub checkpoint_bytes: u64,
-    /// Bytes a second that one accelerator asks for when it never waits; `None` when it does not compute.
+    /// Bytes per second that one accelerator asks for when it never waits; `None` when it does not compute.
     pub demand_bytes_per_s: Option<f64>,
-    /// Seconds of computing of one accelerator.
+    /// Seconds that one accelerator computes in the whole run, by the means of the laws.
     pub compute_s: f64,
 }
 
@@ -41,7 +35,7 @@ impl Plan {
     /// When they have not one step to do, or more steps are asked for than there are, or a model cannot be spread over them.
     pub fn new(workload: &Workload, accelerators: u64) -> Result<Self, Problem> {
         if accelerators == 0 {
-            return Err(problem("accelerators", "there must be one at least".to_owned()));
+            return Err(problem("accelerators", "must be at least 1".to_owned()));
         }
         let dataset = &workload.dataset;
         let samples = |part| dataset.n_files(part).saturating_mul(dataset.n_samples_per_file);

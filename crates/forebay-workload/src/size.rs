@@ -11,16 +11,13 @@ const MEMORIES: u64 = 5;
 /// Files above which the rule advises subfolders, and how many it puts in each.
 const FILES_PER_FOLDER: u64 = 10_000;
 
-/// How big a dataset must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// Samples for 500 steps of every accelerator.
     pub samples_for_steps: u64,
     /// Samples of five times the memory of all hosts.
     pub samples_for_memory: u64,
-    /// Files to make.
     pub files: u64,
-    /// Bytes of their samples.
     pub bytes: u64,
     /// Subfolders that are advised above 10,000 files; 0: none.
     pub subfolders: u64,

@@ -8,33 +8,25 @@ use serde::{Deserialize, Serialize};
 pub enum Time {
     /// A bell; without a deviation always the mean.
     Normal {
-        /// Its mean.
         mean: f64,
-        /// Its standard deviation.
         stdev: f64,
     },
-    /// Evenly between the two.
     Uniform {
-        /// From.
         min: f64,
-        /// To.
         max: f64,
     },
     /// The sum of `shape` exponential times of mean `scale`.
     Gamma {
-        /// Its shape.
         shape: f64,
-        /// Its scale.
         scale: f64,
     },
-    /// Memoryless.
     Exponential {
-        /// Its mean.
+        /// The mean, under NumPy's name for it.
         scale: f64,
     },
-    /// A whole number of seconds.
+    /// A whole number of seconds, so only means of several seconds are of use.
     Poisson {
-        /// Its mean.
+        /// The mean, under NumPy's name for it.
         lam: f64,
     },
 }

@@ -18,14 +18,13 @@ use crate::rot;
 
 /// How much is done, and on what.
 pub(crate) struct Extent {
-    /// Every so many operations.
+    /// Only every `stride`-th operation is cut, to bound the time of a campaign.
     pub(crate) stride: u64,
     /// Empty file systems; none where that cannot be had.
     pub(crate) images: Vec<(&'static str, Image)>,
     pub(crate) dir: PathBuf,
 }
 
-/// What came of a job.
 pub(crate) struct Done {
     pub(crate) kind: &'static str,
     pub(crate) place: &'static str,
@@ -43,7 +42,6 @@ pub(crate) struct Tried {
 
 type Run<'a> = Box<dyn Fn(&Path) -> Result<(), Error> + Send + Sync + 'a>;
 
-/// What a campaign found.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) done: Mutex<Vec<Done>>,

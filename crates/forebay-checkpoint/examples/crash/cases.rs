@@ -138,7 +138,7 @@ pub(crate) fn killed(folder: &Folder, way: Way, k: u64) -> Outcome {
     }
 }
 
-/// What the child does.
+/// Runs in the child process until it kills itself at operation `k`.
 pub(crate) fn be_killed(root: &Path, way: &str, k: u64) -> Result<(), Error> {
     let way = Way::all().into_iter().find(|known| known.name() == way).ok_or("no such way to save")?;
     let mut ledger = Ledger::in_file(&root.join("ledger"))?;

@@ -60,7 +60,6 @@ impl Image {
         disk.image()
     }
 
-    /// A disk that holds this.
     pub(crate) fn disk(&self) -> Result<Disk, Error> {
         let bytes = memory()?;
         bytes.set_len(self.len)?;
@@ -71,7 +70,6 @@ impl Image {
     }
 }
 
-/// A disk.
 pub(crate) struct Disk {
     kind: &'static str,
     bytes: File,
@@ -105,7 +103,6 @@ impl Disk {
         if error.raw_os_error() == Some(libc::ENXIO) { Ok(None) } else { Err(error.into()) }
     }
 
-    /// Mounts it at a folder.
     pub(crate) fn mount(&self, at: &Path) -> Result<Mounted, Error> {
         let (device, _held) = attach(&self.bytes)?;
         let device = CString::new(device)?;
@@ -120,7 +117,6 @@ impl Disk {
     }
 }
 
-/// A mounted disk.
 pub(crate) struct Mounted {
     path: PathBuf,
 }
@@ -133,7 +129,6 @@ impl Mounted {
         Ok(check(unsafe { libc::ioctl(folder.as_raw_fd(), SHUTDOWN, &WITHOUT_FLUSHING) })?)
     }
 
-    /// Writes all, and unmounts.
     pub(crate) fn unmount(self) -> Result<(), Error> {
         let outcome = unmount(&self.path);
         std::mem::forget(self);

@@ -20,7 +20,6 @@ const GREAT: usize = 68_000;
 /// Room on the fast tier for one checkpoint and not for two.
 const CRAMPED_BYTES: u64 = 120_000;
 
-/// How checkpoints are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) mode: Mode,
@@ -32,7 +31,6 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// Every mode with every format.
     pub(crate) fn all() -> Vec<Self> {
         let modes = [Mode::Direct, Mode::Burst, Mode::Async];
         // Draining when told, so that the operations of a history have one order.
@@ -40,7 +38,6 @@ impl Way {
         modes.into_iter().flat_map(|mode| FORMATS.map(|format| way(mode, format))).collect()
     }
 
-    /// One mode with every format.
     pub(crate) fn of_mode(mode: Mode) -> Vec<Self> {
         Self::all().into_iter().filter(|way| way.mode == mode).collect()
     }
@@ -73,7 +70,6 @@ pub(crate) fn plain_tiers(root: &Path) -> Vec<Tier> {
     tiers(&fs, &root.join("fast"), &root.join("slow"))
 }
 
-/// The state at a step.
 pub(crate) struct State {
     headers: [Header; 2],
     values: [Vec<u8>; 2],
@@ -94,13 +90,11 @@ impl State {
         Snapshot { tensors, ..Snapshot::default() }
     }
 
-    /// The tensors by their names.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.headers.iter().map(|header| header.name.as_str()).zip(self.values.iter().map(Vec::as_slice))
     }
 }
 
-/// Saves the state of a step.
 pub(crate) fn save(store: &Store, way: Way, step: u64) -> Result<Handle, Error> {
     let state = State::of(step);
     let snapshot = state.snapshot();
@@ -108,7 +102,6 @@ pub(crate) fn save(store: &Store, way: Way, step: u64) -> Result<Handle, Error> 
     Ok(store.save(step, None, &snapshot, &layout)?)
 }
 
-/// Where space was short.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) enum Short {
     #[default]
@@ -171,7 +164,6 @@ impl Ledger {
         Some(handle)
     }
 
-    /// What is durable on any tier.
     pub(crate) fn all(&self) -> impl Iterator<Item = Name> {
         self.fast.iter().chain(&self.slow).copied()
     }

@@ -31,7 +31,6 @@ impl HookFs {
         Self { inner, hook: Arc::new(Hook { at, n_operations: AtomicU64::new(0), act: Box::new(act) }) }
     }
 
-    /// Whether it came to the operation.
     pub(crate) fn has_acted(&self) -> bool {
         self.hook.n_operations.load(Ordering::SeqCst) > self.hook.at
     }

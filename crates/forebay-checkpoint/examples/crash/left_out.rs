@@ -24,7 +24,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Every operation until something is lost.
+    /// Tries every operation until one loses something: a single loss shows that the sync is needed.
     fn every(&mut self, stride: u64, mut case: impl FnMut(u64) -> Outcome) -> Result<(), Error> {
         for k in (0..).step_by(stride as usize) {
             let (has_cut, outcome) = case(k)?;

@@ -38,7 +38,6 @@ type Error = Box<dyn std::error::Error>;
 const CASES_MIN: usize = 2000;
 /// The short one takes every so many operations.
 const SHORT_STRIDE: u64 = 29;
-/// How folders of campaigns start.
 const PREFIX: &str = "forebay-crash-";
 
 fn main() -> ExitCode {

@@ -57,7 +57,6 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Both tiers on the disk.
     pub(crate) fn with_both(dir: &Path, empty: &Image, way: Way) -> Result<Self, Error> {
         Self::prepared(dir, empty, way, false)
     }
@@ -91,7 +90,6 @@ impl Device {
     }
 }
 
-/// The disk of one case.
 pub(crate) struct Fresh<'a> {
     disk: Disk,
     device: &'a Device,

@@ -45,7 +45,6 @@ pub(crate) fn all(folder: &Folder) -> Result<Vec<Rot>, Error> {
     Ok(rots)
 }
 
-/// Happens to one file.
 fn of_file(name: &str, len: usize, rots: &mut Vec<Rot>) {
     let is_manifest = name == MANIFEST;
     let mut add = |label: String, is_named: IsNamed, change: Change| {

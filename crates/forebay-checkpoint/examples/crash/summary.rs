@@ -70,7 +70,6 @@ impl Summary {
         text
     }
 
-    /// The page for the repository.
     pub(crate) fn page(&self, date: &str, kernel: &str, n_cores: usize) -> String {
         let n_searched: usize = self.tried.iter().map(|tried| tried.search.n_cases).sum();
         format!(

@@ -32,16 +32,12 @@ impl<B: AsRef<[u8]>> Source for BTreeMap<String, B> {
     }
 }
 
-/// A tensor in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, type and shape.
     pub header: Header,
     /// The file of its values: an index of [`Catalog::files`].
     pub file: usize,
-    /// Where they begin there.
     pub offset: u64,
-    /// How many bytes they are.
     pub n_bytes: u64,
     /// Their crc32c, where the format keeps it.
     pub crc32c: Option<u32>,
@@ -50,11 +46,9 @@ pub struct Entry {
 /// A tensor of strings: not state of a model, but other programs keep some in their checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strings {
-    /// Its name.
     pub name: String,
-    /// Its dimensions.
     pub shape: Vec<u64>,
-    /// Its strings, the last dimension fastest.
+    /// In row-major order: the last dimension runs fastest.
     pub values: Vec<Vec<u8>>,
 }
 
@@ -69,16 +63,12 @@ impl Strings {
     }
 }
 
-/// What a checkpoint holds and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Catalog {
-    /// The files it consists of.
     pub files: Vec<String>,
     /// Its tensors, in the order of the format.
     pub tensors: Vec<Entry>,
-    /// Its tensors of strings.
     pub strings: Vec<Strings>,
-    /// What was saved beside the tensors.
     pub notes: BTreeMap<String, String>,
 }
 
@@ -115,7 +105,6 @@ impl Catalog {
     }
 }
 
-/// The length of a file.
 pub(super) fn len_of(place: Place<'_>, source: &dyn Source) -> Result<u64, Error> {
     source.size(place.file).map_err(|source| place.io(source))
 }

@@ -8,86 +8,35 @@ use std::io;
 pub enum Error {
     /// A file is missing or the system could not read it.
     #[error("reading {file}")]
-    Io {
-        /// The file's name.
-        file: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { file: String, source: io::Error },
     /// The file ends before the thing it describes does.
     #[error("{file}: {what} at offset {offset}: truncated: {needed} bytes needed, {found} found")]
     Truncated {
-        /// The file's name.
         file: String,
-        /// The thing that is cut off.
         what: String,
-        /// Where that thing begins.
         offset: u64,
-        /// Its length.
         needed: u64,
-        /// How many of these bytes are there.
+        /// How many of the needed bytes are there.
         found: u64,
     },
     /// The bytes are not those that were written.
     #[error("{file}: {what} at offset {offset}: checksum: expected {expected:#010x}, found {found:#010x}")]
-    Checksum {
-        /// The file's name.
-        file: String,
-        /// The thing that is damaged.
-        what: String,
-        /// Where that thing begins.
-        offset: u64,
-        /// The checksum stored.
-        expected: u32,
-        /// The checksum of the bytes found.
-        found: u32,
-    },
+    Checksum { file: String, what: String, offset: u64, expected: u32, found: u32 },
     /// A field has a value that the format does not allow.
     #[error("{file}: {what} at offset {offset}: expected {expected}, found {found}")]
-    Invalid {
-        /// The file's name.
-        file: String,
-        /// The field or structure.
-        what: String,
-        /// Where it begins.
-        offset: u64,
-        /// What the format allows there.
-        expected: String,
-        /// What is there.
-        found: String,
-    },
+    Invalid { file: String, what: String, offset: u64, expected: String, found: String },
     /// The checkpoint may well be valid, but this library does not read it.
     #[error("{file}: not supported: {what}")]
-    Unsupported {
-        /// The file's name.
-        file: String,
-        /// The feature that is missing here.
-        what: String,
-    },
+    Unsupported { file: String, what: String },
     /// The checkpoint holds no tensor of that name.
     #[error("no tensor is named {name:?}")]
-    NoTensor {
-        /// The name asked for.
-        name: String,
-    },
+    NoTensor { name: String },
     /// The format has no way to write this snapshot.
     #[error("cannot be saved as {format}: {what}")]
-    Unsavable {
-        /// The format's name.
-        format: &'static str,
-        /// What stands in the way.
-        what: String,
-    },
+    Unsavable { format: &'static str, what: String },
     /// The checksums handed over do not cover a tensor exactly once.
     #[error("checksums of tensor {index}: expected bytes from offset {expected}, found {found}")]
-    Uncovered {
-        /// Which tensor of the snapshot.
-        index: usize,
-        /// Where the next part should begin.
-        expected: u64,
-        /// Where it does.
-        found: u64,
-    },
+    Uncovered { index: usize, expected: u64, found: u64 },
 }
 
 /// A file under decoding: makes errors that name it.

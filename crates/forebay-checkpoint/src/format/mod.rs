@@ -1,7 +1,7 @@
 //! How a snapshot lies in files, and how it is found there again. Opens nothing.
 //!
 //! A [`Format`] plans before it writes: from names, types and shapes it says which bytes of which tensor stand where
-//! ([`Layout`]), so that whoever writes may go through the files in pieces of any size and with any number of threads.
+//! ([`Layout`]), so that a writer may go through the files in pieces of any size and with any number of threads.
 //! What depends on the values (a checksum of each tensor) is gathered on the way by [`Sums`] and goes into small files
 //! that are written last. Reading goes the other way: a [`Source`] gives ranges of files, a [`Catalog`] says where each
 //! tensor is, and one tensor is read without the rest.
@@ -80,10 +80,9 @@ pub trait Format: Sync {
     fn open(&self, stem: &str, source: &dyn Source) -> Result<Catalog, Error>;
 }
 
-/// All formats, the default first.
+/// The first is the default where none is named.
 pub const FORMATS: [&dyn Format; 2] = [&Safetensors, &Bundle];
 
-/// The format of that name.
 pub fn named(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }

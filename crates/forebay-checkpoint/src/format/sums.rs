@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Error;
 use crate::{FilePlan, Piece, Snapshot};
 
-/// The crc32c of each tensor of a snapshot, in the making.
+/// The crc32c of each tensor of a snapshot, while it is computed.
 #[derive(Debug, Clone)]
 pub struct Sums {
     tensors: Vec<Parts>,

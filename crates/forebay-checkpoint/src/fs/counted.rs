@@ -1,4 +1,4 @@
-//! A file system that counts the bytes that pass, so that somebody can look every second how fast they do.
+//! A file system that counts the bytes that pass, so that a monitor can read the rate every second.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +16,10 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Bytes read.
     pub fn read_bytes(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes written.
     pub fn written_bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
@@ -35,7 +33,6 @@ pub struct CountedFs {
 }
 
 impl CountedFs {
-    /// Counts from now on.
     pub fn new(inner: Arc<dyn Fs>) -> (Self, Counters) {
         let counters = Counters::default();
         (Self { inner, counters: counters.clone() }, counters)

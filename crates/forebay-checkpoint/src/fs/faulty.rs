@@ -16,7 +16,6 @@ use crate::{Error, Operation, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cut {
-    /// Nothing.
     Never,
     /// This operation and all after it do not happen.
     Off(u64),
@@ -32,9 +31,7 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncPoint {
-    /// Each file with state.
     Data,
-    /// The manifest.
     Manifest,
     /// The folder that the checkpoint is made in.
     Staging,
@@ -47,7 +44,6 @@ pub enum SyncPoint {
 }
 
 impl SyncPoint {
-    /// All of them.
     pub const ALL: [Self; 6] = [Self::Data, Self::Manifest, Self::Staging, Self::Commit, Self::Trash, Self::Open];
 }
 
@@ -56,13 +52,11 @@ struct Script {
     cut: Cut,
     left_out: Option<SyncPoint>,
     n_operations: AtomicU64,
-    /// The cut has happened.
     done: AtomicBool,
     /// What a name in this folder was last changed to, since its last sync.
     renamed: Mutex<BTreeMap<PathBuf, String>>,
 }
 
-/// A file system with something wrong.
 #[derive(Clone)]
 pub struct FaultyFs {
     inner: Arc<dyn Fs>,
@@ -70,7 +64,6 @@ pub struct FaultyFs {
 }
 
 impl FaultyFs {
-    /// Goes wrong as `cut` says.
     pub fn new(inner: Arc<dyn Fs>, cut: Cut) -> Self {
         Self::scripted(inner, cut, None)
     }
@@ -85,12 +78,10 @@ impl FaultyFs {
         Self { inner, script: Arc::new(Script { cut, left_out, n_operations, done, renamed: Mutex::default() }) }
     }
 
-    /// Operations asked for so far.
     pub fn n_operations(&self) -> u64 {
         self.script.n_operations.load(Ordering::SeqCst)
     }
 
-    /// Whether the cut has happened.
     pub fn has_cut(&self) -> bool {
         self.script.done.load(Ordering::SeqCst)
     }

@@ -19,7 +19,6 @@ use crate::{Error, Operation, Result};
 /// virtio disk with 2 cores, 600 MB, beside four bare writes: 0.83 of their rate with 4, 0.84 with 6, 0.88 with 8.
 const IN_FLIGHT: usize = 8;
 
-/// Local files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalFs;
 

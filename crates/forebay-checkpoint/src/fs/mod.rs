@@ -33,21 +33,18 @@ use crate::Result;
 /// What every Linux file system accepts as alignment of direct I/O.
 pub(crate) const PAGE: usize = 4096;
 
-/// How bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// From the device, not from memory, where the file system can.
     Direct,
-    /// From memory where they are there.
+    /// Through the page cache.
     Cached,
 }
 
 /// What a name leads to, without following it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A folder.
     Folder,
-    /// A plain file.
     File,
     /// Anything else: a link, a pipe, a device.
     Other,
@@ -138,7 +135,7 @@ pub trait Fs: Send + Sync {
 /// Holds a lock until it is dropped.
 pub trait Guard: Send + Sync + std::fmt::Debug {}
 
-/// An open file.
+/// An open file. Threads may read and write different ranges of it at once.
 pub trait File: Send + Sync {
     /// Reserves space for that many bytes, which is also the file's length from now on.
     ///

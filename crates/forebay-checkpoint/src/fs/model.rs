@@ -17,13 +17,12 @@ use crate::{Error, Operation, Result};
 /// What of the unsynced is found after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// Nothing.
     Nothing,
     /// All: the machine had just written it.
     All,
     /// Names and lengths, but no bytes: files of the right length that hold zeros.
     Lengths,
-    /// Each page and each name by the throw of a coin; the seed.
+    /// Each page and each name at random, from this seed.
     Some(u64),
 }
 
@@ -55,7 +54,6 @@ struct State {
     nodes: Vec<Node>,
     locks: BTreeMap<PathBuf, String>,
     capacity: u64,
-    /// What was opened, and how.
     #[cfg(test)]
     opened: Vec<(PathBuf, Reading)>,
 }
@@ -158,7 +156,6 @@ impl ModelFs {
         self.state.lock().expect("no holder of this lock panics")
     }
 
-    /// Changes the names of `path`'s folder.
     fn change(&self, operation: Operation, path: &Path, make: impl FnOnce(&mut State) -> Result<Change>) -> Result<()> {
         let mut state = self.lock_state();
         let change = make(&mut state)?;

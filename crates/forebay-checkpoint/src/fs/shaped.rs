@@ -23,7 +23,6 @@ impl ShapedFs {
         Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
     }
 
-    /// Shapes by another clock.
     pub fn with_clock(inner: Arc<dyn Fs>, profile: Profile, clock: Arc<dyn Clock>) -> Self {
         Self { inner, device: Arc::new(Device::new(profile, clock)) }
     }

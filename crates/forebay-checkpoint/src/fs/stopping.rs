@@ -1,4 +1,4 @@
-//! A file system that can be told to move no more bytes: what a store does behind its caller's back ends at the next chunk.
+//! A file system that can be stopped: a store's background work ends at its next chunk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ pub struct StoppingFs {
 }
 
 impl StoppingFs {
-    /// Stops `inner` once `stop` is set.
     pub fn new(inner: Arc<dyn Fs>, stop: Arc<AtomicBool>) -> Self {
         Self { inner, stop }
     }

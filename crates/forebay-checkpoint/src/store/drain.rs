@@ -35,7 +35,7 @@ impl Round {
 }
 
 impl Shared {
-    /// What the drain thread does: drains whenever there is something to drain, until it is told to stop.
+    /// What the drain thread does: drains whenever there is something to drain, until it is stopped.
     pub(super) fn drain_behind(&self) {
         lower_io_priority();
         loop {
@@ -51,7 +51,7 @@ impl Shared {
             drop(state);
             let round = self.drain_round(None);
             let mut state = self.lock();
-            // At once, so that whoever is told by a wait finds it told to whoever asks, too.
+            // At once, so that a waiter that returns with an error finds it in `take_errors` too.
             (state.is_draining, state.drain_error) = (false, round.first_error());
             state.troubles.extend(round.troubles);
             drop(state);
@@ -97,7 +97,7 @@ impl Shared {
         round
     }
 
-    /// Damage that is seen from a manifest keeps a checkpoint from being tried, but is told all the same.
+    /// Damage that is seen from a manifest keeps a checkpoint from being tried, but is reported all the same.
     fn tell_damaged(&self) -> Vec<(About, Error)> {
         let untold = self.lock().untold();
         self.lock().told.extend(&untold);

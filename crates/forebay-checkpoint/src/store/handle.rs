@@ -1,4 +1,4 @@
-//! What a caller holds of a save that goes on behind its back.
+//! What a caller holds of a save that goes on in the background.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use super::Shared;
 use super::state::Stage;
 use crate::{Error, Name, Result};
 
-/// How safe a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Copied: the caller may change its state. It survives nothing.
@@ -17,7 +16,6 @@ pub enum Level {
     DurableSlow,
 }
 
-/// What became of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is as safe as was asked for.
@@ -28,7 +26,6 @@ pub enum Fate {
     Superseded,
 }
 
-/// A save.
 #[derive(Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -41,12 +38,11 @@ impl Handle {
         Self { shared: Arc::clone(shared), name }
     }
 
-    /// The checkpoint's name.
     pub fn name(&self) -> Name {
         self.name
     }
 
-    /// Blocks until the checkpoint is that safe, or will never be. Where nothing drains behind the caller's back
+    /// Blocks until the checkpoint is that safe, or will never be. Where nothing drains in the background
     /// ([`Options::drains_behind`](super::Options)), a farther tier is reached when another thread drains.
     ///
     /// # Errors
@@ -70,7 +66,7 @@ impl Handle {
             let is_idle = level == Level::DurableSlow && !state.drain_wanted && !state.is_draining;
             let mut own = (0..state.tiers.len()).filter_map(|tier| state.troubles.get(&Some((tier, self.name))));
             match own.next().or(state.drain_error.as_ref()) {
-                // Whoever waits for the drain is told; it is tried again after the next save.
+                // A waiter gets the drain's error; the drain is tried again after the next save.
                 Some(error) if is_idle && state.drain_error.is_some() => return Err(error.clone()),
                 _ => state = self.shared.wait(state),
             }

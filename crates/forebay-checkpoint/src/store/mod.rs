@@ -1,7 +1,7 @@
 //! Checkpoints over tiers, nearest first: saved, drained, kept, removed.
 //!
-//! A save is written to one tier by the commit protocol; everything else happens behind the caller's back. A save that
-//! fails there is told by the next save, once; what goes wrong with the drain costs no save, and is told by
+//! A save is written to one tier by the commit protocol; everything else happens in the background. A save that
+//! fails there is reported once, by the next save; an error of the drain fails no save and is reported by
 //! [`Store::take_errors`], the next [`Store::drain`], or [`Store::close`].
 
 mod drain;
@@ -30,15 +30,14 @@ use crate::{Error, Memory, Name, Progress, Restored, Result, Wanted};
 use room::Damaged;
 use state::{Stage, State};
 
-/// When `save` returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
     /// When the checkpoint is durable on the last tier.
     #[default]
     Direct,
-    /// When it is durable on the first tier; it is drained to the others behind the caller's back.
+    /// When it is durable on the first tier; it is drained to the others in the background.
     Burst,
-    /// When the state is copied; it is written to the first tier and drained behind the caller's back.
+    /// When the state is copied; it is written to the first tier and drained in the background.
     Async,
 }
 
@@ -47,13 +46,11 @@ pub enum Mode {
 ///
 /// Where there is room, none of them matters. A checkpoint that waits to be drained is then given up, under each policy,
 /// when the farther tier's [`Keep`](crate::Keep) would remove it as soon as it arrived, because of newer ones that are
-/// there or on their way. Whoever wants every checkpoint on the slow tier has to keep every one there.
+/// there or on their way. To get every checkpoint onto the slow tier, keep every one there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenBehind {
-    /// It waits.
     #[default]
     Wait,
-    /// It is not made.
     Skip,
     /// It takes the place of an older one: in memory of the oldest that is not yet being written; on the first tier of
     /// the oldest that is not being drained and has a newer good one beside it. It waits when there is none: a pool of
@@ -61,21 +58,18 @@ pub enum WhenBehind {
     Coalesce,
 }
 
-/// How a store works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// When `save` returns.
     pub mode: Mode,
     /// What a save does that finds no room.
     pub when_behind: WhenBehind,
-    /// Bytes a chunk: one write, one checksum. Whole pages.
+    /// Bytes per chunk: one write, one checksum. Whole pages.
     pub chunk_bytes: usize,
     /// Bytes of memory that states may be copied into, in [`Mode::Async`]; `None` for what one state takes. With one a save
     /// waits, or is skipped, until the one before it is written; there is nothing that it could take the place of.
     pub pool_bytes: Option<u64>,
-    /// The most that draining copies, bytes a second; it reads back what it copied at the same rate at the most.
+    /// The most that draining copies, in bytes per second; it reads back what it copied at the same rate at the most.
     pub drain_bytes_per_s: Option<u64>,
-    /// What makes files durable.
     pub durability: Durability,
     /// Whether draining and pruning go on by themselves, or only when [`Store::drain`] is called.
     pub drains_behind: bool,
@@ -95,7 +89,6 @@ impl Default for Options {
     }
 }
 
-/// What the store's threads share.
 pub(crate) struct Shared {
     tiers: Vec<Tier>,
     options: Options,
@@ -105,9 +98,8 @@ pub(crate) struct Shared {
     stop_draining: AtomicBool,
     /// The drain's rate does not matter any more.
     hurry: AtomicBool,
-    /// Held by whoever drains.
     draining: Mutex<()>,
-    /// Held by whoever decides about removing a checkpoint and removes it.
+    /// Held from the decision to remove a checkpoint until it is removed.
     removing: Mutex<()>,
 }
 
@@ -122,7 +114,6 @@ impl Shared {
         self.state.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits for any change.
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.change.wait(state).expect("no holder of this lock panics")
     }
@@ -167,11 +158,10 @@ impl Shared {
 #[derive(Debug)]
 #[must_use]
 pub struct Closed {
-    /// What it did.
     pub counts: Counts,
     /// Checkpoints that a farther tier still lacks, or that were not read back there; the next opening drains them.
     pub n_undrained: usize,
-    /// What went wrong behind the caller's back and was not told yet.
+    /// Errors of the background work that were not reported yet.
     pub errors: Vec<Error>,
 }
 
@@ -180,7 +170,6 @@ pub struct Closed {
 pub struct Store {
     shared: Arc<Shared>,
     threads: Vec<(Thread, JoinHandle<()>)>,
-    /// One save at a time.
     saving: Mutex<()>,
     _locks: Vec<Box<dyn Guard>>,
 }
@@ -259,23 +248,23 @@ impl Store {
         self.shared.drain_all(Some(progress))
     }
 
-    /// What farther tiers lack and want, or have and nobody knows whether it is good.
+    /// What farther tiers lack and want, or have without having been verified.
     pub fn undrained(&self) -> Undrained {
         self.shared.lock().undrained(&self.shared.tiers)
     }
 
-    /// What went wrong with the drain or a removal behind the caller's back and was not told yet. It refuses no save, and
+    /// Errors of the drain or a removal in the background that were not reported yet. They refuse no save, and
     /// what was drained at a later try is not among it.
     pub fn take_errors(&self) -> Vec<Error> {
         std::mem::take(&mut self.shared.lock().troubles).into_values().collect()
     }
 
-    /// From now on the drain goes as fast as it can: somebody waits for the room that it makes.
+    /// From now on the drain ignores its rate limit: a save waits for the room that it makes.
     pub fn hurry(&self) {
         self.shared.hurry.store(true, Ordering::Relaxed);
     }
 
-    /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whoever began it, and none
+    /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whichever thread began it, and none
     /// begins again.
     pub fn stop_draining(&self) {
         self.shared.stop_draining.store(true, Ordering::Relaxed);
@@ -316,12 +305,10 @@ impl Store {
         crate::restore_with(&self.shared.tiers, wanted, memory)
     }
 
-    /// What it did so far.
     pub fn counts(&self) -> Counts {
         self.shared.lock().counts
     }
 
-    /// The tiers.
     pub fn tiers(&self) -> &[Tier] {
         &self.shared.tiers
     }
@@ -382,7 +369,6 @@ fn bytes_on_disk(lens: impl Iterator<Item = u64>, chunk_bytes: u64) -> u64 {
         + LINES
 }
 
-/// Locks a tier.
 fn lock(tier: &Tier) -> Result<Box<dyn Guard>> {
     tier.fs.lock(&tier.lock_path(), &holder()).map_err(|error| match error {
         Error::Locked { holder, .. } => Error::Locked { path: tier.dir.clone(), holder },
@@ -390,7 +376,7 @@ fn lock(tier: &Tier) -> Result<Box<dyn Guard>> {
     })
 }
 
-/// This process, for whoever finds a tier locked.
+/// This process as text, for the error of another that finds the tier locked.
 fn holder() -> String {
     let mut name = [0_u8; 256];
     // SAFETY: the buffer is valid for its length less one, so that a NUL stays at its end.

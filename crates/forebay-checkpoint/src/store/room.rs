@@ -1,7 +1,7 @@
 //! Room for the next checkpoint: what may be removed from a tier, and when.
 //!
 //! A tier gives up a checkpoint only when that loses nothing: the next tier has a copy of it that was read back and is
-//! the same, or nobody wants it any more and a newer one is known to be good. What is known is what this store itself
+//! the same, or no rule keeps it and a newer one is known to be good. What is known is what this store itself
 //! wrote or read; a checkpoint found at opening is read before anything is removed on its account.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,6 @@ use crate::parallel::Pace;
 use crate::verify::{read_manifest, verify_paced};
 use crate::{Damage, Error, Name, Result};
 
-/// Whether a save can go ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Made,
@@ -23,7 +22,7 @@ pub(super) enum Room {
 /// What becomes of damaged checkpoints that the rules do not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damaged {
-    /// They stay for whoever wants to look at them, unless a good copy is farther away.
+    /// They stay for inspection, unless a farther tier has a good copy.
     Stay,
     /// They go, when a newer one is good.
     Go,
@@ -195,7 +194,7 @@ impl Shared {
         newer.into_iter().rev().any(|newer| self.is_good(tier, newer))
     }
 
-    /// Whether a checkpoint is good, which is found out by reading it where nobody knows.
+    /// Whether a checkpoint is good; reads it where that is not known.
     pub(super) fn is_good(&self, tier: usize, name: Name) -> bool {
         let health = self.lock().tiers[tier].get(&name).map(|entry| entry.health);
         if health != Some(Health::Unknown) {
@@ -254,7 +253,7 @@ impl Shared {
         Ok(false)
     }
 
-    /// How fast the drain may go: at its rate, until somebody is in a hurry.
+    /// How fast the drain may go: at its rate limit, until a save waits for it.
     pub(super) fn drain_pace(&self) -> Pace<'_> {
         Pace::new(self.options.drain_bytes_per_s, &self.stop_draining, &self.hurry)
     }

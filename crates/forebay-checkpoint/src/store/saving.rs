@@ -21,7 +21,7 @@ impl Store {
     }
 
     /// The same, unless `stop` is set before its end: while it waits for room, or between two chunks that it writes, or
-    /// copies in [`Mode::Async`]. There is nothing of it then. What is written behind the caller's back is not stopped;
+    /// copies in [`Mode::Async`]. There is nothing of it then. What is written in the background is not stopped;
     /// nor is what the system does by itself, such as a sync of what a file system without direct writes holds in memory.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Saving behind the caller's back: the state is copied into a pool of memory, and written from there.
+//! Saving in the background: the state is copied into a pool of memory, and written from there.
 //!
 //! The pool is bounded and used again, so that a save costs the caller one copy into memory that is already there. When
 //! it is taken, the policy decides: wait for it, leave this save out, or take the place of one that is not yet being
@@ -17,7 +17,6 @@ use crate::region::Region;
 use crate::source::{Source, Staged};
 use crate::{Error, Name, Result, Snapshot};
 
-/// What became of a save.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Put {
     Skipped,
@@ -121,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// What the saving thread does: writes what was staged, and when it is told to stop, writes what is left.
+    /// What the saving thread does: writes what was staged, and, when it is stopped, writes what is left.
     pub(super) fn write_behind(&self) {
         loop {
             let mut state = self.lock();

@@ -13,11 +13,9 @@ pub(super) enum Health {
     Unknown,
     /// This store wrote it without an error, or read it whole.
     Good,
-    /// It does not verify.
     Damaged,
 }
 
-/// A checkpoint on a tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Entry {
     pub(super) bytes: u64,
@@ -25,7 +23,6 @@ pub(super) struct Entry {
     pub(super) health: Health,
 }
 
-/// How far a save has come.
 #[derive(Debug, Clone)]
 pub(super) enum Stage {
     Begun,
@@ -40,7 +37,7 @@ pub(super) enum Stage {
     Failed(Error),
 }
 
-/// How many of what a store did since it was opened.
+/// What a store did since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Checkpoints made durable on the tier they were first written to.
@@ -53,7 +50,6 @@ pub struct Counts {
     pub waited: u64,
     /// Copies made to a farther tier and verified there.
     pub drained: u64,
-    /// Checkpoints removed from a tier.
     pub removed: u64,
 }
 
@@ -62,7 +58,6 @@ pub struct Counts {
 pub struct Undrained {
     /// Copies to be made, or to be read back.
     pub n_copies: usize,
-    /// Bytes of these copies.
     pub n_bytes: u64,
 }
 
@@ -79,28 +74,26 @@ pub(super) struct State {
     pub(super) stages: BTreeMap<Name, Stage>,
     /// Saves that had been taken for made and were not: each refuses one save.
     pub(super) errors: VecDeque<Error>,
-    /// What else went wrong and was not told yet, by what it is about; a later success takes it back.
+    /// Other errors not reported yet, by what they are about; a later success removes them.
     pub(super) troubles: BTreeMap<About, Error>,
     /// Checkpoints whose damage was seen by their manifest alone, and told.
     pub(super) told: BTreeSet<(usize, Name)>,
     pub(super) counts: Counts,
-    /// Something may be there to drain.
     pub(super) drain_wanted: bool,
     pub(super) is_draining: bool,
-    /// How often the drain thread began.
+    /// Rounds of the drain thread: a waiting save compares it to learn whether a drain that began later has failed.
     pub(super) n_rounds: u64,
     /// What the drain did not manage, the first of it; it is tried again when it is wanted again.
     pub(super) drain_error: Option<Error>,
     pub(super) is_closed: bool,
     /// States copied into memory, to be written, oldest first.
     pub(super) queue: VecDeque<Waiting>,
-    /// Memory that no state is in.
     pub(super) pool: Vec<Region>,
     /// Bytes of all regions, in use or not.
     pub(super) pool_bytes: u64,
-    /// Bytes that the last checkpoint took.
+    /// The size of the last checkpoint, as an estimate for the next one.
     pub(super) last_bytes: u64,
-    /// Goes up with every change that somebody may wait for.
+    /// Incremented on every change that a thread may wait for.
     pub(super) n_changes: u64,
 }
 
@@ -156,7 +149,6 @@ impl State {
         self.wanted(tiers, to).into_iter().filter(is_lacking).collect()
     }
 
-    /// What a tier lacks and wants.
     pub(super) fn undrained_to(&self, tiers: &[Tier], to: usize) -> Undrained {
         let lacking = self.lacking(tiers, to);
         let bytes = |name: &Name| self.tiers[to - 1].get(name).map_or(0, |entry| entry.bytes);
@@ -195,21 +187,21 @@ impl State {
         }
     }
 
-    /// Tells whoever waits that a newer one took its place.
+    /// Wakes waiters of a save that a newer one replaced.
     pub(super) fn supersede(&mut self, name: Name) {
         if let Some(stage @ (Stage::Begun | Stage::Staged | Stage::DurableFast)) = self.stages.get_mut(&name) {
             *stage = Stage::Superseded { was_durable: matches!(stage, Stage::DurableFast) };
         }
     }
 
-    /// Says how far a save has come, to whoever waits for it.
+    /// Sets a save's stage and wakes its waiters.
     pub(super) fn set_stage(&mut self, name: Name, stage: Stage) {
         if let Some(known) = self.stages.get_mut(&name) {
             *known = stage;
         }
     }
 
-    /// Those on a nearer tier that are damaged, have no sound copy farther away, and were not told.
+    /// Those on a nearer tier that are damaged, have no sound copy farther away, and were not reported.
     pub(super) fn untold(&self) -> Vec<(usize, Name)> {
         let near = self.tiers.len() - 1;
         let lost = |tier: usize, name: &Name| {

@@ -30,14 +30,12 @@ pub const MARKER: &str = ".forebay-dataset.json";
 /// The list of all pictures and their labels, below the dataset's folder.
 pub const LIST: &str = "list.txt";
 
-/// What a run of [`make`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Made {
-    /// Pictures in the folder now.
+    /// Pictures in the folder now, kept ones included.
     pub n_files: u64,
-    /// Pictures that were there already.
     pub n_kept: u64,
-    /// What all pictures take.
+    /// Bytes of all pictures in the folder.
     pub bytes: Bytes,
 }
 

@@ -22,16 +22,16 @@ const MEDIANS: (u64, u64) = (2_000, 16_000_000);
 const CUT: f64 = 0.005;
 /// Bits per pixel beyond which a picture is given other dimensions than the usual.
 const DENSITIES: (f64, f64) = (0.5, 6.0);
+/// JPEG's frame header has 16 bits per side.
 const SIDE_MAX: u32 = 65_535;
 
 /// What is asked for; `None` is the profile's own value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MakeSpec {
-    /// The dataset to imitate.
     pub profile: Profile,
     /// Number of pictures. ImageNet's default is 1,024, Caltech-101's is 9,144.
     pub count: Option<u64>,
-    /// Seed of everything.
+    /// Decides every picture: the same seed gives the same bytes.
     pub seed: u64,
     /// Median file size; dimensions grow and shrink with it.
     pub median_size: Option<Bytes>,
@@ -39,7 +39,6 @@ pub struct MakeSpec {
     pub sigma: Option<f64>,
     /// Width and height of all pictures, in place of the profile's mix.
     pub dimensions: Option<(u32, u32)>,
-    /// Number of class folders.
     pub classes: Option<u32>,
 }
 
@@ -55,19 +54,14 @@ impl MakeSpec {
 pub struct Parameters {
     /// Version of the generator: pictures of one version are the same for ever.
     pub generator: u32,
-    /// The dataset imitated.
     pub profile: Profile,
-    /// Number of pictures.
     pub count: u64,
-    /// Seed.
     pub seed: u64,
-    /// Median file size in bytes.
     pub median_bytes: u64,
     /// Standard deviation of the natural logarithm of the file size.
     pub sigma: f64,
     /// Width and height of all pictures, where the mix of the profile is not wanted.
     pub dimensions: Option<(u32, u32)>,
-    /// Number of class folders.
     pub classes: u32,
 }
 
@@ -81,14 +75,10 @@ pub struct MakePlan {
     present: Vec<u32>,
 }
 
-/// One picture of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Path below the dataset's folder.
     pub path: PathBuf,
-    /// Class.
     pub label: u32,
-    /// What the camera is told.
     pub shot: Shot,
 }
 
@@ -129,12 +119,10 @@ impl MakePlan {
         Ok(Self { parameters, classes, present })
     }
 
-    /// What decides the bytes.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// Number of pictures.
     pub fn count(&self) -> u64 {
         self.parameters.count
     }
@@ -149,7 +137,6 @@ impl MakePlan {
         self.present.iter().map(|&class| self.parameters.profile.folder(class)).collect()
     }
 
-    /// Picture number `index`.
     pub fn picture(&self, index: u64) -> Picture {
         let class = self.classes[(index % self.classes.len() as u64) as usize];
         let label = self.present.binary_search(&class).expect("a class of a picture is present") as u32;
@@ -160,7 +147,6 @@ impl MakePlan {
         Picture { path, label, shot: Shot { seed: self.parameters.seed, index, width, height, bytes } }
     }
 
-    /// The file size of picture `index`.
     fn target(&self, index: u64) -> u64 {
         let place = mix(self.parameters.seed).wrapping_add(index.wrapping_mul(GOLDEN));
         let quantile = (place >> 11) as f64 / (1u64 << 53) as f64;

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A dataset to imitate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
@@ -14,7 +13,6 @@ pub enum Profile {
     Caltech101,
 }
 
-/// The figures of a profile.
 pub(super) struct Figures {
     pub(super) count: u64,
     pub(super) median_bytes: u64,
@@ -59,10 +57,10 @@ const CALTECH101: Figures = Figures {
 
 /// Pictures of Caltech-101's twelve largest classes, its background class first; the other ninety have 99 down to 31.
 const CALTECH101_LARGEST: [u64; 12] = [467, 800, 798, 435, 435, 239, 200, 128, 123, 114, 107, 100];
+/// The 101 categories and the background.
 const CALTECH101_CLASSES: usize = 102;
 
 impl Profile {
-    /// All profiles.
     pub const ALL: [Self; 2] = [Self::Imagenet, Self::Caltech101];
 
     /// The name used in flags and records.

@@ -26,14 +26,12 @@ const NO_LABEL: i64 = -1;
 pub(super) struct Shard {
     writer: Box<dyn Writer>,
     body: Body,
-    /// What is not written yet.
     pending: Vec<u8>,
     n_samples: u64,
     bytes: u64,
     crc32c: u32,
 }
 
-/// What makes samples of one format.
 enum Body {
     TfRecord(Compression),
     Tar,

@@ -32,16 +32,12 @@ use encode::Shard;
 pub(crate) const NAME_PART: &str = "filename.txt";
 const MARKER: &str = ".forebay-pack.json";
 
-/// What a run of [`pack`] did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Packed {
-    /// Samples in the shards.
     pub n_samples: u64,
-    /// Shards.
     pub n_shards: u64,
-    /// Shards that were there already.
+    /// Shards of an earlier run that were found whole, and not written again.
     pub n_kept: u64,
-    /// What the shards take.
     pub bytes: Bytes,
     /// Inputs that could not be packed, and why.
     pub skipped: Vec<Fault>,
@@ -106,7 +102,6 @@ fn finished(storage: &dyn Storage, plan: &PackPlan, out: &Path) -> Option<Manife
     (manifest.shards.len() as u64 == plan.n_shards() && manifest.shards.iter().all(whole)).then_some(manifest)
 }
 
-/// What a finished shard holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Note {
     pub(crate) entry: ShardEntry,
@@ -120,7 +115,6 @@ fn note_path(out: &Path, file: &Path) -> PathBuf {
     out.join(name)
 }
 
-/// One run over all shards.
 struct Run<'a> {
     plan: &'a PackPlan,
     out: &'a Path,

@@ -23,23 +23,14 @@ use crate::rng::Rng;
 use crate::source::{Item, Source, read_head};
 use crate::{Error, Result};
 
-/// What files are packed into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// TFRecord shards of `tf.train.Example` messages.
-    TfRecord {
-        /// How each shard is compressed.
-        compression: Compression,
-    },
+    TfRecord { compression: Compression },
     /// Tar shards in WebDataset's convention.
     Tar,
     /// Images decoded and resized, one after the other.
-    Tensor {
-        /// Columns of every image.
-        width: u32,
-        /// Rows of every image.
-        height: u32,
-    },
+    Tensor { width: u32, height: u32 },
 }
 
 impl Packing {
@@ -72,10 +63,8 @@ impl Packing {
     }
 }
 
-/// Options of packing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackOptions {
-    /// What files are packed into.
     pub packing: Packing,
     /// A shard is ended before it would become longer than this.
     pub shard_size: Bytes,
@@ -111,7 +100,6 @@ impl PackOptions {
     }
 }
 
-/// One file to be packed.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     /// Its number in the order of the source.
@@ -169,7 +157,6 @@ impl PackPlan {
         Err(Error::Parameter { parameter: "output folder", value: out.escaped().into_owned(), reason })
     }
 
-    /// The options it was made with.
     pub fn options(&self) -> &PackOptions {
         &self.options
     }
@@ -179,12 +166,10 @@ impl PackPlan {
         &self.notes
     }
 
-    /// Files to be packed.
     pub fn n_files(&self) -> u64 {
         self.inputs.len() as u64
     }
 
-    /// Shards to be written.
     pub fn n_shards(&self) -> u64 {
         self.shards.len() as u64
     }
@@ -194,7 +179,6 @@ impl PackPlan {
         Bytes(self.inputs.iter().map(|input| self.options.room_of(input)).sum())
     }
 
-    /// File name of shard `number`.
     pub fn shard_name(&self, number: usize) -> PathBuf {
         let mut name = self.name.clone();
         name.push(format!("-{number:05}-of-{:05}.{}", self.shards.len(), self.options.packing.extension()));

@@ -30,14 +30,11 @@ use crate::{Control, Error, Result, features, write};
 
 const MARKER: &str = ".forebay-unpack.json";
 
-/// What a run of [`unpack`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unpacked {
-    /// Files in the folder now.
     pub n_files: u64,
-    /// Files that were there already.
+    /// Files of an earlier run that hold the same bytes, and were not written again.
     pub n_kept: u64,
-    /// What the files take.
     pub bytes: Bytes,
     /// Records that could not be turned into files, and why.
     pub skipped: Vec<Fault>,
@@ -45,7 +42,6 @@ pub struct Unpacked {
     pub notes: Vec<String>,
 }
 
-/// Options of [`unpack`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnpackOptions {
     /// Stop at the first bad record instead of leaving it out.
@@ -110,7 +106,6 @@ fn identity(shards: &[(PathBuf, Kind)], keys: &KeyNames) -> Map<String, Value> {
     fields.into_iter().chain(named).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// One run over all shards.
 struct Run<'a> {
     out: &'a Path,
     resumed: bool,
@@ -150,7 +145,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes one sample's file; its size.
+    /// Returns the size of the file written.
     fn take(&self, shard: &Path, number: u64, sample: Result<Sample<'_>, Fault>) -> Result<u64> {
         if self.control.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);

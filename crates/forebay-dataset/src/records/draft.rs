@@ -19,7 +19,6 @@ use crate::write::hidden_beside;
 
 /// What the kernel wants direct writes to be multiples of.
 const PAGE: usize = 4096;
-/// Bytes of one write.
 const CHUNK: usize = 1 << 20;
 /// Bytes that are made, and checksummed, while they are in the nearest cache.
 const PIECE: usize = 32 << 10;
@@ -46,7 +45,6 @@ impl Target {
         Ok(Self { hidden, path: path.to_owned(), plain, direct, is_named: AtomicBool::new(false) })
     }
 
-    /// The name that it gets.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -67,7 +65,7 @@ impl Target {
         self.plain.sync_data()
     }
 
-    /// Gives it its name.
+    /// Gives the draft its final name; before, it lies under a hidden one.
     pub(crate) fn rename(&self) -> io::Result<()> {
         fs::rename(&self.hidden, &self.path)?;
         self.is_named.store(true, Ordering::Relaxed);

@@ -40,14 +40,11 @@ use crate::{Control, Error, Result, write};
 /// Threads where nothing says how many and there are not that many cores.
 const LEAST_WORKERS: usize = 4;
 
-/// What was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MadeRecords {
-    /// Files that were written.
     pub n_written: u64,
-    /// Files that were there already, whole.
     pub n_kept: u64,
-    /// Bytes written.
+    /// Written in this run; kept files do not count.
     pub bytes: u64,
 }
 
@@ -110,7 +107,7 @@ fn make_cut(
     })
 }
 
-/// Threads, of which some wait for the disk: more than one a core where there are few, so that always some make.
+/// Threads, of which some wait for the disk: more than one per core where there are few, so that always some make.
 fn workers(wanted: usize) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     if wanted == 0 { cores().max(LEAST_WORKERS) } else { wanted }
@@ -288,7 +285,6 @@ impl<'a> Maker<'a> {
         Ok(bytes)
     }
 
-    /// Writes a whole file.
     fn written(
         &self,
         path: &Path,

@@ -11,7 +11,6 @@ use forebay_workload::{Dataset, Element, Part};
 
 use crate::rng::Rng;
 
-/// The values of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Noise {
     key: u64,
@@ -19,7 +18,6 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Those of file `i`.
     pub(crate) fn new(dataset: &Dataset, part: Part, i: u64) -> Self {
         let side = match part {
             Part::Train => 0,
@@ -38,7 +36,6 @@ impl Noise {
         self.key
     }
 
-    /// The values from byte `offset` on.
     pub(crate) fn fill(self, offset: u64, out: &mut [u8]) {
         let (mut word, within) = (offset / 8, (offset % 8) as usize);
         let mut rest = out;

@@ -24,7 +24,7 @@ struct Waiting {
 }
 
 impl Pending {
-    /// Takes a file that is written. Who brings one too many sees to all of them.
+    /// Takes a file that is written. The thread that fills the queue settles all of them.
     pub(crate) fn add(&self, target: Arc<Target>, bytes: u64) -> Result<()> {
         target.begin_sync();
         let due = {
@@ -37,7 +37,7 @@ impl Pending {
         due.map_or(Ok(()), settle)
     }
 
-    /// Syncs and names all that wait.
+    /// Syncs each waiting file and then gives it its name: a file with its final name is durable.
     pub(crate) fn settle(&self) -> Result<()> {
         settle(std::mem::take(&mut *self.0.lock().expect("nobody panics while adding a file")))
     }

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(crate) struct Cut {
     /// Files from this on are made range by range, where their format allows it.
     pub(crate) from: u64,
-    /// Bytes of a range, about.
+    /// Bytes per range, rounded to the format's grain.
     pub(crate) range: u64,
 }
 
@@ -46,10 +46,8 @@ enum Ends {
 /// Files of different sizes whose ranges are counted together: a count for each of a billion files would take 8 GB.
 const GROUP: u64 = 32;
 
-/// One range of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// Which of the rank's files.
     pub(crate) file: u64,
     pub(crate) range: Range<u64>,
     /// Of how many ranges of this file.
@@ -104,7 +102,6 @@ impl<'a> Ranges<'a> {
         self.dataset.n_files(Part::Train).saturating_sub(self.rank).div_ceil(self.ranks)
     }
 
-    /// Ranges of all files.
     pub(crate) fn len(&self) -> u64 {
         match &self.ends {
             Ends::Alike { n_train, per_train, per_eval } => n_train * per_train + (self.n_files - n_train) * per_eval,
@@ -112,7 +109,6 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// The rank's file number `file`.
     pub(crate) fn piece(&self, file: u64) -> Piece {
         piece(self.dataset, self.rank + file * self.ranks)
     }

@@ -19,7 +19,6 @@ const WEIGHTS: [[i32; OCTAVES as usize]; 3] =
 const TEXTURE_RMS: f64 = 40.0;
 const GRAIN_RMS: f64 = 32.0;
 
-/// Which texture a surface has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Texture {
     Natural = 0,
@@ -27,7 +26,6 @@ pub(crate) enum Texture {
     Rough = 2,
 }
 
-/// The textures and the sensor grain.
 pub(crate) struct Atlas {
     textures: [Vec<i8>; 3],
     grain: Vec<i8>,

@@ -13,19 +13,16 @@ pub(crate) struct Listing {
     pub(crate) symbols: &'static [u8],
 }
 
-/// DC differences of luma.
 pub(crate) const DC_LUMA: Listing = Listing {
     counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
     symbols: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
 };
 
-/// DC differences of chroma.
 pub(crate) const DC_CHROMA: Listing = Listing {
     counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0],
     symbols: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
 };
 
-/// AC runs and sizes of luma.
 pub(crate) const AC_LUMA: Listing = Listing {
     counts: [0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 0x7D],
     symbols: &[
@@ -41,7 +38,6 @@ pub(crate) const AC_LUMA: Listing = Listing {
     ],
 };
 
-/// AC runs and sizes of chroma.
 pub(crate) const AC_CHROMA: Listing = Listing {
     counts: [0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 0x77],
     symbols: &[

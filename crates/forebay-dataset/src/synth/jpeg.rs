@@ -64,7 +64,6 @@ pub(crate) struct Spectrum {
 }
 
 impl Spectrum {
-    /// Transforms all blocks of `photo`.
     pub(crate) fn load(&mut self, photo: &Photo) {
         self.size = (photo.width, photo.height);
         self.blocks.clear();
@@ -101,7 +100,6 @@ impl Spectrum {
         bits as f64 * self.units() as f64 / seen.max(1) as f64
     }
 
-    /// Appends the whole file to `out`.
     pub(crate) fn write(&self, quantiser: &Quantiser, out: &mut Vec<u8>) {
         self.write_head(quantiser, out);
         let mut writer = BitWriter { out, held: 0, free: 64 };
@@ -193,7 +191,7 @@ impl BitWriter<'_> {
         }
     }
 
-    /// Fills the last byte with ones.
+    /// Pads the last byte with ones, as the standard demands.
     fn finish(mut self) {
         let used = 64 - self.free;
         let padded = self.held | u64::MAX.checked_shr(used).unwrap_or(0);

@@ -71,7 +71,6 @@ impl Palette {
     }
 }
 
-/// A shape somewhere on the canvas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf {
     centre: (f32, f32),
@@ -94,12 +93,11 @@ impl Leaf {
         }
     }
 
-    /// The row of its centre.
     pub(crate) fn middle(&self) -> i32 {
         self.centre.1 as i32
     }
 
-    /// Covered area, were the canvas endless.
+    /// Area in pixels, as if nothing of it lay outside the canvas.
     pub(crate) fn area(&self) -> f32 {
         self.half.0 * self.half.1 * if self.taper.is_some() { 4.0 } else { std::f32::consts::PI }
     }

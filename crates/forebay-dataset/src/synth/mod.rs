@@ -2,7 +2,7 @@
 //!
 //! A [`Camera`] turns a [`Shot`] (seed, number, size in pixels and in bytes) into a JPEG file of 4:2:0 sampling with
 //! the standard's Huffman tables. The picture is painted in the pixel domain, transformed once, and quantised so that
-//! the file has the size asked for; nothing is padded. No function of a C library takes part, so bytes do not depend on
+//! the file has the size asked for; nothing is padded. No function of a C library is used, so bytes do not depend on
 //! the machine, the number of threads or the vector unit.
 //!
 //! # How like photographs
@@ -39,18 +39,16 @@ use crate::rng::Rng;
 /// Bits per pixel of a photograph of usual detail at quality 95.
 const USUAL_BITS_PER_PIXEL: f64 = 4.5;
 
-/// What one picture shall be.
+/// One picture to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shot {
-    /// Seed of the whole set.
     pub seed: u64,
     /// Number of the picture in the set.
     pub index: u64,
-    /// Columns, 1 to 65,535.
+    /// Columns, 1 to 65,535: JPEG's limit.
     pub width: u32,
-    /// Rows, 1 to 65,535.
     pub height: u32,
-    /// Size the file shall have; met within a few per cent where the pixels allow it at all.
+    /// Target size of the file; met within a few percent where the pixels allow it at all.
     pub bytes: u64,
 }
 
@@ -63,7 +61,6 @@ pub struct Camera {
 }
 
 impl Camera {
-    /// A camera without film.
     pub fn new() -> Self {
         Self::default()
     }

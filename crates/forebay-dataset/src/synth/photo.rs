@@ -21,11 +21,8 @@ const COVER: f32 = 1.6;
 /// One colour plane: samples in rows of `width`.
 #[derive(Clone, Debug, Default)]
 pub struct Plane {
-    /// Samples per row.
     pub width: usize,
-    /// Number of rows.
     pub height: usize,
-    /// The samples, row after row.
     pub samples: Vec<u8>,
 }
 
@@ -41,9 +38,8 @@ impl Plane {
 /// The planes cover whole 16×16 blocks, so they may be larger than the picture; the scene goes on there.
 #[derive(Clone, Debug, Default)]
 pub struct Photo {
-    /// Columns of the picture itself.
+    /// Columns without the padding to whole blocks.
     pub width: u32,
-    /// Rows of the picture itself.
     pub height: u32,
     /// Luma, blue difference, red difference.
     pub planes: [Plane; 3],

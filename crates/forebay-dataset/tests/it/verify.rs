@@ -21,7 +21,6 @@ fn packings() -> [Packing; 4] {
     ]
 }
 
-/// The one shard of a folder.
 fn shard(dir: &Path) -> std::path::PathBuf {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     files.into_iter().find(|path| path.to_string_lossy().contains("-of-")).unwrap()

@@ -15,38 +15,35 @@ use crate::Error;
 pub enum Number {
     /// A whole number that is not negative.
     Natural(u64),
-    /// A negative whole number.
     Negative(i64),
-    /// Any other.
+    /// A fraction, an exponent, an integer beyond 64 bits, or NaN for an empty field.
     Float(f64),
 }
 
-/// How big a table is.
+/// Counts neither the row of names nor the column of row numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
-    /// Rows of values.
     pub n_rows: u64,
-    /// Values of each.
     pub n_columns: u64,
 }
 
-/// Takes a table apart.
+/// Splits a table into values, piece by piece, so a table of any size takes a small buffer.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// A field that goes on in the next piece.
     partial: Vec<u8>,
     in_quotes: bool,
-    /// Bytes before this piece.
+    /// Bytes of the text before this piece, for the offsets in errors.
     offset: u64,
     line: u64,
     field: u64,
-    /// Fields of the first line.
+    /// Fields of the first line, which every other line must have.
     n_fields: Option<u64>,
     has_names: bool,
     has_numbers: bool,
 }
 
-/// No number is as long; a field beyond is not of a table of numbers.
+/// Far longer than any number: a longer field means that this is no table of numbers, and it must not fill memory.
 const LONGEST_FIELD: usize = 4096;
 
 impl Parser {
@@ -174,14 +171,11 @@ fn other_number(field: &[u8]) -> Option<Number> {
 
 /// Text that may be compressed by gzip, expanded piece by piece; its checksum is checked at the end.
 pub enum Expand {
-    /// It is not.
     Plain,
-    /// It is.
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
 }
 
 impl Expand {
-    /// Text compressed by gzip.
     pub fn gzip() -> Self {
         Self::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
     }

@@ -1,6 +1,6 @@
-//! Writing tables as pandas' `to_csv` writes a frame: a row of column numbers, then a row a sample that begins with its number.
+//! Writing tables as pandas' `to_csv` writes a frame: a row of column numbers, then one row per sample that begins with its number.
 //!
-//! A row may have millions of values, so that a table is written in pieces of rows.
+//! A row may have millions of values, so a table is written in pieces of rows.
 
 use std::io::Write;
 
@@ -39,12 +39,10 @@ fn count_up(digits: &mut Vec<u8>) {
     digits.insert(0, b'1');
 }
 
-/// Begins the row with this number.
 pub fn begin_row(number: u64, out: &mut Vec<u8>) {
     write!(out, "{number}").expect("a vector takes every text");
 }
 
-/// Ends a row.
 pub fn end_row(out: &mut Vec<u8>) {
     out.push(b'\n');
 }

@@ -1,4 +1,4 @@
-//! A message around a value that is too big to hold: what comes before it and what comes behind.
+//! A message around a value that is too large to hold: the bytes before it and those behind.
 
 use forebay_units::varint;
 
@@ -15,9 +15,7 @@ use super::wire::put_message;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Around {
-    /// What comes before the value.
     pub before: Vec<u8>,
-    /// What comes behind it.
     pub behind: Vec<u8>,
 }
 

@@ -6,14 +6,11 @@
 use super::wire::{Slice, Value};
 use crate::Error;
 
-/// The values of a feature.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Feature<'a> {
     /// Byte strings, such as an encoded image.
     Bytes(Vec<&'a [u8]>),
-    /// Floats.
     Floats(Vec<f32>),
-    /// Integers, such as a label.
     Ints(Vec<i64>),
     /// No list at all, which TensorFlow treats as a missing feature.
     Unset,
@@ -22,11 +19,8 @@ pub enum Feature<'a> {
 /// Which of the lists a feature holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeatureKind {
-    /// A list of byte strings.
     Bytes,
-    /// A list of floats.
     Floats,
-    /// A list of integers.
     Ints,
 }
 
@@ -52,7 +46,6 @@ impl<'a> FeatureView<'a> {
         }
     }
 
-    /// Which list it holds, if any.
     pub fn kind(&self) -> Option<FeatureKind> {
         self.kind
     }

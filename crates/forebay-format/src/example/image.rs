@@ -14,17 +14,16 @@ const WIDTH: &str = "image/width";
 /// An encoded image with what is known of it, as one `tf.train.Example`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImageExample<'a> {
-    /// `image/encoded`: the image file.
     pub encoded: &'a [u8],
     /// `image/format`: "JPEG", "PNG" and so on.
     pub format: Option<ImageKind>,
     /// `image/class/label`.
     pub label: Option<i64>,
-    /// `image/filename`: a path, so any bytes.
+    /// `image/filename`: a path, so any bytes, not only UTF-8.
     pub filename: Option<&'a [u8]>,
-    /// `image/height`, in pixels.
+    /// `image/height`, in pixels; as the writer stated it, not checked against the image.
     pub height: Option<u32>,
-    /// `image/width`, in pixels.
+    /// `image/width`, likewise.
     pub width: Option<u32>,
 }
 
@@ -51,7 +50,7 @@ impl<'a> ImageExample<'a> {
         })
     }
 
-    /// Serialises the features that are known.
+    /// Serialises the features that are set; absent ones are left out rather than written empty.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = ExampleWriter::new().bytes(ENCODED, &[self.encoded]);
         if let Some(format) = self.format {

@@ -30,15 +30,13 @@ const LABEL_NAMES: [&str; 5] = ["image/class/label", "label", "class", "labels",
 const NO_LABELS: [&str; 8] = ["height", "width", "depth", "channels", "id", "index", "rows", "cols"];
 /// Records looked at before a decision is given up.
 const LOOKED_AT: usize = 16;
-/// Features named in a message.
+/// A message names at most this many features.
 const NAMED: usize = 12;
 
 /// Feature names that the caller knows; what is `None` is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyNames {
-    /// The feature that holds the image.
     pub image: Option<String>,
-    /// The feature that holds the label.
     pub label: Option<String>,
 }
 
@@ -48,7 +46,6 @@ impl KeyNames {
         self.label.as_deref().is_none_or(|name| name == LABEL_NAMES[0])
     }
 
-    /// Whether neither is given.
     pub fn is_empty(&self) -> bool {
         self.image.is_none() && self.label.is_none()
     }
@@ -74,12 +71,9 @@ pub struct Keys {
     note: Option<String>,
 }
 
-/// A record's image and label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageRecord<'a> {
-    /// The image file.
     pub image: &'a [u8],
-    /// The label, where there is one.
     pub label: Option<i64>,
 }
 

@@ -55,7 +55,6 @@ impl<'a> Example<'a> {
         Ok(Self { features })
     }
 
-    /// The feature of this name.
     pub fn get(&self, name: &str) -> Option<&Feature<'a>> {
         let at = self.features.binary_search_by_key(&name, |(name, _)| *name).ok()?;
         Some(&self.features[at].1)

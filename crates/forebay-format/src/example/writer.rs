@@ -20,7 +20,6 @@ pub struct ExampleWriter {
 }
 
 impl ExampleWriter {
-    /// A message without features.
     pub fn new() -> Self {
         Self::default()
     }
@@ -58,7 +57,6 @@ impl ExampleWriter {
         }
     }
 
-    /// The serialised message.
     pub fn finish(self) -> Vec<u8> {
         let mut entries = Vec::with_capacity(self.features.values().map(|body| body.len() + 64).sum());
         for (name, body) in &self.features {

@@ -5,16 +5,14 @@ use std::io::Read;
 use super::lzf;
 use crate::Error;
 
-/// A step of a dataset's pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// zlib's stream.
+    /// A zlib stream (with its header and checksum), despite the name.
     Deflate,
     /// Bytes sorted by their place within a value, of so many bytes.
     Shuffle(usize),
-    /// A checksum behind the bytes.
+    /// HDF5's own checksum in four bytes behind the data.
     Fletcher32,
-    /// h5py's LZF.
     Lzf,
 }
 

@@ -12,12 +12,11 @@ use hdf5_metno::{Dataset, File};
 use super::filter::{self, Filter};
 use crate::Error;
 
-/// h5py's LZF.
+/// The filter number of h5py's LZF, as registered with the HDF Group.
 const LZF: i32 = 32000;
 /// A chunk larger than this is refused: it is held whole.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
-/// The samples of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
     /// The datasets that a sample is spread over, in order.
@@ -29,9 +28,7 @@ pub struct Index {
 pub struct Stored {
     /// Its sides, the first of which counts samples.
     pub shape: Vec<u64>,
-    /// Bytes of a value.
     pub value_bytes: usize,
-    /// Where its values are.
     pub lies: Lies,
 }
 
@@ -40,32 +37,28 @@ pub struct Stored {
 pub enum Lies {
     /// In one piece from this offset on.
     Contiguous(u64),
-    /// In chunks.
     Chunked(Chunks),
     /// Nowhere: nothing was ever written, so that all are 0.
     Nowhere,
 }
 
-/// The chunks of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
     /// The sides of a chunk, one for each of the dataset.
     pub sides: Vec<u64>,
-    /// What every chunk went through.
     pub filters: Vec<Filter>,
     shape: Vec<u64>,
     value_bytes: usize,
     at: HashMap<Vec<u64>, Chunk>,
 }
 
-/// A chunk that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Its first value's place along every side.
     pub corner: Vec<u64>,
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Its length there.
+    /// Bytes in the file, after filters.
     pub len: u64,
     mask: u32,
 }
@@ -147,7 +140,6 @@ impl Stored {
         Ok(self)
     }
 
-    /// Bytes of a sample here.
     pub fn sample_bytes(&self) -> u64 {
         self.shape[1..].iter().product::<u64>() * self.value_bytes as u64
     }
@@ -196,7 +188,6 @@ impl Chunks {
         (self.sides.iter().product::<u64>() as usize) * self.value_bytes
     }
 
-    /// All chunks that were written.
     pub fn all(&self) -> impl Iterator<Item = &Chunk> {
         self.at.values()
     }

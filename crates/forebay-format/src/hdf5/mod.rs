@@ -5,7 +5,7 @@
 //! go backwards through their filters here ([`Chunks::unfilter`]) and into the sample ([`Chunks::place`]), in any number of threads.
 //!
 //! Written files come the same way: the library makes one of the right shape without values, in memory that has holes where the values
-//! go ([`Skeleton`]), and the values are written around it by whoever writes files. Only compressed chunks, whose
+//! go ([`Skeleton`]), and the caller, who writes the files, writes the values around it. Only compressed chunks, whose
 //! places depend on their lengths, are handed to it one by one ([`compressed`]).
 //!
 //! Refused with a sentence: compact, external and virtual datasets, types that are not numbers of this machine's byte order, and filters

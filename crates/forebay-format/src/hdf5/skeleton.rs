@@ -22,7 +22,6 @@ pub struct Spec {
     pub shape: Vec<u64>,
     /// How many datasets there are: `records`, or `records_0` and so on.
     pub n_sets: u64,
-    /// What they are made of.
     pub element: Element,
     /// The sides of a chunk, one for each side; `None`: contiguous.
     pub chunk: Option<Vec<u64>>,
@@ -32,19 +31,15 @@ pub struct Spec {
     pub gzip: Option<u32>,
 }
 
-/// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// These bytes.
     Bytes(Vec<u8>),
     /// Values, from this place among all values on.
     Values(Range<u64>),
 }
 
-/// A file without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skeleton {
-    /// Its length.
     pub len: u64,
     /// Its parts with their offsets, one behind the other.
     pub segments: Vec<(u64, Segment)>,
@@ -82,7 +77,6 @@ impl Skeleton {
         Ok(Self { len, segments })
     }
 
-    /// Bytes of all values.
     pub fn value_bytes(&self) -> u64 {
         let len = |segment: &Segment| match segment {
             Segment::Values(range) => range.end - range.start,

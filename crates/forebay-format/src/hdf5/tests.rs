@@ -77,7 +77,6 @@ fn by_library(path: &Path, name: &str) -> Vec<u8> {
     file.dataset(name).unwrap().read_raw::<u8>().unwrap()
 }
 
-/// A folder of the test's own.
 fn folder(name: &str) -> std::path::PathBuf {
     let dir = std::env::temp_dir().join(format!("forebay-hdf5-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();

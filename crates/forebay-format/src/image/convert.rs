@@ -100,7 +100,6 @@ pub(super) struct Planes<'a, T> {
 }
 
 impl<'a, T> Planes<'a, T> {
-    /// Takes a whole sample apart.
     pub(super) fn of(sample: &'a mut [T]) -> Self {
         let n_pixels = sample.len() / 3;
         let (red, rest) = sample.split_at_mut(n_pixels);

@@ -22,9 +22,7 @@ pub struct ImageDecoder {
 /// A decoded image: 8-bit RGB, row by row, without padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pixels<'a> {
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
     /// `width * height * 3` bytes.
     pub rgb: &'a [u8],
@@ -44,7 +42,6 @@ impl ImageDecoder {
         }
     }
 
-    /// What images become.
     pub fn spec(&self) -> &ImageSpec {
         &self.spec
     }

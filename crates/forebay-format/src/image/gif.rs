@@ -8,7 +8,6 @@ const TRAILER: u8 = 0x3b;
 const EXTENSION: u8 = 0x21;
 const IMAGE: u8 = 0x2c;
 
-/// What the headers say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Screen {
     pub(super) width: u32,

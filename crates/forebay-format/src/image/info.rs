@@ -6,14 +6,11 @@ use super::sniff::{ImageKind, recognise};
 use super::{png, raster};
 use crate::Error;
 
-/// What the headers say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageInfo {
-    /// The format.
     pub kind: ImageKind,
-    /// Width in pixels, as stored: an orientation is not applied.
+    /// As stored: an EXIF orientation is not applied to width and height.
     pub width: u32,
-    /// Height in pixels, as stored.
     pub height: u32,
     /// Channels of a pixel, alpha included; a palette counts as the three it stands for.
     pub channels: u8,
@@ -23,7 +20,7 @@ pub struct ImageInfo {
     pub orientation: Option<u8>,
     /// Whether the image comes in passes: a progressive JPEG, an interlaced PNG or GIF.
     pub progressive: bool,
-    /// How colour is expressed, for people to read.
+    /// The colour model, as text for display.
     pub colour: &'static str,
 }
 

@@ -33,7 +33,6 @@ pub use sniff::{ImageKind, declared_len, describe, sniff, sniff_unsupported};
 /// The most pixels an image may have. A header that asks for more is taken as damaged or hostile.
 pub const MAX_PIXELS: u64 = 1 << 27;
 
-/// The type of one channel value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dtype {
     /// A byte: the float result rounded to nearest, ties to even.
@@ -44,7 +43,6 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// The size of one value.
     pub fn bytes(self) -> usize {
         match self {
             Self::U8 => 1,
@@ -53,7 +51,6 @@ impl Dtype {
     }
 }
 
-/// The order of a sample's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
     /// Row by row, the three channels of a pixel together.
@@ -66,13 +63,9 @@ pub enum Layout {
 /// What every image becomes. The default is what an ImageNet model takes: 224 × 224, float, channels last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageSpec {
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
-    /// Type of the values.
     pub dtype: Dtype,
-    /// Order of the values.
     pub layout: Layout,
     /// Whether a JPEG may be decoded at a half, a quarter or an eighth of its size where that is still no smaller than
     /// the target. Faster, but the pixels differ from those of a full decode.

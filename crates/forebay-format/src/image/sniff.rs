@@ -6,15 +6,12 @@ use crate::little_endian::u32_at;
 /// An image format that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageKind {
-    /// JPEG.
     Jpeg,
-    /// PNG.
     Png,
     /// WebP, lossy or lossless; of an animation, the first image.
     Webp,
     /// GIF; of an animation, the first image.
     Gif,
-    /// Windows bitmap.
     Bmp,
     /// TIFF; of several pages, the first.
     Tiff,

@@ -18,12 +18,10 @@ pub const PREFIX_LEN: usize = 12;
 const LONGEST: usize = 1 << 20;
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// What an array's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
     /// NumPy's letter: `u` and `i` whole numbers, `f` floats, `c` complex ones, `b` truths, `S`, `U` and `V` texts and bytes.
     pub kind: char,
-    /// Bytes of one.
     pub bytes: u64,
     /// Whether the most significant byte comes first.
     pub is_big_endian: bool,
@@ -32,23 +30,19 @@ pub struct Element {
 /// What an array file says of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// What they are.
     pub element: Element,
-    /// Whether the first index runs fastest.
+    /// Whether the first index runs fastest, as in Fortran, instead of the last.
     pub fortran_order: bool,
     /// The sides of the array; none for a single value.
     pub shape: Vec<u64>,
-    /// Where the values begin.
     pub data_offset: u64,
 }
 
 impl Header {
-    /// How many values there are.
     pub fn n_values(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// Bytes of all values.
     pub fn n_bytes(&self) -> u64 {
         self.n_values() * self.element.bytes
     }

@@ -19,7 +19,7 @@ const LOCATOR_LEN: usize = 20;
 /// The fixed part of a member's own header; its name and more follow.
 pub const LOCAL_LEN: usize = 30;
 const CENTRAL_LEN: usize = 46;
-/// The directory of a few arrays fits, and nobody writes the comment that could make the end longer.
+/// The directory of a few arrays fits; only an archive comment, which array writers do not write, makes the end longer.
 const FIRST_TAIL: u64 = 1024;
 const LONGEST_TAIL: u64 = (END_LEN + LOCATOR_LEN + END_64_LEN + u16::MAX as usize) as u64;
 /// A directory of a hundred thousand arrays is smaller.
@@ -28,26 +28,23 @@ const LONGEST_DIRECTORY: u64 = 16 << 20;
 /// How a member's bytes lie in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// As they are.
     Stored,
-    /// Deflated.
     Deflated,
 }
 
 /// A member, as the directory has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name: `x.npy`.
+    /// With the extension, such as `x.npy`.
     pub name: String,
-    /// How it lies there.
     pub method: Method,
-    /// The checksum of its content.
+    /// CRC-32 of the content before compression.
     pub crc32: u32,
-    /// Bytes it takes in the archive.
+    /// Length in the archive, after compression.
     pub packed_bytes: u64,
-    /// Bytes of its content.
+    /// Length of the content, before compression.
     pub bytes: u64,
-    /// Where its own header begins.
+    /// Where the member's local header begins; the content follows it.
     pub offset: u64,
 }
 

@@ -24,11 +24,9 @@ const ATTRIBUTES: u32 = 0o100_600 << 16;
 /// How a member's bytes lie in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// As they are.
     Stored,
-    /// Deflated.
     Deflated {
-        /// How hard, 0 to 9.
+        /// zlib's level, 0 (store) to 9 (smallest).
         level: u32,
     },
 }
@@ -36,18 +34,15 @@ pub enum Method {
 /// Bytes to be put over those already written at `offset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Where in the archive.
     pub offset: u64,
-    /// What.
     pub bytes: Vec<u8>,
 }
 
-/// The checksum of bytes in a row. Those of ranges that were made apart are joined, so that nobody goes through all bytes.
+/// The checksum of bytes in a row. Those of ranges that were made apart are joined, so that no thread has to read all bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Sum(crc32fast::Hasher);
 
 impl Sum {
-    /// Goes on with the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -138,7 +133,7 @@ impl Archive {
         Patch { offset: member.offset, bytes: member.local() }
     }
 
-    /// What comes behind the last member.
+    /// The central directory and the end records, which follow the last member.
     pub fn finish(self) -> Vec<u8> {
         let mut out = Vec::new();
         self.members.iter().for_each(|member| member.central(&mut out));

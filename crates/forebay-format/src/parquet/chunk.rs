@@ -8,7 +8,7 @@ use super::levels::{self, Indices};
 use super::page::{self, Header, MAX_HEADER_BYTES, PageKind};
 use crate::Error;
 
-/// Indices that are looked up at once.
+/// Dictionary indices decoded at a time, in an array on the stack.
 const LOOKUP: usize = 512;
 
 /// Bytes that hold a page's header, unless there are statistics of long fields in it.
@@ -17,18 +17,14 @@ const HEADER_BYTES: usize = 256;
 /// Gets bytes of the file: appends exactly `len` bytes from `offset` on.
 pub type Fetch<'a, E> = &'a mut dyn FnMut(u64, usize, &mut Vec<u8>) -> Result<(), E>;
 
-/// Where the values of the page at hand are.
+/// Where the values of the current page are.
 #[derive(Debug, Clone)]
 enum Values {
-    /// In `raw`, as they are.
     Raw(usize),
-    /// In `page`, expanded.
     Page(usize),
-    /// Indices into the dictionary, in `page`.
     Indices(Indices),
 }
 
-/// Reads a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkReader {
     leaf: Leaf,
@@ -38,7 +34,7 @@ pub(super) struct ChunkReader {
     /// Bytes of the file from `raw_at` on.
     raw: Vec<u8>,
     raw_at: u64,
-    /// The page after the one at hand begins here in the file.
+    /// Offset in the file of the page after the current one.
     next: u64,
     end: u64,
     page: Vec<u8>,
@@ -47,7 +43,6 @@ pub(super) struct ChunkReader {
     /// Values of the page that are not handed out yet, and of the chunk that are in later pages.
     in_page: u64,
     after: u64,
-    /// Values of the pages before.
     before: u64,
     looked_up: Vec<u8>,
 }
@@ -55,7 +50,6 @@ pub(super) struct ChunkReader {
 /// Rows that a column's values are put into.
 pub(super) struct Rows<'a> {
     pub(super) bytes: &'a mut [u8],
-    /// From one row to the next.
     pub(super) stride: usize,
     /// Where this column begins in a row.
     pub(super) at: usize,
@@ -141,7 +135,7 @@ impl ChunkReader {
         Ok(Some(header.n_values))
     }
 
-    /// Passes over values of the page at hand.
+    /// Skips values of the current page.
     fn pass_values(&mut self, n: usize) -> Result<(), Error> {
         match &mut self.values {
             Values::Raw(at) | Values::Page(at) => *at += n * self.leaf.stored_bytes,
@@ -158,7 +152,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Hands out `n` values of the page at hand, the first of which is the `first`-th of these rows.
+    /// Hands out `n` values of the current page, the first of which is the `first`-th of these rows.
     fn put(&mut self, n: usize, first: usize, rows: &mut Rows<'_>) -> Result<(), Error> {
         let len = n * self.leaf.stored_bytes;
         match &mut self.values {

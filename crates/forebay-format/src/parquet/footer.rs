@@ -21,29 +21,21 @@ pub struct Footer {
     pub leaves: Vec<Leaf>,
     /// The row groups, in the file's order.
     pub groups: Vec<Group>,
-    /// Rows of all groups.
     pub n_rows: u64,
 }
 
-/// Rows that lie together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// How many.
     pub n_rows: u64,
-    /// Where each chosen column lies.
     pub chunks: Vec<Chunk>,
 }
 
-/// A column of a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it begins in the file.
     pub offset: u64,
-    /// Its length there.
     pub len: u64,
-    /// How many values it has.
+    /// Values, not rows: a list column has several per row.
     pub n_values: u64,
-    /// How its pages are compressed.
     pub codec: Codec,
 }
 

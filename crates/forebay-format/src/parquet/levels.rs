@@ -7,13 +7,17 @@ use forebay_units::varint;
 
 use crate::Error;
 
-/// One run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Run<'a> {
-    /// The same value `len` times.
-    Same { value: u32, len: u64 },
+    Same {
+        value: u32,
+        len: u64,
+    },
     /// `len` values of a few bits each.
-    Packed { bits: &'a [u8], len: u64 },
+    Packed {
+        bits: &'a [u8],
+        len: u64,
+    },
 }
 
 impl Run<'_> {
@@ -82,14 +86,12 @@ pub(super) fn width_of(max: u32) -> u32 {
     u32::BITS - max.leading_zeros()
 }
 
-/// What is wrong with levels.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// A value is null, or a list empty.
     Null,
     /// A row has more or fewer values than the others.
     Uneven,
-    /// The runs themselves are damaged.
     Damaged(&'static str),
 }
 
@@ -143,7 +145,7 @@ pub(super) struct Indices {
     width: u32,
     /// Where the next run begins in the page.
     at: usize,
-    /// The run at hand: where its bits are, how many values it has, and how many of them are used; a repeated value otherwise.
+    /// The current run: where its bits are, how many values it has, and how many of them are used; a repeated value otherwise.
     bits: (usize, usize),
     value: Option<u32>,
     len: u64,
@@ -160,7 +162,6 @@ impl Indices {
         Ok(Self { width, at: 1, ..Self::default() })
     }
 
-    /// Fills `out` with the next indices.
     pub(super) fn fill(&mut self, page: &[u8], out: &mut [u32]) -> Result<(), &'static str> {
         let mut done = 0;
         while done < out.len() {
@@ -218,7 +219,6 @@ pub(super) fn write_repetition(out: &mut Vec<u8>, n_rows: u64, row: u64) {
     }
 }
 
-/// `n` definition levels of 1.
 pub(super) fn write_definition(out: &mut Vec<u8>, n: u64) {
     varint::put(out, n << 1);
     out.push(1);

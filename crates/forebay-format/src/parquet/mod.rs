@@ -4,7 +4,7 @@
 //! [`GroupReader`] decodes the chunks of the chosen columns page by page, in step, into rows: a row is the values of its
 //! columns one after the other, little-endian. Only these chunks are asked for, in pieces of the caller's size.
 //!
-//! A column is a number a row, or a list of as many numbers in every row, or a field of bytes of a fixed length. Written
+//! A column is a number per row, a list of equally many numbers in every row, or a field of bytes of a fixed length. Written
 //! ([`Writer`]), values are plain, every page has a checksum, and lists are those of `pyarrow`, so that `float32` × 1024 opens there
 //! as `list<float>`; 8-bit values come as fields of bytes, since a number of Parquet takes at least four.
 //!
@@ -34,9 +34,7 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// How the pages of a file are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// Not at all.
     None,
-    /// By snappy.
     Snappy,
     /// By gzip, at a level from 0 to 9.
     Gzip(u32),

@@ -17,7 +17,6 @@ pub(super) const PLAIN_DICTIONARY: i32 = 2;
 pub(super) const RUNS: i32 = 3;
 pub(super) const RUNS_DICTIONARY: i32 = 8;
 
-/// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageKind {
     /// Values, with their levels in front, all compressed together.
@@ -26,11 +25,10 @@ pub(super) enum PageKind {
     DataV2 { definition_bytes: u64, repetition_bytes: u64, compressed: bool },
     /// What the indices of the pages after it mean.
     Dictionary,
-    /// Something else, passed over.
+    /// An index page; its values are not needed, so it is passed over.
     Other,
 }
 
-/// A page's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: PageKind,
@@ -38,7 +36,6 @@ pub(super) struct Header {
     pub(super) encoding: i32,
     /// Bytes of the page in the file, without its header.
     pub(super) bytes: u64,
-    /// And before they were compressed.
     pub(super) expanded: u64,
     pub(super) crc: Option<u32>,
 }

@@ -32,12 +32,10 @@ impl GroupReader {
         Self { columns, row_bytes: at, rows_left: group.n_rows }
     }
 
-    /// Bytes of a row.
     pub fn row_bytes(&self) -> usize {
         self.row_bytes
     }
 
-    /// Rows that are not read yet.
     pub fn rows_left(&self) -> u64 {
         self.rows_left
     }

@@ -3,14 +3,12 @@
 use super::thrift::{Kind, Reader};
 use crate::{Element, Error};
 
-/// A column of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
-    /// Its name.
     pub name: String,
     /// What it is made of; `None`: fields of bytes.
     pub element: Option<Element>,
-    /// Values in a row.
+    /// Values per row: 1, or the fixed length of a list.
     pub width: usize,
     /// Bytes of a value, as it is handed out.
     pub value_bytes: usize,
@@ -21,7 +19,6 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Bytes of a row of it.
     pub fn row_bytes(&self) -> usize {
         self.value_bytes.saturating_mul(self.width)
     }
@@ -36,7 +33,7 @@ impl Leaf {
 pub(super) struct Field {
     physical: Option<i32>,
     type_length: i32,
-    /// 0: required, 1: optional, 2: repeated.
+    /// The standard's code: 0 required, 1 optional, 2 repeated.
     repetition: i32,
     name: String,
     n_children: usize,

@@ -40,7 +40,6 @@ fn footer_of(file: &[u8], columns: Option<&[&str]>) -> Result<Footer, Error> {
     Footer::parse(&file[range.start as usize..range.end as usize], range.start, names.as_deref())
 }
 
-/// Offsets and lengths.
 type Asked = Vec<(u64, usize)>;
 
 /// All rows of the chosen columns, and the ranges that were asked for.

@@ -8,7 +8,6 @@ use crate::Error;
 /// Structures within structures that are passed over; Parquet itself has fewer than ten.
 const MAX_DEPTH: u32 = 32;
 
-/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     True,
@@ -39,7 +38,6 @@ impl Kind {
     }
 }
 
-/// Reads values one after the other.
 #[derive(Debug, Clone)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -53,7 +51,6 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0, base }
     }
 
-    /// Bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -157,12 +154,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a structure.
     pub(super) fn pass_struct(&mut self) -> Result<(), Error> {
         self.skip_struct(0)
     }
 
-    /// Passes over a value.
     fn skip(&mut self, kind: Kind, depth: u32) -> Result<(), Error> {
         if depth > MAX_DEPTH {
             return Err(self.wrong("a structure of few levels", "more than 32"));
@@ -294,13 +289,11 @@ impl Sink {
         self.item(value);
     }
 
-    /// A text within a list.
     pub(super) fn item(&mut self, value: &str) {
         self.varint(value.len() as u64);
         self.bytes.extend(value.as_bytes());
     }
 
-    /// A number within a list.
     pub(super) fn int_item(&mut self, value: i32) {
         self.zigzag(i64::from(value));
     }

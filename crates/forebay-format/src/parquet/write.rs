@@ -8,14 +8,11 @@ use crate::{Element, Error};
 /// Bytes of values that a page is filled with, unless a row has more.
 const PAGE_BYTES: u64 = 256 << 10;
 
-/// A column that is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
     pub name: String,
-    /// What it is made of.
     pub element: Element,
-    /// Values in a row.
+    /// Values per row; more than 1 makes a list column, or a fixed-length byte column for 8-bit elements.
     pub width: u32,
 }
 
@@ -56,7 +53,6 @@ impl Lay {
     }
 }
 
-/// Where a written chunk lies.
 #[derive(Debug, Clone, Copy)]
 struct Placed {
     offset: u64,
@@ -65,7 +61,6 @@ struct Placed {
     n_values: u64,
 }
 
-/// Writes a file.
 #[derive(Debug)]
 pub struct Writer {
     columns: Vec<(Column, Lay)>,

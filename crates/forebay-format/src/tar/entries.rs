@@ -3,16 +3,13 @@
 use super::walk::{Step, Walk};
 use crate::Error;
 
-/// One regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Its path in the archive, which need not be UTF-8.
     pub path: Vec<u8>,
     /// Where its headers begin, those for a long path included.
     pub header_offset: u64,
-    /// Where its contents begin.
     pub data_offset: u64,
-    /// Its contents.
     pub data: &'a [u8],
 }
 

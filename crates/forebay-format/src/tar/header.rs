@@ -15,7 +15,6 @@ pub(super) struct Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
-    /// Pax records for the next entry.
     Pax,
     /// GNU: the next entry's path.
     LongName,
@@ -27,9 +26,7 @@ pub(super) enum Kind {
     Sparse {
         more: bool,
     },
-    /// More of a sparse file's map.
     SparseMap,
-    /// A directory or a device.
     Other,
 }
 

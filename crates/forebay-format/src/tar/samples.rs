@@ -7,23 +7,18 @@ use crate::image::ImageKind;
 
 const LABEL: &str = "cls";
 
-/// The files that share a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample<'a> {
     /// The path that the parts have in common, up to the dot.
     pub key: Vec<u8>,
-    /// Where its first header begins.
     pub offset: u64,
-    /// Its files, in the archive's order.
     pub parts: Vec<Part<'a>>,
 }
 
-/// One file of a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<'a> {
     /// What follows the first dot of the file name, in lower case.
     pub extension: String,
-    /// The contents.
     pub data: &'a [u8],
 }
 

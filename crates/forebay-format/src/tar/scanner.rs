@@ -26,7 +26,7 @@ impl SampleScanner {
         &self.left_out
     }
 
-    /// How far the shard was walked.
+    /// Offset up to which the shard was walked: after an error, where the damage is.
     pub fn at(&self) -> u64 {
         self.walk.at()
     }

@@ -13,16 +13,14 @@ pub(super) struct File {
     pub(super) header_offset: u64,
     pub(super) data_offset: u64,
     pub(super) size: u64,
-    /// Where its padding ends.
+    /// Offset behind the padding, where the next header begins.
     pub(super) end: u64,
 }
 
 /// An entry that could have been a sample's part, but whose contents cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its path in the archive.
     pub path: Vec<u8>,
-    /// Where its headers begin.
     pub offset: u64,
     /// What it is: "a hard link", "a symbolic link", "a sparse file".
     pub what: &'static str,
@@ -32,7 +30,6 @@ pub struct Skipped {
 pub(super) enum Step {
     File(File),
     Skipped(Skipped),
-    /// Go on asking and feeding.
     More,
     End,
 }
@@ -44,7 +41,7 @@ pub(super) struct Walk {
     total_len: u64,
     /// Whether the archive has to end with a block of zeros, or may end with an entry.
     needs_end_marker: bool,
-    /// Where the first of the headers of the entry at hand begins.
+    /// Where the first of the current entry's headers begins.
     entry_at: u64,
     extension: Extension,
     /// Set while the data of an extension are awaited: its kind and size.
@@ -65,7 +62,6 @@ struct Extension {
 }
 
 impl Walk {
-    /// A walk from `at` to `end`.
     pub(super) fn new(at: u64, end: u64, needs_end_marker: bool) -> Self {
         Self {
             at,
@@ -79,7 +75,6 @@ impl Walk {
         }
     }
 
-    /// Where the piece needed next begins.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -134,7 +129,7 @@ impl Walk {
         Ok(Step::More)
     }
 
-    /// The path of the entry whose header is at hand. What was said of it before is then used up.
+    /// The path of the current entry. Uses up what extensions before it said.
     fn take_path(&mut self, block: &[u8; BLOCK]) -> Vec<u8> {
         let extension = std::mem::take(&mut self.extension);
         extension.sparse_path.or(extension.path).unwrap_or_else(|| header::path(block))
@@ -222,7 +217,7 @@ impl Walk {
         Ok(Step::More)
     }
 
-    /// Where the padded data of the entry whose header is at hand end.
+    /// Where the padded data of the current entry end.
     fn end_of_data(&self, size: u64) -> Result<u64, Error> {
         let padded = size.checked_next_multiple_of(BLOCK as u64).and_then(|padded| padded.checked_add(BLOCK as u64));
         let found = self.total_len - self.at;

@@ -11,11 +11,8 @@ const MAX_TABLES_LEN: u64 = 256 << 20;
 /// The size of every sample of a shard, in bytes of unsigned 8-bit values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Rows.
     pub height: u32,
-    /// Pixels of a row.
     pub width: u32,
-    /// Values of a pixel.
     pub channels: u32,
 }
 
@@ -107,7 +104,6 @@ impl Header {
         }
     }
 
-    /// The header page.
     pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
         let mut page = [0; HEADER_LEN];
         let mut put = |at: usize, field: &[u8]| page[at..at + field.len()].copy_from_slice(field);
@@ -127,12 +123,10 @@ impl Header {
         page
     }
 
-    /// The shape of every sample.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// How many samples there are.
     pub fn n_samples(&self) -> u64 {
         self.n_samples
     }
@@ -142,7 +136,6 @@ impl Header {
         self.sample_bytes
     }
 
-    /// The length of the whole file.
     pub fn total_len(&self) -> u64 {
         self.tables_at + self.n_samples * TABLE_BYTES_PER_SAMPLE
     }

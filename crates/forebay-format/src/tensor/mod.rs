@@ -47,7 +47,7 @@ pub use shard::Shard;
 pub use tables::Tables;
 pub use writer::{ShardWriter, TableBuilder};
 
-/// The first bytes of a shard.
+/// The first bytes of a shard. The version that readers check is the field behind it, not the digit.
 pub const MAGIC: &[u8; 8] = b"FBTENSR1";
 /// The length of the header and the offset of the first sample: one page, so that samples can be read directly.
 pub const HEADER_LEN: usize = 4096;

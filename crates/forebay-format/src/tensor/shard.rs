@@ -23,12 +23,10 @@ impl<'a> Shard<'a> {
         Ok(Self { header, tables, bytes })
     }
 
-    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Labels, ids and checksums.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }

@@ -4,7 +4,7 @@ use super::Header;
 use crate::Error;
 use crate::little_endian::{u32_at, u64_at};
 
-/// The tables of a shard, verified.
+/// Labels, ids and checksums of all samples. Parsing verifies the tables' own checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
     header: Header,
@@ -40,7 +40,6 @@ impl Tables {
         })
     }
 
-    /// Every sample's label.
     pub fn labels(&self) -> &[i64] {
         &self.labels
     }

@@ -110,7 +110,6 @@ impl ShardWriter {
         self.bytes.len() + self.n_samples() as usize * super::TABLE_BYTES_PER_SAMPLE as usize
     }
 
-    /// Whether there are no samples yet.
     pub fn is_empty(&self) -> bool {
         self.n_samples() == 0
     }

@@ -14,12 +14,10 @@ use crate::little_endian::u32_at;
 /// [`sniff`]: Compression::sniff
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// Not at all.
     #[default]
     None,
     /// One or more gzip members.
     Gzip,
-    /// One zlib stream.
     Zlib,
 }
 

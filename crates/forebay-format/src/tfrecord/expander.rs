@@ -97,7 +97,6 @@ pub(super) fn stream_error(error: io::Error, at: u64) -> Error {
     }
 }
 
-/// The expanded bytes.
 #[derive(Debug)]
 pub(super) enum Expanded<R> {
     Plain(R),

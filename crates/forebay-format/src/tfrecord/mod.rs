@@ -29,7 +29,6 @@ pub const HEADER_LEN: usize = 12;
 /// The most a compressed shard may expand to where nothing else is known: it is expanded in memory, and a bomb must not
 /// fill that.
 pub const EXPANDED_LIMIT: u64 = 4 << 30;
-/// Bytes after the payload: its checksum.
 pub const FOOTER_LEN: usize = 4;
 
 const MASK_DELTA: u32 = 0xa282_ead8;
@@ -39,7 +38,6 @@ pub fn masked_crc32c(bytes: &[u8]) -> u32 {
     mask(crc32c::crc32c(bytes))
 }
 
-/// The masked form of a crc32c.
 pub fn mask(crc32c: u32) -> u32 {
     crc32c.rotate_right(15).wrapping_add(MASK_DELTA)
 }

@@ -9,7 +9,6 @@ use crate::little_endian::{u32_at, u64_at};
 pub struct Record<'a> {
     /// Where its frame begins in the file.
     pub offset: u64,
-    /// What was written.
     pub payload: &'a [u8],
 }
 

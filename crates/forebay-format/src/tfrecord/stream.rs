@@ -15,11 +15,10 @@ use crate::{Error, Span};
 pub struct RecordStream<R> {
     expanded: Expanded<R>,
     limit: u64,
-    /// Where the frame at hand ends.
     end: u64,
     index: u64,
     header: [u8; HEADER_LEN],
-    /// Bytes of the frame at hand that have not been read.
+    /// Bytes of the current frame that have not been read.
     left: u64,
     is_broken: bool,
 }
@@ -56,7 +55,7 @@ impl<R: BufRead> RecordStream<R> {
         Ok(Some(Span { offset, len }))
     }
 
-    /// Passes over what is left of the frame at hand.
+    /// Skips the rest of the current frame.
     ///
     /// # Errors
     /// When the stream is damaged or ends before the frame does.

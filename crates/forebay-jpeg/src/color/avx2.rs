@@ -24,7 +24,6 @@ pub(super) fn ycbcr(lines: [&[u8]; 3], n_pixels: usize, out: &mut [MaybeUninit<u
     }
 }
 
-/// Interleaves three lines.
 #[target_feature(enable = "avx2")]
 pub(super) fn interleave(lines: [&[u8]; 3], n_pixels: usize, out: &mut [MaybeUninit<u8>]) {
     check(lines, n_pixels, out);

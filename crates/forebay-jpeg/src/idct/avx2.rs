@@ -10,7 +10,6 @@ use super::{Job, SHIFT_1, SHIFT_2, rotation};
 
 type Rows = [__m256i; 8];
 
-/// As [`super::pair`].
 #[target_feature(enable = "avx2")]
 pub(super) fn pair(jobs: [Job<'_>; 2], samples: &mut [u8]) {
     assert!(jobs[0].fits(samples.len()) && jobs[1].fits(samples.len()));
@@ -30,7 +29,6 @@ pub(crate) fn dequantise(jobs: [Job<'_>; 2]) -> Rows {
     })
 }
 
-/// Row `y` of both matrices.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn join(a: &[i16; 64], b: &[i16; 64], y: usize) -> __m256i {

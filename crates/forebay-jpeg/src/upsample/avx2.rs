@@ -4,7 +4,6 @@ use std::arch::x86_64::*;
 
 use super::{CHUNK, Source};
 
-/// As [`super::fancy_h2v2`].
 #[target_feature(enable = "avx2")]
 pub(super) fn fancy_h2v2(s: Source<'_>, out: &mut [u8]) {
     check(&s, s.far, out);
@@ -13,7 +12,6 @@ pub(super) fn fancy_h2v2(s: Source<'_>, out: &mut [u8]) {
     }
 }
 
-/// As [`super::fancy_h2v1`].
 #[target_feature(enable = "avx2")]
 pub(super) fn fancy_h2v1(s: Source<'_>, out: &mut [u8]) {
     check(&s, s.near, out);

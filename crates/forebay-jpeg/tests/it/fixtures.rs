@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use forebay_jpeg::{ColorModel, Decoder, Scale};
 
-/// Reads a fixture.
 pub(crate) fn read(name: &str) -> Vec<u8> {
     let path = folder().join(name);
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The names of all fixtures.
 pub(crate) fn names() -> Vec<String> {
     let mut names: Vec<String> = rows().into_iter().map(|row| row.name).collect();
     names.dedup();

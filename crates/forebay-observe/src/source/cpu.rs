@@ -8,19 +8,16 @@ use crate::source::{growth, ratio};
 pub struct Cpu {
     /// Programs, those of lower priority and guests included.
     pub user: u64,
-    /// The kernel, interrupts included.
+    /// The kernel, interrupts (hard and soft) included.
     pub system: u64,
-    /// Nothing to do.
     pub idle: u64,
     /// Nothing to do but to wait for I/O; since Linux 2.6.
     pub iowait: Option<u64>,
     /// Taken by the machine around this one; since Linux 2.6.11.
     pub steal: Option<u64>,
-    /// How many processors are on.
     pub n_cores: u64,
 }
 
-/// Reads `/proc/stat`.
 pub fn parse(text: &str) -> Option<Cpu> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -38,7 +35,6 @@ pub fn parse(text: &str) -> Option<Cpu> {
 }
 
 impl Cpu {
-    /// The time that was not idle.
     fn busy(&self) -> u64 {
         self.user + self.system + self.steal.unwrap_or(0)
     }

@@ -14,19 +14,15 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Counters of one device since it was attached.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Disk {
-    /// Its name, as "vda" or "cciss/c0d0".
+    /// As the kernel names it: "vda" or "cciss/c0d0".
     pub name: String,
-    /// Reads.
     pub reads: Transfers,
-    /// Writes.
     pub writes: Transfers,
-    /// Requests that are under way now.
     pub in_flight: u64,
     /// Time with at least one request under way, in milliseconds.
     pub busy_ms: u64,
     /// The sum over requests of the time they were under way, in milliseconds.
     pub weighted_ms: u64,
-    /// Discards; since Linux 4.18.
     pub discards: Option<Transfers>,
     /// Flushes and the time they took in milliseconds; since Linux 5.5.
     pub flushes: Option<(u64, u64)>,
@@ -35,11 +31,11 @@ pub struct Disk {
 /// Requests of one kind that were completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transfers {
-    /// How many.
+    /// Completed requests, after merging.
     pub requests: u64,
     /// How many more were merged into these.
     pub merges: u64,
-    /// Sectors of 512 bytes.
+    /// Sectors of 512 bytes, whatever the device's own are.
     pub sectors: u64,
     /// The time that they took, in milliseconds, summed over requests.
     pub ms: u64,
@@ -71,7 +67,6 @@ fn disk(line: &str) -> Option<Disk> {
 }
 
 impl Disk {
-    /// Whether it ever did anything.
     pub fn was_used(&self) -> bool {
         self.reads.requests + self.writes.requests + self.in_flight > 0
     }

@@ -3,25 +3,21 @@
 use crate::sheet::Sheet;
 use crate::source::field;
 
-/// What memory holds, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
     /// Held by programs and the kernel: neither free nor page cache nor reclaimable kernel memory. It is what dstat and
     /// htop call used.
     pub used: Option<u64>,
-    /// Holding nothing.
     pub free: Option<u64>,
     /// What could be had without swapping, by the kernel's own estimate; since Linux 3.14.
     pub available: Option<u64>,
     /// Pages of files and of block devices; shared memory, which has no file, is left out.
     pub page_cache: Option<u64>,
-    /// Waiting to be written back.
+    /// Changed in the page cache and not being written back yet.
     pub dirty: Option<u64>,
-    /// Being written back.
     pub writeback: Option<u64>,
 }
 
-/// Reads `/proc/meminfo`.
 pub fn parse(text: &str) -> Option<Memory> {
     let bytes = |name| field(text, name).map(|kib| kib * 1024);
     let (total, free) = (bytes("MemTotal")?, bytes("MemFree"));

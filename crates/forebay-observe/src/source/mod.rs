@@ -1,4 +1,4 @@
-//! One file a source: the parser of its text, a pure function, and the columns made of two readings of it.
+//! One file per source: the parser of its text, a pure function, and the columns made of two readings of it.
 //!
 //! A quantity that a kernel does not have is `None`. A counter that went backwards, as one of a device that was taken
 //! out and put back, gives no rate.

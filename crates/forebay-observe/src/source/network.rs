@@ -6,11 +6,8 @@ use crate::source::{growth, ratio};
 /// Bytes through one interface since it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
-    /// Bytes received.
     pub rx_bytes: u64,
-    /// Bytes sent.
     pub tx_bytes: u64,
 }
 

@@ -3,16 +3,11 @@
 use crate::sheet::Sheet;
 use crate::source::{field, growth, ratio};
 
-/// Paging since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Paging {
-    /// Bytes read from block devices.
     pub paged_in_bytes: Option<u64>,
-    /// Bytes written to block devices.
     pub paged_out_bytes: Option<u64>,
-    /// Pages read from swap.
     pub swapped_in_pages: Option<u64>,
-    /// Pages written to swap.
     pub swapped_out_pages: Option<u64>,
     /// Page faults that had to wait for I/O.
     pub major_faults: Option<u64>,

@@ -6,9 +6,8 @@ use crate::source::{growth, ratio};
 /// Time lost since the start, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
-    /// At least one task stood still.
     pub some_us: Option<u64>,
-    /// All tasks that were not idle stood still at once. Of the processors, since Linux 5.13.
+    /// All tasks that were not idle stood still at once. For the processors, reported since Linux 5.13.
     pub full_us: Option<u64>,
 }
 

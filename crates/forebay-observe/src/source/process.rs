@@ -13,9 +13,7 @@ pub struct Io {
     pub rchar: u64,
     /// Bytes taken by `write` and its like.
     pub wchar: u64,
-    /// Calls of `read` and its like.
     pub read_calls: u64,
-    /// Calls of `write` and its like.
     pub write_calls: u64,
     /// Bytes that had to come from a block device.
     pub read_bytes: u64,
@@ -37,7 +35,6 @@ impl Io {
     }
 }
 
-/// Reads `/proc/PID/io`.
 pub fn parse_io(text: &str) -> Option<Io> {
     Some(Io {
         rchar: field(text, "rchar")?,
@@ -52,23 +49,19 @@ pub fn parse_io(text: &str) -> Option<Io> {
 /// `/proc/PID/stat`: who the process is, and its times and faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stat {
-    /// Its parent.
     pub parent: u32,
     /// Whether it has ended and waits to be waited for.
     pub is_zombie: bool,
     /// Faults without I/O, its own and those of children that were waited for.
     pub minor_faults: [u64; 2],
-    /// Faults with I/O, likewise.
     pub major_faults: [u64; 2],
     /// Time in programs in clock ticks, likewise.
     pub user_ticks: [u64; 2],
     /// Time in the kernel in clock ticks, likewise.
     pub system_ticks: [u64; 2],
-    /// How many threads.
     pub n_threads: u64,
     /// When it began, in clock ticks since the start of the machine: tells it from another with the same number.
     pub started: u64,
-    /// Memory held, in pages.
     pub rss_pages: u64,
     /// Time that this thread waited for block I/O, in clock ticks; since Linux 2.6.18. For a process it is that of its
     /// first thread alone.

@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 20;
 /// A file whose blocks are there already, to be written over past the page cache.
 pub(crate) struct Load {
     file: File,
-    /// The whole disk below it.
+    /// The whole disk that the file's partition lies on.
     pub(crate) disk: String,
     n_blocks: usize,
     _dir: tempfile::TempDir,
@@ -61,7 +61,6 @@ impl Load {
         self.file.sync_all().unwrap();
     }
 
-    /// Reads the whole file.
     pub(crate) fn read(&self) {
         let mut memory = vec![0_u8; BLOCK + 4096];
         let aligned = memory.as_ptr().align_offset(4096);

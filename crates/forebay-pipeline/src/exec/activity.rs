@@ -11,24 +11,19 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use forebay_units::Clock;
 use serde::{Deserialize, Serialize};
 
-/// What a worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Activity {
-    /// Opening a file.
     Opening,
-    /// Reading bytes.
     Reading,
     /// Checking and decoding a sample, or running the user's function.
     Decoding,
-    /// Resizing and converting into the batch.
     Resizing,
     /// Spending the time that a workload says its own work on a sample takes, asleep.
     Preprocessing,
     /// Waiting for a free place in a batch: the consumer is slower, or asks for no prefetch.
     WaitingForSlot,
-    /// A decoder waiting for a reader.
     WaitingForBytes,
     /// A reader waiting for a decoder to give a buffer back.
     WaitingForDecoder,
@@ -50,7 +45,7 @@ impl Activity {
         Self::Idle,
     ];
 
-    /// The name used in records.
+    /// As records spell it: stored, so it must not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -68,17 +63,14 @@ impl Activity {
 
 const N: usize = Activity::ALL.len();
 
-/// Nanoseconds by activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times([u64; N]);
 
 impl Times {
-    /// Nanoseconds spent on one activity.
     pub fn ns(&self, activity: Activity) -> u64 {
         self.0[activity as usize]
     }
 
-    /// Nanoseconds in all.
     pub fn total_ns(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -93,7 +85,7 @@ impl Times {
         self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
     }
 
-    /// What was added since an earlier picture.
+    /// The time added since an earlier snapshot.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut left = *self;
         left.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a = a.saturating_sub(b));
@@ -113,7 +105,7 @@ impl FromIterator<(Activity, u64)> for Times {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Ledger {
-    /// Odd while the owner writes, so that a reader notices a torn picture and looks again.
+    /// Odd while the owner writes, so a reader notices a torn snapshot and reads again.
     version: AtomicU32,
     doing: AtomicU8,
     since_ns: AtomicU64,
@@ -162,7 +154,7 @@ impl Ledger {
     }
 }
 
-/// A worker's pen for its own ledger.
+/// The only writer of a worker's ledger.
 pub struct Stopwatch {
     ledger: Arc<Ledger>,
     clock: Arc<dyn Clock>,

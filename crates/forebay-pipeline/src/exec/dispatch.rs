@@ -15,12 +15,10 @@ use crate::stage::Sequence;
 /// Adjacent samples of a shard are read together up to this many bytes.
 const RUN_BYTES: u64 = 1 << 20;
 
-/// No slot is waited for.
 const NOBODY: u64 = u64::MAX;
-/// How often a consumer that may be stopped looks whether it is.
+/// How often a stoppable consumer checks its flag: nothing wakes it when the flag is set.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
-/// What is handed out next.
 struct Desk {
     order: Box<dyn Sequence>,
     /// An index taken from the order but not handed out yet.
@@ -38,19 +36,16 @@ struct Desk {
     released_early: BTreeMap<u64, u64>,
 }
 
-/// What workers and the consumer share.
 pub(crate) struct Dispatch {
     pub(crate) ring: Ring,
     desk: Mutex<Desk>,
     may_claim: Condvar,
-    /// Where workers wait that the tuner rests: not woken for every batch.
+    /// Where workers wait that the tuner has paused: separate, so that they are not woken for every batch.
     rest_is_over: Condvar,
     /// The thread that sleeps for a slot. It is woken without a lock it might hold while it is not running.
     consumer: Mutex<Option<Thread>>,
-    /// The slot the consumer sleeps for.
     awaited: AtomicU64,
     closed: AtomicBool,
-    /// Next slot in first-come order.
     next_slot: AtomicU64,
     failures: Mutex<HashMap<u64, FailedSample>>,
     /// Workers with a number below this are active.
@@ -74,7 +69,6 @@ impl Claim {
     }
 }
 
-/// How much one claim may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClaimSize {
     /// The most samples that are fetched together.
@@ -250,7 +244,7 @@ impl Dispatch {
         }
     }
 
-    /// Slots `start..end` may be used again, once all before them may: by who was kept waiting for room, at once.
+    /// Slots `start..end` may be used again, once all before them may. Wakes workers that wait for room.
     pub(crate) fn release(&self, start: u64, end: u64) {
         let mut desk = self.desk();
         desk.released_early.insert(start, end);
@@ -262,14 +256,13 @@ impl Dispatch {
         self.make_use_of_room(&mut desk);
     }
 
-    /// Changes how many workers are active.
     pub(crate) fn set_active(&self, n: usize) {
         let _desk = self.desk();
         self.active.store(n, Ordering::Relaxed);
         self.wake_all();
     }
 
-    /// No more work is handed out; sleeping workers go home.
+    /// Hands out no more work and wakes sleeping workers, which then end.
     pub(crate) fn close(&self) {
         let _desk = self.desk();
         self.closed.store(true, Ordering::Relaxed);

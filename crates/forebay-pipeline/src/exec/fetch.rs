@@ -18,7 +18,6 @@ use crate::stage_cache::Cache;
 /// Open shards a reading thread keeps: more than any sensible interleave, far fewer than a process may open.
 const OPEN_SHARDS: usize = 32;
 
-/// Where a sample's stored bytes are.
 enum Piece {
     /// In one of the parcel's own buffers.
     Own { buffer: usize, start: usize, len: usize },
@@ -28,11 +27,8 @@ enum Piece {
     NotNeeded,
 }
 
-/// A shard in memory.
 pub(crate) enum ShardBytes {
-    /// Expanded from a compressed file.
     Expanded(Expanded),
-    /// Mapped.
     Mapped(Mmap),
 }
 
@@ -71,7 +67,6 @@ impl Parcel {
         }
     }
 
-    /// The samples' bytes are not wanted.
     fn need_nothing(&mut self) -> u64 {
         self.pieces.extend(self.claim.samples.iter().map(|_| Ok(Piece::NotNeeded)));
         0
@@ -124,7 +119,6 @@ impl ShardMemory {
     }
 }
 
-/// What a reading thread needs.
 pub(crate) struct Fetcher {
     source: Source,
     cache: Option<Arc<Cache>>,

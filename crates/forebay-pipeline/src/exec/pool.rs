@@ -11,11 +11,9 @@ use crate::error::Error;
 /// Threads the tuner may go up to, per core: storage with latency wants more threads than there are cores.
 const TUNED_PER_CORE: usize = 8;
 
-/// Which threads there are.
 pub(crate) struct Pool {
     /// Threads that claim samples: workers that do both, or readers.
     pub(crate) claiming: usize,
-    /// Threads that only decode.
     pub(crate) decoders: usize,
     /// Claiming threads that are active at first.
     pub(crate) active: usize,

@@ -15,11 +15,9 @@ use memmap2::{MmapMut, MmapRaw};
 /// What became of the sample in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotState {
-    /// Somebody will finish it.
+    /// Not finished; the consumer waits for it.
     Pending,
-    /// It holds a sample.
     Good,
-    /// Its sample failed.
     Hole,
 }
 
@@ -61,7 +59,6 @@ impl Ring {
         })
     }
 
-    /// All of the memory, headroom included.
     pub(crate) fn memory(&self) -> (*const u8, usize) {
         (self.memory.as_ptr(), self.memory.len())
     }
@@ -74,7 +71,7 @@ impl Ring {
         self.slot_bytes
     }
 
-    /// The physical place of a slot.
+    /// Where a slot lies in the ring, counted in slots; negative places are the headroom.
     pub(crate) fn place(&self, slot: u64) -> i64 {
         (slot % self.capacity as u64) as i64
     }

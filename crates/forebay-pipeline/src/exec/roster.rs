@@ -9,7 +9,6 @@ use std::sync::Mutex;
 /// What the scheduler counted for all threads of an iterator, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scheduled {
-    /// On a core.
     pub running_ns: u64,
     /// Ready to run, and waiting for a core.
     pub waiting_ns: u64,

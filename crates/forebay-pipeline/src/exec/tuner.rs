@@ -9,20 +9,18 @@ use serde::{Deserialize, Serialize};
 const WORTHWHILE: f64 = 1.08;
 /// How far below the best rate the knee may lie.
 const KNEE: f64 = 0.95;
-/// A level is measured for at least this long, after one batch to settle.
+/// A level is measured for at least this long and this many batches, after one batch to settle.
 const WINDOW_NS: u64 = 200_000_000;
 const WINDOW_BATCHES: u32 = 3;
-/// The consumer waits for less than this share of the time: it is the slower side.
+/// A consumer that waits for less than this fraction of the time is the bottleneck itself: more threads gain nothing.
 const FED: f64 = 0.02;
 
-/// What the tuner tried and chose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// The number of threads it settled on, or the one it is trying now.
     pub threads: usize,
-    /// Whether it has settled.
     pub settled: bool,
-    /// Every number tried, with its samples a second.
+    /// Every thread count tried, with its samples per second.
     pub tried: Vec<(usize, f64)>,
 }
 

@@ -27,7 +27,6 @@ pub(crate) struct Shared {
     /// Slots follow the order of the samples; otherwise the order in which their bytes arrive.
     pub(crate) deterministic: bool,
     pub(crate) claim_size: ClaimSize,
-    /// Samples after `map`.
     pub(crate) made: Option<Arc<Cache>>,
     pub(crate) exchange: Exchange,
     pub(crate) roster: Roster,
@@ -117,7 +116,6 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "without a message".to_owned())
 }
 
-/// One thread that does it all.
 pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
     let _entry = shared.roster.enter();
     let mut watch = shared.watch(number);
@@ -144,7 +142,7 @@ pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
     watch.enter(Activity::Idle);
 }
 
-/// How many units of work a claim takes: one where they are long, several where the claiming itself would be felt.
+/// How many units of work a claim takes: one where they are long, several where claiming would cost a noticeable share of the time.
 struct Pace {
     units: usize,
 }
@@ -166,7 +164,6 @@ impl Pace {
     }
 }
 
-/// A thread that only reads.
 pub(crate) fn run_reader(shared: &Shared, number: usize, ledger: usize, mut fetcher: Fetcher) {
     let _entry = shared.roster.enter();
     let mut watch = shared.watch(ledger);
@@ -183,7 +180,6 @@ pub(crate) fn run_reader(shared: &Shared, number: usize, ledger: usize, mut fetc
     watch.enter(Activity::Idle);
 }
 
-/// A thread that only decodes.
 pub(crate) fn run_decoder(shared: &Shared, ledger: usize) {
     let _entry = shared.roster.enter();
     let mut watch = shared.watch(ledger);

@@ -81,7 +81,6 @@ fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<(Kind, Buffer), Er
     Ok((kind, buffer))
 }
 
-/// Data files by what they hold.
 #[derive(Default)]
 struct Found {
     images: Vec<PathBuf>,
@@ -119,7 +118,7 @@ impl Found {
             [] => Err(match packed {
                 Some((path, how)) if left_out.is_archives_alone() => refused(&path, FormatError::Archive { how }),
                 _ => {
-                    let why = left_out.note().unwrap_or_else(|| "it holds no images and no shards".to_owned());
+                    let why = left_out.note().unwrap_or_else(|| "no images or shards found".to_owned());
                     Error::Empty { what: format!("{}: {why}", path.escaped()) }
                 }
             }),
@@ -201,7 +200,7 @@ mod tests {
     #[test]
     fn hidden_files_and_notes_are_passed_over() {
         let files = [("d/.1.jpg", JPEG), ("d/.x/2.jpg", JPEG), ("d/x.tfrecord.index", JPEG), ("d/list.txt", JPEG)];
-        assert_eq!(refusal(&files, "d"), "no samples in d: it holds no images and no shards");
+        assert_eq!(refusal(&files, "d"), "no samples in d: no images or shards found");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) fn index(storage: Arc<dyn Storage>, dir: &Path) -> Result<Source, Err
     of_files(storage, files, dir)
 }
 
-/// Files whose folders are their classes.
+/// An image's class is the folder it lies in.
 pub(super) fn of_files(storage: Arc<dyn Storage>, files: Vec<PathBuf>, dir: &Path) -> Result<Source, Error> {
     if files.is_empty() {
         return Err(Error::Empty { what: format!("{}: it holds no images", dir.escaped()) });

@@ -1,4 +1,4 @@
-//! A text file with one `path label` line a sample, as the micro-benchmark of Chien et al. takes it.
+//! A text file with one `path label` line per sample, as the micro-benchmark of Chien et al. takes it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -28,34 +28,28 @@ use crate::error::{Error, SampleError};
 /// The label of a sample that has none.
 pub const NO_LABEL: i64 = -1;
 
-/// Where one sample lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Where it starts in its file.
     pub(crate) offset: u64,
     pub(crate) label: i64,
     /// How long it is; 0 for a whole file, whose length is found by reading it.
     pub(crate) len: u64,
-    /// Which file of the index.
     pub(crate) file: u32,
-    /// Which group (class folder or shard).
+    /// Class folder or shard, for the stages that shuffle or interleave groups.
     pub(crate) group: u32,
 }
 
-/// How samples lie in their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
-    /// One file is one sample.
     Files,
-    /// TFRecord frames.
     TfRecord,
     /// TFRecord frames in a compressed file, which can only be read as a whole.
     CompressedTfRecord(Compression),
-    /// Groups of tar entries.
+    /// WebDataset's convention: neighbouring entries of one base name are one sample.
     Tar,
     /// The same in a compressed file, which can only be read as a whole.
     CompressedTar(Compression),
-    /// Pixels of one size.
+    /// Decoded pixels, all samples of one shape.
     Tensor,
     /// However their map finds them: it opens and reads for itself.
     Streamed,
@@ -139,7 +133,7 @@ impl Index {
         groups
     }
 
-    /// A sample's name for people: its path, and its offset in a shard.
+    /// A sample's display name: its path, and its offset in a shard.
     pub(crate) fn name_of(&self, sample: u32) -> String {
         if let Some(streamed) = &self.streamed {
             return (streamed.name_of)(sample);
@@ -173,11 +167,8 @@ impl Fnv {
 /// A shard of which only the first part could be indexed.
 #[derive(Debug)]
 pub struct Damaged {
-    /// Which shard.
     pub path: PathBuf,
-    /// Samples found before the damage.
     pub n_samples_before: usize,
-    /// What is wrong, and where.
     pub error: forebay_format::Error,
 }
 
@@ -202,7 +193,6 @@ pub struct Source {
     pub(crate) image_candidates: Arc<Vec<String>>,
     notes: Vec<String>,
     left_out: Arc<LeftOut>,
-    /// Larger samples are not read.
     pub(crate) max_sample: u64,
     pixels: Option<PixelShape>,
 }
@@ -210,11 +200,8 @@ pub struct Source {
 /// The shape of samples that are pixels already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PixelShape {
-    /// Rows.
     pub height: u32,
-    /// Columns.
     pub width: u32,
-    /// Values a pixel.
     pub channels: u32,
 }
 
@@ -413,7 +400,6 @@ impl Source {
         }
     }
 
-    /// A sample's name for people.
     pub fn name_of(&self, sample: u32) -> String {
         self.index.name_of(sample)
     }

@@ -42,7 +42,7 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
     let mut image_candidates = Vec::new();
     match decided {
         Ok(found) => index.keys = found,
-        // Whoever takes records as they are needs no image; whoever does is refused before the first sample.
+        // A map that takes records as they are needs no image; one that does is refused before the first sample.
         Err(FormatError::SeveralImages { candidates }) if given.is_empty() => image_candidates = candidates,
         Err(error) => {
             return Err(Error::Source { what: shards[0].escaped().into_owned(), source: Some(Box::new(error)) });

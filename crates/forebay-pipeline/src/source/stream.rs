@@ -1,4 +1,4 @@
-//! The records of a compressed shard while it is indexed: their places, and the first payloads for whoever looks at them.
+//! The records of a compressed shard while it is indexed: their places, and the first payloads, for finding the features.
 
 use std::iter;
 

@@ -11,10 +11,9 @@ use forebay_storage::Memory;
 
 use super::{Index, Packing, Source};
 
-/// What a slot is called, for people.
+/// A slot's display name, used only when it fails.
 type NameOf = dyn Fn(u32) -> String + Send + Sync;
 
-/// What is known of them.
 pub(crate) struct Streamed {
     pub(crate) n_slots: u32,
     pub(crate) samples_per_slot: usize,

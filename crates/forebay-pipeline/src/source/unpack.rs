@@ -5,7 +5,6 @@ use forebay_format::{tar, tfrecord};
 use super::{Index, NO_LABEL, Packing};
 use crate::error::SampleError;
 
-/// A sample's content.
 pub(crate) struct Content<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) label: i64,

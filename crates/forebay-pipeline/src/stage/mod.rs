@@ -1,7 +1,7 @@
 //! Stages that decide which sample comes next: one file each.
 //!
 //! A stage works on sample indices, never on data. That is what makes a saved position tiny and exact: the order is a
-//! pure function of the seeds, so restoring means walking the indices again, at nanoseconds a sample, without reading a
+//! pure function of the seeds, so restoring means walking the indices again, at nanoseconds per sample, without reading a
 //! byte.
 
 mod interleave;
@@ -24,7 +24,6 @@ pub(crate) use shuffle::{Shuffle, ShuffleBuffer, ShuffleGroups};
 pub(crate) use split::Split;
 pub(crate) use take::{Skip, Take};
 
-/// Sample indices in their order.
 pub(crate) trait Sequence: Send {
     /// The next index, or `None` at the end; `None` again after that.
     fn next(&mut self) -> Option<u32>;
@@ -35,7 +34,6 @@ pub(crate) trait Sequence: Send {
     }
 }
 
-/// One transformation of an order.
 pub(crate) trait Stage: Debug + Send + Sync {
     /// The order of epoch `epoch`, given the stages before this one.
     fn open(&self, before: &Chain, epoch: u64) -> Box<dyn Sequence>;
@@ -72,7 +70,7 @@ impl Chain {
         }
     }
 
-    /// Samples an epoch; `None` when it never ends.
+    /// Samples per epoch; `None` when it never ends.
     pub(crate) fn len(&self) -> Option<u64> {
         let mut n = Some(self.index.len() as u64);
         for stage in &self.stages {

@@ -4,7 +4,7 @@ use super::{Chain, Sequence, Stage};
 
 #[derive(Debug)]
 pub(crate) struct Repeat {
-    /// How often; `None` for ever.
+    /// Epochs; `None` repeats for ever.
     pub(crate) n: Option<u64>,
 }
 

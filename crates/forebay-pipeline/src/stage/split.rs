@@ -8,7 +8,7 @@ use crate::rng::Rng;
 pub(crate) struct Split {
     pub(crate) seed: u64,
     pub(crate) n: u64,
-    /// Whether the chosen ones are given.
+    /// True yields the chosen samples alone, false all others.
     pub(crate) chosen: bool,
 }
 

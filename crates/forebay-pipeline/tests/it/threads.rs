@@ -196,7 +196,6 @@ fn the_memory_of_an_iterator_holds_its_batches_and_outlives_it() {
     assert!(bytes.contains(&3), "it can still be read");
 }
 
-/// Counts its clones that are alive.
 struct Living(Arc<AtomicUsize>);
 
 impl Living {

@@ -14,7 +14,6 @@ use crate::cache;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// It was tried and works.
     Yes,
     /// It was tried and does not, for this reason.
     No(String),
@@ -28,18 +27,15 @@ impl Support {
         }
     }
 
-    /// Whether it works.
     pub fn is_yes(&self) -> bool {
         *self == Self::Yes
     }
 }
 
-/// What was found by trying.
+/// What works on the probed file, found by trying it rather than from a kernel version or a file system's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
-    /// Direct I/O on this file system.
     pub direct: Support,
-    /// io_uring with the operations we use.
     pub io_uring: Support,
     /// The `cachestat` system call, which proves a cache state without mapping the file.
     pub cachestat: Support,
@@ -60,7 +56,6 @@ impl Capabilities {
         }
     }
 
-    /// Whether a mode can be used.
     pub fn allows(&self, mode: Mode) -> bool {
         (!mode.is_direct() || self.direct.is_yes()) && (!mode.is_uring() || self.io_uring.is_yes())
     }

@@ -17,11 +17,9 @@ pub const CHOICE_LIMIT: u64 = 256 << 20;
 /// The mode that was chosen, and what it was chosen on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Choice {
-    /// The chosen mode.
     pub mode: Mode,
-    /// What was found to work.
     pub capabilities: Capabilities,
-    /// Megabytes a second of each mode that could be tried, cold, over the sample.
+    /// Megabytes per second of each mode that could be tried, cold, over the sample.
     pub mb_per_s: Vec<(Mode, f64)>,
 }
 

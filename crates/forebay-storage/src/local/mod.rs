@@ -24,7 +24,6 @@ pub use capabilities::{Capabilities, Support};
 pub use choose::{CHOICE_LIMIT, Choice, choose_mode};
 pub use walk::n_listed;
 
-/// How files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -33,22 +32,19 @@ pub enum Mode {
     Buffered,
     /// The same with `O_DIRECT`, past the page cache.
     Direct,
-    /// io_uring through the page cache: many files a system call.
+    /// io_uring through the page cache: many files per system call.
     Uring,
-    /// io_uring with `O_DIRECT`.
     UringDirect,
 }
 
 impl Mode {
-    /// All modes, plainest first.
+    /// Plainest first: the order in which [`choose_mode`] prefers them when rates are within its margin.
     pub const ALL: [Self; 4] = [Self::Buffered, Self::Direct, Self::Uring, Self::UringDirect];
 
-    /// Whether the page cache is bypassed.
     pub fn is_direct(self) -> bool {
         matches!(self, Self::Direct | Self::UringDirect)
     }
 
-    /// Whether reads go through io_uring.
     pub fn is_uring(self) -> bool {
         matches!(self, Self::Uring | Self::UringDirect)
     }
@@ -75,7 +71,6 @@ impl FromStr for Mode {
     }
 }
 
-/// The local file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Local {
     mode: Mode,
@@ -87,7 +82,6 @@ impl Local {
         Self { mode }
     }
 
-    /// The mode files are read in.
     pub fn mode(&self) -> Mode {
         self.mode
     }

@@ -5,29 +5,27 @@ use std::str::FromStr;
 use forebay_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What a device can do.
+/// A device's limits, as the shaper applies them and as a tier's state file keeps them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Its name, for the record.
     pub name: String,
-    /// All reads together, bytes a second.
+    /// Upper bound on all reads together. Reads and writes do not share it.
     pub read_bytes_per_s: u64,
-    /// All writes together, bytes a second.
+    /// Upper bound on all writes together.
     pub write_bytes_per_s: u64,
-    /// The most one stream of reads gets, bytes a second.
+    /// Upper bound on the transfer of one read; where it is lower, `read_bytes_per_s` takes several streams.
     pub stream_bytes_per_s: u64,
     /// Positioning or round-trip time of a request that does not continue the last one, in nanoseconds.
     pub latency_ns: u64,
-    /// Requests served at the same time.
+    /// Requests served at the same time; each pays its latency on its own server.
     pub servers: usize,
-    /// The share of the latency that is left at queue lengths 1, 2, 4, 8, 16 and 32; between them by the logarithm.
+    /// Fraction of the latency left at queue lengths 1, 2, 4, 8, 16 and 32, interpolated on log2: a disk reorders its queue.
     pub latency_share_by_queue: [f64; 6],
 }
 
 const NO_GAIN: [f64; 6] = [1.0; 6];
 
 impl Profile {
-    /// The profiles' names.
     pub const NAMES: [&'static str; 4] = ["hdd", "ssd", "optane", "lustre"];
 
     /// A 4 TB disk: 163 / 133 MB/s (Table I of Chien et al. 2018).
@@ -46,7 +44,7 @@ impl Profile {
         }
     }
 
-    /// A SATA flash drive: 280 / 195 MB/s (Table I), about 0.1 ms a read.
+    /// A SATA flash drive: 280 / 195 MB/s (Table I), about 0.1 ms per read.
     pub fn ssd() -> Self {
         Self {
             name: "ssd".to_owned(),
@@ -59,7 +57,7 @@ impl Profile {
         }
     }
 
-    /// An Optane card: 1603 / 512 MB/s (Table I), about 12 µs a read.
+    /// An Optane card: 1603 / 512 MB/s (Table I), about 12 µs per read.
     pub fn optane() -> Self {
         Self {
             name: "optane".to_owned(),
@@ -86,7 +84,7 @@ impl Profile {
         }
     }
 
-    /// Nanoseconds of latency that are left at a queue of this length.
+    /// Nanoseconds of latency at this queue length; constant beyond 32.
     pub fn latency_at(&self, queue: usize) -> u64 {
         let place = (queue.max(1) as f64).log2().min((self.latency_share_by_queue.len() - 1) as f64);
         let (below, above) = (place.floor() as usize, place.ceil() as usize);
@@ -95,7 +93,6 @@ impl Profile {
         (self.latency_ns as f64 * share) as u64
     }
 
-    /// The rates as people read them.
     pub fn describe(&self) -> String {
         let (read, write) = (Bytes(self.read_bytes_per_s), Bytes(self.write_bytes_per_s));
         format!("{}: {read}/s read, {write}/s write, {} µs a request", self.name, self.latency_ns / 1_000)

@@ -17,222 +17,114 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// A name that cannot be a folder's and a table's.
     #[error("\"{name}\" cannot be the name of a tier")]
-    BadName {
-        /// The name.
-        name: String,
-    },
+    BadName { name: String },
     /// The name is no profile, and the rates were not given.
     #[error("\"{name}\" is not a profile, and there is no tier of that name: its rates are not known")]
-    RatesMissing {
-        /// The name.
-        name: String,
-    },
+    RatesMissing { name: String },
     /// A rate at which even unmounting would take hours.
     #[error("a {what} limit of {value} is too low to work with")]
-    TooSlow {
-        /// Which limit.
-        what: &'static str,
-        /// How much.
-        value: String,
-    },
-    /// A rate that no storage has.
+    TooSlow { what: &'static str, value: String },
     #[error("a {what} limit of {value} is beyond any storage")]
-    TooFast {
-        /// Which limit.
-        what: &'static str,
-        /// How much.
-        value: String,
-    },
+    TooFast { what: &'static str, value: String },
     /// An image that the file system cannot be made on.
     #[error("an image of {} is too small for {fs}", Bytes(*size))]
     TooSmall {
-        /// The file system.
         fs: FileSystem,
-        /// The size asked for.
         size: u64,
-        /// The least.
+        /// Depends on the file system: see `FileSystem::least_size`.
         least: u64,
     },
     /// The tier is there with other properties that cannot be changed.
     #[error("the tier {name} is there with {has}, not with {wanted}")]
-    Differs {
-        /// Its name.
-        name: String,
-        /// What it has.
-        has: String,
-        /// What was asked for.
-        wanted: String,
-    },
+    Differs { name: String, has: String, wanted: String },
     /// The tier is there and is emulated in the other way.
     #[error("the tier {name} is there with the kind {has}, not with the kind {wanted}")]
-    OtherKind {
-        /// Its name.
-        name: String,
-        /// What it is.
-        has: Kind,
-        /// What was asked for.
-        wanted: Kind,
-    },
+    OtherKind { name: String, has: Kind, wanted: Kind },
     /// The tier is being removed, or was when something stopped it.
     #[error("the tier {name} was half removed")]
-    HalfRemoved {
-        /// Its name.
-        name: String,
-    },
+    HalfRemoved { name: String },
     /// What is measured there would be the disk below, and not the tier.
     #[error("{} lies in the folder of the tier {name}, which is not up: it is {condition}", path.escaped())]
-    NotUp {
-        /// The file or folder asked for.
-        path: PathBuf,
-        /// The tier's name.
-        name: String,
-        /// What it is instead.
-        condition: Condition,
-    },
+    NotUp { path: PathBuf, name: String, condition: Condition },
     /// There are files where the tier would be, and they are not ours.
     #[error("{} is not empty", path.escaped())]
-    Occupied {
-        /// The folder.
-        path: PathBuf,
-    },
+    Occupied { path: PathBuf },
     /// The image is too big for the disk.
     #[error("{} has {} free, less than the {} of the image", path.escaped(), Bytes(*free), Bytes(*wanted))]
-    NoSpace {
-        /// Where the image would be.
-        path: PathBuf,
-        /// Its size.
-        wanted: u64,
-        /// What is free.
-        free: u64,
-    },
-    /// The image of a tier was removed by somebody else.
+    NoSpace { path: PathBuf, wanted: u64, free: u64 },
+    /// The image of a tier was removed by another program.
     #[error("the image {} is gone, and the data with it", path.escaped())]
-    ImageGone {
-        /// Where it was.
-        path: PathBuf,
-        /// The tier.
-        name: String,
-    },
+    ImageGone { path: PathBuf, name: String },
     /// The program that makes the file system is not there.
     #[error("{program} is not installed")]
-    MkfsMissing {
-        /// The program.
-        program: &'static str,
-        /// The package that has it.
-        package: &'static str,
-    },
+    MkfsMissing { program: &'static str, package: &'static str },
     /// The program that makes the file system failed.
     #[error("{program} failed on {}: {said}", path.escaped())]
     Mkfs {
-        /// The program.
         program: &'static str,
-        /// The image.
         path: PathBuf,
-        /// Its last words.
+        /// The program's standard error, on one line.
         said: String,
     },
     /// There are no loop devices here.
     #[error("opening {}: no loop device can be had", path.escaped())]
     NoLoop {
-        /// The device file.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The kernel refused the mount.
     #[error("mounting {} on {}", device.escaped(), path.escaped())]
     MountRefused {
-        /// The loop device.
         device: PathBuf,
-        /// The mount point.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// Somebody works there.
     #[error("{} is in use{}", path.escaped(), Holders(holders))]
     Busy {
-        /// The mount point.
         path: PathBuf,
         /// Processes with something open or their working folder there.
         holders: Vec<String>,
     },
     /// Something else is mounted there, or the device in another place too.
     #[error("{} is in the way: it is mounted {where_}", point.escaped())]
-    MountInTheWay {
-        /// The other mount point.
-        point: PathBuf,
-        /// In which relation to the tier.
-        where_: String,
-    },
+    MountInTheWay { point: PathBuf, where_: String },
     /// The loop device was not let go.
     #[error("{} is still held after it was unmounted, probably by a mount in another namespace", device.escaped())]
-    StillHeld {
-        /// The loop device.
-        device: PathBuf,
-    },
-    /// No block-device controller is mounted.
+    StillHeld { device: PathBuf },
     #[error("neither the blkio controller (cgroup v1) nor the io controller (cgroup v2) is to be found")]
     NoController,
     /// The controller is there without its throttle.
     #[error("{} is not there: this kernel was built without block throttling", path.escaped())]
-    NoThrottling {
-        /// The file that should be there.
-        path: PathBuf,
-    },
+    NoThrottling { path: PathBuf },
     /// This process is in a group that cannot be limited.
     #[error("this process is in the root group of cgroup v2, which has no limits")]
-    RootGroup {
-        /// Where the groups are.
-        root: PathBuf,
-    },
-    /// A limit could not be set.
+    RootGroup { root: PathBuf },
     #[error("writing \"{line}\" to {}", path.escaped())]
     Limit {
-        /// The file.
         path: PathBuf,
-        /// What was written.
         line: String,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// Files that no tier put there.
     #[error("{} holds something that is not the tier's: {found}", path.escaped())]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-        /// The first of them.
-        found: String,
-    },
+    Foreign { path: PathBuf, found: String },
     /// The state file is not one we can read.
     #[error("{} is not the state of a tier", path.escaped())]
     State {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: serde_json::Error,
     },
-    /// The watcher stopped it.
     #[error("stopped at {moment:?}")]
-    Stopped {
-        /// Where.
-        moment: Moment,
-    },
+    Stopped { moment: Moment },
     /// The state file could not be read or written.
     #[error(transparent)]
     Storage(#[from] crate::Error),
-    /// Anything else the system reported.
     #[error("{attempted} {}", path.escaped())]
     Io {
-        /// What was being done.
         attempted: &'static str,
-        /// To what.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },

@@ -21,7 +21,7 @@ const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// How often a device may be taken by somebody else between being found free and being configured.
+/// Retries when another process takes a device between its being found free and being configured.
 const ATTEMPTS: usize = 64;
 
 /// How long a device may take to be let go: udev looks at every device that changes.
@@ -48,7 +48,7 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// Whether loop devices can be had at all.
+/// Whether the system has loop devices at all.
 pub(super) fn control_exists() -> bool {
     Path::new(CONTROL).exists()
 }

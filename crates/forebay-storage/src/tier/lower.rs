@@ -14,18 +14,15 @@ use super::removal::{self, Content};
 use super::state::{DATA, IMAGE, STATE, boot};
 use super::{Device, Error, Kind, Moment, Registry, Result, Stage, Tier, Watch, loop_device, tell, throttle};
 
-/// What was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// The tier's name.
     pub name: String,
-    /// Its folder, which is gone.
     pub place: PathBuf,
     /// Bytes of the image; `None` when there was none.
     pub image_bytes: Option<u64>,
-    /// Bytes used on it, or of the files of a shaped tier; `None` when nobody could look.
+    /// Bytes used on it, or of the files of a shaped tier; `None` when they could not be read.
     pub data_bytes: Option<u64>,
-    /// Files of a shaped tier.
+    /// Counted for a shaped tier only; the files of a kernel tier go with its image.
     pub n_files: Option<u64>,
     /// What could not be undone because it is not ours any more.
     pub notes: Vec<String>,
@@ -35,7 +32,7 @@ impl Registry {
     /// Removes a tier with all its data, also one that is half there. `None` when there is none of that name.
     ///
     /// # Errors
-    /// [`Error::Busy`] when somebody works there; the tier then stays up. [`Error::Foreign`] when files lie in its
+    /// [`Error::Busy`] when a process works there; the tier then stays up. [`Error::Foreign`] when files lie in its
     /// folders that are not the tier's. See [`Error::hint`] for what to do.
     pub fn down(&self, name: &str, watch: Watch<'_>) -> Result<Option<Removed>> {
         super::plan::check_name(name)?;
@@ -122,7 +119,7 @@ fn release(
     Ok(used)
 }
 
-/// Takes our limits away, unless they went with an earlier boot or the device has become somebody else's.
+/// Takes our limits away, unless they went with an earlier boot or the device now serves something else.
 fn clear_limits(tier: &Tier, devices: &[Device], notes: &mut Vec<String>) -> Result<bool> {
     let taken =
         tier.device.as_ref().filter(|device| loop_device::is_bound(&device.number) && !devices.contains(device));

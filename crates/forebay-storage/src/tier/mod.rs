@@ -11,7 +11,7 @@
 //! cut leaves half-way, [`Registry::down`] knows where to look: it finds the mount in the mount table, the loop device
 //! by its backing file, and the limits by the lines that undo them.
 //!
-//! A kernel tier limits bandwidth and, where asked for, requests a second. It has no seek time: what tells a disk from
+//! A kernel tier limits bandwidth and, where asked for, requests per second. It has no seek time: what tells a disk from
 //! a flash drive under many small reads is in the shaped kind alone.
 //!
 //! # Limits
@@ -68,11 +68,10 @@ pub enum Moment {
     Before(Stage),
     /// The step is done; the state file does not know yet.
     After(Stage),
-    /// What this step made is gone.
     Undone(Stage),
 }
 
-/// Is told of every moment. A break stops there and then, without tidying up, as a kill would.
+/// Called at every moment. A break stops at once, without cleaning up, as a kill would: tests interrupt every step.
 pub type Watch<'a> = &'a mut dyn FnMut(Moment) -> ControlFlow<()>;
 
 fn tell(watch: Watch<'_>, moment: Moment) -> Result<()> {

@@ -11,21 +11,17 @@ use super::{Device, Error, FileSystem, Result};
 
 const TABLE: &str = "/proc/self/mountinfo";
 
-/// Processes that are named in an error.
+/// An error names at most this many processes.
 const HOLDERS_NAMED: usize = 5;
 
-/// A line of the mount table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// The device's number: `7:0`.
+    /// Major and minor number of the device, as in `7:0`.
     pub(super) number: String,
     /// Which folder of the file system is mounted.
     pub(super) root: PathBuf,
-    /// Where.
     pub(super) point: PathBuf,
-    /// The file system's type.
     pub(super) fs: String,
-    /// Options of the file system.
     pub(super) options: String,
 }
 
@@ -151,7 +147,6 @@ pub(super) fn space(path: &Path) -> Result<Space> {
     })
 }
 
-/// How full a file system is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Space {
     pub(super) total: u64,

@@ -1,4 +1,4 @@
-//! What shall be brought up, and the profile that follows from it.
+//! The tier to bring up, and the profile that follows from it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,18 +10,17 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Result, Tier};
 use crate::Profile;
 
-/// More than any storage has, bytes a second: a slip of the finger.
+/// Bytes per second that no storage reaches (1 TB/s): a larger rate is a typing error.
 const GREATEST_RATE: u64 = 1_000_000_000_000;
-/// The least bandwidth that can be worked with, bytes a second.
+/// Bytes per second below which even unmounting, which writes back dirty pages, would take hours.
 const LEAST_RATE: u64 = 64_000;
 
-/// How a tier is emulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A loop device that the kernel limits for everybody.
     Kernel,
-    /// A folder where forebay shapes itself.
+    /// A folder where forebay slows down only its own reads and writes; needs no privileges.
     Shaped,
 }
 
@@ -38,10 +37,8 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSystem {
-    /// ext4.
     #[default]
     Ext4,
-    /// XFS.
     Xfs,
 }
 
@@ -79,11 +76,9 @@ impl FromStr for FileSystem {
 /// Rates that were asked for; `None` leaves those of the tier that is there, or the profile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
-    /// Bytes a second read.
     pub read_bytes_per_s: Option<u64>,
-    /// Bytes a second written.
     pub write_bytes_per_s: Option<u64>,
-    /// Requests a second, for reads and for writes.
+    /// Requests per second, a limit of its own for reads and for writes.
     pub iops: Option<u64>,
 }
 
@@ -92,17 +87,14 @@ pub struct Rates {
 pub struct Plan {
     /// A profile's name, or another one with rates.
     pub name: String,
-    /// Kernel or shaped.
     pub kind: Kind,
-    /// Rates other than the profile's.
     pub rates: Rates,
     /// Size of the image of a kernel tier; 4 GiB by default.
     pub size: Option<u64>,
-    /// Its file system; ext4 by default.
     pub fs: Option<FileSystem>,
     /// The folder that holds the tier's folder; the registry's own by default. It must exist.
     pub dir: Option<PathBuf>,
-    /// Whom the data folder shall belong to, as user and group id.
+    /// Owner of the data folder, as user and group id.
     pub owner: Option<(u32, u32)>,
 }
 
@@ -162,7 +154,7 @@ impl Plan {
     }
 }
 
-/// A device without latency.
+/// A device without latency: only the rates are known of a name that is no profile.
 fn plain(name: &str, rates: Rates) -> Result<Profile> {
     let (Some(read), Some(write)) = (rates.read_bytes_per_s, rates.write_bytes_per_s) else {
         return Err(Error::RatesMissing { name: name.to_owned() });
@@ -178,7 +170,7 @@ fn plain(name: &str, rates: Rates) -> Result<Profile> {
     })
 }
 
-/// Requests a second as the shaper knows them: one server that is busy for 1/n s a request before it transfers.
+/// Requests per second as the shaper expresses them: one server that is busy for 1/n s per request before it transfers.
 fn one_at_a_time(profile: &mut Profile, n: u64) {
     profile.latency_ns = 1_000_000_000 / n.max(1);
     profile.servers = 1;

@@ -21,27 +21,20 @@ use super::{
     Condition, Error, Kind, Moment, Plan, Registry, Result, Stage, Tier, Watch, image, loop_device, lower, mounts, tell,
 };
 
-/// What bringing up changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The tier is new.
     New,
     /// It was there and not up: after a restart of the machine, or killed half-way.
     Again,
-    /// It was up with other limits.
     Limits,
-    /// It was up as asked for.
     Nothing,
 }
 
-/// A tier that is up.
 #[derive(Debug, Clone)]
 pub struct Raised {
-    /// The tier.
     pub tier: Tier,
-    /// What was done.
     pub change: Change,
-    /// What the user should know: whom the limits do not reach.
+    /// For the user: which processes the limits do not reach.
     pub notes: Vec<String>,
 }
 
@@ -159,9 +152,7 @@ fn refuse_differences(plan: &Plan, tier: &Tier, home: &Path) -> Result<()> {
     }
 }
 
-/// A tier on its way up.
 struct Raising<'a> {
-    /// The folder of its state file.
     home: PathBuf,
     tier: Tier,
     watch: Watch<'a>,

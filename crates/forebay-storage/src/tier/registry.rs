@@ -134,7 +134,7 @@ pub(super) fn is_unfinished(name: &str) -> bool {
     name.starts_with(&format!(".{STATE}.")) && name.ends_with(".tmp")
 }
 
-/// While this is held, nobody else changes tiers of this registry.
+/// While this is held, no other process changes tiers of this registry.
 pub(super) struct Lock {
     /// The registry's folder, without links.
     pub(super) dir: PathBuf,

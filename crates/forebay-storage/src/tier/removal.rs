@@ -9,13 +9,11 @@ use super::registry::is_unfinished;
 use super::state::STATE;
 use super::{Kind, Moment, Result, Stage, Tier, Watch, tell};
 
-/// What there was.
 pub(super) struct Content {
     pub(super) image_bytes: Option<u64>,
     pub(super) data: Amount,
 }
 
-/// Files and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) n_files: u64,

@@ -11,9 +11,7 @@ use super::{Error, FileSystem, Kind, Result};
 use crate::error::Context;
 use crate::{Local, Operation, Profile, Storage};
 
-/// The state file's name.
 pub(super) const STATE: &str = "tier.json";
-/// The image's name.
 pub(super) const IMAGE: &str = "disk.img";
 /// The name of the mount point or of the shaped folder.
 pub(super) const DATA: &str = "data";
@@ -22,28 +20,18 @@ pub(super) const DATA: &str = "data";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Making the folders.
     Folders,
-    /// Reserving the image.
     Image,
-    /// Making the file system.
     Format,
-    /// Attaching a loop device.
     Loop,
-    /// Mounting it.
     Mount,
-    /// Setting the limits.
     Throttle,
-    /// Nothing: it is up.
     Up,
-    /// Taking it down.
     Removal,
 }
 
-/// A loop device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its file: `/dev/loop0`.
     #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
     /// Its number as the kernel writes it: `7:0`.
@@ -53,22 +41,18 @@ pub struct Device {
 /// A tier as its state file describes it. Whether that is so is in [`Status`](super::Status).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
-    /// Its name.
     pub name: String,
-    /// Kernel or shaped.
     pub kind: Kind,
     /// The folder that is all its own.
     #[serde(with = "forebay_units::serde_path")]
     pub place: PathBuf,
-    /// The device it emulates.
     pub profile: Profile,
-    /// The limit of requests a second, if there is one.
+    /// Limit on requests per second, for reads and for writes each; `None` for no limit.
     pub iops: Option<u64>,
     /// Bytes of the image; `None` for a shaped tier.
     pub size: Option<u64>,
     /// Its file system; `None` for a shaped tier.
     pub fs: Option<FileSystem>,
-    /// The step that is next.
     pub stage: Stage,
     /// The loop device it was attached to last.
     pub device: Option<Device>,
@@ -106,7 +90,7 @@ impl Tier {
         serde_json::from_str(&text).map(Some).map_err(|source| Error::State { path, source })
     }
 
-    /// Writes the file whole and durably.
+    /// Replaces the file atomically and durably: a reader sees the old state or the new one.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(STATE);
         let text = serde_json::to_string_pretty(self).map_err(|source| Error::State { path: path.clone(), source })?;

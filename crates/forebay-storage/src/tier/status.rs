@@ -6,14 +6,12 @@ use super::state::boot;
 use super::throttle::{self, Controller};
 use super::{Device, Kind, Result, Stage, Tier, loop_device, mounts};
 
-/// Whether a tier can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It can.
     Up,
     /// It is mounted, and its limits are not in force.
     Unlimited,
-    /// Somebody has unmounted it or removed its folder.
+    /// It was unmounted, or its folder removed, by hand.
     Unmounted,
     /// Its image is there; the machine was restarted since.
     EarlierBoot,
@@ -45,16 +43,14 @@ impl Condition {
     }
 }
 
-/// What is found of a tier.
+/// What the kernel reports about a tier now, as against its state file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Whether it can be used.
     pub condition: Condition,
     /// The loop device that serves it now.
     pub device: Option<Device>,
     /// Bytes its file system holds; `None` when it is not mounted, or shaped.
     pub size_bytes: Option<u64>,
-    /// Bytes of them that are used.
     pub used_bytes: Option<u64>,
     /// Bytes that can be written there; `None` when it is not up.
     pub free_bytes: Option<u64>,

@@ -11,7 +11,6 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// Why a kernel tier cannot be had here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The process is not root's.
     NotRoot,
     /// The process is root's without the right to mount, as in most containers.
     NoRights,

@@ -5,20 +5,17 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// The grain of Poisson-distributed times.
+/// Poisson-distributed times are whole multiples of this.
 const TICK: Duration = Duration::from_millis(1);
 
 /// A law of step times. No draw is negative: the normal law is drawn anew until it is not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Law {
-    /// Always the same.
     Constant(Duration),
-    /// Evenly between the two.
     Uniform(Duration, Duration),
     /// A bell around the mean, with a standard deviation.
     Normal(Duration, Duration),
-    /// Memoryless, with a mean.
     Exponential(Duration),
     /// The sum of `shape` exponential times of mean `scale`.
     Gamma(f64, Duration),

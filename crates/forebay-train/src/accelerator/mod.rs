@@ -16,7 +16,7 @@ pub use law::Law;
 
 use crate::rng::Rng;
 
-/// How often a step that may be stopped looks whether it is.
+/// How often a step that can be stopped checks its flag.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
 /// What the thread does while the accelerator "computes".
@@ -34,22 +34,18 @@ pub enum Manner {
 /// `exponential(MEAN)`, `gamma(SHAPE,SCALE)`, `poisson(MEAN)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Emulation {
-    /// How long a step takes.
     pub law: Law,
-    /// What the thread does meanwhile.
     pub manner: Manner,
 }
 
-/// One step of an emulated accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmulatedStep {
-    /// What the law drew.
+    /// The step's time by the law.
     pub drawn: Duration,
-    /// What the clock showed.
+    /// The step's time by the clock: longer than `drawn` by what waking up takes.
     pub taken: Duration,
 }
 
-/// An accelerator that only takes time.
 pub struct EmulatedAccelerator {
     emulation: Emulation,
     rng: Rng,
@@ -70,7 +66,7 @@ impl EmulatedAccelerator {
         }
     }
 
-    /// Takes a step's time.
+    /// Blocks for the time that the law draws, asleep or busy as the [`Manner`] says.
     pub fn step(&mut self) -> EmulatedStep {
         let drawn = self.emulation.law.draw(&mut self.rng);
         let begin = self.clock.now_ns();

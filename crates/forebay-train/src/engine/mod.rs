@@ -23,13 +23,11 @@ use crate::view::Values;
 /// A convolution's dimensions; kernel, stride and padding are the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvShape {
-    /// Samples a batch.
     pub batch: usize,
-    /// What goes in.
     pub input: Shape,
     /// What comes out; its channels are the filters.
     pub output: Shape,
-    /// Height and width of a filter.
+    /// Height and width of a filter, in pixels.
     pub kernel: usize,
     /// Pixels from one place to the next.
     pub stride: usize,
@@ -40,33 +38,24 @@ pub struct ConvShape {
 }
 
 impl ConvShape {
-    /// Values of one filter.
+    /// Values per filter: with groups, a filter sees only its part of the channels.
     pub fn filter_len(&self) -> usize {
         self.kernel * self.kernel * self.input.channels / self.groups
     }
 }
 
-/// A linear layer's dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearShape {
-    /// Samples a batch.
     pub batch: usize,
-    /// Values that go in.
     pub inputs: usize,
-    /// Values that come out.
     pub outputs: usize,
 }
 
-/// A pooling window's dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolShape {
-    /// Samples a batch.
     pub batch: usize,
-    /// What goes in.
     pub input: Shape,
-    /// What comes out.
     pub output: Shape,
-    /// Height and width of the window.
     pub kernel: usize,
     /// Pixels from one window to the next.
     pub stride: usize,
@@ -77,9 +66,8 @@ pub struct PoolShape {
 /// What a slot of the store holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotKind {
-    /// Filters of a convolution.
+    /// OHWI: one filter after the other, each as it lies over the image.
     ConvWeight,
-    /// The matrix of a linear layer.
     LinearWeight,
     /// Biases, and batch norm's scale and shift.
     Vector,
@@ -90,48 +78,36 @@ pub enum SlotKind {
 /// A parameter or statistic to be placed in a store.
 #[derive(Debug, Clone)]
 pub struct Slot {
-    /// What it is.
     pub kind: SlotKind,
-    /// Its first values.
     pub values: Vec<f32>,
 }
 
-/// A slot's number in its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotId(pub(crate) usize);
 
-/// What is kept for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Its value.
     Value,
-    /// Its gradient.
     Gradient,
-    /// The optimiser's first moment, or momentum.
+    /// Adam's first moment, or SGD's momentum.
     FirstMoment,
-    /// The optimiser's second moment.
+    /// Adam's second moment; SGD has none.
     SecondMoment,
 }
 
 /// The slots of a batch norm layer.
 #[derive(Debug, Clone, Copy)]
 pub struct NormSlots {
-    /// Scale.
     pub weight: SlotId,
-    /// Shift.
     pub bias: SlotId,
-    /// Running mean.
     pub mean: SlotId,
-    /// Running variance.
     pub variance: SlotId,
 }
 
-/// A batch norm's dimensions and constants.
 #[derive(Debug, Clone, Copy)]
 pub struct NormShape {
-    /// Samples times pixels.
+    /// Samples times pixels: what a channel's statistics are taken over.
     pub rows: usize,
-    /// Channels.
     pub channels: usize,
     /// Added to the variance under the root.
     pub epsilon: f32,
@@ -142,14 +118,11 @@ pub struct NormShape {
 /// How pixels become the first layer's input: `pixel * scale + shift`, by channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normalize {
-    /// One factor a channel.
     pub scale: Vec<f32>,
-    /// One summand a channel.
     pub shift: Vec<f32>,
 }
 
 impl Normalize {
-    /// Pixels as they are.
     pub fn identity(channels: usize) -> Self {
         Self { scale: vec![1.0; channels], shift: vec![0.0; channels] }
     }
@@ -170,7 +143,7 @@ fn keep_limit(rate: f32) -> u64 {
 /// What a loss layer found in a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
-    /// Mean cross-entropy of the samples.
+    /// Mean cross-entropy over the batch.
     pub loss: f32,
     /// Samples whose largest output is their label.
     pub n_right: usize,
@@ -182,42 +155,34 @@ pub struct Judgement {
 /// arguments give the same bits on the CPU. Lengths are the caller's promise: a tensor may be longer than what an
 /// operation uses of it, never shorter. `Err` means that the device failed; the engine is then of no further use.
 pub trait Engine: Send + Sized + 'static {
-    /// Activations or their gradients.
     type Tensor: Send;
     /// All parameters and statistics of a network.
     type Store: Send;
     /// A place for one batch on its way to the device.
     type Input: Send;
-    /// A planned convolution.
     type Conv: Send;
-    /// A planned linear layer.
     type Linear: Send;
     /// A planned batch norm, with what backward needs of forward.
     type Norm: Send;
     /// A planned max pool, with the places of the maxima.
     type MaxPool: Send;
-    /// A planned loss, with its result.
     type Loss: Send;
 
     /// The device in words, for records: "cpu, 2 threads, avx512".
     fn describe(&self) -> String;
 
-    /// Memory for `len` values, zeroed.
     fn tensor(&self, len: usize) -> Result<Self::Tensor>;
-    /// Host to device.
     fn upload(&self, values: &[f32], to: &mut Self::Tensor) -> Result<()>;
     /// The first `len` values, to the host. Waits for all operations before it.
     fn download(&self, from: &Self::Tensor, len: usize) -> Result<Vec<f32>>;
 
-    /// Places all slots of a network.
     fn store(&self, slots: Vec<Slot>) -> Result<Self::Store>;
     /// A slot's values; borrowed where host and device are one. Statistics have nothing but a value.
     fn read<'a>(&self, store: &'a Self::Store, slot: SlotId, part: Part) -> Result<Cow<'a, [f32]>>;
     /// Values where they lie, in this order; statistics have nothing but a value.
     fn view<'a>(&'a self, store: &'a Self::Store, wanted: &[(SlotId, Part)]) -> Result<Values<'a>>;
-    /// Sets a slot's values.
     fn write(&self, store: &mut Self::Store, slot: SlotId, part: Part, values: &[f32]) -> Result<()>;
-    /// Changes every parameter by its gradient.
+    /// Applies the optimiser to every parameter. Statistics stay as they are.
     fn update(&self, store: &mut Self::Store, rule: &Rule) -> Result<()>;
 
     /// A place for a batch of images and their targets.
@@ -259,7 +224,6 @@ pub trait Engine: Send + Sized + 'static {
     /// Tells that all operations on the staged batch have been called, so that the place may be filled anew.
     fn release(&self, input: &mut Self::Input) -> Result<()>;
 
-    /// Plans a convolution.
     fn conv(&self, shape: ConvShape) -> Result<Self::Conv>;
     /// y = act(x ∗ w + bias).
     #[expect(clippy::too_many_arguments, reason = "one fused operation")]
@@ -273,7 +237,6 @@ pub trait Engine: Send + Sized + 'static {
         relu: bool,
         y: &mut Self::Tensor,
     ) -> Result<()>;
-    /// The gradient of the weights.
     fn conv_backward_weights(
         &self,
         conv: &mut Self::Conv,
@@ -282,7 +245,6 @@ pub trait Engine: Send + Sized + 'static {
         store: &mut Self::Store,
         weight: SlotId,
     ) -> Result<()>;
-    /// The gradient of the input.
     fn conv_backward_data(
         &self,
         conv: &mut Self::Conv,
@@ -292,7 +254,6 @@ pub trait Engine: Send + Sized + 'static {
         dx: &mut Self::Tensor,
     ) -> Result<()>;
 
-    /// Plans a linear layer.
     fn linear(&self, shape: LinearShape) -> Result<Self::Linear>;
     /// y = act(x · wᵀ + bias).
     #[expect(clippy::too_many_arguments, reason = "one fused operation")]
@@ -306,7 +267,6 @@ pub trait Engine: Send + Sized + 'static {
         relu: bool,
         y: &mut Self::Tensor,
     ) -> Result<()>;
-    /// The gradient of the matrix.
     fn linear_backward_weights(
         &self,
         linear: &mut Self::Linear,
@@ -315,7 +275,6 @@ pub trait Engine: Send + Sized + 'static {
         store: &mut Self::Store,
         weight: SlotId,
     ) -> Result<()>;
-    /// The gradient of the input.
     fn linear_backward_data(
         &self,
         linear: &mut Self::Linear,
@@ -342,7 +301,6 @@ pub trait Engine: Send + Sized + 'static {
     /// dx = dy where y is positive, else 0.
     fn relu_backward(&self, y: &Self::Tensor, dy: &Self::Tensor, dx: &mut Self::Tensor, len: usize) -> Result<()>;
 
-    /// Plans a max pool.
     fn max_pool(&self, shape: PoolShape) -> Result<Self::MaxPool>;
     /// The largest value of each window; the first of equals.
     fn max_pool_forward(&self, pool: &mut Self::MaxPool, x: &Self::Tensor, y: &mut Self::Tensor) -> Result<()>;
@@ -360,7 +318,6 @@ pub trait Engine: Send + Sized + 'static {
     /// Each gradient spread evenly over its window.
     fn average_pool_backward(&self, shape: PoolShape, dy: &Self::Tensor, dx: &mut Self::Tensor) -> Result<()>;
 
-    /// Plans a batch norm.
     fn norm(&self, shape: NormShape) -> Result<Self::Norm>;
     /// Normalises by the batch's own statistics and updates the running ones, or, not training, by the running ones.
     #[expect(clippy::too_many_arguments, reason = "one fused operation")]

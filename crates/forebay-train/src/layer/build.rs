@@ -15,12 +15,10 @@ pub(crate) struct SlotName {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) is_statistic: bool,
-    /// How its first values are drawn.
     pub(crate) init: Init,
     pub(crate) fan: Fan,
 }
 
-/// Collects slots while it plans layers.
 pub(crate) struct Builder<'a, E: Engine> {
     pub(crate) engine: &'a E,
     pub(crate) batch: usize,
@@ -78,7 +76,6 @@ impl<'a, E: Engine> Builder<'a, E> {
     }
 }
 
-/// The shape after all layers.
 pub(crate) fn output_shape(nodes: &[Node], input: Shape) -> Result<Shape> {
     check_size("input", &[input.height, input.width, input.channels])?;
     nodes.iter().try_fold(input, |shape, node| step(node, shape))

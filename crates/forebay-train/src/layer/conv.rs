@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::init::{Fan, Init};
 use crate::shape::Shape;
 
-/// Filters slid over the image.
 #[derive(Debug, Clone)]
 pub struct Conv {
     filters: usize,

@@ -15,7 +15,6 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// A layer of so many outputs.
     pub fn new(outputs: usize) -> Self {
         Self { outputs, init: Init::HeUniform, relu: false }
     }

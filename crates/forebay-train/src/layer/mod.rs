@@ -34,7 +34,6 @@ use crate::shape::Shape;
 /// Makes the enum of all layers and hands each call on to the layer's own file.
 macro_rules! table {
     ($($name:ident),* $(,)?) => {
-        /// Any layer.
         #[derive(Debug, Clone)]
         #[non_exhaustive]
         pub enum Layer {
@@ -97,7 +96,7 @@ pub(crate) struct Parameter {
 }
 
 impl Parameter {
-    /// One value a channel, all the same at first.
+    /// One value per channel, all the same at first.
     pub(crate) fn vector(name: &'static str, len: usize, value: f32, kind: SlotKind) -> Self {
         Self { name, shape: vec![len], kind, init: Init::Constant(value), fan: Fan { fan_in: len, fan_out: len } }
     }
@@ -107,7 +106,6 @@ impl Parameter {
     }
 }
 
-/// Where a layer is being built.
 pub(crate) struct Site<'a, 'b, E: Engine> {
     pub(crate) builder: &'a mut Builder<'b, E>,
     /// The layer's slots, in the order of its parameters.
@@ -116,12 +114,10 @@ pub(crate) struct Site<'a, 'b, E: Engine> {
     pub(crate) output: Shape,
 }
 
-/// What each layer says about itself.
 pub(crate) trait Describe {
     /// The shape it gives, or why it cannot take this input.
     fn output(&self, input: Shape) -> Result<Shape, String>;
 
-    /// Its parameters and statistics.
     fn parameters(&self, _input: Shape) -> Vec<Parameter> {
         Vec::new()
     }
@@ -136,7 +132,6 @@ pub(crate) trait Describe {
         false
     }
 
-    /// Plans it on an engine.
     fn build<E: Engine>(&self, site: Site<'_, '_, E>) -> Result<Box<dyn Operation<E>>>;
 }
 
@@ -145,13 +140,11 @@ pub(crate) struct Pass<'a, E: Engine> {
     pub(crate) x: &'a E::Tensor,
     pub(crate) y: &'a E::Tensor,
     pub(crate) dy: &'a mut E::Tensor,
-    /// Where x has a gradient that somebody wants.
+    /// Where the gradient of x is needed.
     pub(crate) dx: Option<&'a mut E::Tensor>,
 }
 
-/// A layer planned on an engine.
 pub(crate) trait Operation<E: Engine>: Send {
-    /// Computes y of x.
     fn forward(&mut self, run: &mut Run<'_, E>, x: &E::Tensor, y: &mut E::Tensor) -> Result<()>;
 
     /// Computes the gradients of the parameters and, where wanted, of x. May spoil dy only if it says so.

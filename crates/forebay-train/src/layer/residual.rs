@@ -5,11 +5,10 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::shape::Shape;
 
-/// The sum of two branches.
 #[derive(Debug, Clone)]
 pub struct Residual {
     main: Vec<Node>,
-    /// Empty: the input itself.
+    /// Empty for the identity.
     shortcut: Vec<Node>,
     relu: bool,
 }

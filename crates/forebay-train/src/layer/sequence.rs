@@ -39,7 +39,6 @@ impl<E: Engine> Spare<E> {
     }
 }
 
-/// A run of layers.
 pub(crate) struct Sequence<E: Engine> {
     operations: Vec<Box<dyn Operation<E>>>,
     /// What each operation gave in the last forward pass.
@@ -61,7 +60,6 @@ impl<E: Engine> Sequence<E> {
         self.operations.is_empty()
     }
 
-    /// What the last layer gave.
     pub(crate) fn output(&self) -> &E::Tensor {
         &self.outputs.last().expect("a sequence that is asked for its output has layers").1
     }

@@ -12,18 +12,15 @@ use crate::shape::Shape;
 /// Layers bear torchvision's names, so that states are called the same on both sides.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// What it is called.
     pub name: String,
-    /// The images it takes.
     pub input: Shape,
-    /// Its layers; the last gives one value a class.
+    /// Its layers; the last gives one value per class.
     pub layers: Vec<Node>,
 }
 
 /// Describes a model for a number of classes.
 type Make = fn(usize) -> Model;
 
-/// The models by name.
 const MODELS: &[(&str, Make)] = &[
     ("alexnet", alexnet::alexnet),
     ("alexnet-small", alexnet::alexnet_small),
@@ -43,7 +40,6 @@ impl Model {
         known.map(|(_, make)| make(n_classes)).ok_or_else(unknown)
     }
 
-    /// The names there are.
     pub fn names() -> impl Iterator<Item = &'static str> {
         MODELS.iter().map(|(name, _)| *name)
     }

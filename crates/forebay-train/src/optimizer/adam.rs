@@ -1,9 +1,7 @@
 //! Adam (Kingma and Ba, 2014) and AdamW (Loshchilov and Hutter, 2017), as `torch.optim` defines them.
 
-/// The constants of Adam.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {
-    /// How far a step goes.
     pub learning_rate: f64,
     /// Share of the first moment that stays.
     pub beta1: f64,
@@ -24,7 +22,7 @@ impl Default for Adam {
 }
 
 impl Adam {
-    /// AdamW with its usual decay.
+    /// AdamW: decay applied to the weights directly instead of to the gradient.
     pub fn decoupled() -> Self {
         Self { weight_decay: 0.01, decoupled: true, ..Self::default() }
     }
@@ -46,7 +44,7 @@ impl Adam {
     }
 }
 
-/// Adam's arithmetic in one step.
+/// Adam's constants for one step, with the bias corrections of that step folded in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamRule {
     pub(crate) keep: f32,

@@ -7,7 +7,6 @@ pub use adam::Adam;
 pub(crate) use adam::AdamRule;
 pub use sgd::Sgd;
 
-/// A rule with its constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Optimizer {
     /// Adam, or AdamW where the decay is decoupled.
@@ -16,7 +15,6 @@ pub enum Optimizer {
     Sgd(Sgd),
 }
 
-/// Gives an optimiser its usual constants.
 type Make = fn() -> Optimizer;
 
 /// The optimisers by the names a user may give. Adam's rate is below PyTorch's 1e-3.
@@ -39,12 +37,10 @@ impl Optimizer {
         Some(optimizer)
     }
 
-    /// The names there are.
     pub fn names() -> impl Iterator<Item = &'static str> {
         OPTIMIZERS.iter().map(|(name, _)| *name)
     }
 
-    /// What it is called.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Adam(adam) if adam.decoupled => "adamw",
@@ -53,7 +49,6 @@ impl Optimizer {
         }
     }
 
-    /// How far a step goes.
     pub fn learning_rate(&self) -> f64 {
         match self {
             Self::Adam(adam) => adam.learning_rate,
@@ -61,7 +56,6 @@ impl Optimizer {
         }
     }
 
-    /// Sets how far a step goes.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         match self {
             Self::Adam(adam) => adam.learning_rate = learning_rate,
@@ -90,7 +84,6 @@ impl Optimizer {
 
 /// One step's arithmetic, the same for every value of every parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(missing_docs, reason = "the variants are documented where they are made")]
 pub enum Rule {
     Adam(AdamRule),
     Sgd(sgd::SgdRule),

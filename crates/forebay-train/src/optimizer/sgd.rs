@@ -1,9 +1,7 @@
 //! Stochastic gradient descent, as `torch.optim.SGD` defines it.
 
-/// The constants of stochastic gradient descent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sgd {
-    /// How far a step goes.
     pub learning_rate: f64,
     /// Share of the velocity that stays; 0 keeps none.
     pub momentum: f64,
@@ -30,7 +28,6 @@ impl Sgd {
     }
 }
 
-/// The arithmetic of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SgdRule {
     pub(crate) learning_rate: f32,

@@ -11,7 +11,6 @@ fn parse(text: &str) -> Result<Emulation, String> {
     text.parse::<Emulation>().map_err(|error| error.to_string())
 }
 
-/// Draws of a law.
 const N: usize = 20_000;
 
 const fn ms(n: u64) -> Duration {

@@ -10,7 +10,6 @@ fn folder() -> PathBuf {
     folders.iter().find(|folder| folder.is_dir()).unwrap_or(&folders[0]).clone()
 }
 
-/// The tensors of one file.
 pub(crate) struct Golden(BTreeMap<String, Vec<f32>>);
 
 impl Golden {
@@ -58,7 +57,6 @@ pub(crate) fn pixels(n: usize) -> Vec<f32> {
     pixels_at(0, n).collect()
 }
 
-/// The same from place `first` on.
 pub(crate) fn pixels_at(first: u32, n: usize) -> impl Iterator<Item = f32> {
     let hash = |i: u32| {
         let mut h = i.wrapping_mul(2_654_435_761);

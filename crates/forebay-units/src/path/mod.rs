@@ -53,7 +53,7 @@ impl PathText for Path {
     }
 }
 
-/// The words this process was started with, as a record keeps them.
+/// A command line as a record keeps it: each word escaped by itself.
 pub fn escaped_words(words: impl IntoIterator<Item = OsString>) -> Vec<String> {
     words.into_iter().map(|word| word.escaped().into_owned()).collect()
 }

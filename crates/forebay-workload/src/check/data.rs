@@ -12,7 +12,6 @@ enum Place {
     Elsewhere,
 }
 
-/// Where the data lies.
 pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
     let places = [
         ("local_fs", Place::Local),
@@ -41,7 +40,6 @@ pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
 /// Files, and samples of a file, are numbered in 32 bits.
 const MOST_NUMBERED: u64 = u32::MAX as u64;
 
-/// The data.
 pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
     let mut dataset = Dataset::default();
     section.length("record_length_bytes", &mut dataset.record_length_bytes);
@@ -88,7 +86,7 @@ fn names(section: &mut Section<'_>, dataset: &mut Dataset) {
 fn subfolders(section: &mut Section<'_>, key: &'static str, target: &mut u64) {
     section.count(key, 0, target);
     if *target == 1 {
-        section.note(key, "1 is as good as 0 here; DLIO makes the data without folders and then asks for one");
+        section.note(key, "1 means the same as 0 here; DLIO makes the data without folders and then asks for one");
     }
 }
 
@@ -170,7 +168,6 @@ const MOST_THREADS: u64 = 1024;
 /// Samples of a batch; 500 batches of a million accelerators still are a number.
 const MOST_BATCH: u64 = 1_000_000_000;
 
-/// How data is read.
 pub(super) fn reader(mut section: Section<'_>) -> Reader {
     let mut reader = Reader::default();
     loader(&mut section, &mut reader);
@@ -199,8 +196,8 @@ pub(super) fn reader(mut section: Section<'_>) -> Reader {
     section.idle("dont_use_mmap", "it is about DALI's readers and makes no difference here");
     section.idle("pin_memory", "it is about PyTorch's memory and makes no difference here");
     section.idle("multiprocessing_context", "readers are threads here, not processes");
-    section.idle("data_loader_sampler", "it is about loaders of one's own and makes no difference here");
-    section.impossible("data_loader_classname", "loaders of one's own, in Python, cannot be run");
+    section.idle("data_loader_sampler", "it is for custom data loaders and makes no difference here");
+    section.impossible("data_loader_classname", "custom data loaders, in Python, are not supported");
     section.impossible("reader_classname", "readers of one's own, in Python, cannot be run");
     section.finish();
     reader
@@ -219,7 +216,7 @@ fn loader(section: &mut Section<'_>, reader: &mut Reader) {
     match section.choice("data_loader", &loaders) {
         Some(Some(loader)) => reader.loader = loader,
         Some(None) => {
-            section.refuse("data_loader", "loaders of one's own cannot be run, and without one nothing is read")
+            section.refuse("data_loader", "custom data loaders are not supported, and without a loader nothing is read")
         }
         None => {}
     }

@@ -19,12 +19,11 @@ use tree::Tree;
 
 use crate::{Compression, Dataset, Format, Framework, Loader, Workload};
 
-/// Something to say about a key that is honoured.
+/// A remark on a key that is honoured, for instance that it does more here than in DLIO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The key, as `checkpoint.fsync`.
     pub key: String,
-    /// What to know of it.
     pub text: String,
 }
 
@@ -41,7 +40,6 @@ pub struct Problem {
 /// A workload and what to know of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// The workload.
     pub workload: Workload,
     /// Keys that mean more or something else than DLIO makes of them.
     pub notes: Vec<Note>,

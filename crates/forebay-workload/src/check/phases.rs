@@ -5,7 +5,6 @@ use super::section::{MOST_COUNT as MOST, Section};
 use super::tree::Tree;
 use crate::spec::{Checkpoint, CheckpointMode, Evaluation, Limits, Model, Parallelism, Train, Transformer, Workflow};
 
-/// The model.
 pub(super) fn model(mut section: Section<'_>) -> Model {
     let mut model = Model::default();
     if let Some(name) = section.text("name") {
@@ -89,7 +88,6 @@ pub(super) fn profiling(mut section: Section<'_>, wanted: bool) {
     section.finish();
 }
 
-/// Training.
 pub(super) fn train(mut section: Section<'_>) -> Train {
     let mut train = Train::default();
     section.count_within("epochs", 1..=MOST_EPOCHS, &mut train.epochs);
@@ -105,7 +103,6 @@ pub(super) fn train(mut section: Section<'_>) -> Train {
     train
 }
 
-/// Evaluation.
 pub(super) fn evaluation(mut section: Section<'_>) -> Evaluation {
     let mut evaluation = Evaluation::default();
     law::read(&mut section, "eval_time", "eval_time_stdev", &mut evaluation.eval_time);
@@ -116,7 +113,6 @@ pub(super) fn evaluation(mut section: Section<'_>) -> Evaluation {
     evaluation
 }
 
-/// Checkpoints.
 pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
     let mut checkpoint = Checkpoint::default();
     if let Some(folder) = section.text("checkpoint_folder") {
@@ -172,7 +168,6 @@ pub(super) fn output(mut section: Section<'_>, limits: &mut Limits) -> Option<St
     folder
 }
 
-/// What must be reached.
 pub(super) fn metric(mut section: Section<'_>, limits: &mut Limits) {
     section.fraction("au", &mut limits.au);
     section.finish();

@@ -27,7 +27,7 @@ fn loader(workload: &Workload, note: &mut impl FnMut(&str, String)) {
         Loader::Dali | Loader::NativeDali => {
             note("reader.data_loader", "DALI is not run: samples are read and decoded as for all loaders".to_owned());
         }
-        Loader::Synthetic => note("reader.data_loader", "nothing is read: samples are made of nothing".to_owned()),
+        Loader::Synthetic => note("reader.data_loader", "nothing is read: samples are generated".to_owned()),
         Loader::Tensorflow | Loader::Pytorch => {}
     }
     match (reader.sample_shuffle, reader.loader) {

@@ -54,7 +54,7 @@ fn shape(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
         refuse("dataset.parquet.columns", format!("{} has no columns", dataset.format.name()));
     }
     if !dataset.parquet.columns.is_empty() && dataset.parquet.columns.iter().all(|column| !column.is_read) {
-        refuse("dataset.parquet.columns", "none of them is read".to_owned());
+        refuse("dataset.parquet.columns", "no column is read".to_owned());
     }
     if !dataset.hdf5.chunk_dims.is_empty() && dataset.format != Format::Hdf5 {
         refuse("dataset.hdf5.chunk_dims", format!("{} has no chunks", dataset.format.name()));
@@ -121,10 +121,10 @@ fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
         refuse("dataset.hdf5.num_dset_per_record", text.to_owned());
     }
     if workflow.train && dataset.n_files_train == 0 {
-        refuse("dataset.num_files_train", "there is nothing to train on".to_owned());
+        refuse("dataset.num_files_train", "no files to train on".to_owned());
     }
     if workflow.train && workflow.evaluation && dataset.n_files_eval == 0 {
-        refuse("dataset.num_files_eval", "there is nothing to evaluate on".to_owned());
+        refuse("dataset.num_files_eval", "no files to evaluate on".to_owned());
     }
 }
 

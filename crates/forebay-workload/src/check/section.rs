@@ -9,7 +9,7 @@ use super::tree::Tree;
 use super::{Note, Problem};
 use crate::spec::Element;
 
-/// No count or size of a file may be larger.
+/// Upper bound on every count and size of a file. Numbers are read as floats, which hold every integer up to it exactly.
 const MOST: f64 = 1e15;
 pub(super) const MOST_COUNT: u64 = MOST as u64;
 
@@ -18,9 +18,7 @@ pub(super) const MOST_COUNT: u64 = MOST as u64;
 pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
     pub(super) notes: Vec<Note>,
-    /// Keys that have a value.
     pub(super) given: BTreeSet<String>,
-    /// Keys that there are.
     known: BTreeSet<String>,
 }
 
@@ -92,12 +90,10 @@ impl<'a> Section<'a> {
         Some(value)
     }
 
-    /// Whether nothing is left in it.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether a key has a value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(name, value)| name == key && *value != Tree::Null)
     }
@@ -204,12 +200,10 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A count of at least `least`.
     pub(super) fn count(&mut self, key: &'static str, least: u64, target: &mut u64) {
         self.count_within(key, least..=MOST_COUNT, target);
     }
 
-    /// A count within bounds.
     pub(super) fn count_within(&mut self, key: &'static str, bounds: RangeInclusive<u64>, target: &mut u64) {
         let (least, most) = bounds.into_inner();
         match self.whole(key, no_unit) {
@@ -250,7 +244,6 @@ impl<'a> Section<'a> {
         Some(items.iter().filter_map(whole).map(|number| number as u64).collect())
     }
 
-    /// One of some words.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         let value = self.take(key)?;
         let word = match &value {
@@ -289,7 +282,7 @@ impl<'a> Section<'a> {
         None
     }
 
-    /// Ends the section: what nobody asked for is unknown.
+    /// Ends the section: keys that were not read are unknown.
     pub(super) fn finish(mut self) {
         for (key, _) in std::mem::take(&mut self.entries) {
             let text = match did_you_mean(&key, self.known.iter().copied()) {

@@ -4,7 +4,7 @@ use serde_saphyr::Error as Yaml;
 
 use super::Problem;
 
-/// Said by YAML's parser, and what it means to somebody who wrote a workload.
+/// Messages of YAML's parser, and what they mean to the author of a workload.
 const SAID: [(&str, &str); 4] = [
     ("tabs disallowed", "a tab: YAML is indented with spaces alone"),
     ("mapping values are not allowed", "a key is not expected here: keys of one table are indented alike"),
@@ -40,10 +40,10 @@ pub(super) fn of_toml(error: &toml::de::Error, text: &str) -> Problem {
 }
 
 fn twice(key: &str) -> String {
-    format!("\"{key}\" is there twice")
+    format!("duplicate key \"{key}\"")
 }
 
-/// The place is told before it.
+/// The parser's message without its place, which the problem's key has already.
 fn in_our_words(said: &str) -> String {
     let said = first_line(said);
     let said = said.rsplit_once(" at line ").map_or(said, |(before, _)| before);

@@ -204,8 +204,8 @@ mod tests {
         let problem = parse("a:\n  b: [1, 2\nc: 3\n").unwrap_err();
         assert!(problem.key.starts_with("line "), "{problem}");
         for (text, wanted) in [
-            ("a: 1\na: 2\n", "line 2, column 1: \"a\" is there twice"),
-            ("[b]\na = 1\na = 2\n", "line 3, column 1: \"a\" is there twice"),
+            ("a: 1\na: 2\n", "line 2, column 1: duplicate key \"a\""),
+            ("[b]\na = 1\na = 2\n", "line 3, column 1: duplicate key \"a\""),
             ("a:\n\tb: 1\n", "line 2, column 2: a tab: YAML is indented with spaces alone"),
             (
                 "a:\n  b: 1\n   c: 2\n",

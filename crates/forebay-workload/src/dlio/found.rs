@@ -33,7 +33,6 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// The whole of a file.
     pub(super) fn new(file: &str, value: &'a Value, odd: &'a Odd) -> Self {
         Self { at: file.to_owned(), value, odd }
     }
@@ -48,7 +47,6 @@ impl<'a> Found<'a> {
         self.odd.note(format!("{}: expected {expected}, found {shown}", self.at));
     }
 
-    /// The entries of a table.
     pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
         match self.value {
             Value::Object(entries) => entries.keys().map(|key| (key.as_str(), self.get(key))).collect(),

@@ -21,21 +21,15 @@ pub use run::{BlockRun, EpochRun, RankRun, Run, SaveRun, Span, Version};
 pub struct Summary {
     /// When the run began: local time, without a zone.
     pub start: Option<String>,
-    /// Accelerators over all hosts.
     pub num_accelerators: Option<u64>,
-    /// The first rank's host.
     pub hostname: Option<String>,
-    /// Files to train on.
     pub num_files_train: Option<u64>,
-    /// Samples in each.
     pub num_samples_per_file: Option<u64>,
-    /// Processors of the first host.
     pub host_cpu_count: Option<u64>,
-    /// Its memory, in GiB.
+    /// Memory of the first host, in GiB.
     pub host_memory_gib: Option<f64>,
     /// Whether a host's share of the data fits in its memory.
     pub may_be_cached: bool,
-    /// What was printed of training.
     pub train: Printed,
     /// Size of a checkpoint over all ranks, in GiB.
     pub checkpoint_size_gib: Option<f64>,
@@ -46,9 +40,7 @@ pub struct Summary {
 pub struct Printed {
     /// Accelerator utilisation by epoch, in percent.
     pub au: Vec<Option<f64>>,
-    /// Its mean.
     pub au_mean: Option<f64>,
-    /// The mean of samples per second.
     pub samples_per_s_mean: Option<f64>,
     /// The mean of MiB per second, of the configured length.
     pub mib_per_s_mean: Option<f64>,

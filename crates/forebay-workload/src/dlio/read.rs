@@ -10,7 +10,6 @@ use super::{Printed, Summary, batch, parse};
 use crate::Workload;
 use crate::check::read_foreign;
 
-/// Why a folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {

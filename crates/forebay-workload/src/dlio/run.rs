@@ -1,24 +1,22 @@
 //! A run of DLIO as the times of its steps, and what its formulas make of them.
 //!
-//! How long a block took on the clock is what its utilisation was divided by, and is not in the files. But its samples a
-//! second were divided by the same clock and are there with all their digits, so that it can be had back exactly. Which of
+//! How long a block took on the clock is what its utilisation was divided by, and is not in the files. But its samples per
+//! second were divided by the same clock and are there with all their digits, so it can be recovered exactly. Which of
 //! DLIO's two formulas they follow is found by trying: the one whose clock agrees with that of the utilisation.
 
 use super::Summary;
 use crate::Workload;
 use crate::metric::{self, Dlio, DlioRun, Excluded};
 
-/// Whose formula of samples a second it is; see [`metric`].
+/// Whose formula of samples per second it is; see [`metric`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// Up to 2.0.0.
+    /// Up to 2.0.0, the one that `pip` installs.
     V2_0,
-    /// Since then.
     #[default]
     Later,
 }
 
-/// A run of DLIO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Its summary; empty where there is none.
@@ -31,37 +29,28 @@ pub struct Run {
     pub refused: Vec<String>,
     /// Samples per step and rank: the workload's, or inferred where that is not known.
     pub batch: Option<u64>,
-    /// Which formula it follows.
     pub version: Version,
-    /// Its ranks, by number.
     pub ranks: Vec<RankRun>,
     /// What is odd about its files, in words.
     pub odd: Vec<String>,
 }
 
-/// What one rank wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankRun {
-    /// Its number.
     pub rank: u64,
-    /// Its host.
     pub hostname: Option<String>,
-    /// Its epochs, in order.
     pub epochs: Vec<EpochRun>,
 }
 
-/// An epoch of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochRun {
-    /// Its number, from 1.
+    /// Counted from 1, as DLIO does.
     pub epoch: u64,
     /// When it was; the first rank's where only that was written.
     pub span: Option<Span>,
-    /// Its blocks, in order.
+    /// Blocks between checkpoints; one where there are none.
     pub blocks: Vec<BlockRun>,
-    /// Its evaluation.
     pub eval: Option<BlockRun>,
-    /// Its checkpoints, in order.
     pub saves: Vec<SaveRun>,
 }
 
@@ -70,44 +59,38 @@ pub struct EpochRun {
 pub struct SaveRun {
     /// Its number in the epoch, by which the shares of ranks belong together.
     pub number: u64,
-    /// Whether it was read back.
     pub is_restore: bool,
-    /// When it was.
     pub span: Span,
 }
 
 /// From when to when, in seconds since 1970 by the clock of the host, which is in local time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
-    /// From.
     pub start_s: f64,
-    /// To.
     pub end_s: f64,
 }
 
 impl Span {
-    /// How long.
     pub fn seconds(&self) -> f64 {
         self.end_s - self.start_s
     }
 }
 
-/// A block, or an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockRun {
-    /// "block1", "eval".
+    /// As DLIO names it: "block1", "eval".
     pub name: String,
     /// From asking for a batch to having it. The first of a second block is missing, because DLIO forgets it.
     pub load_s: Vec<f64>,
-    /// What each step computed.
+    /// Seconds that each step computed.
     pub compute_s: Vec<f64>,
     /// From asking for a batch to the end of its step.
     pub whole_s: Vec<f64>,
     /// The utilisation that DLIO wrote, in percent.
     pub au: Option<f64>,
-    /// The samples a second that DLIO wrote.
+    /// The samples per second that DLIO wrote.
     pub samples_per_s: Option<f64>,
-    /// When it was.
+    /// By the host's clock; the steps' own times are more precise.
     pub span: Option<Span>,
     /// How long it was on the clock: exactly, where the batch is known, else by the times of day.
     pub wall_s: Option<f64>,
@@ -133,7 +116,6 @@ impl Run {
         (0..epochs).map(of).collect()
     }
 
-    /// The ranks that have steps.
     pub fn trained(&self) -> impl Iterator<Item = &RankRun> {
         self.ranks.iter().filter(|rank| rank.trained().next().is_some())
     }
@@ -196,12 +178,10 @@ impl RankRun {
 }
 
 impl EpochRun {
-    /// Steps of its blocks.
     pub fn steps(&self) -> u64 {
         self.blocks.iter().map(|block| block.compute_s.len() as u64).sum()
     }
 
-    /// What its steps computed, in seconds.
     pub fn compute_s(&self) -> f64 {
         self.blocks.iter().flat_map(|block| &block.compute_s).sum()
     }
@@ -255,7 +235,7 @@ impl BlockRun {
         })
     }
 
-    /// The time on the clock that its samples a second were divided by.
+    /// The time on the clock that its samples per second were divided by.
     fn wall_by_rate(&self, version: Version, batches: Batches, excluded: Excluded) -> Option<f64> {
         let rate = self.samples_per_s.filter(|rate| *rate > 0.0)?;
         let steps = self.compute_s.len() as f64;

@@ -4,34 +4,27 @@ use forebay_units::Element;
 
 use super::format::{Compression, Format};
 
-/// The data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// Bytes of a sample; made as a square of `int(sqrt(bytes))` to a side.
     pub record_length_bytes: f64,
-    /// How much that varies.
+    /// Standard deviation of the length; all samples of a file are of one size.
     pub record_length_bytes_stdev: f64,
     /// Bytes of the tensor that is handed on; 0: as it was read.
     pub record_length_bytes_resize: u64,
-    /// Files to train on.
     pub n_files_train: u64,
-    /// Files to evaluate on.
     pub n_files_eval: u64,
-    /// Samples in each.
     pub n_samples_per_file: u64,
-    /// Where they are: `train` and `valid` lie in it.
+    /// Holds the folders `train` and `valid`; relative to [`Workload::storage_root`](super::Workload::storage_root).
     pub data_folder: String,
     /// Folders that the files are dealt out to; 0 and 1: none.
     pub n_subfolders_train: u64,
-    /// The same for evaluation.
     pub n_subfolders_eval: u64,
     /// What the names of files begin with.
     pub file_prefix: String,
-    /// What samples lie in.
     pub format: Format,
-    /// How files are compressed.
     pub compression: Compression,
-    /// How hard.
+    /// 0 to 9, for gzip and zip; the others have no levels.
     pub compression_level: u32,
     /// HDF5 in chunks, each of about so many bytes; `None`: contiguous, or as [`Hdf5::chunk_dims`] say.
     pub chunk_bytes: Option<u64>,
@@ -39,11 +32,8 @@ pub struct Dataset {
     pub keep_files: bool,
     /// A sample's shape, in place of the square.
     pub record_dims: Vec<u64>,
-    /// What a sample is made of.
     pub element: Element,
-    /// HDF5's own.
     pub hdf5: Hdf5,
-    /// Parquet's own.
     pub parquet: Parquet,
     /// The sides of every file's samples, those to train on first, where they are given and not drawn; no key sets it, a study
     /// that imitates a run of DLIO does.
@@ -80,7 +70,6 @@ impl Default for Dataset {
     }
 }
 
-/// HDF5's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hdf5 {
     /// The shape of a chunk; empty: contiguous, unless [`Dataset::chunk_bytes`] asks for chunks.
@@ -97,7 +86,6 @@ impl Default for Hdf5 {
     }
 }
 
-/// Parquet's own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parquet {
     /// The columns of a row; empty: one of a sample's bytes.
@@ -106,17 +94,16 @@ pub struct Parquet {
     pub row_group_rows: u64,
 }
 
-/// Columns of one kind.
+/// A group of columns that differ in their numbers alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParquetColumn {
     /// The name; of several, each gets its number behind it.
     pub name: String,
-    /// The type of its values.
     pub element: Element,
-    /// Values in a row.
+    /// Values per row; more than 1 makes a list.
     pub width: u64,
     /// How many columns like this there are.
     pub count: u64,
-    /// Whether it is read.
+    /// A column that is not read is made all the same, and passed over when reading.
     pub is_read: bool,
 }

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Dataset;
 
-/// What samples lie in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Format {
     #[default]
     Tfrecord,
@@ -33,7 +31,6 @@ pub(crate) struct Facts {
     /// Compressions that files are read with, but not made.
     pub(crate) only_read: &'static [Compression],
     decodes: Decodes,
-    /// Whether a file is one picture.
     pub(crate) is_picture: bool,
     /// Whether files are read past the page cache where that is asked for.
     pub(crate) is_direct: bool,
@@ -49,7 +46,6 @@ enum Decodes {
     Always,
 }
 
-/// In the order of the variants.
 const TABLE: [Facts; 11] = [
     Facts { decodes: Decodes::Always, ..facts(Format::Tfrecord, "tfrecord") },
     Facts {
@@ -98,7 +94,6 @@ const fn picture(format: Format, name: &'static str) -> Facts {
 }
 
 impl Format {
-    /// All of them.
     pub const ALL: [Self; TABLE.len()] = {
         let mut all = [Self::Tfrecord; TABLE.len()];
         let mut i = 0;
@@ -120,10 +115,8 @@ impl Format {
     }
 }
 
-/// How files are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Compression {
     #[default]
     None,
@@ -146,7 +139,7 @@ impl Compression {
         ("snappy", Self::Snappy),
     ];
 
-    /// As workloads spell it.
+    /// As workload files spell it.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].0
     }

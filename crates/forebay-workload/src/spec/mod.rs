@@ -15,28 +15,20 @@ pub use reader::{Loader, Reader, Shuffle};
 
 use crate::time::Time;
 
-/// A whole workload.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Workload {
     /// The built-in's name, or the file's without its ending.
     pub name: String,
-    /// Whose loader is imitated.
     pub framework: Framework,
     /// The model, as far as checkpoints know it.
     pub model: Model,
-    /// What is done.
     pub workflow: Workflow,
     /// Where the data lies: prefixed to [`Dataset::data_folder`].
     pub storage_root: String,
-    /// The data.
     pub dataset: Dataset,
-    /// How it is read.
     pub reader: Reader,
-    /// Training.
     pub train: Train,
-    /// Evaluation.
     pub evaluation: Evaluation,
-    /// Checkpoints.
     pub checkpoint: Checkpoint,
     /// Where results go, if the file says so.
     pub output_folder: Option<String>,
@@ -47,23 +39,19 @@ pub struct Workload {
 /// Whose loader is imitated; it decides nothing here but is kept for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Framework {
     #[default]
     Tensorflow,
     Pytorch,
 }
 
-/// What is done.
+/// Which phases a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workflow {
-    /// Data is made first.
+    /// Runs before the others.
     pub generate_data: bool,
-    /// It is trained on.
     pub train: bool,
-    /// Evaluated.
     pub evaluation: bool,
-    /// Saved.
     pub checkpoint: bool,
 }
 
@@ -73,16 +61,13 @@ impl Default for Workflow {
     }
 }
 
-/// Training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Train {
-    /// Passes over the data.
     pub epochs: u64,
-    /// How long a step computes.
+    /// Computing time per step.
     pub computation_time: Time,
     /// The most steps of an epoch; `None`: all.
     pub max_steps: Option<u64>,
-    /// Seed of the orders.
     pub seed: u64,
     /// Whether each epoch has an order of its own.
     pub seed_change_epoch: bool,
@@ -94,14 +79,13 @@ impl Default for Train {
     }
 }
 
-/// Evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// How long a step of it computes.
+    /// Computing time per step of an evaluation.
     pub eval_time: Time,
     /// After which epoch it is first done.
     pub after_epoch: u64,
-    /// Every how many epochs then.
+    /// Epochs from one evaluation to the next.
     pub epochs_between: u64,
 }
 
@@ -114,11 +98,10 @@ impl Default for Evaluation {
 /// What is left out of DLIO's figures, and what must be reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// The accelerators' use that must be reached, of 1.
+    /// The accelerator utilisation that must be reached, as a fraction of 1.
     pub au: f64,
     /// Steps left out at the start of an epoch.
     pub exclude_start_steps: u64,
-    /// And at its end.
     pub exclude_end_steps: u64,
 }
 

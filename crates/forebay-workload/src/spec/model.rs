@@ -7,25 +7,19 @@ use super::Element;
 /// The model, as far as checkpoints know it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Its name.
     pub name: String,
-    /// `transformer`, or a label.
     pub kind: Option<String>,
     /// Bytes of the state that every saving rank writes when it is no transformer with layers.
     pub size_bytes: u64,
-    /// Bytes of a weight.
     pub weight: Element,
-    /// Bytes of a value of the optimiser.
     pub optimizer: Element,
     /// Lengths of the optimiser's groups, in values of one byte.
     pub optimization_groups: Vec<u64>,
-    /// Layers of a transformer.
+    /// `None` for a model that is saved as one flat state of `size_bytes`.
     pub n_layers: Option<u64>,
     /// Lengths of a layer's tensors, in bytes; divided by the tensor parallelism.
     pub layer_parameters: Vec<u64>,
-    /// How it is spread over ranks.
     pub parallelism: Parallelism,
-    /// The shape of a transformer.
     pub transformer: Option<Transformer>,
 }
 
@@ -49,13 +43,11 @@ impl Default for Model {
 /// How a model is spread over ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parallelism {
-    /// Ranks that share each tensor.
     pub tensor: u64,
-    /// Ranks that share the layers.
     pub pipeline: u64,
     /// Copies of the whole; `None`: as many as the ranks allow.
     pub data: Option<u64>,
-    /// ZeRO's stage, 0 to 3.
+    /// ZeRO's stage, 0 to 3: what data-parallel ranks split instead of copying.
     pub zero_stage: u8,
 }
 
@@ -65,9 +57,7 @@ impl Default for Parallelism {
     }
 }
 
-/// The shape of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Transformer {
     pub vocab_size: u64,
     pub hidden_size: u64,
@@ -86,21 +76,18 @@ impl Default for Transformer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointMode {
-    /// All of them.
     #[default]
     Default,
-    /// As many as there are ranks.
+    /// One shard per rank, where there are fewer ranks than the model has shards.
     Subset,
 }
 
-/// Checkpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// Where they go.
     pub folder: String,
     /// After which epoch the first is saved.
     pub after_epoch: u64,
-    /// Every how many epochs then.
+    /// Epochs from one save to the next.
     pub epochs_between: u64,
     /// Every how many steps inside an epoch, in place of that.
     pub steps_between: Option<u64>,
@@ -110,17 +97,16 @@ pub struct Checkpoint {
     pub fsync: bool,
     /// Seconds between the saves of a run that only saves.
     pub time_between: f64,
-    /// Saves of such a run.
+    /// Saves of a run that does not train.
     pub n_write: u64,
-    /// Restores of such a run.
+    /// Restores of a run that does not train.
     pub n_read: u64,
     /// Whether a restore reads what another rank wrote.
     pub recovery_rank_shift: bool,
     /// Whether a save ends when it has ended on all ranks.
     pub rank_sync: bool,
-    /// Which shards.
     pub mode: CheckpointMode,
-    /// Whether values are random; ones otherwise.
+    /// False writes ones, as DLIO can; a device that compresses or deduplicates then stores much less.
     pub randomize: bool,
 }
 

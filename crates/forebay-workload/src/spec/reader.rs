@@ -5,10 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Element;
 use crate::time::Time;
 
-/// Whose loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Loader {
     #[default]
     Tensorflow,
@@ -18,37 +16,30 @@ pub enum Loader {
     Synthetic,
 }
 
-/// In which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shuffle {
-    /// As they lie.
     #[default]
     Off,
-    /// By the workload's seed.
     Seed,
     /// By a seed of the moment, which the record names.
     Random,
 }
 
-/// How data is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reader {
     /// Whose loader the file names; kept for the report.
     pub loader: Loader,
-    /// Samples a step and accelerator.
+    /// Samples per step and accelerator.
     pub batch_size: u64,
-    /// The same for evaluation.
     pub batch_size_eval: u64,
-    /// Threads an accelerator; 0: it reads itself, when it waits.
+    /// Threads per accelerator; 0: the accelerator's own thread reads, while it waits.
     pub read_threads: u64,
     /// Threads that prepare, kept apart from those that read where there is more than one.
     pub computation_threads: u64,
-    /// Batches made ahead.
+    /// Batches made ahead of the accelerator; see [`n_ahead`](Self::n_ahead) for the effective number.
     pub prefetch_size: u64,
-    /// The order of files.
     pub file_shuffle: Shuffle,
-    /// The order of samples.
     pub sample_shuffle: Shuffle,
     /// Samples that a shuffle looks at; 0: all of them.
     pub shuffle_size: u64,
@@ -56,16 +47,14 @@ pub struct Reader {
     pub in_memory: bool,
     /// Bytes of one read; `None`: as much as pays.
     pub transfer_size: Option<u64>,
-    /// Past the page cache.
     pub odirect: bool,
     /// Time spent on every sample after it was read.
     pub preprocess_time: Time,
-    /// Bytes a second that a core decodes which all readers of an accelerator share, each of them making whole batches, as workers
+    /// Bytes per second that a core decodes which all readers of an accelerator share, each of them making whole batches, as workers
     /// of PyTorch's loader do; no key sets it, a study that imitates that loader does.
     pub decode_bytes_per_s: Option<f64>,
     /// The shape of the tensor that is handed on, in place of the resized length.
     pub transformed_dims: Vec<u64>,
-    /// What it is made of.
     pub transformed_element: Element,
 }
 

@@ -14,7 +14,6 @@ fn problems(text: &str) -> Vec<String> {
     }
 }
 
-/// The notes on a key.
 fn notes<'a>(checked: &'a Checked, key: &str) -> Vec<&'a str> {
     checked.notes.iter().filter(|note| note.key == key).map(|note| note.text.as_str()).collect()
 }
@@ -210,8 +209,8 @@ fn contradictions_are_refused() {
             "dataset: {num_files_train: 1000000000, record_length_bytes_stdev: 5}",
             "dataset.num_files_train: at most 100000000 with record_length_bytes_stdev above 0, here are 1000000000",
         ),
-        ("workflow: {evaluation: true}", "dataset.num_files_eval: there is nothing to evaluate on"),
-        ("dataset: {num_files_train: 0}", "dataset.num_files_train: there is nothing to train on"),
+        ("workflow: {evaluation: true}", "dataset.num_files_eval: no files to evaluate on"),
+        ("dataset: {num_files_train: 0}", "dataset.num_files_train: no files to train on"),
         ("checkpoint: {mode: subset}", "checkpoint.mode: a subset needs model.parallelism.data"),
         (
             "model: {parallelism: {data: 4}}",

@@ -115,7 +115,7 @@ fn a_folder_without_data_is_named() {
         "data decode empty --to a.npy",
     ] {
         let said = dir.refused(line);
-        assert!(said.contains("empty: ") && said.contains("no images and no shards"), "{line}\n{said}");
+        assert!(said.contains("empty: ") && said.contains("no images or shards"), "{line}\n{said}");
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) struct TensorEntry {
     pub(super) shard: u64,
     pub(super) offset: u64,
     pub(super) n_bytes: u64,
-    /// Masked.
+    /// Masked, as stored; [`plain_crc32c`](Self::plain_crc32c) unmasks it.
     pub(super) crc32c: u32,
     pub(super) n_slices: u64,
 }
@@ -121,7 +121,6 @@ impl TensorEntry {
         Ok(entry)
     }
 
-    /// The checksum of the values themselves.
     pub(super) fn plain_crc32c(&self) -> u32 {
         unmask(self.crc32c)
     }

@@ -94,7 +94,6 @@ fn node(name: &str, op: &str, inputs: &[&str]) -> Message {
     inputs.iter().fold(node, |node, input| node.bytes(3, input))
 }
 
-/// A constant list of strings.
 fn strings<'a>(name: &str, values: impl ExactSizeIterator<Item = &'a str>) -> Message {
     let tensor = Message::default().number(1, DT_STRING).message(2, encode_shape(&[values.len() as u64]));
     let tensor = values.fold(tensor, |tensor, value| tensor.bytes(8, value));

@@ -4,7 +4,6 @@ use forebay_units::varint;
 
 use crate::format::{Error, Place};
 
-/// A message in the making.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Message(pub(super) Vec<u8>);
 
@@ -34,13 +33,11 @@ impl Message {
         self
     }
 
-    /// A message within.
     pub(super) fn message(self, field: u64, value: Self) -> Self {
         self.bytes(field, value.0)
     }
 }
 
-/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     Number(u64),

@@ -19,7 +19,6 @@ const NEWEST: &str = "model_checkpoint_path";
 const ALL: &str = "all_model_checkpoint_paths";
 
 impl State {
-    /// The file's text.
     pub fn encode(&self) -> String {
         let line = |key: &str, path: &str| format!("{key}: \"{}\"\n", escape(path));
         let all: String = self.all.iter().map(|path| line(ALL, path)).collect();

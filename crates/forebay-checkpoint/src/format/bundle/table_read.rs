@@ -10,7 +10,7 @@ use super::{FOOTER_LEN, MAGIC, masked_crc32c};
 use crate::format::catalog::{len_of, read};
 use crate::format::{Error, Place, Source};
 
-/// Compression and checksum after each block.
+/// A byte for the compression and four for the checksum follow each block.
 const TRAILER_LEN: u64 = 5;
 const KEY_BYTES_PER_FILE_BYTE: u64 = 16;
 
@@ -222,7 +222,6 @@ mod tests {
         assert_eq!(said, "t: not supported: a table compressed by method 1");
     }
 
-    /// A block with its trailer.
     fn sealed(mut block: Vec<u8>) -> Vec<u8> {
         block.extend([0, 0, 0, 0, 1, 0, 0, 0, 0]);
         let sum = masked_crc32c(&block).to_le_bytes();

@@ -11,7 +11,7 @@ use super::{FOOTER_LEN, MAGIC, masked_crc32c};
 const BLOCK_LEN: usize = 256 << 10;
 const RESTART_INTERVAL: usize = 16;
 
-/// A table in the making. Keys must come in ascending order.
+/// Builds a table. Keys must come in ascending order.
 #[derive(Debug)]
 pub(super) struct TableWriter {
     out: Vec<u8>,
@@ -62,7 +62,6 @@ impl TableWriter {
         handle
     }
 
-    /// The whole table.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.flush();
         let meta_index = self.append(Block::new(RESTART_INTERVAL).finish());

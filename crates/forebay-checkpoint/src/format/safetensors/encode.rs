@@ -27,7 +27,6 @@ fn n_bytes(snapshot: &Snapshot<'_>, index: usize) -> u64 {
     snapshot.tensors[index].bytes.n_bytes()
 }
 
-/// The length and the padded JSON.
 fn header(snapshot: &Snapshot<'_>, order: &[usize]) -> Result<Vec<u8>, Error> {
     let mut items = Vec::with_capacity(order.len() + 1);
     if !snapshot.notes.is_empty() {

@@ -13,7 +13,7 @@ use crate::{Dtype, Snapshot};
 
 /// Longer headers are refused by every reader.
 const HEADER_MAX: u64 = 100_000_000;
-/// Bytes of the header's length.
+/// The header's length comes first, as a little-endian u64.
 const PREFIX: u64 = 8;
 /// The key under which strings are kept; no tensor can have that name.
 const METADATA: &str = "__metadata__";

@@ -33,7 +33,6 @@ impl Ledger {
 /// Histories: what is done after two checkpoints were saved and drained.
 #[derive(Debug, Clone, Copy)]
 enum History {
-    /// One more is saved.
     Save,
     /// Two more are saved, and all is drained, which prunes both tiers.
     Drain,

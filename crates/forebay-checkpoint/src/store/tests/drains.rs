@@ -11,7 +11,6 @@ fn quiet() -> Options {
     Options { drains_behind: false, ..options(Mode::Burst) }
 }
 
-/// Tiers that keep so many.
 fn keeping(model: &ModelFs, fast: usize, slow: usize) -> Vec<Tier> {
     let mut tiers = two_tiers(Arc::new(model.clone()));
     (tiers[0].keep, tiers[1].keep) = (Keep::last(fast), Keep::last(slow));

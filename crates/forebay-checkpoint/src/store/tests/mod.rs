@@ -38,7 +38,6 @@ impl Sample {
         Snapshot { tensors: vec![Tensor::new(&self.header, &self.values)], ..Snapshot::default() }
     }
 
-    /// The same as a layout.
     pub(super) fn layout(&self) -> Layout {
         Layout::from_plans(self.plans())
     }

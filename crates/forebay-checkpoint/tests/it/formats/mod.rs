@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use forebay_checkpoint::format::{Files, Format, Sums};
 use forebay_checkpoint::{Dtype, Header, Snapshot, Tensor};
 
-/// A snapshot that owns its tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State {
     tensors: Vec<(Header, Vec<u8>)>,
@@ -53,7 +52,6 @@ fn write(format: &dyn Format, state: &State, step: usize) -> Files {
     files
 }
 
-/// Reads everything, tensor by tensor.
 fn read(format: &dyn Format, stem: &str, files: &Files) -> Result<State, forebay_checkpoint::format::Error> {
     let catalog = format.open(stem, files)?;
     let mut state = State { tensors: Vec::new(), notes: catalog.notes.clone() };

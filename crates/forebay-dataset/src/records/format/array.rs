@@ -1,6 +1,6 @@
 //! Samples out of an array's bytes as they go by: the values of one array, `(…, samples)`, as NumPy lays them out.
 //!
-//! In C order the last index runs fastest, so that the values of a file's samples alternate and no sample can be had
+//! In C order the last index runs fastest, so that the values of a file's samples alternate and no sample can be read
 //! without the others; in Fortran's order they lie one behind the other.
 
 use std::ops::Range;
@@ -56,7 +56,6 @@ impl<'a> ArraySink<'a> {
         Ok(())
     }
 
-    /// The file has ended.
     pub(super) fn finish(self) -> Result<(), Error> {
         let needed = self.header.as_ref().map_or(PREFIX_LEN as u64, Header::n_bytes);
         if self.header.is_none() || self.at < needed {
@@ -98,7 +97,6 @@ impl<'a> ArraySink<'a> {
         }
     }
 
-    /// Samples whose values alternate.
     fn pick(&mut self, bytes: &[u8], item: u64) {
         let room = self.room();
         // Beyond this byte of the file every place is full.

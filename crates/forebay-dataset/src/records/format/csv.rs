@@ -1,4 +1,4 @@
-//! csv as pandas writes a frame: a row a sample, its number in front, and all of it gzipped where that is asked for.
+//! csv as pandas writes a frame: one row per sample, its number in front, and all of it gzipped where that is asked for.
 //!
 //! Read are tables that are plain, or compressed by gzip or zip, each as a whole: where its rows begin is not known before.
 

@@ -15,17 +15,12 @@ use super::{DataFormat, of};
 /// Files that are looked for before the run; evenly spread where there are more.
 const LOOKED_FOR: u64 = 2048;
 
-/// The files of one part.
 pub struct Files {
-    /// What they are read through.
     pub(super) storage: Arc<dyn Storage>,
-    /// What the workload says of them.
     pub(super) dataset: Dataset,
-    /// Which part.
     pub(super) part: Part,
-    /// Whether checksums are verified.
     pub(super) verify: bool,
-    /// Bytes of one read.
+    /// Bytes per read, where the workload sets none.
     pub(super) piece: usize,
     /// The most of one read, where the workload says so.
     pub(super) transfer: Option<usize>,
@@ -78,17 +73,14 @@ impl Files {
         }
     }
 
-    /// What the workload says of them.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
 
-    /// How many there are.
     pub fn n_files(&self) -> u64 {
         self.dataset.n_files(self.part)
     }
 
-    /// Where one lies.
     pub fn path_of(&self, file: u32) -> PathBuf {
         match self.listed.get(file as usize) {
             Some(path) => path.clone(),
@@ -101,7 +93,6 @@ impl Files {
         self.dataset.shape_of(self.part, u64::from(file))
     }
 
-    /// What is cheapest to read together.
     pub fn unit(&self) -> Unit {
         self.format.unit()
     }
@@ -111,7 +102,6 @@ impl Files {
         self.format.sample_bytes(&self.shape_of(0))
     }
 
-    /// A reader for one thread.
     pub fn reader(self: &Arc<Self>) -> Box<dyn Reader> {
         self.format.reader(Arc::clone(self))
     }

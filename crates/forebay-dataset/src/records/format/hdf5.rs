@@ -197,7 +197,6 @@ impl Reader for Hdf5Reader {
     }
 }
 
-/// Where chunks are read to.
 struct Chunked<'a> {
     file: u32,
     buffer: &'a mut Buffer,

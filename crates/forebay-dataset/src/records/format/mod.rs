@@ -31,7 +31,6 @@ use super::draft::Draft;
 use super::noise::Noise;
 use crate::{Error, Result};
 
-/// The format of a dataset's files.
 type New = fn(&Dataset) -> Box<dyn DataFormat>;
 
 const TABLE: &[(Format, New)] = &[
@@ -60,7 +59,7 @@ pub const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
 /// One file that is to be made.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
-    /// Below the data folder.
+    /// Relative to the data folder.
     pub(crate) path: String,
     pub(crate) part: Part,
     /// Its number among the files of all parts.
@@ -70,7 +69,6 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Bytes of all its values.
     pub(crate) fn bytes(&self) -> u64 {
         self.shape.n_samples * self.shape.sample_bytes
     }
@@ -86,7 +84,7 @@ impl Piece {
 pub(crate) enum Proof {
     /// By its length, which follows from the shape.
     Length(u64),
-    /// By how it ends.
+    /// By its last bytes, for formats that end with a mark.
     Tail(fn(&[u8]) -> bool),
     /// By being there at all: it got its name after it was on the device.
     Presence,
@@ -95,10 +93,9 @@ pub(crate) enum Proof {
 /// A file that lies beside a data file.
 #[derive(Debug, Clone)]
 pub(crate) struct Beside {
-    /// Below the data folder.
+    /// Relative to the data folder.
     pub(crate) path: String,
     pub(crate) proof: Proof,
-    /// Bytes that it takes at most.
     pub(crate) room: u64,
 }
 
@@ -128,17 +125,14 @@ pub(crate) trait DataFormat: Send + Sync {
         Vec::new()
     }
 
-    /// What lies beside a file.
     fn beside(&self, _piece: &Piece) -> Vec<Beside> {
         Vec::new()
     }
 
-    /// Writes number `which` of those.
     fn write_beside(&self, _piece: &Piece, _which: usize, _draft: &mut Draft<'_>) -> io::Result<()> {
         Ok(())
     }
 
-    /// What is cheapest to read together.
     fn unit(&self) -> Unit {
         Unit::Sample
     }
@@ -149,11 +143,9 @@ pub(crate) trait DataFormat: Send + Sync {
         None
     }
 
-    /// A reader for one thread.
     fn reader(&self, files: Arc<Files>) -> Box<dyn Reader>;
 }
 
-/// The format of a dataset's files.
 pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn DataFormat>> {
     let found = TABLE.iter().find(|(format, _)| *format == dataset.format);
     let (_, new) = found.ok_or_else(|| refused("dataset.format", dataset.format.name(), NO_HDF5))?;

@@ -61,7 +61,6 @@ pub(super) fn new(dataset: &Dataset) -> Box<dyn DataFormat> {
 }
 
 impl Parquet {
-    /// Those that are read.
     fn read_columns(&self, file: &FileShape) -> impl Iterator<Item = Column> {
         let columns = parquet_columns(&self.dataset, file);
         columns.into_iter().filter(|(_, is_read)| *is_read).map(|(column, _)| column)

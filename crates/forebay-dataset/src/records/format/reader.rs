@@ -11,11 +11,9 @@ use forebay_storage::{Buffer, Object};
 
 use super::files::Files;
 
-/// Why samples cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// Their bytes could not be read.
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
     /// Their bytes are not what they should be.
@@ -26,20 +24,17 @@ pub enum ReadError {
     Refused(String),
 }
 
-/// What a reader is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Step {
     Opening,
     Reading,
-    /// Working on bytes that were read.
     Decoding,
 }
 
-/// What is cheapest to read together.
+/// The least that can be read at the price of its own bytes; orders of samples follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A sample can be had alone, at the price of its own bytes.
+    /// A sample can be read alone, at the price of its own bytes.
     Sample,
     /// So many samples from a multiple of that on lie in one piece, such as a row group; one of them costs as much as all.
     Group(u64),
@@ -47,7 +42,6 @@ pub enum Unit {
     File,
 }
 
-/// One thread's way to the samples.
 pub trait Reader: Send {
     /// Reads the samples `samples` of file `file` and puts the first bytes of each into `out`, side by side: as many for each as
     /// `out` has room for; what a sample lacks is filled with zeros (see `Sink`).
@@ -60,20 +54,17 @@ pub trait Reader: Send {
 /// Bytes that readers asked for, and those that were moved for them: more where only whole pages can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// By readers.
     pub asked: u64,
-    /// By storage.
     pub moved: u64,
 }
 
 impl Traffic {
-    /// What has come since.
     pub fn since(self, before: Self) -> Self {
         Self { asked: self.asked - before.asked, moved: self.moved - before.moved }
     }
 }
 
-/// What a reader reads with.
+/// What a reader reports to: the activity it is in, and the bytes it moves.
 pub struct Tools<'a> {
     on_step: &'a mut dyn FnMut(Step),
     traffic: &'a mut Traffic,
@@ -105,7 +96,6 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Reads a whole file.
     pub(super) fn read_all(&mut self, object: &dyn Object, into: &mut Buffer) -> Result<(), ReadError> {
         self.enter(Step::Reading);
         object.read_all(into)?;
@@ -113,8 +103,8 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. Who looks at every byte may be lent them
-    /// where they lie; for who does not, they are moved into the buffer, so that what is counted was moved.
+    /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. A caller that looks at every byte
+    /// may be lent them where they lie; for one that does not, they are moved into the buffer: bytes that count were moved.
     pub(super) fn stream(
         &mut self,
         object: &dyn Object,
@@ -134,7 +124,6 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// One such piece.
     pub(super) fn look<'b>(
         &mut self,
         object: &'b dyn Object,
@@ -193,12 +182,11 @@ impl<'a> Sink<'a> {
         self.left = later;
     }
 
-    /// Fills what is left with zeros.
+    /// Fills the room that is left with zeros: a sample may be shorter than its slot.
     pub(super) fn finish(self) {
         self.left.fill(0);
     }
 
-    /// Puts a whole sample.
     pub(super) fn put(out: &'a mut [u8], bytes: &[u8]) {
         let mut sink = Self::new(out);
         sink.take(bytes);

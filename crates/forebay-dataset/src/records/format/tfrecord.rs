@@ -103,7 +103,6 @@ struct TfRecordReader {
     gathered: Vec<u8>,
 }
 
-/// Where a file's records lie.
 enum Places {
     Even { frame: u64 },
     Walked(Arc<[Span]>),
@@ -190,7 +189,6 @@ fn value(payload: &[u8]) -> &[u8] {
     image.unwrap_or(payload)
 }
 
-/// Finds the records of a file.
 fn locate(
     files: &Files,
     walked: &Walked,

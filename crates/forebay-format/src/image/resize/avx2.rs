@@ -1,4 +1,4 @@
-//! The resize with AVX2 and FMA: eight output values a step, without regard to pixel boundaries.
+//! The resize with AVX2 and FMA: eight output values per step, without regard to pixel boundaries.
 //!
 //! Four consecutive values belong to two neighbouring output pixels. Their source bytes come into one 128-bit lane, by
 //! one load where both source pixels lie within 16 bytes, else by two loads of 8 bytes; a byte shuffle then spreads them

@@ -1,4 +1,4 @@
-//! The resize with AVX-512 and its byte permutation (VBMI): sixteen output values a step.
+//! The resize with AVX-512 and its byte permutation (VBMI): sixteen output values per step.
 //!
 //! Up to a scale of about four, the source bytes of sixteen consecutive output values lie within 64 bytes of the row: one
 //! load brings them, one permutation picks the left-hand neighbours, one more, three bytes on, the right-hand ones.

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// Tells nobody.
 fn go_on(_: Moment) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

@@ -61,7 +61,7 @@ fn a_second_time_changes_nothing_and_other_rates_change_the_profile() {
     assert_eq!(raised.change, Change::Limits);
     let profile = registry.tier("tape").unwrap().unwrap().profile;
     assert_eq!((profile.read_bytes_per_s, profile.write_bytes_per_s), (90_000_000, 20_000_000));
-    assert_eq!(profile.latency_ns, 2_000_000, "the requests a second stay");
+    assert_eq!(profile.latency_ns, 2_000_000, "the requests per second stay");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The kernel's block throttle: which groups are limited, by which lines, and how each line is undone.
 //!
 //! Limits belong to a control group and a device. The loop device's own worker needs none: a request is charged to the
-//! group of whoever submits it *to* the loop device. Which groups have to be limited is different in the two versions of
+//! group of the process that submits it *to* the loop device. Which groups have to be limited is different in the two versions of
 //! control groups, and is decided in [`v1`] and [`v2`], each a pure function of a group tree.
 
 mod v1;
@@ -20,23 +20,18 @@ use super::{Error, Result, Tier};
 /// A limit in a file, and the line that takes it away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
-    /// The group's file.
     #[serde(with = "forebay_units::serde_path")]
     pub(super) file: PathBuf,
-    /// Sets the limit.
     pub(super) on: String,
-    /// Takes it away.
     pub(super) off: String,
 }
 
 impl Line {
-    /// The device's number.
     pub(super) fn number(&self) -> &str {
         self.off.split(' ').next().unwrap_or_default()
     }
 }
 
-/// What a device shall not exceed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) read_bytes_per_s: u64,
@@ -58,19 +53,9 @@ impl Limits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Controller {
     /// `blkio`: each group's limits hold for its own members alone.
-    V1 {
-        /// The folder of the root group.
-        root: PathBuf,
-        /// The folder of this process's group.
-        own: PathBuf,
-    },
+    V1 { root: PathBuf, own: PathBuf },
     /// `io`: a group's limits hold for all groups below it; the root has none.
-    V2 {
-        /// The folder of the root group.
-        root: PathBuf,
-        /// The folder of this process's group.
-        own: PathBuf,
-    },
+    V2 { root: PathBuf, own: PathBuf },
 }
 
 /// Lines to be written, and what the caller should know of them.
@@ -135,7 +120,6 @@ fn folder(mount: &Mount, group: &str) -> PathBuf {
     if below.as_os_str().is_empty() { mount.point.clone() } else { mount.point.join(below) }
 }
 
-/// Sets the limits.
 pub(super) fn apply(lines: &[Line]) -> Result<()> {
     lines.iter().try_for_each(|line| write(&line.file, &line.on))
 }

@@ -1,4 +1,4 @@
-//! cgroup v1: limits are flat, so each group that shall be limited has to have them.
+//! cgroup v1: limits are flat, so each group to be limited needs its own.
 //!
 //! Direct I/O and `fsync` are charged to the caller's group; writeback in the background is the kernel's own and
 //! charged to the root group. So the root group is limited always, and the caller's group too where it is another.

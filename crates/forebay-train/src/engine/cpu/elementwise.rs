@@ -21,7 +21,6 @@ widest! {
         dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy });
     }
 
-    /// Adds rows to a row.
     fn add_rows(rows: &[f32], sum: &mut [f32]) {
         for row in rows.chunks_exact(sum.len()) {
             sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
@@ -110,7 +109,6 @@ pub(super) fn copy(threads: &Threads, x: &[f32], y: &mut [f32]) {
     map(threads, x, y, |x| x);
 }
 
-/// Pixels scaled and shifted by channel.
 pub(super) fn normalize(threads: &Threads, x: &[f32], y: &mut [f32], by: &Normalize) {
     let channels = by.scale.len();
     let len = CHUNK.div_ceil(channels) * channels;

@@ -33,7 +33,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What is done to C besides.
+/// What is applied to C while it is still in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Finish<'a> {
     pub(super) bias: Option<&'a [f32]>,
@@ -41,7 +41,6 @@ pub(super) struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// Nothing.
     pub(super) const PLAIN: Self = Self { bias: None, relu: false };
 }
 

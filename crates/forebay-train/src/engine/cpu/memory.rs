@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 /// A cache line, and the widest vector register.
 const ALIGN: usize = 64;
 
-/// A fixed number of floats.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<f32>,

@@ -55,7 +55,6 @@ impl Cpu {
         Ok(Self { threads: Threads::new(threads)?, kernels: Kernels::best() })
     }
 
-    /// One of a linear layer's products.
     fn product(
         &self,
         linear: &mut Linear,
@@ -69,10 +68,9 @@ impl Cpu {
     }
 }
 
-/// A place for a batch.
 pub struct Input {
     images: Memory,
-    /// Empty until somebody asks for pixels to fill in place.
+    /// Empty until a caller asks for pixels to fill in place.
     pixels: Memory,
     targets: Memory,
 }

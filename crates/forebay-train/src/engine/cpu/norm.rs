@@ -10,7 +10,6 @@ use crate::engine::NormShape;
 pub struct Norm {
     shape: NormShape,
     mean: Vec<f32>,
-    /// One over the standard deviation.
     inverse: Vec<f32>,
 }
 

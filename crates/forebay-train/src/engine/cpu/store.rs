@@ -128,7 +128,6 @@ impl Store {
 }
 
 widest! {
-    /// Adam's step on one chunk.
     fn adam(rule: &AdamRule, values: &mut [f32], gradients: &[f32], first: &mut [f32], second: &mut [f32]) {
         for (((v, g), m), s) in values.iter_mut().zip(gradients).zip(first).zip(second) {
             rule.apply(v, *g, m, s);

@@ -82,7 +82,6 @@ impl Woven {
         Self(out.as_mut_ptr())
     }
 
-    /// The address of value `at`.
     pub(super) fn at(self, at: usize) -> *mut f32 {
         self.0.wrapping_add(at)
     }

@@ -15,11 +15,11 @@ use super::linear;
 use crate::engine::{ConvShape, LinearShape};
 use crate::error::{Error, Result};
 
-/// How many algorithms cuDNN may propose.
+/// Algorithms that cuDNN may propose per direction.
 const MOST: usize = 10;
-/// How many of them run in the race: cuDNN tries each once, which is enough to tell the good from the bad but not the best.
+/// Candidates that are timed here: cuDNN tries each once, which separates good from bad but does not find the best.
 const RACERS: usize = 3;
-/// Runs of each in the race.
+/// Timed runs of each candidate.
 const LAPS: usize = 5;
 
 /// A planned convolution: descriptors, and what was fastest when tried.
@@ -36,7 +36,6 @@ pub struct Conv {
 // SAFETY: descriptors are plain memory of cuDNN and may be used from any thread.
 unsafe impl Send for Conv {}
 
-/// How a direction is computed.
 #[derive(Debug, Clone, Copy)]
 enum Way<A> {
     /// By an algorithm of cuDNN, with its arithmetic and the workspace it needs.
@@ -45,7 +44,6 @@ enum Way<A> {
     Product,
 }
 
-/// How each direction is computed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     forward: Way<ForwardAlgorithm>,
@@ -236,7 +234,7 @@ fn data_type(device: &Device) -> dnn::cudnnDataType_t {
 
 const NHWC: dnn::cudnnTensorFormat_t = dnn::cudnnTensorFormat_t::CUDNN_TENSOR_NHWC;
 
-/// cuDNN counts values with 31 bits.
+/// Refuses shapes whose number of values does not fit cuDNN's 31 bits.
 fn check_size(shape: &ConvShape) -> Result<()> {
     let n = shape.batch.saturating_mul(shape.input.len().max(shape.output.len()));
     if n <= i32::MAX as usize {

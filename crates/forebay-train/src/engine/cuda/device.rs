@@ -21,14 +21,14 @@ use crate::error::{Error, Result};
 
 const KERNELS: &str = include_str!("kernels.cu");
 
-/// Threads a block, in every kernel.
+/// Threads per block, in every kernel.
 pub(super) const BLOCK: u32 = 256;
 /// Tensors are padded to a multiple of this many values, so that elementwise kernels need no tail.
 const PAD: usize = 64;
 /// What cuBLAS may use besides; its own default for Hopper is 32 MiB.
 const BLAS_WORKSPACE: usize = 64 << 20;
 
-/// Names of all kernels in `kernels.cu`.
+/// All kernels in `kernels.cu`; each is looked up when the engine starts, so a missing one fails there.
 const NAMES: [&str; 35] = [
     "cast_in",
     "cast_out",
@@ -67,10 +67,8 @@ const NAMES: [&str; 35] = [
     "sgd_f",
 ];
 
-/// An address on the device.
 pub(super) type Address = u64;
 
-/// Memory on the device.
 pub struct Tensor {
     slice: CudaSlice<u8>,
     address: Address,
@@ -98,7 +96,7 @@ pub(super) struct Device {
     functions: HashMap<&'static str, CudaFunction>,
     /// Scratch of operations, which follow each other on one stream and so can share it.
     scratch: RefCell<Option<Tensor>>,
-    /// How often the scratch has moved.
+    /// Counts moves of the scratch memory: a recording made before a move holds a stale address.
     generation: Cell<u64>,
     /// Whether an operation was called since this was last set that differs from step to step.
     pub(super) drew_lots: Cell<bool>,
@@ -118,7 +116,6 @@ macro_rules! check {
 }
 pub(super) use check;
 
-/// The device refused a call.
 pub(super) fn failed(call: &str, why: &str) -> Error {
     let name = call.split(['(', '<']).next().unwrap_or(call).trim();
     Error::Device { what: name.rsplit("::").next().unwrap_or(name).to_owned(), why: why.to_owned() }
@@ -203,7 +200,6 @@ impl Device {
         16 / self.size()
     }
 
-    /// Zeroed memory for `len` activations.
     pub(super) fn tensor(&self, len: usize) -> Result<Tensor> {
         allocate(&self.stream, len.next_multiple_of(PAD) * self.size())
     }
@@ -313,7 +309,6 @@ impl Drop for Device {
     }
 }
 
-/// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Argument {
     /// An address, or a count of 64 bits.
@@ -357,7 +352,6 @@ fn not_allocated(stream: &CudaStream, n_bytes: usize, error: &DriverError) -> Er
     Error::Device { what: format!("allocating {} on the device", Bytes(n_bytes as u64)), why }
 }
 
-/// Compiles the kernels for this device.
 fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<&'static str, CudaFunction>> {
     let (major, minor) = context.compute_capability()?;
     if precision == Precision::Bf16 && major < 8 {

@@ -19,7 +19,6 @@ use crate::shape::Shape;
 /// Floats that one thread copies at a time.
 const PIECE: usize = 1 << 18;
 
-/// A place for a batch.
 pub struct Input {
     pixels: PinnedHostSlice<f32>,
     labels: PinnedHostSlice<f32>,
@@ -27,14 +26,12 @@ pub struct Input {
     images: Tensor,
     targets: Tensor,
     constants: Tensor,
-    /// What `constants` holds.
     normalize: Option<Normalize>,
     /// What the pixels under way are fetched from, where it is not `pixels`.
     lent: Option<Box<dyn Lent>>,
     copies: Arc<CudaStream>,
-    /// The step on this place's batch.
     pub(super) tape: RefCell<Tape>,
-    /// The pixels have left the host.
+    /// Recorded behind the copy: once it has passed, the host memory is free again.
     left: CudaEvent,
     /// The images are ready for the main stream.
     arrived: CudaEvent,

@@ -18,7 +18,6 @@ use crate::lent::HostMemory;
 #[derive(Clone)]
 pub(super) struct Way {
     pub(super) context: Arc<CudaContext>,
-    /// The stream that moves them.
     pub(super) stream: Arc<CudaStream>,
 }
 

@@ -5,10 +5,8 @@ use super::device::{Address, Device, Tensor};
 use crate::engine::Judgement;
 use crate::error::Result;
 
-/// A planned loss with its result.
 pub struct Loss {
     n_classes: usize,
-    /// Loss and hit of each sample.
     rows: Tensor,
     total: Tensor,
 }

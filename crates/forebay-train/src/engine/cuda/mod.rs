@@ -79,7 +79,6 @@ impl Cuda {
     }
 }
 
-/// Activations to the host.
 fn to_host(device: &Device, from: Address, len: usize) -> Result<Vec<f32>> {
     if device.size() == 4 {
         return device.to_host(from, len);
@@ -89,7 +88,6 @@ fn to_host(device: &Device, from: Address, len: usize) -> Result<Vec<f32>> {
     device.to_host(floats, len)
 }
 
-/// Values from the host as activations.
 fn to_device(device: &Device, values: &[f32], to: Address) -> Result<()> {
     if device.size() == 4 {
         return device.to_device(values, to);

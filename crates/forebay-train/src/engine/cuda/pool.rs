@@ -8,7 +8,7 @@ use crate::error::Result;
 /// A planned max pool with the places of the maxima.
 pub struct MaxPool {
     shape: PoolShape,
-    /// A byte a winner.
+    /// The winner's place in its window, one byte per output.
     winners: Tensor,
 }
 

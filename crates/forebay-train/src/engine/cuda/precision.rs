@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// How a device computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// f32 throughout.
+    /// f32 throughout, with f32 sums.
     F32,
     /// f32 in memory, products with 10 bits of mantissa.
     Tf32,

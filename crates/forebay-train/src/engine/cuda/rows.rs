@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For sums: enough blocks to fill the device four times, each with at least eight rows a thread.
+    /// For sums: enough blocks to fill the device four times, each with at least eight rows per thread.
     pub(super) fn new(device: &Device, rows: usize, channels: usize) -> Self {
         Self::of(device, rows, channels, 8, 4 * MULTIPROCESSORS)
     }
@@ -39,12 +39,11 @@ impl Layout {
         Self { is_wide, lanes: lanes as u32, grid: (across as u32, down as u32) }
     }
 
-    /// The kernel of the right width.
     fn name(&self, wide: &'static str, narrow: &'static str) -> &'static str {
         if self.is_wide { wide } else { narrow }
     }
 
-    /// Partial sums a channel.
+    /// Partial sums per channel.
     fn parts(&self) -> u32 {
         self.grid.1
     }
@@ -102,7 +101,6 @@ pub struct Norm {
     inverse: Tensor,
 }
 
-/// Addresses of a batch norm's parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Affine {
     pub(super) weight: Address,

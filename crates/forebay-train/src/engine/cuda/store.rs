@@ -69,7 +69,6 @@ impl Store {
         Ok(store)
     }
 
-    /// A slot's f32 value.
     pub(super) fn value(&self, slot: SlotId) -> Address {
         let place = self.places[slot.0];
         let arena = if place.kind == SlotKind::Statistic { &self.statistics } else { &self.values };

@@ -15,18 +15,15 @@ use crate::error::Result;
 /// What is known of a place's step.
 #[derive(Default)]
 pub(super) enum Tape {
-    /// Nothing: it was never run.
+    /// Never run: the first run only warms up, since libraries allocate in it.
     #[default]
     Empty,
-    /// It can be recorded.
     Ready,
     /// It was recorded, when the scratch memory was of this generation.
     Recorded(Recording, u64),
-    /// It cannot be recorded.
     Unfit,
 }
 
-/// A recorded step.
 pub(super) struct Recording(CudaGraph);
 
 // SAFETY: a graph may be used from any thread, one at a time, which `&mut` access to a network ensures.

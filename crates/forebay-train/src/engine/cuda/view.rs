@@ -13,7 +13,6 @@ use crate::error::Result;
 use crate::lent::{HostMemory, PageLock};
 use crate::view::{Fetch, Remote};
 
-/// Where a slot's values lie.
 struct Piece {
     /// `None` for moments of a network that made no step yet: they are all zero.
     at: Option<Address>,

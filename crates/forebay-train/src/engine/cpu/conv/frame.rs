@@ -15,7 +15,6 @@ pub(super) struct Frame {
     left: usize,
     height: usize,
     pub(super) width: usize,
-    /// From one pixel to the next.
     pub(super) pixel: usize,
 }
 
@@ -27,7 +26,6 @@ impl Frame {
         Self { image, top, left, height, width, pixel: image.channels + if clash { APART } else { 0 } }
     }
 
-    /// From one row to the next.
     pub(super) fn row(&self) -> usize {
         self.width * self.pixel
     }

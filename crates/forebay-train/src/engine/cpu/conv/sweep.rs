@@ -21,9 +21,8 @@ pub(super) struct Sweep {
     /// Channels of the input and of the output in a group.
     group_in: usize,
     pub(super) group_out: usize,
-    /// Panels of packed weights a group.
+    /// Panels of packed weights per group.
     panels: usize,
-    /// Where this sweep's packed weights begin.
     pub(super) packed_at: usize,
     /// Rows and columns of the weights' kernel that take part, in the order of the runs (backward sweeps).
     pub(super) taps: (Vec<usize>, Vec<usize>),
@@ -38,12 +37,10 @@ struct Grid {
 }
 
 impl Sweep {
-    /// Steps of the product.
     pub(super) fn steps(&self) -> usize {
         self.runs.len() * self.run_len
     }
 
-    /// Panels of all groups.
     pub(super) fn n_panels(&self) -> usize {
         self.groups * self.panels
     }

@@ -19,7 +19,6 @@ const TASKS: usize = 16;
 const PANEL_LEN: usize = 32 << 10;
 const GRADIENT_LEN: usize = 128 << 10;
 
-/// Sets `dw` to the gradient.
 pub(super) fn gradient(
     threads: &Threads,
     kernels: &Kernels,

@@ -1,7 +1,7 @@
 //! The inner loop of convolutions and matrix products: a small tile of the result, held in registers.
 //!
 //! A tile of `rows` × `columns` of C is the sum over *k* of a column of A times a row of B. B lies packed in panels of
-//! `columns` values a step; A is read where it is, one value a row, and spread over the register. Since activations are
+//! `columns` values per step; A is read where it is, one value per row, and spread over the register. Since activations are
 //! NHWC, the patch under a convolution's kernel is a few contiguous *runs* of the padded image, the same distance apart
 //! for every row of the tile. So a convolution needs no im2col: it is this loop with the runs' offsets.
 //!
@@ -14,26 +14,23 @@ mod avx2;
 mod avx512;
 mod portable;
 
-/// What a tile's sums start from.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
     Zero,
-    /// A vector of one value a column, valid for the tile's width.
+    /// A vector of one value per column, valid for the tile's width.
     Bias(*const f32),
-    /// What C holds already.
+    /// The values of C: a second run over *k* adds to the first.
     Present,
 }
 
 /// One tile to compute. Strides and offsets count floats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tile<'a> {
-    /// A's first value.
     pub(super) a: *const f32,
     /// From one value to the next along the direction that is not contiguous: rows in strided kernels, steps in adjacent ones.
     pub(super) a_stride: usize,
     /// Where each run of A starts, from `a`.
     pub(super) runs: &'a [usize],
-    /// Steps in a run.
     pub(super) run_len: usize,
     /// The packed panel of B: `runs.len() * run_len` rows of `columns` values.
     pub(super) b: *const f32,
@@ -57,9 +54,7 @@ pub(super) type Kernel = unsafe fn(&Tile<'_>);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernels {
     pub(super) name: &'static str,
-    /// Columns of a tile.
     pub(super) columns: usize,
-    /// Most rows of a tile.
     pub(super) rows: usize,
     /// For A whose steps lie side by side.
     pub(super) strided: &'static [Kernel],
@@ -68,7 +63,7 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// The fastest this processor has.
+    /// The fastest this processor can run.
     pub(super) fn best() -> Self {
         Self::all().swap_remove(0)
     }
