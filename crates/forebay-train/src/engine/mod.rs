@@ -9,6 +9,7 @@ mod cpu;
 mod cuda;
 
 pub use cpu::Cpu;
+pub(crate) use cpu::widest;
 pub use cuda::{Cuda, Precision};
 
 use std::borrow::Cow;
@@ -107,10 +108,8 @@ pub enum Part {
     Value,
     /// Its gradient.
     Gradient,
-    /// The optimiser's first moment, or momentum.
-    FirstMoment,
-    /// The optimiser's second moment.
-    SecondMoment,
+    /// A value that the optimiser keeps, counted from 0.
+    Moment(usize),
 }
 
 /// The slots of a batch norm layer.
