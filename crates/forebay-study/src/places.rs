@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest, Packing};
 use forebay_storage::Profile;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, Fnv};
 
 use forebay_workload::Workload;
 
@@ -245,9 +245,5 @@ fn folder_name(plan: &MakePlan) -> String {
 /// Named by where it lies: its last name for people, and all of it as a number, since others may have the same.
 fn path_name(path: &Path) -> String {
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let hash = path.as_os_str().as_bytes().iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        // FNV-1a, which is the same in every run.
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
-    format!("{last}-{:08x}", hash as u32)
+    format!("{last}-{:08x}", Fnv::of(path.as_os_str().as_bytes()) as u32)
 }

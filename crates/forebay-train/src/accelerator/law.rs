@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::rng::Rng;
+use forebay_units::random::Random;
 
 /// The grain of Poisson-distributed times.
 const TICK: Duration = Duration::from_millis(1);
@@ -36,7 +36,7 @@ impl Law {
         }
     }
 
-    pub(super) fn draw(&self, rng: &mut Rng) -> Duration {
+    pub(super) fn draw(&self, rng: &mut Random) -> Duration {
         match self {
             Self::Constant(time) => *time,
             Self::Uniform(from, to) => *from.min(to) + from.abs_diff(*to).mul_f64(rng.unit()),

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_units::Clock;
+use forebay_units::random::Random;
 
 pub use law::Law;
 
-use crate::rng::Rng;
+use crate::rng::random;
 
 /// How often a step that may be stopped looks whether it is.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
@@ -52,7 +53,7 @@ pub struct EmulatedStep {
 /// An accelerator that only takes time.
 pub struct EmulatedAccelerator {
     emulation: Emulation,
-    rng: Rng,
+    rng: Random,
     clock: Arc<dyn Clock>,
 }
 
@@ -60,7 +61,7 @@ impl EmulatedAccelerator {
     /// Draws its steps from `seed` and spends them on `clock`.
     pub fn new(emulation: Emulation, seed: u64, clock: Arc<dyn Clock>) -> Self {
         // A stream of its own, away from those that weights are drawn from.
-        Self { emulation, rng: Rng::new(seed, u64::MAX), clock }
+        Self { emulation, rng: random(seed, u64::MAX), clock }
     }
 
     /// Goes on as if so many steps had been made, in no time.
