@@ -30,6 +30,26 @@ pub struct Placement {
     pub notes: Vec<String>,
 }
 
+impl Placement {
+    /// What the record should say of it where `--tier` asks for an emulated device besides.
+    pub fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        match (tier, &self.kernel) {
+            (Some(tier), None) if self.shaped.is_some() => {
+                if let Some(first) = notes.first_mut() {
+                    first.push_str(&format!("; but --tier {} is used instead", tier.name));
+                }
+            }
+            (Some(tier), Some(kernel)) => notes.push(format!(
+                "both limits act: --tier {} is shaped in this process, on top of what the kernel allows the tier {}",
+                tier.name, kernel.name
+            )),
+            _ => {}
+        }
+        notes
+    }
+}
+
 /// Looks what a folder stands on.
 pub type FindPlacement<'a> = &'a dyn Fn(&Path) -> Placement;
 

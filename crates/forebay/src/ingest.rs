@@ -16,7 +16,7 @@ use crate::data::InputArgs;
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
-use crate::tier::Placement;
+use forebay_study::Placement;
 use crate::values::{SampleLimit, parse_io, parse_positive, parse_threads};
 use crate::{live, stop, tier};
 

@@ -17,7 +17,7 @@ use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 use crate::ceilings::{self, Ceilings, Name};
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::tier::Placement;
+use forebay_study::Placement;
 use crate::{live, progress, stop, tier};
 
 const SIZE: u64 = 5 << 30;

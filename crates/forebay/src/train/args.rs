@@ -17,7 +17,7 @@ use forebay_train::{Emulation, Model, Optimizer, Precision};
 use super::saving::Saving;
 use crate::data::InputArgs;
 use crate::output::JsonArgs;
-use crate::tier::Placement;
+use forebay_study::Placement;
 use crate::values::{SampleLimit, parse_io, parse_threads};
 
 /// Steps of a run on a batch in memory, which has no end of its own.

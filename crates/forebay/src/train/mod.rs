@@ -17,7 +17,7 @@ pub(crate) use args::{Args, DeviceName};
 
 use crate::live::QuietArgs;
 use crate::output::{Outcome, give, print, remark};
-use crate::tier::Placement;
+use forebay_study::Placement;
 use crate::{live, stop, tier};
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
