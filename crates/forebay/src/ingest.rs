@@ -16,9 +16,9 @@ use crate::data::InputArgs;
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
 use crate::pixels::{PixelArgs, parse_size};
-use forebay_study::Placement;
 use crate::values::{SampleLimit, parse_io, parse_positive, parse_threads};
 use crate::{live, stop, tier};
+use forebay_study::Placement;
 
 /// The flags of `forebay ingest`.
 #[derive(Debug, ClapArgs)]

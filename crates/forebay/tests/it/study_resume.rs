@@ -312,11 +312,16 @@ fn a_run_begun_by_a_version_with_another_schema_goes_on_and_is_reported_as_if_it
             assert_eq!((&again.measured, &again.error), (&cell.measured, &cell.error), "{}", cell.id);
         }
         let table = |name: &str| -> BTreeSet<String> {
-            dir.met(&format!("report {name} --csv -")).replace(&format!("{name},"), "").lines().map(str::to_owned).collect()
+            dir.met(&format!("report {name} --csv -"))
+                .replace(&format!("{name},"), "")
+                .lines()
+                .map(str::to_owned)
+                .collect()
         };
         assert_eq!(table(&name), table("whole"));
         // The table of all cells has their times, which differ.
-        let findings = |name: &str| dir.met(&format!("report {name}")).split("\nexperiment ").next().unwrap().to_owned();
+        let findings =
+            |name: &str| dir.met(&format!("report {name}")).split("\nexperiment ").next().unwrap().to_owned();
         assert!(findings(&name).contains("11 of 12 published values agree"));
         assert_eq!(findings(&name), findings("whole"));
     }
