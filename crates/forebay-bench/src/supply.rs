@@ -11,7 +11,7 @@ use forebay_measure::Io;
 use forebay_measure::usage::cores;
 use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
 use forebay_record::{DatasetNote, Failure, TriedThreads};
-use forebay_storage::{CHOICE_LIMIT, Local, Mode, Profile, Shaped, Storage, choose_mode};
+use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Storage, choose_mode};
 use forebay_units::{Bytes, PathText};
 
 /// Files read per mode when the mode is chosen by measurement.
@@ -31,11 +31,7 @@ pub(crate) fn storage(
         Io::Fixed(mode) => mode,
         Io::Auto => chosen_mode(source, notes)?,
     };
-    let local = Local::new(mode);
-    Ok(match tier {
-        Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
-        None => Arc::new(local),
-    })
+    Ok(forebay_storage::files(mode, tier))
 }
 
 /// The samples in random order.

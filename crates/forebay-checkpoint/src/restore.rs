@@ -166,25 +166,3 @@ pub fn list(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name,
     }
     found
 }
-
-/// A checkpoint with what its manifests say of it. Nothing but the manifests was read.
-#[derive(Debug)]
-pub struct Listed {
-    pub name: Name,
-    /// The tiers that have it by their indices, nearest first, each with its manifest or what is wrong with it.
-    pub copies: Vec<(usize, std::result::Result<Manifest, Damage>)>,
-}
-
-impl Listed {
-    /// What it holds: the nearest manifest that can be read.
-    pub fn manifest(&self) -> Option<&Manifest> {
-        self.copies.iter().find_map(|(_, manifest)| manifest.as_ref().ok())
-    }
-}
-
-/// All finished checkpoints, oldest first, with their manifests. A tier that cannot be read is passed over.
-pub fn list_with_manifests(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> Vec<Listed> {
-    let read = |name, tier: usize| (tier, verify::read_manifest(&tiers[tier], name));
-    let found = list(tiers, passed_over).into_iter();
-    found.map(|(name, at)| Listed { name, copies: at.into_iter().map(|tier| read(name, tier)).collect() }).collect()
-}

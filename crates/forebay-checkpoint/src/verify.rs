@@ -21,15 +21,8 @@ pub fn verify(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
     verify_paced(tier, name, &Pace::free())
 }
 
-/// The same, telling after each chunk how many bytes it had; of a good one, [`Manifest::n_bytes`] in all.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn verify_with(tier: &Tier, name: Name, progress: &Progress<'_>) -> Result<Manifest, Damage> {
-    verify_paced(tier, name, &Pace::free().telling(Some(progress)))
-}
-
-/// The same, unless `stop` is set before its end.
+/// The same, unless `stop` is set before its end. After each chunk `progress` hears how many bytes it had; of a good checkpoint,
+/// [`Manifest::n_bytes`] in all.
 ///
 /// # Errors
 /// [`Error::Stopped`] within a chunk of the stop, [`Error::Damaged`] with what is wrong with it.

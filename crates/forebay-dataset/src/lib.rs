@@ -51,6 +51,6 @@ pub use manifest::{MANIFEST, Manifest, ShardEntry, packed_classes};
 pub use pack::{PackOptions, PackPlan, Packed, Packing, UnpackOptions, Unpacked, pack, unpack};
 pub use records::{
     Files, MadeRecords, NO_HDF5, RECORDS_MARKER, ReadError, Reader, Step, Tools, Traffic, Unit, foresee_records,
-    is_built_in, made_otherwise, make_records, records_room,
+    is_built_in, made_otherwise, make_records, records_beside, records_room,
 };
 pub use verify::{VerifyOptions, verify};

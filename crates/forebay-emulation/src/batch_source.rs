@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use forebay_pipeline::Meter;
-use forebay_storage::{Local, Mode, Shaped, Storage};
+use forebay_storage::{Mode, Storage};
 use forebay_workload::{Part, Workload};
 
 use super::access::AccessLog;
@@ -144,9 +144,6 @@ pub(super) fn evaluates(workload: &Workload) -> bool {
 
 /// What the files of a plan are read through.
 pub(super) fn storage(plan: &Plan) -> Arc<dyn Storage> {
-    let local = Local::new(if plan.workload.reader.odirect { Mode::Direct } else { Mode::Buffered });
-    match &plan.tier {
-        Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
-        None => Arc::new(local),
-    }
+    let mode = if plan.workload.reader.odirect { Mode::Direct } else { Mode::Buffered };
+    forebay_storage::files(mode, plan.tier.as_ref())
 }

@@ -1,76 +1,25 @@
 //! Times drawn from a workload's laws, each from a number of its own, so that the same seed gives the same times.
 
-use forebay_units::random::hash;
+use forebay_units::random::Random;
 use forebay_workload::Time;
 
 /// A time of this law, in seconds, without its sign; the same for the same `seed`.
 pub(crate) fn seconds(law: &Time, seed: u64) -> f64 {
-    let mut dice = Dice(seed);
+    let mut random = Random::new(seed);
     let drawn = match *law {
-        Time::Normal { mean, stdev } => mean + if stdev == 0.0 { 0.0 } else { stdev * dice.normal() },
-        Time::Uniform { min, max } => min + (max - min) * dice.unit(),
-        Time::Gamma { shape, scale } => scale * dice.gamma(shape),
-        Time::Exponential { scale } => scale * dice.exponential(),
-        Time::Poisson { lam } => dice.poisson(lam),
+        Time::Normal { mean, stdev } => mean + if stdev == 0.0 { 0.0 } else { stdev * random.normal() },
+        Time::Uniform { min, max } => min + (max - min) * random.unit(),
+        Time::Gamma { shape, scale } => scale * random.gamma(shape),
+        Time::Exponential { scale } => scale * random.exponential(),
+        Time::Poisson { lam } => random.poisson(lam) as f64,
     };
     drawn.abs()
-}
-
-struct Dice(u64);
-
-impl Dice {
-    /// Above 0, at most 1.
-    fn unit(&mut self) -> f64 {
-        self.0 = hash(self.0);
-        ((self.0 >> 11) + 1) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -self.unit().ln()
-    }
-
-    /// Box and Muller's.
-    fn normal(&mut self) -> f64 {
-        (2.0 * self.exponential()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
-    }
-
-    /// Marsaglia and Tsang's method; below shape 1 by a power of another draw.
-    fn gamma(&mut self, shape: f64) -> f64 {
-        if shape <= 0.0 {
-            return 0.0;
-        }
-        if shape < 1.0 {
-            return self.gamma(shape + 1.0) * self.unit().powf(1.0 / shape);
-        }
-        let d = shape - 1.0 / 3.0;
-        let c = 1.0 / (9.0 * d).sqrt();
-        loop {
-            let x = self.normal();
-            let v = (1.0 + c * x).powi(3);
-            if v > 0.0 && self.unit().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-                return d * v;
-            }
-        }
-    }
-
-    /// Arrivals in `mean` units of time, counted; beyond what is quick to count, the bell they tend to.
-    fn poisson(&mut self, mean: f64) -> f64 {
-        if mean > 1000.0 {
-            return (mean + mean.sqrt() * self.normal()).round().max(0.0);
-        }
-        let mut left = mean - self.exponential();
-        let mut n = 0.0;
-        while left > 0.0 {
-            left -= self.exponential();
-            n += 1.0;
-        }
-        n
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forebay_units::random::hash;
 
     fn mean_and_stdev(law: &Time) -> (f64, f64) {
         let n = 40_000;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use forebay_measure::file_system_of;
 use forebay_measure::{Scratch, remove_left_overs};
 use forebay_record::{CheckpointPlace, Medium, TierKind};
+use forebay_units::PathText;
 use forebay_workload::Format;
 
 use super::plan::Plan;
@@ -25,7 +26,7 @@ pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     let kind = if place.shaped.is_some() { TierKind::Shaped } else { TierKind::Kernel };
     let reads = plan.workload.workflow.train && plan.workload.dataset.format != Format::Synthetic;
     plan.workload.workflow.checkpoint.then(|| CheckpointPlace {
-        path: place.dir.display().to_string(),
+        path: place.dir.escaped().into_owned(),
         medium: Medium::new(
             file_system_of(there(&place.dir)).map(|(system, _)| system).unwrap_or_default(),
             profile.map(|profile| (profile.name.as_str(), kind)),
@@ -47,7 +48,7 @@ pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
             "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of checkpoints \
              are of the former, those of reads of the latter",
             place.path,
-            plan.data.display()
+            plan.data.escaped()
         ));
     }
     of_data.filter(|tier| place.medium.tier.as_deref() != Some(tier)).map(|tier| {

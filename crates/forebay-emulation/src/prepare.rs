@@ -1,11 +1,10 @@
 //! Before the first step: all ranks agree on the plan, the data is made where the workload says so, and caches are emptied.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records};
-use forebay_format::indexed::write::{OFFSETS, SIZES};
+use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records, records_beside};
 use forebay_measure::cold::{self, Before};
 use forebay_measure::{Cache, Event, Observer};
 use forebay_units::chain;
@@ -163,11 +162,10 @@ fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
     let dataset = &plan.workload.dataset;
     for part in [Part::Train, Part::Eval] {
         for file in (ranks.rank()..dataset.n_files(part)).step_by(ranks.size() as usize) {
-            let path = plan.data.join(dataset.path_of(part, file));
-            for made in beside(part, &path, &plan.data) {
-                remove(made)?;
+            for beside in records_beside(dataset, part, file) {
+                remove(plan.data.join(beside))?;
             }
-            remove(path)?;
+            remove(plan.data.join(dataset.path_of(part, file)))?;
         }
     }
     Ok(())
@@ -184,16 +182,18 @@ fn remove(path: PathBuf) -> Result<(), Error> {
 
 /// Brings the page cache into the state that was asked for: the ranks of a host empty it of all files, each of its share of them.
 pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) -> Result<Before, Error> {
-    let n_files = plan.workload.dataset.n_files_train;
+    let dataset = &plan.workload.dataset;
+    let n_files = dataset.n_files_train;
     if plan.cache == Cache::Warm {
         return Ok(cold::prepare(&source.files(0, n_files.div_ceil(LOOKED_AT)), false)?);
     }
     let train = source.files(index, n);
-    let indices = train.iter().flat_map(|path| beside(Part::Train, path, &plan.data));
-    let eval = source.eval_files(index, n);
-    let eval_indices = eval.iter().flat_map(|path| beside(Part::Eval, path, &plan.data));
+    let share = |part| (index..dataset.n_files(part)).step_by(n.max(1) as usize).map(move |file| (part, file));
+    let besides = share(Part::Train).chain(share(Part::Eval));
+    let besides = besides.flat_map(|(part, file)| records_beside(dataset, part, file)).map(|path| plan.data.join(path));
     // What is not trained on is not counted in the evidence.
-    let others: Vec<PathBuf> = indices.chain(eval_indices).filter(|path| path.exists()).chain(eval.clone()).collect();
+    let others = besides.filter(|path| path.exists()).chain(source.eval_files(index, n));
+    let others: Vec<PathBuf> = others.collect();
     cold::prepare(&others, true)?;
     Ok(cold::prepare(&train, true)?)
 }
@@ -202,17 +202,6 @@ pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) 
 pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
     let is_read = plan.workload.dataset.format != Format::Synthetic;
     if is_read { made_otherwise(&plan.workload.dataset, &plan.data) } else { Vec::new() }
-}
-
-/// The index files that some formats have beside a file.
-fn beside(part: Part, path: &Path, data: &Path) -> [PathBuf; 3] {
-    let with = |path: &Path, end: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        PathBuf::from(name)
-    };
-    let index = data.join("index").join(part.folder()).join(path.file_name().unwrap_or_default());
-    [with(path, OFFSETS), with(path, SIZES), with(&index, ".idx")]
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub enum Error {
         wanted: u64,
     },
     /// No scratch folder for checkpoints can be made.
-    #[error("cannot make a scratch folder for checkpoints in {}", path.display())]
+    #[error("cannot make a scratch folder for checkpoints in {}", path.escaped())]
     Scratch {
         /// Where.
         path: PathBuf,

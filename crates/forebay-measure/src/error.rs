@@ -12,41 +12,37 @@ use crate::file_system::FileSystem;
 #[non_exhaustive]
 pub enum Error {
     /// Nothing lies there.
-    #[error("{}: no such folder; make it, or name one on the disk to be measured", path.escaped())]
+    #[error("{}: no such folder; create it, or name another", path.escaped())]
     NotThere {
         /// What was named.
         path: PathBuf,
     },
     /// It is there, and nothing can be made in it.
-    #[error("{}: nothing can be created there; name a folder on the disk to be measured", path.escaped())]
+    #[error("{}: nothing can be created there; name another folder", path.escaped())]
     NothingCanBeMade {
         /// What was named.
         path: PathBuf,
     },
     /// The file system is mounted read-only.
-    #[error(
-        "{}: the file system is mounted read-only; probe another folder, or name a large file on this one: its reads are \
-         measured without writing",
-        path.escaped()
-    )]
+    #[error("{}: the file system is mounted read-only; name a folder on another", path.escaped())]
     ReadOnly {
         /// What was named.
         path: PathBuf,
     },
     /// The user may not write there.
-    #[error("{}: permission denied; name a folder you may write to, or a large file you may read", path.escaped())]
+    #[error("{}: permission denied; name a folder you may write to", path.escaped())]
     Denied {
         /// What was named.
         path: PathBuf,
     },
     /// The device has no room left, although there was enough when the experiment began.
-    #[error("{}: no space left on the device; give a smaller --size, or another folder", path.escaped())]
+    #[error("{}: no space left on the device; free some, or name another folder", path.escaped())]
     Full {
         /// Where.
         path: PathBuf,
     },
     /// The file system ran out of inodes meanwhile.
-    #[error("{}: no inodes left on the file system; give another folder", path.escaped())]
+    #[error("{}: no inodes left on the file system; name another folder", path.escaped())]
     NoInodes {
         /// Where.
         path: PathBuf,

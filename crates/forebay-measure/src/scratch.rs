@@ -18,7 +18,7 @@ pub struct Scratch {
     lock: Option<File>,
 }
 
-/// Names tried before giving up. Another probe takes a folder only in the instant between its making and its locking, so
+/// Names tried before giving up. Another process takes a folder only in the instant between its making and its locking, so
 /// losing a few in a row already means that something else is wrong.
 const MOST_TRIES: u32 = 100;
 
@@ -91,7 +91,7 @@ impl Drop for Scratch {
         let removed = fs::remove_dir_all(&self.path);
         // Removing needs a descriptor, and the lock may hold the last one.
         if removed.is_err() && self.lock.take().is_some() {
-            // Where this fails too, the next probe has another try.
+            // Where this fails too, the next experiment has another try.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -102,7 +102,7 @@ enum Locking {
     Held(File),
     /// The file system has no locks.
     Unsupported,
-    /// Another probe took it for a left-over between the making and the locking.
+    /// Another process took it for a left-over between the making and the locking.
     Lost,
 }
 

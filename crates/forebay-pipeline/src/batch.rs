@@ -38,11 +38,6 @@ impl Batch {
         unsafe { self.shared.dispatch.ring.samples_at(self.place, self.samples.len()) }
     }
 
-    pub fn data_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `data`, and the batch is borrowed mutably: it is the only way to these slots.
-        unsafe { self.shared.dispatch.ring.samples_at_mut(self.place, self.samples.len()) }
-    }
-
     /// All samples as 32-bit floats.
     ///
     /// # Panics

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use forebay_storage::Storage;
-use forebay_units::{Clock, SystemClock};
+use forebay_units::{Clock, Fnv, SystemClock};
 
 use crate::error::Error;
 use crate::iterator::Batches;
 use crate::map::{Map, MapFn, Sample};
-use crate::source::{Fnv, Packing, Source};
+use crate::source::{Packing, Source};
 use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Split, Stage, Take};
 use crate::stage_cache::CacheAt;
 use crate::state::State;

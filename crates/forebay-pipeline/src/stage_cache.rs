@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use forebay_storage::{Buffer, Object, Storage, Writer};
+use forebay_units::Fnv;
 
 use crate::error::SampleError;
 
@@ -211,9 +212,7 @@ fn index_bytes(fingerprint: u64, spans: &[Option<(u64, u64)>]) -> Vec<u8> {
         bytes.extend(offset.to_le_bytes());
         bytes.extend(len_plus_1.to_le_bytes());
     }
-    let mut hash = crate::source::Fnv::default();
-    hash.bytes(&bytes);
-    bytes.extend(hash.0.to_le_bytes());
+    bytes.extend(Fnv::of(&bytes).to_le_bytes());
     bytes
 }
 
@@ -230,9 +229,8 @@ fn load(storage: &dyn Storage, path: &Path, fingerprint: u64, n_samples: usize) 
 fn parse_index(bytes: &[u8], fingerprint: u64, n_samples: usize) -> Option<Vec<Option<(u64, u64)>>> {
     let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let expected = 16 + n_samples * 16;
-    let mut hash = crate::source::Fnv::default();
-    hash.bytes(bytes.get(..expected)?);
-    let same = bytes.starts_with(MAGIC) && word(8)? == fingerprint && word(expected)? == hash.0;
+    let hash = Fnv::of(bytes.get(..expected)?);
+    let same = bytes.starts_with(MAGIC) && word(8)? == fingerprint && word(expected)? == hash;
     if !same || bytes.len() != expected + 8 {
         return None;
     }

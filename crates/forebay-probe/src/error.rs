@@ -12,6 +12,9 @@ pub enum Error {
     /// What any experiment may fail with.
     #[error(transparent)]
     Shared(forebay_measure::Error),
+    /// Nothing can be written there.
+    #[error("{0}, or a large file to measure its reads alone")]
+    NotWritable(forebay_measure::Error),
     /// It is a pipe or a device.
     #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.escaped())]
     NotAFolder {
@@ -85,7 +88,14 @@ pub enum Error {
     },
 }
 
-forebay_measure::share_errors!(Error);
+forebay_measure::share_errors!(Error: forebay_storage::Error);
+
+impl From<forebay_measure::Error> for Error {
+    fn from(error: forebay_measure::Error) -> Self {
+        use forebay_measure::Error::{Denied, ReadOnly};
+        if matches!(error, Denied { .. } | ReadOnly { .. }) { Self::NotWritable(error) } else { Self::Shared(error) }
+    }
+}
 
 impl Error {
     pub(super) fn senseless(what: impl Into<String>) -> Self {

@@ -195,7 +195,7 @@ mod tests {
         );
         let said = outcome(&plan(), Target::Folder, fake(EXT4, None, true), 1 << 30);
         assert!(
-            said.starts_with("disk: the file system is mounted read-only; probe another folder, or name a large file")
+            said.starts_with("disk: the file system is mounted read-only; name a folder on another, or a large file")
         );
         let deep = Plan { depths: vec![1024], blocks: vec![1 << 30], ..plan() };
         let said = outcome(&deep, Target::Folder, roomy, 1 << 30);

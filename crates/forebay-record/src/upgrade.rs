@@ -35,7 +35,10 @@ pub(crate) fn from_line(schema: &str, line: &str) -> serde_json::Result<StudyLin
         return serde_json::from_str(line);
     }
     let mut value: Value = serde_json::from_str(line)?;
-    if let Some(cell) = value.as_object_mut().filter(|line| line.get("line") == Some(&"cell".into())) {
+    // Below a head of that schema stand lines of this one where a later version went on.
+    let is_before =
+        |line: &&mut Map<String, Value>| line.get("line") == Some(&"cell".into()) && !line.contains_key("measured");
+    if let Some(cell) = value.as_object_mut().filter(is_before) {
         of_study_cell(cell);
     }
     serde_json::from_value(value)

@@ -9,6 +9,7 @@
 //!   that does not exist; a pipe or a device is [`Error::Unsupported`], and is never waited for.
 //! - Reading returns exactly the object's bytes, or an error; a range past the end is [`Error::Truncated`], an object larger
 //!   than the caller's limit is [`Error::TooLarge`].
+//! - A backend that is only read answers `create` with [`Error::Unsupported`].
 //! - An object being written is invisible until `commit` returned; a dropped writer leaves nothing.
 //! - After `commit` of a durable backend returned, the object survives a power cut.
 //! - Every error names the path.
@@ -43,6 +44,7 @@ mod shaped;
 pub mod tier;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use buffer::Buffer;
 pub use counted::{Counted, Counters, OpCounts};
@@ -53,6 +55,15 @@ pub use memory::Memory;
 pub use null::Null;
 pub use reader::ObjectReader;
 pub use shaped::{Device, Profile, Shaped};
+
+/// What the files of an experiment are read through: those of this machine, slowed down to the profile where one is given.
+pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {
+    let local = Local::new(mode);
+    match tier {
+        Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
+        None => Arc::new(local),
+    }
+}
 
 /// A file or object that `list` found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

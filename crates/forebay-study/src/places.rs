@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest, Packing};
 use forebay_storage::Profile;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, Fnv};
 
 use forebay_workload::Workload;
 
@@ -28,6 +28,26 @@ pub struct Placement {
     pub kernel: Option<Profile>,
     /// What the record should say of it.
     pub notes: Vec<String>,
+}
+
+impl Placement {
+    /// What the record should say of it where `--tier` asks for an emulated device besides.
+    pub fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        match (tier, &self.kernel) {
+            (Some(tier), None) if self.shaped.is_some() => {
+                if let Some(first) = notes.first_mut() {
+                    first.push_str(&format!("; but --tier {} is used instead", tier.name));
+                }
+            }
+            (Some(tier), Some(kernel)) => notes.push(format!(
+                "both limits act: --tier {} is shaped in this process, on top of what the kernel allows the tier {}",
+                tier.name, kernel.name
+            )),
+            _ => {}
+        }
+        notes
+    }
 }
 
 /// Looks what a folder stands on.
@@ -245,9 +265,5 @@ fn folder_name(plan: &MakePlan) -> String {
 /// Named by where it lies: its last name for people, and all of it as a number, since others may have the same.
 fn path_name(path: &Path) -> String {
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let hash = path.as_os_str().as_bytes().iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        // FNV-1a, which is the same in every run.
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
-    format!("{last}-{:08x}", hash as u32)
+    format!("{last}-{:08x}", Fnv::of(path.as_os_str().as_bytes()) as u32)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_storage::Profile;
-use forebay_units::Bytes;
+use forebay_units::{Bytes, Fnv};
 use forebay_workload::{Dataset, Part, Workload};
 
 use super::estimate::Estimate;
@@ -15,10 +15,7 @@ pub(super) fn folder_name(workload: &Workload) -> String {
     // Where it lies and what becomes of it later changes no byte of it.
     let alike =
         Dataset { data_folder: String::new(), keep_files: true, record_length_bytes_resize: 0, ..dataset.clone() };
-    let hash = format!("{alike:?}").bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        // FNV-1a, which is the same in every run.
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
+    let hash = Fnv::of(format!("{alike:?}").as_bytes());
     format!("{}-{}-{:08x}", dataset.format.name(), dataset.n_files_train, (hash ^ (hash >> 32)) as u32)
 }
 

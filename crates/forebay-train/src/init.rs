@@ -3,10 +3,10 @@
 //! Value *i* of a parameter depends on the seed, the parameter's place in the network and *i* alone, and only on
 //! operations that every machine rounds alike: the same seed is the same network everywhere.
 
-use forebay_units::random::at;
+use forebay_units::random::{Random, at};
 
 use crate::error::Result;
-use crate::rng::{Rng, key};
+use crate::rng::{key, random};
 use crate::room::{collected, filled};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,9 +38,9 @@ impl Init {
         match self {
             Self::HeUniform => uniform(len, 2.0 / fan.fan_in as f64, key(seed, index)),
             Self::XavierUniform => uniform(len, 2.0 / both, key(seed, index)),
-            Self::HeNormal => normal(len, 2.0 / fan.fan_out as f64, Rng::new(seed, index)),
-            Self::XavierNormal => normal(len, 2.0 / both, Rng::new(seed, index)),
-            Self::Normal(deviation) => normal(len, deviation * deviation, Rng::new(seed, index)),
+            Self::HeNormal => normal(len, 2.0 / fan.fan_out as f64, random(seed, index)),
+            Self::XavierNormal => normal(len, 2.0 / both, random(seed, index)),
+            Self::Normal(deviation) => normal(len, deviation * deviation, random(seed, index)),
             Self::Constant(value) => filled(len, value),
         }
     }
@@ -52,7 +52,7 @@ fn uniform(len: usize, variance: f64, key: u64) -> Result<Vec<f32>> {
     collected((0..len).map(|i| unit(i) * bound))
 }
 
-fn normal(len: usize, variance: f64, mut rng: Rng) -> Result<Vec<f32>> {
+fn normal(len: usize, variance: f64, mut rng: Random) -> Result<Vec<f32>> {
     let deviation = variance.sqrt();
     collected((0..len).map(|_| (rng.normal() * deviation) as f32))
 }

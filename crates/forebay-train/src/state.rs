@@ -117,7 +117,7 @@ impl<E: Engine> Network<E> {
         let mut places: Vec<Place> = slots().map(|(i, slot)| place(i, slot.name.clone(), Part::Value)).collect();
         for (moment, part) in self.optimizer.moments() {
             let learnt = slots().filter(|(_, slot)| !slot.is_statistic);
-            places.extend(learnt.map(|(i, slot)| place(i, format!("{}.{moment}", slot.name), *part)));
+            places.extend(learnt.map(|(i, slot)| place(i, format!("{}.{moment}", slot.name), part)));
         }
         places
     }

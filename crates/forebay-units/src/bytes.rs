@@ -38,11 +38,6 @@ impl Bytes {
     pub fn megabytes(self) -> f64 {
         self.0 as f64 / 1e6
     }
-
-    /// Bytes as an index or a length on this machine.
-    pub fn as_usize(self) -> usize {
-        usize::try_from(self.0).expect("sizes fit the address space of a 64-bit machine")
-    }
 }
 
 impl FromStr for Bytes {

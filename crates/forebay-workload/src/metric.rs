@@ -89,12 +89,6 @@ pub fn dlio_2_0(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64) -> 
     Dlio { au, samples_per_s: compute_s.len() as f64 / wall_s * batch as f64 }
 }
 
-/// DLIO's samples per second of an evaluation, in every version: all its steps over all its time. Its utilisation is that
-/// of a block.
-pub fn dlio_eval_samples_per_s(steps: usize, wall_s: f64, batch: u64) -> f64 {
-    steps as f64 / wall_s * batch as f64
-}
-
 /// The step-weighted mean over the blocks of an epoch, as DLIO takes it.
 pub fn dlio_epoch(blocks: &[(Dlio, usize)]) -> Option<Dlio> {
     let steps: usize = blocks.iter().map(|(_, steps)| steps).sum();
@@ -238,7 +232,6 @@ mod tests {
         let whole: Vec<f64> = vec![4.5, 0.5, 0.5, 0.5];
         let old = dlio_2_0(&block.compute_s, &whole, 6.0, 7);
         assert_eq!((old.au, old.samples_per_s), (100.0, 4.0 / 6.0 * 7.0));
-        assert_eq!(dlio_eval_samples_per_s(4, 6.0, 7), old.samples_per_s);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use forebay_bench::ingest::{IngestSettings, Plan};
 use forebay_record::IngestCell;
 use forebay_storage::Profile;
+use forebay_study::Placement;
 use forebay_units::group_digits;
 
 use crate::ceilings::{Ceilings, Name};
@@ -15,7 +16,6 @@ use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::tier::Placement;
 use crate::values::parse_positive;
 use crate::{live, stop, tier};
 

@@ -17,8 +17,8 @@ use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 use crate::ceilings::{self, Ceilings, Name};
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::tier::Placement;
 use crate::{live, progress, stop, tier};
+use forebay_study::Placement;
 
 const SIZE: u64 = 5 << 30;
 const BLOCK: u64 = 1 << 20;

@@ -2,19 +2,18 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::thread::Builder;
 use std::time::Instant;
 
 use forebay_checkpoint::{Fetch, Region, Snapshot, Values};
 use forebay_measure::{Place, Scratch};
 
 use super::Error;
-use super::bare_file::{self, Pass};
+use super::bare_file::{self, Pass, together};
 
 /// The file that is written and read, gone before the next save.
 const FILE: &str = "bare";
 
-/// Megabytes (10^6 bytes) a second.
+/// Megabytes (10^6 bytes) per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
     pub(super) write: f64,
@@ -54,14 +53,9 @@ pub(super) fn copy_s(bytes: &[u8], into: &mut Region) -> f64 {
             to[..from.len()].copy_from_slice(from);
         }
     };
-    let start = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 1..n_threads {
-            // Where the system has no thread to spare, fewer copy.
-            drop(Builder::new().spawn_scoped(scope, copy));
-        }
-        copy();
-    });
+    let (start, _) = together((0..n_threads).map(|_| copy));
+    // Where the system has no thread to spare, this one does what is left.
+    copy();
     start.elapsed().as_secs_f64()
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use forebay_measure::{Context, Scratch, random, stamp};
 
 use super::Error;
 
-/// Bytes a request.
+/// Bytes per request.
 const BLOCK: u64 = 4 << 20;
 /// As many as a save keeps in flight; bytes that lie ready need no more.
 const DEPTH: usize = 8;
@@ -29,7 +30,7 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Megabytes (10^6 bytes) a second.
+    /// Megabytes (10^6 bytes) per second.
     pub(super) fn mb_per_s(self) -> f64 {
         self.bytes as f64 / 1e6 / self.seconds
     }
@@ -42,9 +43,8 @@ pub(super) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: 
     let start = Instant::now();
     let path = scratch.fresh(name, size)?;
     let allocating = start.elapsed();
-    let (workers, file) = (workers(&path, true)?, File::open(&path).context("opening", &path)?);
-    let start = Instant::now();
-    let bytes = each_block(workers, size, cancel, |file, memory, offset| {
+    let (mut workers, file) = (workers(&path, true)?, File::open(&path).context("opening", &path)?);
+    let (start, bytes) = each_block(&mut workers, size, cancel, |file, memory, offset| {
         stamp(memory, offset, run);
         file.write_all_at(memory, offset)
     })
@@ -59,11 +59,11 @@ pub(super) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: 
 /// Reads a file that [`write`] made, from end to end.
 pub(super) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
     let path = scratch.path().join(name);
-    let workers = workers(&path, false)?;
-    let start = Instant::now();
+    let mut workers = workers(&path, false)?;
     let size = size.next_multiple_of(PAGE);
-    let bytes = each_block(workers, size, cancel, |file, memory, offset| file.read_exact_at(memory, offset))
-        .context("reading", &path)?;
+    let (start, bytes) =
+        each_block(&mut workers, size, cancel, |file, memory, offset| file.read_exact_at(memory, offset))
+            .context("reading", &path)?;
     Ok(Pass { bytes, seconds: start.elapsed().as_secs_f64() })
 }
 
@@ -90,39 +90,59 @@ fn open(path: &Path, write: bool) -> io::Result<File> {
     })
 }
 
-/// Lets the workers take the blocks of a file as they come, until all are done, one fails or `cancel` is set: bytes moved.
+/// Lets the workers take the blocks of a file as they come, until all are done, one fails or `cancel` is set: when they began, and the
+/// bytes moved. Files and memory stay the caller's, which closes and frees them off the clock.
 fn each_block(
-    workers: Vec<(File, Region)>,
+    workers: &mut [(File, Region)],
     size: u64,
     cancel: &AtomicBool,
     act: impl Fn(&File, &mut [u8], u64) -> io::Result<()> + Sync,
-) -> io::Result<u64> {
+) -> io::Result<(Instant, u64)> {
     let (next, moved, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let work = |file: File, mut memory: Region| {
+    let work = |file: &File, memory: &mut [u8]| -> io::Result<()> {
         while !cancel.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
             let offset = next.fetch_add(BLOCK, Ordering::Relaxed);
             if offset >= size {
                 break;
             }
             let len = BLOCK.min(size - offset);
-            act(&file, &mut memory[..len as usize], offset).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            act(file, &mut memory[..len as usize], offset).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
             moved.fetch_add(len, Ordering::Relaxed);
         }
         Ok(())
     };
+    let (start, ended) = together(workers.iter_mut().map(|(file, memory)| || work(file, memory)));
+    ended.into_iter().try_for_each(|ended| ended?)?;
+    Ok((start, moved.into_inner()))
+}
+
+/// Starts a thread per piece of work and releases all of them at once: when that was, and what each returned or why there was no thread
+/// for it. Starting them takes longer than a fast device needs for many blocks, so no clock runs meanwhile.
+pub(super) fn together<T: Send, W: FnOnce() -> T + Send>(
+    works: impl IntoIterator<Item = W>,
+) -> (Instant, Vec<io::Result<T>>) {
+    let gate = RwLock::new(());
     thread::scope(|scope| {
-        let spawn = |(number, (file, memory)): (usize, (File, Region))| {
-            let named = thread::Builder::new().name(format!("forebay:bare-{number}"));
-            named.spawn_scoped(scope, move || work(file, memory))
+        let closed = gate.write();
+        let (ready, arrivals) = mpsc::channel();
+        let spawn = |(number, work): (usize, W)| {
+            let (ready, gate) = (ready.clone(), &gate);
+            thread::Builder::new().name(format!("forebay:bare-{number}")).spawn_scoped(scope, move || {
+                // The receiver waits for as many as were started.
+                let _ = ready.send(());
+                drop(gate.read());
+                work()
+            })
         };
-        let threads: Vec<_> = workers.into_iter().enumerate().map(spawn).collect();
-        failed.fetch_or(threads.iter().any(Result::is_err), Ordering::Relaxed);
-        let ended = |thread: thread::ScopedJoinHandle<'_, io::Result<()>>| {
+        let threads: Vec<_> = works.into_iter().enumerate().map(spawn).collect();
+        arrivals.iter().take(threads.iter().flatten().count()).for_each(drop);
+        let start = Instant::now();
+        drop(closed);
+        let ended = |thread: thread::ScopedJoinHandle<'_, T>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().try_for_each(|thread| ended(thread?))
-    })?;
-    Ok(moved.into_inner())
+        (start, threads.into_iter().map(|thread| thread.map(ended)).collect())
+    })
 }
 
 #[cfg(test)]

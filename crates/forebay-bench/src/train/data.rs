@@ -8,6 +8,7 @@ use forebay_pipeline::{Batched, Dataset, Source, Threads};
 use forebay_record::DatasetNote;
 use forebay_storage::Local;
 use forebay_train::Shape;
+use forebay_units::Fnv;
 
 use super::plan::{Input, Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
@@ -122,12 +123,9 @@ impl TrainingData {
     /// How long all files are, in their order; one that is not there counts as empty.
     pub(super) fn sizes(&self) -> u64 {
         let len = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
-        // The steps of FNV-1a, a length at a time: the same on every machine.
-        self.source
-            .files()
-            .iter()
-            .map(len)
-            .fold(0xcbf2_9ce4_8422_2325, |hash, len| (hash ^ len).wrapping_mul(0x100_0000_01b3))
+        let mut hash = Fnv::default();
+        self.source.files().iter().map(len).for_each(|len| hash.word(len));
+        hash.0
     }
 
     /// The same for the tuner to settle on; one pass where a second one would find the data in memory.

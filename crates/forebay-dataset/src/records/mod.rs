@@ -33,7 +33,7 @@ use format::{DataFormat, Piece, Proof};
 pub use format::{Files, NO_HDF5, ReadError, Reader, Step, Tools, Traffic, Unit, is_built_in};
 use pending::Pending;
 use ranges::{Cut, Item, Ranges, is_alike, piece};
-pub use room::records_room;
+pub use room::{records_beside, records_room};
 
 use crate::{Control, Error, Result, write};
 

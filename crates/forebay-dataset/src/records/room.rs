@@ -22,6 +22,13 @@ pub fn records_room(dataset: &Dataset) -> Result<u64> {
     Ok(all.bytes)
 }
 
+/// The files that lie beside file `file` of a part, below the data folder; none of a format that this build does not have.
+pub fn records_beside(dataset: &Dataset, part: Part, file: u64) -> Vec<String> {
+    let number = if part == Part::Train { file } else { dataset.n_files(Part::Train) + file };
+    let besides = format::of(dataset).map(|form| form.beside(&piece(dataset, number))).unwrap_or_default();
+    besides.into_iter().map(|beside| beside.path).collect()
+}
+
 /// What so many files to train on, and so many others behind them, take where those of a part are alike; `of` says it of one.
 pub(super) fn of_alike((n_train, n_eval): (u64, u64), of: impl Fn(u64) -> Room) -> Room {
     let all = |first: u64, n: u64| if n > 0 { of(first).times(n) } else { Room::default() };

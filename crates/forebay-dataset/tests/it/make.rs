@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_dataset::synth::{Camera, Shot};
 use forebay_dataset::{Control, Error, LIST, MARKER, MakePlan, MakeSpec, Profile, make};
-use forebay_units::Bytes;
+use forebay_units::{Bytes, Fnv};
 
 use crate::dir::relative;
 
@@ -16,11 +16,6 @@ fn spec(profile: Profile, count: u64) -> MakeSpec {
 
 fn small(count: u64) -> MakePlan {
     MakePlan::new(&MakeSpec { median_size: Some(Bytes(4_000)), ..spec(Profile::Caltech101, count) }).unwrap()
-}
-
-/// FNV-1a, so that a change of bytes is noticed.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
 fn median(mut sizes: Vec<u64>) -> f64 {
@@ -34,7 +29,7 @@ fn pictures_of_fixed_seeds_have_fixed_bytes() {
     let mut hash_of = |seed, index, width, height, bytes| {
         let mut file = Vec::new();
         camera.take(&Shot { seed, index, width, height, bytes }, &mut file);
-        (file.len(), hash(&file))
+        (file.len(), Fnv::of(&file))
     };
     assert_eq!(hash_of(0, 0, 500, 375, 112_000), (110_203, 0x794D9F33157C8AED));
     assert_eq!(hash_of(0, 1, 333, 500, 60_000), (59_751, 0xE785F3AD9E3637CC));

@@ -147,16 +147,6 @@ impl Ring {
         // SAFETY: the run lies within the mapping; by the caller's promise nobody writes to it meanwhile.
         unsafe { std::slice::from_raw_parts(self.pointer(place), n * self.slot_bytes) }
     }
-
-    /// As [`samples_at`](Self::samples_at), to change.
-    ///
-    /// # Safety
-    /// As there, and no other reference to these slots lives.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn samples_at_mut(&self, place: i64, n: usize) -> &mut [u8] {
-        // SAFETY: as in `samples_at`, and exclusive by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer(place), n * self.slot_bytes) }
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use forebay_format::example::{KeyNames, Keys};
 use forebay_format::tfrecord::Compression;
 use forebay_format::{LeftOut, MAX_SAMPLE_SIZE, Span, tensor};
 use forebay_storage::{Null, Storage};
-use forebay_units::{Bytes, PathText};
+use forebay_units::{Bytes, Fnv, PathText};
 
 use crate::error::{Error, SampleError};
 
@@ -143,23 +143,6 @@ impl Index {
         match self.packing {
             Packing::Files => path.to_string(),
             _ => format!("{path} at offset {}", place.offset),
-        }
-    }
-}
-
-/// The 64-bit hash of Fowler, Noll and Vo: simple, and the same on every machine and version.
-pub(crate) struct Fnv(pub(crate) u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         }
     }
 }

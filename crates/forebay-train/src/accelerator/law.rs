@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::rng::Rng;
+use forebay_units::random::Random;
 
 /// Poisson-distributed times are whole multiples of this.
 const TICK: Duration = Duration::from_millis(1);
@@ -33,7 +33,7 @@ impl Law {
         }
     }
 
-    pub(super) fn draw(&self, rng: &mut Rng) -> Duration {
+    pub(super) fn draw(&self, rng: &mut Random) -> Duration {
         match self {
             Self::Constant(time) => *time,
             Self::Uniform(from, to) => *from.min(to) + from.abs_diff(*to).mul_f64(rng.unit()),

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_units::Clock;
+use forebay_units::random::Random;
 
 pub use law::Law;
 
-use crate::rng::Rng;
+use crate::rng::random;
 
 /// How often a step that can be stopped checks its flag.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
@@ -48,7 +49,7 @@ pub struct EmulatedStep {
 
 pub struct EmulatedAccelerator {
     emulation: Emulation,
-    rng: Rng,
+    rng: Random,
     clock: Arc<dyn Clock>,
 }
 
@@ -56,7 +57,7 @@ impl EmulatedAccelerator {
     /// Draws its steps from `seed` and spends them on `clock`.
     pub fn new(emulation: Emulation, seed: u64, clock: Arc<dyn Clock>) -> Self {
         // A stream of its own, away from those that weights are drawn from.
-        Self { emulation, rng: Rng::new(seed, u64::MAX), clock }
+        Self { emulation, rng: random(seed, u64::MAX), clock }
     }
 
     /// Goes on as if so many steps had been made, in no time.

@@ -9,6 +9,7 @@ mod cpu;
 mod cuda;
 
 pub use cpu::Cpu;
+pub(crate) use cpu::widest;
 pub use cuda::{Cuda, Precision};
 
 use std::borrow::Cow;
@@ -89,10 +90,8 @@ pub struct SlotId(pub(crate) usize);
 pub enum Part {
     Value,
     Gradient,
-    /// Adam's first moment, or SGD's momentum.
-    FirstMoment,
-    /// Adam's second moment; SGD has none.
-    SecondMoment,
+    /// A value that the optimiser keeps, counted from 0.
+    Moment(usize),
 }
 
 /// The slots of a batch norm layer.

@@ -1,28 +1,93 @@
-//! How gradients change parameters: one file a rule, each as PyTorch defines it.
+//! How gradients change parameters: one file per rule, each as PyTorch defines it.
+//!
+//! A file declares names, constants, state and arithmetic of its rule for both engines; [`optimizers!`] lists the files. Nothing else
+//! knows one rule from another.
 
 mod adam;
 mod sgd;
 
 pub use adam::Adam;
-pub(crate) use adam::AdamRule;
 pub use sgd::Sgd;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Optimizer {
-    /// Adam, or AdamW where the decay is decoupled.
-    Adam(Adam),
-    /// Stochastic gradient descent, with or without momentum.
-    Sgd(Sgd),
+use crate::engine::Part;
+
+/// Values that a rule may keep per parameter.
+pub(crate) const MOST_MOMENTS: usize = 2;
+
+/// The numbers of one step's arithmetic, in the order that the rule's file gives them.
+pub(crate) type Constants = [f32; 9];
+
+/// How engines apply a rule.
+#[derive(Debug)]
+pub(crate) struct Arithmetic {
+    /// Of the struct in `cuda`.
+    pub(crate) name: &'static str,
+    /// Values per parameter that `sweep` and `cuda` use.
+    pub(crate) n_moments: usize,
+    pub(crate) sweep: Sweep,
+    /// A struct of the constants, with the member function `step(value, gradient, first, second)` for one parameter.
+    pub(crate) cuda: &'static str,
 }
 
-type Make = fn() -> Optimizer;
+/// Changes values and moments by their gradients; moments beyond the rule's number are empty.
+pub(crate) type Sweep = fn(&Constants, &mut [f32], &[f32], &mut [f32], &mut [f32]);
 
-/// The optimisers by the names a user may give. Adam's rate is below PyTorch's 1e-3.
-const OPTIMIZERS: &[(&str, Make)] = &[
-    ("adam", || Optimizer::Adam(Adam { learning_rate: 1e-4, ..Adam::default() })),
-    ("adamw", || Optimizer::Adam(Adam { learning_rate: 1e-4, ..Adam::decoupled() })),
-    ("sgd", || Optimizer::Sgd(Sgd::default())),
-];
+/// One step's arithmetic, the same for every value of every parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    pub(crate) arithmetic: &'static Arithmetic,
+    pub(crate) constants: Constants,
+}
+
+/// A rule with its constants. Each also has `USUAL`, the names that a user may give with the constants they stand for, and `ARITHMETIC`.
+trait Declared {
+    fn name(&self) -> &'static str;
+
+    fn learning_rate(&mut self) -> &mut f64;
+
+    /// What a saved state calls the moments that it holds.
+    fn moments(&self) -> &'static [&'static str];
+
+    fn constants(&self, step: u64) -> Constants;
+}
+
+macro_rules! optimizers {
+    ($($(#[$about:meta])* $name:ident)*) => {
+        /// A rule with its constants.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum Optimizer {
+            $($(#[$about])* $name($name),)*
+        }
+
+        /// Of every rule.
+        pub(crate) const ARITHMETICS: &[&Arithmetic] = &[$(&$name::ARITHMETIC),*];
+
+        impl Optimizer {
+            fn usual() -> impl Iterator<Item = (&'static str, Self)> {
+                std::iter::empty()$(.chain($name::USUAL.into_iter().map(|(name, rule)| (name, Self::$name(rule)))))*
+            }
+
+            fn declared(&mut self) -> &mut dyn Declared {
+                match self {
+                    $(Self::$name(rule) => rule,)*
+                }
+            }
+
+            fn arithmetic(&self) -> &'static Arithmetic {
+                match self {
+                    $(Self::$name(_) => &$name::ARITHMETIC,)*
+                }
+            }
+        }
+    };
+}
+
+optimizers! {
+    /// Adam, or AdamW where the decay is decoupled.
+    Adam
+    /// Stochastic gradient descent, with or without momentum.
+    Sgd
+}
 
 impl Optimizer {
     /// The name of the one that is used where none is named.
@@ -30,61 +95,40 @@ impl Optimizer {
 
     /// The optimiser of this name with its usual constants, and this learning rate in place of its own where one is given.
     pub fn named(name: &str, learning_rate: Option<f64>) -> Option<Self> {
-        let mut optimizer = OPTIMIZERS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())?;
+        let mut optimizer = Self::usual().find(|(known, _)| *known == name)?.1;
         if let Some(learning_rate) = learning_rate {
             optimizer.set_learning_rate(learning_rate);
         }
         Some(optimizer)
     }
 
+    /// The names that [`Self::named`] knows.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        OPTIMIZERS.iter().map(|(name, _)| *name)
+        Self::usual().map(|(name, _)| name)
     }
 
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Adam(adam) if adam.decoupled => "adamw",
-            Self::Adam(_) => "adam",
-            Self::Sgd(_) => "sgd",
-        }
+    /// The name that [`Self::named`] knows it by.
+    pub fn name(mut self) -> &'static str {
+        self.declared().name()
     }
 
-    pub fn learning_rate(&self) -> f64 {
-        match self {
-            Self::Adam(adam) => adam.learning_rate,
-            Self::Sgd(sgd) => sgd.learning_rate,
-        }
+    /// The learning rate.
+    pub fn learning_rate(mut self) -> f64 {
+        *self.declared().learning_rate()
     }
 
+    /// Sets the learning rate.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        match self {
-            Self::Adam(adam) => adam.learning_rate = learning_rate,
-            Self::Sgd(sgd) => sgd.learning_rate = learning_rate,
-        }
+        *self.declared().learning_rate() = learning_rate;
     }
 
     /// What it keeps for each parameter, as saved states call it, with the part of the store it is in.
-    pub(crate) fn moments(&self) -> &'static [(&'static str, crate::engine::Part)] {
-        use crate::engine::Part;
-        match self {
-            Self::Adam(_) => &[("exp_avg", Part::FirstMoment), ("exp_avg_sq", Part::SecondMoment)],
-            Self::Sgd(sgd) if sgd.momentum != 0.0 => &[("momentum_buffer", Part::FirstMoment)],
-            Self::Sgd(_) => &[],
-        }
+    pub(crate) fn moments(mut self) -> impl Iterator<Item = (&'static str, Part)> {
+        self.declared().moments().iter().enumerate().map(|(i, name)| (*name, Part::Moment(i)))
     }
 
     /// The arithmetic of step number `step`, counted from 1.
-    pub(crate) fn rule(&self, step: u64) -> Rule {
-        match self {
-            Self::Adam(adam) => Rule::Adam(adam.rule(step)),
-            Self::Sgd(sgd) => Rule::Sgd(sgd.rule()),
-        }
+    pub(crate) fn rule(mut self, step: u64) -> Rule {
+        Rule { arithmetic: self.arithmetic(), constants: self.declared().constants(step) }
     }
-}
-
-/// One step's arithmetic, the same for every value of every parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
-    Adam(AdamRule),
-    Sgd(sgd::SgdRule),
 }

@@ -1,5 +1,9 @@
 //! Stochastic gradient descent, as `torch.optim.SGD` defines it.
 
+use super::{Arithmetic, Constants, Declared};
+use crate::engine::widest;
+
+/// The constants of stochastic gradient descent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sgd {
     pub learning_rate: f64,
@@ -13,36 +17,52 @@ pub struct Sgd {
 
 impl Default for Sgd {
     fn default() -> Self {
-        Self { learning_rate: 1e-2, momentum: 0.9, weight_decay: 0.0, nesterov: false }
+        Self::TORCH
     }
 }
 
 impl Sgd {
-    pub(super) fn rule(&self) -> SgdRule {
-        SgdRule {
-            learning_rate: self.learning_rate as f32,
-            momentum: self.momentum as f32,
-            decay: self.weight_decay as f32,
-            nesterov: self.nesterov,
+    const TORCH: Self = Self { learning_rate: 1e-2, momentum: 0.9, weight_decay: 0.0, nesterov: false };
+    pub(super) const USUAL: [(&str, Self); 1] = [("sgd", Self::TORCH)];
+    pub(super) const ARITHMETIC: Arithmetic = Arithmetic { name: "sgd", n_moments: 1, sweep, cuda: CUDA };
+}
+
+impl Declared for Sgd {
+    fn name(&self) -> &'static str {
+        "sgd"
+    }
+
+    fn learning_rate(&mut self) -> &mut f64 {
+        &mut self.learning_rate
+    }
+
+    fn moments(&self) -> &'static [&'static str] {
+        if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
+    }
+
+    fn constants(&self, _: u64) -> Constants {
+        let [rate, momentum, decay] = [self.learning_rate, self.momentum, self.weight_decay].map(|value| value as f32);
+        [rate, momentum, decay, f32::from(u8::from(self.nesterov)), 0.0, 0.0, 0.0, 0.0, 0.0]
+    }
+}
+
+widest! {
+    fn sweep(constants: &Constants, values: &mut [f32], gradients: &[f32], velocities: &mut [f32], _none: &mut [f32]) {
+        let [rate, momentum, decay, nesterov, ..] = *constants;
+        for ((value, gradient), velocity) in values.iter_mut().zip(gradients).zip(velocities) {
+            let gradient = gradient + decay * *value;
+            *velocity = momentum * *velocity + gradient;
+            *value -= rate * if nesterov == 0.0 { *velocity } else { gradient + momentum * *velocity };
         }
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SgdRule {
-    pub(crate) learning_rate: f32,
-    pub(crate) momentum: f32,
-    pub(crate) decay: f32,
-    pub(crate) nesterov: bool,
-}
-
-impl SgdRule {
-    /// Changes one value and its velocity by its gradient.
-    #[inline(always)]
-    pub(crate) fn apply(&self, value: &mut f32, gradient: f32, velocity: &mut f32) {
-        let gradient = gradient + self.decay * *value;
-        *velocity = self.momentum * *velocity + gradient;
-        let step = if self.nesterov { gradient + self.momentum * *velocity } else { *velocity };
-        *value -= self.learning_rate * step;
+const CUDA: &str = "
+struct sgd {
+    float rate, momentum, decay, nesterov;
+    __device__ __forceinline__ void step(float& w, float g, float& m, float&) const {
+        g += decay * w;
+        m = momentum * m + g;
+        w -= rate * (nesterov == 0.f ? m : g + momentum * m);
     }
-}
+};";

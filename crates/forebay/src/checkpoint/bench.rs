@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use forebay_bench::checkpoint::{Gpu, MODES, Plan, State};
 use forebay_checkpoint::{Mode, format};
 use forebay_measure::Places;
 use forebay_train::Model;
-use forebay_units::{Bytes, PathText};
+use forebay_units::Bytes;
 
 use super::{FolderArgs, TierArgs, files};
 use crate::live::QuietArgs;
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let json = args.json.target([])?;
     stop::finishing("the save");
     let (mut record, series) = live::observed("saving", "", stop::flag(), args.quiet, |observer| {
-        forebay_bench::checkpoint::run(&plan, live::record(&args.folders.dir), observer).map_err(in_our_words)
+        forebay_bench::checkpoint::run(&plan, live::record(&args.folders.dir), observer).map_err(anyhow::Error::from)
     })?;
     record.notes.extend(placements.notes);
     record.series = Some(series);
@@ -123,21 +123,5 @@ impl Args {
             ceiling: !self.no_ceiling,
             seed: 0,
         })
-    }
-}
-
-/// What cannot be done, without what to do about it in a probe.
-fn in_our_words(error: forebay_bench::checkpoint::Error) -> anyhow::Error {
-    use forebay_bench::checkpoint::Error::Shared;
-    use forebay_measure::Error::{Denied, NothingCanBeMade, ReadOnly};
-    match &error {
-        Shared(ReadOnly { path }) => {
-            anyhow!("{}: the file system is mounted read-only; name a folder that can be written", path.escaped())
-        }
-        Shared(Denied { path }) => anyhow!("{}: permission denied; name a folder you may write to", path.escaped()),
-        Shared(NothingCanBeMade { path }) => {
-            anyhow!("{}: nothing can be created there; name a folder of a disk", path.escaped())
-        }
-        _ => error.into(),
     }
 }

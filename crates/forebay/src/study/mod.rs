@@ -77,7 +77,7 @@ fn explained(file: Option<&OsStr>, error: Error) -> anyhow::Error {
 /// What a folder stands on: a tier of `forebay tier up`, or nothing of ours.
 fn find_placement(path: &Path) -> Placement {
     match crate::tier::placement(path) {
-        Ok(found) => Placement { shaped: found.shaped, kernel: found.kernel, notes: found.notes },
+        Ok(found) => found,
         Err(error) => {
             Placement { notes: vec![format!("whether it is a tier cannot be told: {error:#}")], ..Placement::default() }
         }

@@ -14,7 +14,7 @@ use forebay_storage::tier::{Moment, Registry};
 
 use crate::output::{Outcome, complain};
 
-pub(crate) use placement::{Placement, placement};
+pub(crate) use placement::placement;
 
 /// What can be done with tiers.
 #[derive(Debug, Subcommand)]

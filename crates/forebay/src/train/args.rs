@@ -17,8 +17,8 @@ use forebay_train::{Emulation, Model, Optimizer, Precision};
 use super::saving::Saving;
 use crate::data::InputArgs;
 use crate::output::JsonArgs;
-use crate::tier::Placement;
 use crate::values::{SampleLimit, parse_io, parse_threads};
+use forebay_study::Placement;
 
 /// Steps of a run on a batch in memory, which has no end of its own.
 const SYNTHETIC_STEPS: u64 = 100;

@@ -17,8 +17,8 @@ pub(crate) use args::{Args, DeviceName};
 
 use crate::live::QuietArgs;
 use crate::output::{Outcome, give, print, remark};
-use crate::tier::Placement;
 use crate::{live, stop, tier};
+use forebay_study::Placement;
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;

@@ -7,7 +7,7 @@ use forebay_measure::{Cache, Io, ThreadCount};
 use forebay_train::{Optimizer, Precision};
 
 use super::Args;
-use crate::tier::Placement;
+use forebay_study::Placement;
 
 #[derive(Debug, Parser)]
 struct Line {

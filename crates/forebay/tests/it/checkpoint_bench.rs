@@ -149,7 +149,7 @@ fn the_table_has_a_line_for_each_cell() {
 fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let dir = folders();
     let said = dir.refused("checkpoint bench /proc --size 1MB");
-    assert_eq!(said, "forebay: /proc: nothing can be created there; name a folder of a disk\n");
+    assert_eq!(said, "forebay: /proc: nothing can be created there; name another folder\n");
     let said = dir.refused("checkpoint bench slow --mode burst");
     assert_eq!(said, "forebay: --mode burst: name the burst buffer with --burst-dir\n");
     assert_eq!(dir.refused("checkpoint bench missing"), "forebay: missing: no such folder\n");

@@ -14,12 +14,12 @@ use crate::process::is_root;
 #[test]
 fn a_target_that_is_no_folder_is_named() {
     let dir = Dir::new();
-    let said = "forebay: gone: no such folder; make it, or name one on the disk to be measured\n";
+    let said = "forebay: gone: no such folder; create it, or name another\n";
     assert_eq!(dir.refused("probe gone"), said);
     assert_eq!(dir.refused("probe gone --like set --dry-run"), said, "before the data is looked at");
     let said = "forebay: /dev/null: neither a folder nor a regular file; name a folder on the disk to be measured\n";
     assert_eq!(dir.refused("probe /dev/null"), said);
-    let said = "forebay: /proc: nothing can be created there; name a folder on the disk to be measured\n";
+    let said = "forebay: /proc: nothing can be created there; name another folder\n";
     assert_eq!(dir.refused("probe /proc --size 1MiB"), said);
     dir.write("small", [0; 8192]);
     let said = dir.refused("probe small");
@@ -120,8 +120,8 @@ fn a_read_only_disk_is_named_and_a_file_on_it_can_be_read() {
     let script =
         "$forebay probe small; echo status $?; $forebay probe small/big --depth 1 --runs 2 > table; echo status $?";
     let Some(ran) = with_mount(&dir, mount, script) else { return };
-    let said = "forebay: small: the file system is mounted read-only; probe another folder, or name a large file on this one: \
-                its reads are measured without writing\n";
+    let said = "forebay: small: the file system is mounted read-only; name a folder on another, or a large file to \
+                measure its reads alone\n";
     assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
     assert_eq!(ran.stdout, "status 2\nstatus 0\n", "{}", ran.stderr);
 }
@@ -159,7 +159,7 @@ fn a_folder_one_may_not_write_to_is_named() {
 }
 
 fn assert_denied(ran: &Ran) {
-    let said = "forebay: closed: permission denied; name a folder you may write to, or a large file you may read\n";
+    let said = "forebay: closed: permission denied; name a folder you may write to, or a large file to measure its reads alone\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), said));
 }
 

@@ -92,6 +92,6 @@ fn a_disk_that_fills_up_meanwhile_is_said_and_nothing_stays() {
     let said = String::from_utf8(dir.read("said")).unwrap();
     let last = said.lines().last().unwrap();
     assert!(last.starts_with("forebay: small/.forebay-probe-"), "{said}");
-    let rest = "/data: no space left on the device; give a smaller --size, or another folder";
+    let rest = "/data: no space left on the device; free some, or name another folder";
     assert!(last.ends_with(rest), "{said}");
 }

@@ -1,6 +1,12 @@
 //! Studies that are killed, stopped or out of room: what is done stays, and `--resume` does the rest.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use forebay_measure::Observer;
+use forebay_record::{Environment, StudyRun};
+use forebay_study::{Bench, CellPlan, Failed, Folder, Placement, Plan, Rest, StepResult, run};
 
 use crate::dir::Dir;
 use crate::disk::with_mount;
@@ -265,4 +271,58 @@ fn a_moved_run_of_an_earlier_version_goes_on_in_its_folder_and_says_so() {
     assert!(done.stderr.starts_with(&said), "{}", done.stderr);
     assert_eq!(dir.images("moved/data/caltech101-12-seed0").len(), 12);
     assert!(!dir.path("out").exists(), "nothing is made in the old place");
+}
+
+/// Gives every cell what it has in a whole run.
+struct Known<'a>(&'a StudyRun);
+
+impl Bench for Known<'_> {
+    fn measure(&mut self, cell: &CellPlan, _: Observer<'_>) -> Result<StepResult, Failed> {
+        let known = self.0.cells.iter().find(|known| known.id == cell.id).ok_or("no such cell")?;
+        Ok(StepResult { measured: known.measured.clone(), notes: known.notes.clone() })
+    }
+}
+
+#[test]
+fn a_run_begun_by_a_version_with_another_schema_goes_on_and_is_reported_as_if_it_had_not() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forebay-report/tests/fixtures/chien/record.jsonl");
+    let text = std::fs::read_to_string(fixture).unwrap();
+    assert!(text.contains("\"forebay-record/1\""));
+    let (whole, _) = StudyRun::from_jsonl(&text).unwrap();
+    let plan = Plan::new(whole.head.spec.clone(), whole.head.scale).unwrap();
+    let head = plan.head(Vec::new(), Environment::default(), Path::new("data"), &|_| Placement::default());
+    let dir = Dir::new();
+    dir.write("whole/record.jsonl", &text);
+    for n_done in [0, 5, 35] {
+        let begun: String = text.split_inclusive('\n').take(1 + n_done).collect();
+        let name = format!("resumed-{n_done}");
+        dir.write(format!("{name}/record.jsonl"), begun);
+        let (mut folder, found) = Folder::resume(&dir.path(&name), &head).unwrap();
+        let rest = Rest::after(&plan, &found, false);
+        assert_eq!((rest.n_done, rest.cells.len()), (n_done, 36 - n_done));
+        folder.append(&rest.resumed(Environment::default())).unwrap();
+        let never = AtomicBool::new(false);
+        run(&plan, &rest, &mut folder, &mut Known(&whole), &|_| None, &|_| (), &never).unwrap();
+        drop(folder);
+        let record = String::from_utf8(dir.read(&format!("{name}/record.jsonl"))).unwrap();
+        let (resumed, sound) = StudyRun::from_jsonl(&record).unwrap();
+        assert_eq!((sound, resumed.resumed.len(), resumed.is_complete()), (record.len(), 1, true));
+        for cell in &whole.cells {
+            let again = resumed.cells.iter().find(|again| again.id == cell.id).unwrap();
+            assert_eq!((&again.measured, &again.error), (&cell.measured, &cell.error), "{}", cell.id);
+        }
+        let table = |name: &str| -> BTreeSet<String> {
+            dir.met(&format!("report {name} --csv -"))
+                .replace(&format!("{name},"), "")
+                .lines()
+                .map(str::to_owned)
+                .collect()
+        };
+        assert_eq!(table(&name), table("whole"));
+        // The table of all cells has their times, which differ.
+        let findings =
+            |name: &str| dir.met(&format!("report {name}")).split("\nexperiment ").next().unwrap().to_owned();
+        assert!(findings(&name).contains("11 of 12 published values agree"));
+        assert_eq!(findings(&name), findings("whole"));
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::formats::Model;
 use super::*;
 use crate::format::{self, FORMATS, Format};
-use crate::{Checkpoint, CountedFs, Damage, list_with_manifests, restore_with, verify_until, verify_with};
+use crate::{Checkpoint, CountedFs, Damage, restore_with, verify, verify_until};
 
 fn name(step: u64) -> Name {
     Name { step, take: 0 }
@@ -112,7 +112,7 @@ fn verifying_restoring_and_draining_tell_of_every_byte() {
     let tell = |bytes| {
         told.fetch_add(bytes, Ordering::Relaxed);
     };
-    let bytes = verify_with(&tiers[1], name(2), &tell).unwrap().n_bytes();
+    let bytes = verify_until(&tiers[1], name(2), &tell, &AtomicBool::new(false)).unwrap().n_bytes();
     assert_eq!(told.swap(0, Ordering::Relaxed), bytes);
     restore_with(&tiers, Wanted { progress: Some(&tell), ..Wanted::default() }, &mut Memory::default()).unwrap();
     assert_eq!(told.swap(0, Ordering::Relaxed), bytes);
@@ -168,7 +168,7 @@ fn a_stop_ends_verifying_and_pruning_at_the_next_chunk_and_is_no_damage() {
         told.fetch_add(bytes, Ordering::Relaxed);
         stop.store(true, Ordering::Relaxed);
     };
-    let bytes = verify_with(&tiers[1], name(2), &|_| {}).unwrap().n_bytes();
+    let bytes = verify(&tiers[1], name(2)).unwrap().n_bytes();
     assert!(matches!(verify_until(&tiers[1], name(2), &tell, &stop), Err(Error::Stopped)));
     let told = told.into_inner();
     assert!(0 < told && told < bytes, "{told} of {bytes}");
@@ -184,24 +184,6 @@ fn a_stop_ends_verifying_and_pruning_at_the_next_chunk_and_is_no_damage() {
     assert!(matches!(store.prune(), Err(Error::Stopped)));
     drop(store);
     assert_eq!(tiers.iter().map(|tier| tier.names().unwrap()).collect::<Vec<_>>(), before);
-}
-
-#[test]
-fn a_list_says_what_the_manifests_say() {
-    let (model, tiers) = prepared(FORMATS[1]);
-    model.damage(&tiers[0].path_of(name(3)).join("manifest.forebay"), Vec::clear).unwrap();
-    let mut passed_over = Vec::new();
-    let listed = list_with_manifests(&tiers, &mut passed_over);
-    let places: Vec<(u64, Vec<(usize, bool)>)> = listed
-        .iter()
-        .map(|one| (one.name.step, one.copies.iter().map(|(tier, manifest)| (*tier, manifest.is_ok())).collect()))
-        .collect();
-    let slow = vec![(1, true)];
-    assert_eq!(places, [(1, slow.clone()), (2, slow), (3, vec![(0, false), (1, true)])]);
-    let manifest = listed[2].manifest().unwrap();
-    let format = manifest.format().map(|(format, stem)| (format.name(), stem));
-    assert_eq!((manifest.metric, format), (Some(3.0), Some(("tensorflow", "model"))));
-    assert!(passed_over.is_empty());
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod store;
 mod threads;
 mod wide;
 
+pub(crate) use wide::widest;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 

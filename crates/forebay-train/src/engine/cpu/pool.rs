@@ -147,7 +147,7 @@ impl Corner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::rng::random;
 
     /// Pixels of a sample that are under window `place`, in order.
     fn under(shape: &PoolShape, place: usize) -> Vec<usize> {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn pools_of_any_shape_do_what_they_are_defined_to() {
         let threads = Threads::new(2).unwrap();
-        let mut rng = Rng::new(11, 0);
+        let mut rng = random(11, 0);
         let mut below = |n: usize| (rng.unit() * n as f64) as usize;
         for _ in 0..100 {
             let (kernel, stride, channels, batch) = (1 + below(4), 1 + below(4), 1 + below(20), 1 + below(3));

@@ -6,10 +6,9 @@ use rayon::prelude::*;
 
 use super::memory::Memory;
 use super::threads::{CHUNK, Threads};
-use super::wide::widest;
 use crate::engine::{Part, Slot, SlotId, SlotKind};
 use crate::error::Result;
-use crate::optimizer::{AdamRule, Rule};
+use crate::optimizer::{MOST_MOMENTS, Rule};
 
 /// Slots begin at multiples of a cache line.
 const ALIGN: usize = 16;
@@ -20,8 +19,7 @@ pub struct Store {
     values: Memory,
     gradients: Memory,
     /// Empty until an optimiser or a loaded state needs them.
-    first: Memory,
-    second: Memory,
+    moments: [Memory; MOST_MOMENTS],
     statistics: Memory,
 }
 
@@ -43,8 +41,8 @@ impl Store {
         }
         let [n_values, n_statistics] = ends;
         let (values, gradients) = (Memory::zeroed(n_values)?, Memory::zeroed(n_values)?);
-        let (first, second, statistics) = (Memory::empty(), Memory::empty(), Memory::zeroed(n_statistics)?);
-        let mut store = Self { places, values, gradients, first, second, statistics };
+        let (moments, statistics) = (std::array::from_fn(|_| Memory::empty()), Memory::zeroed(n_statistics)?);
+        let mut store = Self { places, values, gradients, moments, statistics };
         for (i, slot) in slots.into_iter().enumerate() {
             store.part_mut(SlotId(i), Part::Value).copy_from_slice(&slot.values);
         }
@@ -58,8 +56,7 @@ impl Store {
             Part::Value if place.is_statistic => &self.statistics,
             Part::Value => &self.values,
             Part::Gradient => &self.gradients,
-            Part::FirstMoment => &self.first,
-            Part::SecondMoment => &self.second,
+            Part::Moment(i) => &self.moments[i],
         };
         memory.get(place.range.clone()).unwrap_or(&[])
     }
@@ -71,20 +68,15 @@ impl Store {
             Part::Value if place.is_statistic => &mut self.statistics,
             Part::Value => &mut self.values,
             Part::Gradient => &mut self.gradients,
-            Part::FirstMoment => &mut self.first,
-            Part::SecondMoment => &mut self.second,
+            Part::Moment(i) => &mut self.moments[i],
         };
         &mut memory[place.range.clone()]
     }
 
     /// Makes a moment, zeroed, when it is first needed.
     pub(super) fn prepare(&mut self, part: Part) -> Result<()> {
-        let moment = match part {
-            Part::FirstMoment => &mut self.first,
-            Part::SecondMoment => &mut self.second,
-            Part::Value | Part::Gradient => return Ok(()),
-        };
-        moment.room(self.values.len()).map(|_| ())
+        let Part::Moment(i) = part else { return Ok(()) };
+        self.moments[i].room(self.values.len()).map(|_| ())
     }
 
     /// Two slots' values to change at once.
@@ -100,37 +92,20 @@ impl Store {
     }
 
     pub(super) fn update(&mut self, threads: &Threads, rule: &Rule) -> Result<()> {
-        self.prepare(Part::FirstMoment)?;
-        if matches!(rule, Rule::Adam(_)) {
-            self.prepare(Part::SecondMoment)?;
-        }
+        (0..rule.arithmetic.n_moments).try_for_each(|i| self.prepare(Part::Moment(i)))?;
         let (values, gradients) = (&mut self.values, &self.gradients);
-        match rule {
-            Rule::Adam(rule) => threads.run(|| {
-                let moments = self.first.par_chunks_mut(CHUNK).zip(self.second.par_chunks_mut(CHUNK));
-                let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(moments);
-                chunks.for_each(|((values, gradients), (first, second))| {
-                    adam(rule, values, gradients, first, second);
-                });
-            }),
-            Rule::Sgd(rule) => threads.run(|| {
-                let velocities = self.first.par_chunks_mut(CHUNK);
-                let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK)).zip(velocities);
-                chunks.for_each(|((values, gradients), velocities)| {
-                    for ((v, g), velocity) in values.iter_mut().zip(gradients).zip(velocities) {
-                        rule.apply(v, *g, velocity);
-                    }
-                });
-            }),
-        }
+        let n_chunks = values.len().div_ceil(CHUNK);
+        let [firsts, seconds] = self.moments.each_mut().map(|moment| {
+            let mut chunks: Vec<&mut [f32]> = moment.chunks_mut(CHUNK).collect();
+            chunks.resize_with(n_chunks, Default::default);
+            chunks
+        });
+        threads.run(|| {
+            let chunks = values.par_chunks_mut(CHUNK).zip(gradients.par_chunks(CHUNK));
+            chunks.zip(firsts).zip(seconds).for_each(|(((values, gradients), first), second)| {
+                (rule.arithmetic.sweep)(&rule.constants, values, gradients, first, second);
+            });
+        });
         Ok(())
-    }
-}
-
-widest! {
-    fn adam(rule: &AdamRule, values: &mut [f32], gradients: &[f32], first: &mut [f32], second: &mut [f32]) {
-        for (((v, g), m), s) in values.iter_mut().zip(gradients).zip(first).zip(second) {
-            rule.apply(v, *g, m, s);
-        }
     }
 }

@@ -18,6 +18,7 @@ use forebay_units::Bytes;
 use super::Precision;
 use super::lock::Locks;
 use crate::error::{Error, Result};
+use crate::optimizer::{ARITHMETICS, Arithmetic, Constants};
 
 const KERNELS: &str = include_str!("kernels.cu");
 
@@ -28,8 +29,8 @@ const PAD: usize = 64;
 /// What cuBLAS may use besides; its own default for Hopper is 32 MiB.
 const BLAS_WORKSPACE: usize = 64 << 20;
 
-/// All kernels in `kernels.cu`; each is looked up when the engine starts, so a missing one fails there.
-const NAMES: [&str; 35] = [
+/// Names of all kernels in `kernels.cu`.
+const NAMES: [&str; 31] = [
     "cast_in",
     "cast_out",
     "normalize",
@@ -61,10 +62,6 @@ const NAMES: [&str; 35] = [
     "average_pool_back",
     "loss_rows",
     "loss_total",
-    "adam_t",
-    "adam_f",
-    "sgd_t",
-    "sgd_f",
 ];
 
 pub(super) type Address = u64;
@@ -93,7 +90,7 @@ pub(super) struct Device {
     pub(super) precision: Precision,
     /// Memory of the host that the device can fetch from.
     pub(super) locks: Locks,
-    functions: HashMap<&'static str, CudaFunction>,
+    functions: HashMap<String, CudaFunction>,
     /// Scratch of operations, which follow each other on one stream and so can share it.
     scratch: RefCell<Option<Tensor>>,
     /// Counts moves of the scratch memory: a recording made before a move holds a stale address.
@@ -266,14 +263,14 @@ impl Device {
     }
 
     /// Starts a kernel on the main stream.
-    pub(super) fn launch(&self, name: &'static str, grid: (u32, u32), arguments: &[Argument]) -> Result<()> {
+    pub(super) fn launch(&self, name: &str, grid: (u32, u32), arguments: &[Argument]) -> Result<()> {
         self.launch_on(&self.stream, name, grid, (BLOCK, 1), arguments)
     }
 
     pub(super) fn launch_on(
         &self,
         stream: &CudaStream,
-        name: &'static str,
+        name: &str,
         grid: (u32, u32),
         block: (u32, u32),
         arguments: &[Argument],
@@ -317,8 +314,7 @@ pub(super) enum Argument {
     Number(f32),
     Flag(i32),
     Pool([u32; 9]),
-    Adam([f32; 9]),
-    Sgd([u32; 4]),
+    Constants(Constants),
 }
 
 impl Argument {
@@ -329,8 +325,7 @@ impl Argument {
             Self::Number(value) => launch.arg(value),
             Self::Flag(value) => launch.arg(value),
             Self::Pool(value) => launch.arg(value),
-            Self::Adam(value) => launch.arg(value),
-            Self::Sgd(value) => launch.arg(value),
+            Self::Constants(value) => launch.arg(value),
         };
     }
 }
@@ -352,7 +347,8 @@ fn not_allocated(stream: &CudaStream, n_bytes: usize, error: &DriverError) -> Er
     Error::Device { what: format!("allocating {} on the device", Bytes(n_bytes as u64)), why }
 }
 
-fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<&'static str, CudaFunction>> {
+/// Compiles the kernels for this device.
+fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<String, CudaFunction>> {
     let (major, minor) = context.compute_capability()?;
     if precision == Precision::Bf16 && major < 8 {
         let why = format!("it has compute capability {major}.{minor}, and bf16 needs 8.0");
@@ -361,11 +357,30 @@ fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<&
     let bf16 = i32::from(precision == Precision::Bf16);
     let options = vec![format!("--gpu-architecture=compute_{major}{minor}"), format!("-DBF16={bf16}")];
     let options = CompileOptions { options, ..CompileOptions::default() };
-    let program = compile_ptx_with_opts(KERNELS, options)
+    let program = compile_ptx_with_opts(source(), options)
         .map_err(|error| Error::Device { what: "compiling the kernels".to_owned(), why: format!("{error:?}") })?;
     let module = context.load_module(program).map_err(|error| {
         let what = "loading the kernels, which NVRTC compiled for a driver of its own version,".to_owned();
         Error::Device { what, why: words(&error) }
     })?;
-    NAMES.into_iter().map(|name| Ok((name, module.load_function(name)?))).collect()
+    let updates = ARITHMETICS.iter().flat_map(|rule| [false, true].map(|typed| update_kernel(rule.name, typed)));
+    let names = NAMES.into_iter().map(str::to_owned).chain(updates);
+    names.map(|name| module.load_function(&name).map(|function| (name, function)).map_err(Error::from)).collect()
+}
+
+/// The kernel that updates by a rule: from gradients of the activations' type, or f32.
+pub(super) fn update_kernel(rule: &str, typed: bool) -> String {
+    format!("{rule}_{}", if typed { 't' } else { 'f' })
+}
+
+/// The common kernels, and two for each optimiser.
+fn source() -> String {
+    let mut source = KERNELS.to_owned();
+    for Arithmetic { name, n_moments, cuda, .. } in ARITHMETICS {
+        source += cuda;
+        for (typed, gradient) in [(true, "T"), (false, "float")] {
+            source += &format!("\nUPDATE({}, {gradient}, {n_moments}, {name})\n", update_kernel(name, typed));
+        }
+    }
+    source
 }

@@ -615,14 +615,6 @@ extern "C" __global__ void loss_total(const float2* rows, u32 n, float2* out) {
 
 // Optimisers, four values at a time. Gradients are f32 or of the activations' type; `working` is the copy that layers read.
 
-struct Adam {
-    float keep, decay, beta1, fresh1, beta2, fresh2, epsilon, step_size, root_correction;
-};
-struct Sgd {
-    float learning_rate, momentum, decay;
-    int nesterov;
-};
-
 __device__ __forceinline__ float4 gradient4(const float* g, u64 i) { return ((const float4*)g)[i]; }
 #if BF16
 __device__ __forceinline__ float4 gradient4(const T* g, u64 i) {
@@ -636,51 +628,23 @@ __device__ __forceinline__ void work4(T* working, u64 i, float4 w) {
     ((uint2*)working)[i] = make_uint2(pair(w.x, w.y), pair(w.z, w.w));
 #endif
 }
-__device__ __forceinline__ void adam1(float& w, float g, float& m, float& v, const Adam& a) {
-    g += a.decay * w;
-    m = a.beta1 * m + a.fresh1 * g;
-    v = a.beta2 * v + a.fresh2 * g * g;
-    w = a.keep * w - a.step_size * (m / (sqrtf(v) * a.root_correction + a.epsilon));
-}
-template <class G> __device__ void adam(float4* values, const G* gradients, float4* first, float4* second, T* working, u64 n4, Adam a) {
+template <int MOMENTS, class G, class R>
+__device__ void update(float4* values, const G* gradients, float4* first, float4* second, T* working, u64 n4, R rule) {
     for (u64 i = INDEX; i < n4; i += STRIDE) {
-        float4 w = values[i], m = first[i], v = second[i], g = gradient4(gradients, i);
-        adam1(w.x, g.x, m.x, v.x, a);
-        adam1(w.y, g.y, m.y, v.y, a);
-        adam1(w.z, g.z, m.z, v.z, a);
-        adam1(w.w, g.w, m.w, v.w, a);
+        float4 none = make_float4(0.f, 0.f, 0.f, 0.f);
+        float4 w = values[i], g = gradient4(gradients, i), m = MOMENTS > 0 ? first[i] : none, v = MOMENTS > 1 ? second[i] : none;
+        rule.step(w.x, g.x, m.x, v.x);
+        rule.step(w.y, g.y, m.y, v.y);
+        rule.step(w.z, g.z, m.z, v.z);
+        rule.step(w.w, g.w, m.w, v.w);
         values[i] = w;
-        first[i] = m;
-        second[i] = v;
+        if (MOMENTS > 0) first[i] = m;
+        if (MOMENTS > 1) second[i] = v;
         work4(working, i, w);
     }
 }
-__device__ __forceinline__ void sgd1(float& w, float g, float& m, const Sgd& s) {
-    g += s.decay * w;
-    m = s.momentum * m + g;
-    w -= s.learning_rate * (s.nesterov ? g + s.momentum * m : m);
-}
-template <class G> __device__ void sgd(float4* values, const G* gradients, float4* first, T* working, u64 n4, Sgd s) {
-    for (u64 i = INDEX; i < n4; i += STRIDE) {
-        float4 w = values[i], m = first[i], g = gradient4(gradients, i);
-        sgd1(w.x, g.x, m.x, s);
-        sgd1(w.y, g.y, m.y, s);
-        sgd1(w.z, g.z, m.z, s);
-        sgd1(w.w, g.w, m.w, s);
-        values[i] = w;
-        first[i] = m;
-        work4(working, i, w);
+// What follows is made of the rules' declarations.
+#define UPDATE(KERNEL, G, MOMENTS, RULE)                                                                                              \
+    extern "C" __global__ void KERNEL(float4* values, const G* gradients, float4* first, float4* second, T* working, u64 n4, RULE rule) { \
+        update<MOMENTS>(values, gradients, first, second, working, n4, rule);                                                         \
     }
-}
-extern "C" __global__ void adam_t(float4* values, const T* gradients, float4* first, float4* second, T* working, u64 n4, Adam a) {
-    adam(values, gradients, first, second, working, n4, a);
-}
-extern "C" __global__ void adam_f(float4* values, const float* gradients, float4* first, float4* second, T* working, u64 n4, Adam a) {
-    adam(values, gradients, first, second, working, n4, a);
-}
-extern "C" __global__ void sgd_t(float4* values, const T* gradients, float4* first, T* working, u64 n4, Sgd s) {
-    sgd(values, gradients, first, working, n4, s);
-}
-extern "C" __global__ void sgd_f(float4* values, const float* gradients, float4* first, T* working, u64 n4, Sgd s) {
-    sgd(values, gradients, first, working, n4, s);
-}

@@ -4,10 +4,10 @@
 //! in the activations' type, everything else gives f32; so convolution weights lie first, and an update is two launches.
 
 use super::Precision;
-use super::device::{Address, Argument, Device, Tensor};
+use super::device::{Address, Argument, Device, Tensor, update_kernel};
 use crate::engine::{Part, Slot, SlotId, SlotKind};
 use crate::error::Result;
-use crate::optimizer::Rule;
+use crate::optimizer::{MOST_MOMENTS, Rule};
 
 /// Slots begin at multiples of this many values: 128 bytes in bf16.
 const ALIGN: usize = 64;
@@ -23,8 +23,7 @@ pub struct Store {
     working: Option<Tensor>,
     conv_gradients: Tensor,
     gradients: Tensor,
-    first: Option<Tensor>,
-    second: Option<Tensor>,
+    moments: [Option<Tensor>; MOST_MOMENTS],
     statistics: Tensor,
 }
 
@@ -58,8 +57,7 @@ impl Store {
             working,
             conv_gradients: device.tensor(n_conv)?,
             gradients: device.floats(n_values - n_conv)?,
-            first: None,
-            second: None,
+            moments: [const { None }; MOST_MOMENTS],
             statistics: device.floats(n_statistics)?,
         };
         for (i, slot) in slots.into_iter().enumerate() {
@@ -94,11 +92,9 @@ impl Store {
     /// Where the f32 values of a slot's part lie, and how many they are; nowhere for moments that no step has made yet.
     pub(super) fn lies(&self, slot: SlotId, part: Part) -> (Option<Address>, usize) {
         let place = self.places[slot.0];
-        let moment = |moment: &Option<Tensor>| moment.as_ref().map(|moment| moment.at() + 4 * place.at as u64);
         let at = match part {
             Part::Value => Some(self.value(slot)),
-            Part::FirstMoment => moment(&self.first),
-            Part::SecondMoment => moment(&self.second),
+            Part::Moment(i) => self.moments[i].as_ref().map(|moment| moment.at() + 4 * place.at as u64),
             Part::Gradient => panic!("a gradient is no part of a state"),
         };
         (at, place.len)
@@ -107,7 +103,7 @@ impl Store {
     pub(super) fn read(&self, device: &Device, slot: SlotId, part: Part) -> Result<Vec<f32>> {
         let place = self.places[slot.0];
         match part {
-            Part::Value | Part::FirstMoment | Part::SecondMoment => match self.lies(slot, part) {
+            Part::Value | Part::Moment(_) => match self.lies(slot, part) {
                 (Some(at), len) => device.to_host(at, len),
                 (None, len) => Ok(vec![0.0; len]),
             },
@@ -126,11 +122,8 @@ impl Store {
                 device.to_device(values, self.value(slot))?;
                 self.copy_working(device)
             }
-            Part::FirstMoment => {
-                device.to_device(values, ready(device, &mut self.first, self.n_values)? + 4 * place.at as u64)
-            }
-            Part::SecondMoment => {
-                device.to_device(values, ready(device, &mut self.second, self.n_values)? + 4 * place.at as u64)
+            Part::Moment(i) => {
+                device.to_device(values, ready(device, &mut self.moments[i], self.n_values)? + 4 * place.at as u64)
             }
             Part::Gradient if place.kind == SlotKind::ConvWeight => {
                 super::to_device(device, values, self.gradient(device, slot))
@@ -148,8 +141,12 @@ impl Store {
     }
 
     pub(super) fn update(&mut self, device: &Device, rule: &Rule) -> Result<()> {
-        let first = ready(device, &mut self.first, self.n_values)?;
-        let second = if matches!(rule, Rule::Adam(_)) { ready(device, &mut self.second, self.n_values)? } else { 0 };
+        let Rule { arithmetic, constants } = rule;
+        let mut moments = [0; MOST_MOMENTS];
+        for (address, moment) in moments.iter_mut().zip(&mut self.moments).take(arithmetic.n_moments) {
+            *address = ready(device, moment, self.n_values)?;
+        }
+        let [first, second] = moments;
         let working = self.working.as_ref().map_or(0, Tensor::at);
         let typed = device.precision == Precision::Bf16;
         let regions = [
@@ -158,33 +155,17 @@ impl Store {
         ];
         for (from, to, gradients, typed) in regions.into_iter().filter(|(from, to, ..)| from < to) {
             let at = |arena: Address, size: usize| Argument::Wide(arena + (size * from) as u64);
-            let (value, gradient) = (at(self.values.at(), 4), Argument::Wide(gradients));
             let n = (to - from) / 4;
-            let count = Argument::Wide(n as u64);
-            let blocks = Device::blocks(n);
-            match rule {
-                Rule::Adam(rule) => {
-                    let adam = Argument::Adam([
-                        rule.keep,
-                        rule.decay,
-                        rule.beta1,
-                        rule.fresh1,
-                        rule.beta2,
-                        rule.fresh2,
-                        rule.epsilon,
-                        rule.step_size,
-                        rule.root_correction,
-                    ]);
-                    let arguments = [value, gradient, at(first, 4), at(second, 4), at(working, 2), count, adam];
-                    device.launch(if typed { "adam_t" } else { "adam_f" }, blocks, &arguments)?;
-                }
-                Rule::Sgd(rule) => {
-                    let [rate, momentum, decay] = [rule.learning_rate, rule.momentum, rule.decay].map(f32::to_bits);
-                    let sgd = Argument::Sgd([rate, momentum, decay, u32::from(rule.nesterov)]);
-                    let arguments = [value, gradient, at(first, 4), at(working, 2), count, sgd];
-                    device.launch(if typed { "sgd_t" } else { "sgd_f" }, blocks, &arguments)?;
-                }
-            }
+            let arguments = [
+                at(self.values.at(), 4),
+                Argument::Wide(gradients),
+                at(first, 4),
+                at(second, 4),
+                at(working, 2),
+                Argument::Wide(n as u64),
+                Argument::Constants(*constants),
+            ];
+            device.launch(&update_kernel(arithmetic.name, typed), Device::blocks(n), &arguments)?;
         }
         Ok(())
     }

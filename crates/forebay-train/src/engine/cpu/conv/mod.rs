@@ -129,7 +129,7 @@ fn slide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::rng::random;
     use crate::shape::Shape;
 
     fn numbers(n: usize, step: usize) -> Vec<f32> {
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn shapes_that_nobody_thought_of_convolve_too() {
         let threads = Threads::new(2).unwrap();
-        let mut rng = Rng::new(7, 0);
+        let mut rng = random(7, 0);
         let mut below = |n: usize| (rng.unit() * n as f64) as usize;
         for _ in 0..200 {
             let groups = 1 + below(3);
