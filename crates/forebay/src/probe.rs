@@ -33,18 +33,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<ProbeSettings>,
 
-    /// Write one file (fsync included) and read it, from end to end; short for --mode sequential
+    /// Write one file (fsync included) and read it, from end to end; short for the mode sequential
     ///
     /// The file is made anew in each run, with its space allocated before the clock starts. With sync and direct, each
     /// thread has a part of the file; uring has one stream with all requests in flight.
     #[arg(long)]
     sequential: bool,
 
-    /// Read pieces of that file in random order, none twice, for at most 5 s per run; short for --mode random
+    /// Read pieces of that file in random order, none twice, for at most 5 s per run; short for the mode random
     #[arg(long)]
     random: bool,
 
-    /// Open, read and close small files in random order, each once, for at most 5 s per run; short for --mode files
+    /// Open, read and close small files in random order, each once, for at most 5 s per run; short for the mode files
     ///
     /// The files are made in DIR and removed at the end: as long as those of --like (a random choice of them where
     /// they do not fit into --size), or of --mix, or of --block.
