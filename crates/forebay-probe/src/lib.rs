@@ -21,12 +21,14 @@ mod preview;
 mod requests;
 mod ring;
 mod run;
+mod settings;
 mod threads;
 mod trial;
 mod workers;
 
 pub use error::Error;
 pub use mix::Mix;
-pub use plan::{Modes, Plan, Sizes, TIME_LIMIT, Tree};
+pub use plan::{Like, Plan, TIME_LIMIT};
 pub use preview::{Preview, preview};
 pub use run::run;
+pub use settings::{Kind, ProbeSettings};

@@ -32,6 +32,11 @@ impl Mix {
         self.parts.iter().map(|(size, _)| *size)
     }
 
+    /// The size that all requests have, if there is one.
+    pub(super) fn one_size(&self) -> Option<u64> {
+        if let [(size, _)] = self.parts[..] { Some(size) } else { None }
+    }
+
     pub(super) fn largest(&self) -> u64 {
         self.sizes().max().expect("a mix has at least one size")
     }

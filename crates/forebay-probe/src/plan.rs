@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_measure::random;
+use forebay_measure::{FileSystem, random};
 use forebay_record::{Engine, ProbeMode};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, PathText, count};
 
-use super::error::Error;
+use super::error::{Context, Error};
 use super::mix::Mix;
+use super::preflight::{self, Target};
 use super::requests::GRAIN;
+use super::settings::{Kind, ProbeSettings};
 
 /// A random or files run ends when everything was read once, or after this long: slow devices would need hours.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -24,81 +26,58 @@ pub(super) const FILES_PER_FOLDER: usize = 1000;
 /// The longest file of a tree: each is read at once.
 const FILE_MAX: u64 = 1 << 30;
 
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modes {
-    /// One file written and read from end to end.
-    pub sequential: bool,
-    /// Reads at random places of that file.
-    pub random: bool,
-    /// Open, read and close of many files.
-    pub files: bool,
+/// Places, order and content are the same in every probe.
+pub(super) const SEED: u64 = 0;
+
+/// A dataset whose sizes are imitated.
+#[derive(Debug, Clone)]
+pub struct Like {
+    data: PathBuf,
+    mix: Mix,
+    files: Vec<PathBuf>,
 }
 
-/// The sizes of random requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sizes {
-    /// Each of these, one cell a size.
-    Fixed(Vec<u64>),
-    /// A mix.
-    Mix(Mix),
-}
-
-impl Sizes {
-    /// The trees of files of these sizes, `total` bytes of each.
+impl Like {
+    /// A dataset with the mix of its sizes, and with its files where it consists of files or the mode asks for them.
     ///
     /// # Errors
-    /// When not a single file fits.
-    pub fn trees(&self, total: u64, seed: u64) -> Result<Vec<Tree>, Error> {
-        match self {
-            Self::Mix(mix) => Ok(vec![Tree::of_mix(mix, total, seed)?]),
-            Self::Fixed(sizes) => sizes.iter().map(|size| Tree::of_one_size(*size, total)).collect(),
-        }
+    /// When it has no mix, and so no sound sample.
+    pub fn new(data: &Path, mix: Option<&str>, files: Vec<PathBuf>) -> Result<Self, Error> {
+        let named = |reason: String| Error::senseless(format!("{}: {reason}", data.escaped()));
+        let mix = mix.ok_or_else(|| named("there is not a single sound sample to take sizes from".to_owned()))?;
+        Ok(Self { data: data.to_owned(), mix: mix.parse().map_err(named)?, files })
     }
 }
 
 /// The files of the mode `files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub(super) struct Tree {
     /// The length of each file.
-    pub sizes: Vec<u64>,
+    pub(super) sizes: Vec<u64>,
     /// Where the lengths come from, in words.
-    pub of: String,
+    pub(super) of: String,
 }
 
 impl Tree {
-    /// Files as long as those of the dataset `data`; a random choice of them if `total` is less.
-    ///
-    /// # Errors
-    /// When not a single one fits.
-    pub fn like(data: &Path, files: &[PathBuf], total: u64, seed: u64) -> Result<Self, Error> {
+    /// Files as long as those of a dataset; a random choice of them if `total` is less.
+    fn like(like: &Like, total: u64) -> Result<Self, Error> {
         // A file that is listed and not there is left out, as ingest leaves it out.
-        let lens = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len());
+        let lens = like.files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len());
         let mut sizes: Vec<u64> = lens.collect();
         let n_all = sizes.len() as u64;
-        random(seed, 0).shuffle(&mut sizes);
+        random(SEED, 0).shuffle(&mut sizes);
         let sizes = up_to(sizes.into_iter(), total);
-        let of = format!("{} of {} as in {}", sizes.len(), count(n_all, "file"), data.escaped());
+        let of = format!("{} of {} as in {}", sizes.len(), count(n_all, "file"), like.data.escaped());
         Self { sizes, of }.checked(total)
     }
 
     /// Files of a mix of sizes, `total` bytes of them.
-    ///
-    /// # Errors
-    /// When not a single one fits.
-    pub fn of_mix(mix: &Mix, total: u64, seed: u64) -> Result<Self, Error> {
-        let mut random = random(seed, 0);
+    fn of(mix: &Mix, total: u64) -> Result<Self, Error> {
+        let mut random = random(SEED, 0);
         let sizes = up_to(std::iter::repeat_with(|| mix.draw(&mut random)).take(TREE_MAX), total);
-        Self { of: format!("{}, {mix}", count(sizes.len() as u64, "file")), sizes }.checked(total)
-    }
-
-    /// Files of one size, `total` bytes of them.
-    ///
-    /// # Errors
-    /// When not a single one fits.
-    pub fn of_one_size(size: u64, total: u64) -> Result<Self, Error> {
-        let sizes = up_to(std::iter::repeat_n(size, TREE_MAX), total);
-        Self { of: format!("{} of {}", count(sizes.len() as u64, "file"), Bytes(size)), sizes }.checked(total)
+        let n = count(sizes.len() as u64, "file");
+        let of = mix.one_size().map_or_else(|| format!("{n}, {mix}"), |size| format!("{n} of {}", Bytes(size)));
+        Self { sizes, of }.checked(total)
     }
 
     fn checked(self, total: u64) -> Result<Self, Error> {
@@ -135,31 +114,19 @@ fn up_to(sizes: impl Iterator<Item = u64>, total: u64) -> Vec<u64> {
     sizes.map_while(|size| left.checked_sub(size).map(|rest| (left = rest, size).1)).collect()
 }
 
-/// A probe.
+/// A probe: its settings, on what, and how often.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// How it is done, with what was left open settled by the target and by the dataset that is imitated.
+    pub settings: ProbeSettings,
     /// A folder on the storage to be measured, or a file there, whose reads alone are measured.
     pub target: PathBuf,
-    /// What is measured.
-    pub modes: Modes,
-    /// Bytes of the file that is written; of a file that is there, how many of its bytes are read.
-    pub size: u64,
-    /// Bytes a request of the sequential mode, swept.
-    pub blocks: Vec<u64>,
-    /// The sizes of the random mode's requests.
-    pub sizes: Sizes,
-    /// The files of the mode `files`, one cell a tree.
-    pub trees: Vec<Tree>,
-    /// Requests in flight, swept.
-    pub depths: Vec<usize>,
-    /// How requests are made, swept; `None` for direct I/O, or buffered where there is none.
-    pub engines: Option<Vec<Engine>>,
-    /// Runs of each cell, of which the first is not kept.
-    pub runs: usize,
     /// The device to emulate.
     pub tier: Option<Profile>,
-    /// Seed of places, order and content.
-    pub seed: u64,
+    /// Runs of each cell, of which the first is not kept.
+    pub runs: usize,
+    /// The files of the mode `files`, one cell per tree.
+    pub(super) trees: Vec<Tree>,
 }
 
 /// One combination of settings: a cell.
@@ -180,70 +147,127 @@ pub(super) enum Unit {
     File(usize),
 }
 
+impl Unit {
+    /// The sizes of requests; `None` for files, whose sizes are those of their tree.
+    pub(super) fn mix(&self) -> Option<Mix> {
+        match self {
+            Self::Block(size) => Some(Mix::of_one(*size)),
+            Self::Mix(mix) => Some(mix.clone()),
+            Self::File(_) => None,
+        }
+    }
+}
+
 impl Plan {
+    /// Settles what the settings leave open. The dataset that is imitated is looked at last, since a large one takes long: a
+    /// target that cannot be used is refused before.
+    ///
+    /// # Errors
+    /// When settings contradict one another or the target, or the dataset cannot be imitated.
+    pub fn new<E: From<Error>>(
+        settings: ProbeSettings,
+        target: PathBuf,
+        like: Option<impl FnOnce() -> Result<Like, E>>,
+        tier: Option<Profile>,
+        runs: usize,
+    ) -> Result<Self, E> {
+        let mut plan = Self { settings, target, tier, runs, trees: Vec::new() };
+        let len = std::fs::metadata(&plan.target).ok().filter(|found| found.is_file()).map(|found| Bytes(found.len()));
+        plan.settings.size = plan.settings.size.or(len);
+        let like = match like {
+            Some(look) => {
+                let system = FileSystem::of(&plan.target).context("looking at", &plan.target);
+                preflight::check_target(&plan, Target::of(&plan.target)?, &system?)?;
+                Some(look()?)
+            }
+            None => None,
+        };
+        let settings = &mut plan.settings;
+        if let Some(like) = &like {
+            if settings.mode.is_empty() && len.is_none() && !like.files.is_empty() {
+                settings.mode = Kind::ALL.to_vec();
+            }
+            settings.mix = Some(like.mix.clone());
+        }
+        if settings.does(Kind::Files) {
+            let total = settings.file_size().0;
+            plan.trees = match like {
+                Some(like) => vec![Tree::like(&like, total)?],
+                None => settings
+                    .pieces()
+                    .iter()
+                    .filter_map(Unit::mix)
+                    .map(|mix| Tree::of(&mix, total))
+                    .collect::<Result<_, _>>()?,
+            };
+        }
+        Ok(plan)
+    }
+
     /// Whether it makes sense at all; `advice` is what helps where a request does not fit into the file.
     pub(super) fn check(&self, advice: &str) -> Result<(), Error> {
         if self.runs < 2 {
             return Err(Error::senseless("--runs: give at least 2; the first is not kept"));
         }
-        if self.tier.is_some() && self.engines.as_ref().is_some_and(|engines| engines.contains(&Engine::Uring)) {
+        if self.tier.is_some() && self.settings.engine.contains(&Engine::Uring) {
             let what = "--tier is emulated for threads, and io_uring would go past it; use --engine sync or direct";
             return Err(Error::senseless(what));
         }
-        let blocks = self.request_sizes();
-        if let Some(block) = blocks.iter().find(|block| **block == 0 || *block % 512 != 0) {
-            return Err(Error::senseless(format!(
-                "--block: {block} is not a multiple of 512 bytes; use a binary unit, such as 128KiB"
-            )));
-        }
-        let largest = blocks.into_iter().max().unwrap_or(0);
+        let largest = self.largest_request();
         if self.usable_size() < largest.next_multiple_of(GRAIN) {
-            let (size, largest) = (Bytes(self.size), Bytes(largest));
+            let (size, largest) = (self.settings.file_size(), Bytes(largest));
             return Err(Error::senseless(format!("a file of {size} has no room for a request of {largest}; {advice}")));
         }
         Ok(())
     }
 
-    /// Sizes of the requests on the one file.
-    fn request_sizes(&self) -> Vec<u64> {
-        let of_blocks = self.blocks.iter().copied().filter(|_| self.modes.sequential);
-        let of_random = match &self.sizes {
-            Sizes::Fixed(sizes) => sizes.clone(),
-            Sizes::Mix(mix) => mix.sizes().collect(),
-        };
-        of_blocks.chain(of_random.into_iter().filter(|_| self.modes.random)).collect()
+    fn does(&self, kind: Kind) -> bool {
+        self.settings.does(kind)
+    }
+
+    /// The largest request on the one file; 0 where there is none.
+    fn largest_request(&self) -> u64 {
+        let of_blocks = self.settings.blocks().iter().map(|block| block.0).filter(|_| self.does(Kind::Sequential));
+        let pieces = self.settings.pieces().into_iter().filter(|_| self.does(Kind::Random));
+        of_blocks.chain(pieces.filter_map(|piece| Some(piece.mix()?.largest()))).max().unwrap_or(0)
     }
 
     /// The file's length in whole pages, as direct I/O needs it.
     pub(super) fn usable_size(&self) -> u64 {
-        self.size - self.size % GRAIN
+        let size = self.settings.file_size().0;
+        size - size % GRAIN
     }
 
     /// Bytes that the buffers of the largest combination take.
     pub(super) fn buffer_bytes(&self) -> u64 {
-        let of_files = self.trees.iter().map(Tree::largest).filter(|_| self.modes.files);
-        let largest = self.request_sizes().into_iter().chain(of_files).max().unwrap_or(0) + GRAIN;
-        let depth = self.depths.iter().copied().max().unwrap_or(1) as u64;
+        let of_files = self.trees.iter().map(Tree::largest).max().unwrap_or(0);
+        let largest = self.largest_request().max(of_files) + GRAIN;
+        let depth = self.settings.depth.iter().copied().max().unwrap_or(1) as u64;
         largest.next_multiple_of(GRAIN).saturating_mul(depth)
     }
 
     /// Bytes on the disk while it runs.
     pub(super) fn space_bytes(&self) -> u64 {
-        let file = if self.modes.sequential || self.modes.random { self.usable_size() } else { 0 };
+        let file = if self.settings.has_file() { self.usable_size() } else { 0 };
         let slack = |tree: &Tree| tree.sizes.iter().map(|size| size.next_multiple_of(GRAIN)).sum::<u64>();
-        file + if self.modes.files { self.trees.iter().map(slack).sum() } else { 0 }
+        file + self.trees.iter().map(slack).sum::<u64>()
     }
 
     /// Files and folders that it makes: its own folder, the two files in it, and the trees.
     pub(super) fn n_files(&self) -> u64 {
         let of = |tree: &Tree| (tree.sizes.len() + tree.sizes.len().div_ceil(FILES_PER_FOLDER) + 1) as u64;
-        3 + if self.modes.files { self.trees.iter().map(of).sum() } else { 0 }
+        3 + self.trees.iter().map(of).sum::<u64>()
     }
 
     /// Bytes written off the clock: a file that is only read, and the trees.
     pub(super) fn prepared_bytes(&self) -> u64 {
-        let file = if self.modes.random && !self.modes.sequential { self.usable_size() } else { 0 };
-        file + if self.modes.files { self.trees.iter().map(Tree::n_bytes).sum() } else { 0 }
+        let file = if self.is_laid_out() { self.usable_size() } else { 0 };
+        file + self.trees.iter().map(Tree::n_bytes).sum::<u64>()
+    }
+
+    /// Whether the file is only read, and so must be written off the clock.
+    pub(super) fn is_laid_out(&self) -> bool {
+        self.does(Kind::Random) && !self.does(Kind::Sequential)
     }
 
     /// The cells, in the order of a round; a write comes right before the read of what it wrote.
@@ -252,7 +276,7 @@ impl Plan {
         let mut each = |units: &[Unit], modes: &[ProbeMode]| {
             for engine in engines {
                 for unit in units {
-                    for depth in &self.depths {
+                    for depth in &self.settings.depth {
                         let of = |mode: &ProbeMode| Combination {
                             mode: *mode,
                             engine: *engine,
@@ -264,21 +288,15 @@ impl Plan {
                 }
             }
         };
-        if self.modes.sequential {
+        if self.does(Kind::Sequential) {
             let both = [ProbeMode::SequentialWrite, ProbeMode::SequentialRead];
-            let blocks: Vec<Unit> = self.blocks.iter().map(|block| Unit::Block(*block)).collect();
+            let blocks: Vec<Unit> = self.settings.blocks().iter().map(|block| Unit::Block(block.0)).collect();
             each(&blocks, if may_write { &both } else { &both[1..] });
         }
-        if self.modes.random {
-            let units = match &self.sizes {
-                Sizes::Fixed(sizes) => sizes.iter().map(|size| Unit::Block(*size)).collect(),
-                Sizes::Mix(mix) => vec![Unit::Mix(mix.clone())],
-            };
-            each(&units, &[ProbeMode::RandomRead]);
+        if self.does(Kind::Random) {
+            each(&self.settings.pieces(), &[ProbeMode::RandomRead]);
         }
-        if self.modes.files {
-            each(&(0..self.trees.len()).map(Unit::File).collect::<Vec<_>>(), &[ProbeMode::Files]);
-        }
+        each(&(0..self.trees.len()).map(Unit::File).collect::<Vec<_>>(), &[ProbeMode::Files]);
         if self.tier.is_some() {
             // The emulated device takes one write after the other, so that more in flight would only repeat the cell.
             let writes = cells.iter_mut().filter(|cell| cell.mode == ProbeMode::SequentialWrite);

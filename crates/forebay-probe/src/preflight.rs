@@ -11,6 +11,7 @@ use forebay_units::{Bytes, PathText};
 
 use super::error::{Context, Error};
 use super::plan::Plan;
+use super::settings::Kind;
 
 /// What the target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +36,27 @@ impl Target {
 /// Checks what needs no file: whether the plan fits its target, the disk and the memory.
 pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Option<Memory>) -> Result<(), Error> {
     plan.check(match target {
-        Target::File(len) if plan.size >= len => "give a smaller --block or --mix, or a larger file",
+        Target::File(len) if plan.settings.file_size().0 >= len => "give a smaller --block or --mix, or a larger file",
         _ => "give a larger --size",
     })?;
+    check_target(plan, target, system)?;
+    let needed = plan.buffer_bytes();
+    if let Some(memory) = memory.filter(|memory| memory.available < needed) {
+        return Err(Error::TooLittleMemory { needed: Bytes(needed), available: Bytes(memory.available) });
+    }
+    Ok(())
+}
+
+/// Checks what the sizes of requests do not matter for: whether the target can be used and has room.
+pub(super) fn check_target(plan: &Plan, target: Target, system: &FileSystem) -> Result<(), Error> {
     let path = || plan.target.clone();
     match target {
         Target::Folder if system.read_only => return Err(forebay_measure::Error::ReadOnly { path: path() }.into()),
-        Target::File(_) if plan.modes.files => {
+        Target::File(_) if plan.settings.does(Kind::Files) => {
             return Err(Error::senseless(format!("{}: --files needs a folder to make files in", path().escaped())));
         }
-        Target::File(len) if plan.size > len => {
-            let (path, len, size) = (path(), Bytes(len), Bytes(plan.size));
+        Target::File(len) if plan.settings.file_size().0 > len => {
+            let (path, len, size) = (path(), Bytes(len), plan.settings.file_size());
             return Err(Error::senseless(format!("{}: it has {len}, less than --size {size}", path.escaped())));
         }
         _ => {}
@@ -57,10 +68,6 @@ pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Op
     let needed = if target == Target::Folder { plan.n_files() } else { 0 };
     if let Some(free) = system.free_files.filter(|free| *free < needed) {
         return Err(Error::TooFewInodes { path: path(), needed, free });
-    }
-    let needed = plan.buffer_bytes();
-    if let Some(memory) = memory.filter(|memory| memory.available < needed) {
-        return Err(Error::TooLittleMemory { needed: Bytes(needed), available: Bytes(memory.available) });
     }
     Ok(())
 }
@@ -100,7 +107,8 @@ pub(super) fn remark_of_cache(size: u64, engines: &[Engine], memory: Option<Memo
 /// The engines to use, after trying what the plan asks for on a file; with what is to be said about them.
 pub(super) fn engines(plan: &Plan, file: &Path) -> Result<(Vec<Engine>, Option<String>), Error> {
     let found = Capabilities::probe(file);
-    let Some(wanted) = &plan.engines else {
+    let wanted = &plan.settings.engine;
+    if wanted.is_empty() {
         return Ok(match found.direct {
             Support::Yes => (vec![Engine::Direct], None),
             Support::No(reason) => {
@@ -109,7 +117,7 @@ pub(super) fn engines(plan: &Plan, file: &Path) -> Result<(Vec<Engine>, Option<S
                 (vec![Engine::Sync], Some(remark))
             }
         });
-    };
+    }
     let needs_direct = wanted.iter().any(|engine| *engine != Engine::Sync);
     match (found.direct, found.io_uring) {
         (Support::No(reason), _) if needs_direct => Err(Error::NoDirect { path: plan.target.clone(), reason }),
@@ -137,26 +145,20 @@ pub(super) fn direct_alignment(file: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Modes, Sizes};
     use super::*;
-    use crate::Mix;
+    use crate::ProbeSettings;
 
     const EXT4: u64 = 0xEF53;
 
     fn plan() -> Plan {
-        Plan {
-            target: "disk".into(),
-            modes: Modes { sequential: true, random: true, files: false },
-            size: 1 << 30,
-            blocks: vec![1 << 20],
-            sizes: Sizes::Mix(Mix::of_images()),
-            trees: Vec::new(),
-            depths: vec![1, 8],
-            engines: None,
-            runs: 6,
-            tier: None,
-            seed: 0,
-        }
+        let settings = ProbeSettings { size: Some(Bytes(1 << 30)), ..ProbeSettings::default() };
+        Plan { settings, target: "disk".into(), tier: None, runs: 6, trees: Vec::new() }
+    }
+
+    fn with(change: impl Fn(&mut ProbeSettings)) -> Plan {
+        let mut plan = plan();
+        change(&mut plan.settings);
+        plan
     }
 
     fn fake(magic: u64, free_bytes: Option<u64>, read_only: bool) -> FileSystem {
@@ -197,13 +199,13 @@ mod tests {
         assert!(
             said.starts_with("disk: the file system is mounted read-only; name a folder on another, or a large file")
         );
-        let deep = Plan { depths: vec![1024], blocks: vec![1 << 30], ..plan() };
+        let deep = with(|settings| (settings.depth, settings.block) = (vec![1024], vec![Bytes(1 << 30)]));
         let said = outcome(&deep, Target::Folder, roomy, 1 << 30);
         assert!(
             said.starts_with("the buffers need 1.10 TB of memory and 1.07 GB are available; give a smaller --block"),
             "{said}"
         );
-        let short = Plan { size: 4096, ..plan() };
+        let short = with(|settings| settings.size = Some(Bytes(4096)));
         let said = outcome(&short, Target::File(4096), fake(EXT4, None, false), 1 << 30);
         let wanted =
             "a file of 4.1 KB has no room for a request of 1.0 MB; give a smaller --block or --mix, or a larger file";

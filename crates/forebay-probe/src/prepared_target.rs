@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_measure::{FileSystem, Memory, Scratch, is_at_work, random, remove_left_overs, stamp};
 use forebay_record::Engine;
 use forebay_storage::cache;
-use forebay_units::PathText;
+use forebay_units::{Bytes, PathText};
 
 use super::error::{Context, Error};
 use super::plan::{FILES_PER_FOLDER, Plan, Tree};
 use super::preflight::{self, Target};
+use super::settings::Kind;
 use super::threads::Leaf;
 
 /// How the names of a probe's folders begin.
@@ -63,7 +64,7 @@ impl PreparedTarget {
         let (engines, remark) = preflight::engines(plan, &trial)?;
         remarks.extend(remark);
         if system.in_memory().is_none() && !can_be_emptied(&trial)? {
-            remarks.extend(preflight::remark_of_cache(plan.size, &engines, memory));
+            remarks.extend(preflight::remark_of_cache(plan.settings.file_size().0, &engines, memory));
         }
         let alignment = preflight::direct_alignment(&trial).context("looking at", &trial)?;
         check_alignment(plan, &engines, alignment)?;
@@ -173,9 +174,9 @@ fn can_be_emptied(file: &Path) -> Result<bool, Error> {
 
 fn check_alignment(plan: &Plan, engines: &[Engine], alignment: u64) -> Result<(), Error> {
     let direct = engines.iter().any(|engine| *engine != Engine::Sync);
-    let blocks = plan.blocks.iter().filter(|_| plan.modes.sequential && direct);
-    match blocks.copied().find(|block| block % alignment != 0) {
-        Some(block) => Err(Error::senseless(format!(
+    let mut blocks = plan.settings.blocks().iter().filter(|_| plan.settings.does(Kind::Sequential) && direct);
+    match blocks.find(|block| block.0 % alignment != 0) {
+        Some(Bytes(block)) => Err(Error::senseless(format!(
             "--block: direct I/O on this device needs multiples of {alignment} bytes, which {block} is not"
         ))),
         None => Ok(()),

@@ -51,8 +51,8 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let system = FileSystem::of(&plan.target).context("looking at", &plan.target)?;
     preflight::check(plan, target, &system, Memory::now())?;
     let writes = target == Target::Folder;
-    let engines = plan.engines.clone().unwrap_or_else(|| vec![Engine::Direct]);
-    let cells = plan.combinations(&engines, writes);
+    let engines = &plan.settings.engine;
+    let cells = plan.combinations(if engines.is_empty() { &[Engine::Direct] } else { engines }, writes);
     let runs = plan.runs as u64;
     let bytes_of = |wanted: &dyn Fn(ProbeMode) -> bool| -> u64 {
         let those = cells.iter().filter(|cell| wanted(cell.mode));

@@ -8,6 +8,7 @@ use super::cell::{Measured, cell};
 use super::error::Error;
 use super::plan::{Combination, Plan, Unit};
 use super::prepared_target::PreparedTarget;
+use super::settings::Kind;
 use super::trial::Trial;
 
 /// Runs the plan. When it is cancelled it stops at the next request and yields the cells it has. What it wrote is gone when
@@ -40,7 +41,7 @@ pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -
 
 /// Writes the file where no cell does, so that it can be read.
 fn lay_out(plan: &Plan, target: &PreparedTarget, observer: Observer<'_>) -> Result<(), Error> {
-    if !plan.modes.random || plan.modes.sequential || !target.may_write() {
+    if !plan.is_laid_out() || !target.may_write() {
         return Ok(());
     }
     observer.tell(Event::phase("writing the file"));
@@ -54,7 +55,7 @@ fn plant(
     observer: Observer<'_>,
 ) -> Result<Vec<Vec<super::threads::Leaf>>, Error> {
     let mut trees = Vec::new();
-    for (number, tree) in plan.trees.iter().enumerate().filter(|_| plan.modes.files) {
+    for (number, tree) in plan.trees.iter().enumerate() {
         observer.tell(Event::phase("making the files"));
         let mut moved = |bytes| observer.tell(Event::Moved { images: 0, bytes });
         trees.push(target.plant(tree, number, observer.cancel, &mut moved)?);
@@ -77,32 +78,24 @@ pub(super) fn describe(of: &Combination) -> String {
         ProbeMode::RandomRead => "random read",
         ProbeMode::Files => "files",
     };
-    let engine = match of.engine {
-        Engine::Sync => "sync",
-        Engine::Direct => "direct",
-        Engine::Uring => "uring",
-    };
     let block = if let Unit::Block(block) = of.unit { format!(", {}", Bytes(block)) } else { String::new() };
-    format!("{mode}, {engine}{block}, depth {}", of.depth)
+    format!("{mode}, {}{block}, depth {}", of.engine.name(), of.depth)
 }
 
 fn alignment_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
-    use super::plan::Sizes;
     let unit = target.alignment;
-    let short = match &plan.sizes {
-        Sizes::Fixed(sizes) => sizes.iter().any(|size| size % unit != 0),
-        Sizes::Mix(mix) => mix.sizes().any(|size| size % unit != 0),
-    };
+    let mut pieces = plan.settings.pieces().into_iter().filter_map(|piece| piece.mix());
+    let short = pieces.any(|mix| mix.sizes().any(|size| size % unit != 0));
     let direct = target.engines.iter().any(|engine| *engine != Engine::Sync);
-    let concerns = plan.modes.random && direct && short;
+    let concerns = plan.settings.does(Kind::Random) && direct && short;
     concerns.then(|| {
         format!("random requests past the page cache are rounded up to multiples of {unit} bytes, as this device needs")
     })
 }
 
 fn depth_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
-    let concerns = plan.tier.is_some() && plan.modes.sequential && target.may_write();
-    (concerns && plan.depths.iter().any(|depth| *depth > 1)).then(|| {
+    let concerns = plan.tier.is_some() && plan.settings.does(Kind::Sequential) && target.may_write();
+    (concerns && plan.settings.depth.iter().any(|depth| *depth > 1)).then(|| {
         "an emulated device takes one write after the other: its writes are measured with depth 1 alone".to_owned()
     })
 }

@@ -15,7 +15,7 @@ use forebay_units::Histogram;
 use super::error::{Context, Error};
 use super::files_ring;
 use super::mix::Mix;
-use super::plan::{Combination, Plan, TIME_LIMIT, Unit};
+use super::plan::{Combination, Plan, SEED, TIME_LIMIT, Unit};
 use super::prepared_target::PreparedTarget;
 use super::requests::{Request, Requests};
 use super::ring::{self, Direction};
@@ -120,7 +120,7 @@ impl Trial<'_> {
     fn read_random(&self, mix: &Mix, run: u64, before: &Before, watch: Watch<'_>) -> Result<Repeated, Error> {
         let unit = if self.cell.engine == Engine::Sync { 1 } else { self.target.alignment };
         let mix = mix.aligned(unit);
-        let mut random = random(self.plan.seed, run);
+        let mut random = random(SEED, run);
         let requests = Requests::random(&mix, self.plan.usable_size(), &mut random);
         self.read(mix.largest(), &requests, before, watch)
     }
@@ -146,7 +146,7 @@ impl Trial<'_> {
         let (leaves, cell) = (&self.trees[tree], self.cell);
         let numbers = leaves.iter().enumerate().map(|(number, leaf)| Request { offset: number as u64, len: leaf.len });
         let mut pieces: Vec<Request> = numbers.collect();
-        random(self.plan.seed, run).shuffle(&mut pieces);
+        random(SEED, run).shuffle(&mut pieces);
         let requests = Requests::Random { pieces, next: AtomicUsize::new(0) };
         let largest = self.plan.trees[tree].largest();
         let device = self.shaped();

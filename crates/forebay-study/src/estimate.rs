@@ -17,6 +17,7 @@ use forebay_dataset::{MakePlan, MakeSpec, Packing};
 use forebay_format::image::{Dtype, ImageDecoder, ImageSpec, Layout};
 use forebay_measure::ThreadCount;
 use forebay_pipeline::Source;
+use forebay_probe::ProbeSettings;
 use forebay_storage::{Local, Profile};
 use forebay_units::Bytes;
 
@@ -24,7 +25,7 @@ use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
 use super::records;
-use super::steps::{CheckpointSettings, ProbeKind, ProbeSettings, Route, Task, TrainSettings, Work};
+use super::steps::{CheckpointSettings, Route, Task, TrainSettings, Work};
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
 const PICTURES: u64 = 6;
@@ -217,13 +218,13 @@ fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
 }
 
 fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
-    if settings.modes != [ProbeKind::Sequential] {
+    if !settings.is_sequential() {
         // How long random reads go on is the probe's own affair.
         return Estimate::default();
     }
-    let n_blocks = settings.blocks.as_ref().map_or(1, Vec::len);
-    let n_settings = (n_blocks * settings.depths.len() * settings.engines.as_ref().map_or(1, Vec::len)) as u64;
-    let bytes = Bytes(settings.size.0.saturating_mul(rounds).saturating_mul(n_settings));
+    let (n_blocks, n_engines) = (settings.block.len().max(1), settings.engine.len().max(1));
+    let n_settings = (n_blocks * settings.depth.len() * n_engines) as u64;
+    let bytes = Bytes(settings.file_size().0.saturating_mul(rounds).saturating_mul(n_settings));
     let seconds = profile.map(|profile| {
         let s = |bytes_per_s: u64| bytes.0 as f64 / bytes_per_s as f64;
         s(profile.read_bytes_per_s) + s(profile.write_bytes_per_s)

@@ -192,7 +192,7 @@ impl Plan {
         work.route().iter().flat_map(Route::tiers).try_for_each(|name| known(name).map(drop))?;
         let served = tier.map(|tier| &tier.served);
         if let (Task::Probe(settings), Some(Served::Shaped(_))) = (&work.task, served)
-            && settings.engines.as_ref().is_some_and(|engines| engines.contains(&Engine::Uring))
+            && settings.engine.contains(&Engine::Uring)
         {
             return Err(refused("io_uring goes past an emulated tier: give engine sync or direct".to_owned(), None));
         }

@@ -14,7 +14,7 @@ use super::error::{Error, Result};
 use super::places::Places;
 use super::plan::CellPlan;
 use super::records;
-use super::steps::{ProbeKind, Route, Task};
+use super::steps::{Route, Task};
 
 /// What a study writes to one file system.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,10 +75,10 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
     }
     for cell in cells {
         if let Task::Probe(settings) = &cell.work.task
-            && settings.modes.iter().any(|mode| *mode != ProbeKind::Files)
+            && settings.has_file()
         {
             let folder = places.folder_of(cell.work.tier.as_deref());
-            at(&folder, &|space| space.to_probe = space.to_probe.max(settings.size));
+            at(&folder, &|space| space.to_probe = space.to_probe.max(settings.file_size()));
         }
         if cell.left_out.is_some() {
             continue;

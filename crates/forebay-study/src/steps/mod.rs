@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 
 use forebay_bench::ingest::IngestSettings;
 use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
+use forebay_probe::ProbeSettings;
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
 
 pub use checkpoint::CheckpointSettings;
-pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
+pub use probe::like;
 pub use route::Route;
 pub use train::{Saving, TrainDevice, TrainSettings};
 pub use workload::WorkloadSettings;
@@ -86,7 +87,7 @@ impl Work {
     pub(super) fn new(step: Step, seed: u64) -> Self {
         let task = match step {
             Step::Ingest => Task::Ingest(IngestSettings { seed, ..IngestSettings::default() }),
-            Step::Probe => Task::Probe(ProbeSettings::new()),
+            Step::Probe => Task::Probe(ProbeSettings::default()),
             Step::Train => Task::Train(Box::new(TrainSettings::new(seed))),
             Step::Inspect => Task::Inspect,
             Step::Checkpoint => Task::Checkpoint(CheckpointSettings::new(seed)),
@@ -133,7 +134,7 @@ impl Work {
     fn set_setting(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match &mut self.task {
             Task::Ingest(settings) => one(settings, name, level),
-            Task::Probe(settings) => settings.set(name, level),
+            Task::Probe(settings) => one(settings, name, level),
             Task::Train(settings) => settings.set(name, level),
             Task::Inspect => Err("inspect has no settings".to_owned()),
             Task::Checkpoint(settings) => settings.set(name, level),
@@ -145,7 +146,7 @@ impl Work {
     pub(super) fn check(&self) -> Result<(), String> {
         let checked = match &self.task {
             Task::Ingest(settings) => Settings::check(settings),
-            Task::Probe(settings) => probe::check(settings, self.dataset.is_some()),
+            Task::Probe(settings) => settings.check_with(self.dataset.is_some()),
             Task::Train(settings) => settings.check().and_then(|()| train::check_saves(settings, self)),
             Task::Inspect => Ok(()),
             Task::Checkpoint(settings) => checkpoint::check(settings, self),
@@ -209,7 +210,7 @@ fn places_of(step: Step) -> &'static [&'static str] {
 pub(super) fn names(step: Step) -> Vec<&'static str> {
     let settings = match step {
         Step::Ingest => names_of::<IngestSettings>(),
-        Step::Probe => probe::NAMES.to_vec(),
+        Step::Probe => names_of::<ProbeSettings>(),
         Step::Train => train::NAMES.to_vec(),
         Step::Inspect => Vec::new(),
         Step::Checkpoint => checkpoint::NAMES.to_vec(),
@@ -291,7 +292,7 @@ impl Bench for Steps<'_> {
                 let data = data.expect("a plan has no ingest cell without a dataset");
                 ingest::run(settings, data, on, observer)
             }
-            Task::Probe(settings) => probe::run(&ProbeRequest { settings, dir, like: data, on }, observer),
+            Task::Probe(settings) => probe::run(settings, dir, data, on, observer),
             Task::Train(settings) => {
                 let gpu = match settings.device {
                     Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
@@ -380,7 +381,8 @@ mod tests {
         };
         assert_eq!(probe("random,files", &["mix"]), Ok(()));
         assert_eq!(probe("sequential", &[]), Ok(()));
-        assert_eq!(probe("random", &["mix", "like"]).unwrap_err(), "give mix or like, not both");
-        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix and like are for random requests"));
+        let said = "mix and like both give the sizes; leave one out";
+        assert_eq!(probe("random", &["mix", "like"]).unwrap_err(), said);
+        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix gives the sizes of random requests"));
     }
 }

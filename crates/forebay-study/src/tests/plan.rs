@@ -46,7 +46,7 @@ fn a_level_of_another_type_is_refused_with_its_key() {
         is_refused(from, to, &format!("{all}{said}"), None);
     }
     let one = "experiment \"one\", factors.block: ";
-    let wanted = "give a size from 512 B to 1.07 GB, as 1MiB";
+    let wanted = "give a size from 1 B to 1.07 GB, as 1MiB";
     is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"9TB\"]", &format!("{one}\"9TB\": {wanted}"), None);
 }
 
@@ -245,7 +245,8 @@ fn a_probe_that_cannot_be_is_refused() {
     let settings = "depth = [1, 8]\nengine = [\"direct\", \"uring\"]\ntier = [\"hdd\"]";
     let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring goes past an emulated tier: give engine sync or direct";
     is_refused("depth = [1, 8]", settings, said, None);
-    let said = "experiment \"one\", factors.block: \"1MB\": give a multiple of 512 bytes, as 128KiB";
+    let said =
+        "cell one/block=1MB/depth=1: block: 1000000 is not a multiple of 512 bytes; use a binary unit, such as 128KiB";
     is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"1MB\"]", said, None);
 }
 

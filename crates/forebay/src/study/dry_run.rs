@@ -6,9 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_record::Step;
-use forebay_study::{
-    CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, ProbeKind, Rest, Task, spaces,
-};
+use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, Rest, Task, spaces};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, find_placement};
@@ -104,7 +102,7 @@ fn cell_lines(plan: &Plan, rest: &Rest) -> String {
 /// The experiments that probe otherwise than from end to end: for how long, the probe finds out as it goes.
 fn probes_without_sum(plan: &Plan) -> Vec<&str> {
     let is_open = |cell: &CellPlan| match &cell.work.task {
-        Task::Probe(settings) => settings.modes != [ProbeKind::Sequential],
+        Task::Probe(settings) => !settings.is_sequential(),
         _ => false,
     };
     let has_open = |name: &str| plan.cells.iter().any(|cell| cell.experiment == name && is_open(cell));

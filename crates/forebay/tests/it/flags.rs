@@ -73,7 +73,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT], 7),
         ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT], 10),
         ("ingest", &INGEST, 29),
-        ("probe", &PROBE, 16),
+        ("probe", &PROBE, 17),
         ("train", &TRAIN, 40),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),

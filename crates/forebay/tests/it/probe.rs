@@ -302,8 +302,12 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     );
     assert!(first.ends_with(" that are free on the disk meanwhile, 33.7 MB of memory"), "{said}");
     assert_eq!(second, "estimated time: about 4 min 44 s at 133 MB/s, the slower rate of hdd\n");
-    let said = dir.met("probe . --size 1GiB --random --block 4KiB --depth 1 --dry-run");
-    assert!(said.contains("1 cells of 6 runs: 1.07 GB written and at most 6.44 GB read;"), "{said}");
+    for random in ["--random", "--mode random", "--mode random --random"] {
+        let said = dir.met(&format!("probe . --size 1GiB {random} --block 4KiB --depth 1 --dry-run"));
+        assert!(said.contains("1 cells of 6 runs: 1.07 GB written and at most 6.44 GB read;"), "{said}");
+    }
+    let said = dir.met("probe . --size 1GiB --mode random --sequential --mix 4K --block 4K --depth 1 --dry-run");
+    assert!(said.contains(": 3 cells of 6 runs:"), "a short form adds to the modes: {said}");
     assert!(said.contains("\nestimated time: about ") && said.contains(" at 150 MB/s, about "), "{said}");
     assert!(left_overs(&dir).is_empty() && dir.names("").is_empty() && !dir.path(".home").exists());
 }

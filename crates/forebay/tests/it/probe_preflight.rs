@@ -31,35 +31,39 @@ fn numbers_and_flags_without_sense_are_refused() {
     let dir = Dir::with_set();
     for (flags, wanted) in [
         ("--runs 1", "1 is not in 2..=1000000"),
-        ("--depth 0", "give a number from 1 to 1024"),
-        ("--depth 1,x", "give a number from 1 to 1024"),
+        ("--depth 0", "give a whole number from 1 to 1,024"),
+        ("--depth 1,x", "\"x\": give a whole number from 1 to 1,024"),
+        ("--mode sideways", "give sequential, random or files"),
         ("--engine mmap", "give sync, direct or uring"),
         ("--mix 4K/50", "the shares make 50 percent, not 100"),
         ("--size many", "it does not start with a number"),
         ("--save a/b", "a name has up to 100 letters"),
         ("--save .hidden", "a name has up to 100 letters"),
         ("--tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre"),
-        ("--mix 4K --like set", "cannot be used with"),
+        ("--block 0", "give a size from 1 B to 1.07 GB"),
+        ("--block 2GiB", "give a size from 1 B to 1.07 GB"),
     ] {
         let said = dir.refused(&format!("probe . {flags}"));
         assert!(said.starts_with("error: ") && said.contains(wanted), "{flags}\n{said}");
     }
     for (flags, said) in [
         ("--block 100KB", "--block: 100000 is not a multiple of 512 bytes; use a binary unit, such as 128KiB"),
-        ("--block 0", "--block: 0 is not a multiple of 512 bytes; use a binary unit, such as 128KiB"),
         ("--size 64KiB", "a file of 65.5 KB has no room for a request of 1.0 MB; give a larger --size"),
         (
             "--tier hdd --engine uring",
             "--tier is emulated for threads, and io_uring would go past it; use --engine sync or direct",
         ),
-        ("--sequential --mix 4K", "--mix gives the sizes of --random and --files; --sequential has --block"),
-        ("--sequential --like set", "--like gives the sizes of --random and --files; --sequential has --block"),
+        (
+            "--sequential --mix 4K",
+            "--mix gives the sizes of random requests and of files; sequential ones have --block",
+        ),
+        (
+            "--sequential --like set",
+            "--like gives the sizes of random requests and of files; sequential ones have --block",
+        ),
+        ("--mix 4K --like set", "--mix and --like both give the sizes; leave one out"),
         ("--random --mix 4K --block 4KiB", "--mix and --block both give the sizes; leave one out"),
         ("--files --block 2MB --size 1MB", "no file fits into 1.0 MB; give a larger --size"),
-        (
-            "--files --block 2GiB --size 4GiB",
-            "--files is for files up to 1.07 GB, and one has 2.15 GB; use --sequential or --random",
-        ),
         ("--like gone", "listing gone: no such file or folder"),
     ] {
         assert_eq!(dir.refused(&format!("probe . {flags} --dry-run")), format!("forebay: {said}\n"), "{flags}");

@@ -140,7 +140,7 @@ fn a_probe_cell_has_what_the_probe_measured() {
         .replace("run = \"ingest\"\ndataset = \"set\"", "run = \"probe\"")
         .replace("warmups = 0", "warmups = 1")
         .replace("threads = [1, 2]\nread_only = [false, true]", "depth = [1, 2]")
-        .replace("batch = 4", "size = \"1MiB\"\nblock = \"128KiB\"");
+        .replace("batch = 4", "mode = \"sequential\"\nsize = \"1MiB\"\nblock = \"128K\"");
     dir.write("tiny.toml", study.split("[[reference]]").next().unwrap());
     ran(&dir, "tiny.toml --out out");
     let cells = cells(&dir, "out");
