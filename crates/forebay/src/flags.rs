@@ -111,6 +111,7 @@ impl<S: Settings> TypedValueParser for Reader<S> {
 mod tests {
     use clap::Parser;
     use forebay_bench::ingest::IngestSettings;
+    use forebay_probe::ProbeSettings;
     use forebay_record::Scale;
 
     use super::*;
@@ -172,5 +173,6 @@ mod tests {
     #[test]
     fn a_command_and_a_study_take_the_same_settings() {
         agree::<IngestSettings>("dataset = \"set\"\n");
+        agree::<ProbeSettings>("");
     }
 }

@@ -12,7 +12,6 @@ mod home;
 mod ingest;
 mod live;
 mod output;
-mod pixels;
 mod probe;
 mod progress;
 mod report;

@@ -12,8 +12,8 @@ use forebay_storage::Local;
 use forebay_units::{PathText, count};
 
 use super::InputArgs;
+use super::pixels::{PixelArgs, parse_size};
 use crate::output::{Kind, Outcome, Outputs, note, print, remark};
-use crate::pixels::{PixelArgs, parse_size};
 use crate::values::SampleLimit;
 use crate::{progress, stop};
 

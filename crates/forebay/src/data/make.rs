@@ -6,9 +6,9 @@ use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
 use forebay_units::{Bytes, PathText, count, group_digits};
 
+use super::pixels::parse_size;
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, print};
-use crate::pixels::parse_size;
 
 /// The flags of `forebay data make`.
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@ mod input;
 mod inspect;
 mod make;
 mod pack;
+mod pixels;
 mod verify;
 
 use std::path::{Path, PathBuf};

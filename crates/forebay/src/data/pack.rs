@@ -9,9 +9,9 @@ use forebay_format::tfrecord::Compression;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::InputArgs;
+use super::pixels::parse_size;
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, Outputs, note, print, remark};
-use crate::pixels::parse_size;
 use crate::stop;
 use crate::values::SampleLimit;
 

@@ -6,7 +6,7 @@ use forebay_record::Level;
 
 /// Type, order and scaling of the pixels. The size is each command's own, because their defaults differ.
 #[derive(Debug, clap::Args)]
-pub(crate) struct PixelArgs {
+pub(super) struct PixelArgs {
     /// Type of the output values
     #[arg(long, default_value = "f32", value_parser = parse_dtype, value_name = "f32|u8")]
     dtype: Dtype,
@@ -22,13 +22,13 @@ pub(crate) struct PixelArgs {
 
 impl PixelArgs {
     /// The images to make, `(width, height)` pixels each.
-    pub(crate) fn spec(&self, (width, height): (u32, u32)) -> ImageSpec {
+    pub(super) fn spec(&self, (width, height): (u32, u32)) -> ImageSpec {
         ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled }
     }
 }
 
 /// "224" or "320x240" (width times height).
-pub(crate) fn parse_size(text: &str) -> Result<(u32, u32), String> {
+pub(super) fn parse_size(text: &str) -> Result<(u32, u32), String> {
     value::pixels(&Level::of_text(text))
 }
 
