@@ -111,6 +111,7 @@ impl<S: Settings> TypedValueParser for Reader<S> {
 mod tests {
     use clap::Parser;
     use forebay_bench::ingest::IngestSettings;
+    use forebay_measure::Refused;
     use forebay_probe::ProbeSettings;
     use forebay_record::Scale;
 
@@ -149,7 +150,9 @@ mod tests {
     }
 
     /// The same values are taken and refused, and come to the same settings, by a command and by a study at these places.
-    fn agree<S: Settings + PartialEq>(places: &str) {
+    ///
+    /// `check` is what the command looks at once it knows its places.
+    fn agree<S: Settings + PartialEq>(places: &str, check: impl Fn(&S) -> Result<(), Refused>) {
         const TRIED: &str = "-1 0 1 2 3 4 8 64 65 100 512 1000 1001 1024 1025 4096 10000 10001 65536 100000 100001 1000000 1000001 \
             1000000000 1000000001 9223372036854775807 0.5 1.5 auto cpu cuda:3 direct 4K 1MiB 9000TB 8MB/s f32 u8 nchw sync x random 0x4";
         let step = S::STEP.name();
@@ -160,7 +163,8 @@ mod tests {
                 let first = |other: &Setting<S>| Some(both(other, &Level::of_text(other.default?.split(',').next()?)));
                 let one = both(setting, &Level::of_text(text.split(',').next().unwrap_or(text)));
                 let (flags, lines): (Vec<_>, Vec<_>) = swept.filter_map(first).chain([one]).unzip();
-                let told = command::<S>(&flags);
+                let told = command::<S>(&flags).map_err(|error| error.to_string());
+                let told = told.and_then(|settings| check(&settings).map(|()| settings));
                 let studied = study(step, &format!("{places}{}", lines.concat()));
                 assert_eq!(told.is_ok(), studied.is_ok(), "{step} {flags:?}: {told:?} and {studied:?}");
                 if let (Ok(told), Ok(studied)) = (told, studied) {
@@ -172,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_command_and_a_study_take_the_same_settings() {
-        agree::<IngestSettings>("dataset = \"set\"\n");
-        agree::<ProbeSettings>("");
+        agree::<IngestSettings>("dataset = \"set\"\n", |_| Ok(()));
+        agree::<ProbeSettings>("", |settings| settings.check_with(false));
     }
 }
