@@ -75,7 +75,7 @@ pub fn in_brief(cell: &StudyCell) -> String {
     let headlines = cell.result().into_iter().flat_map(Measured::headlines);
     let brief = headlines.map(|(info, of)| metric::named(info, of.value)).collect::<Vec<_>>().join(", ");
     match cell.disturbed() {
-        Some(disturbed) => format!("{brief} {}disturbed: {}", basis::MARK, disturbed.cause()),
+        Some(disturbed) => format!("{brief}{} (disturbed: {})", basis::MARK, disturbed.cause()),
         None => brief,
     }
 }

@@ -100,7 +100,8 @@ impl<'a> Run<'a> {
 
     /// How far the repeats of every cell that has several lie apart; of a cell with several measurements, the most.
     pub(crate) fn spreads(&self) -> impl Iterator<Item = f64> {
-        self.measured().filter_map(|cells| cells.iter().filter_map(|cell| cell.spread()).reduce(f64::max))
+        let of_several = |cell: &&dyn AnyCell| cell.spread().filter(|_| cell.n_repeats() > 1);
+        self.measured().filter_map(move |cells| cells.iter().filter_map(of_several).reduce(f64::max))
     }
 
     /// What every cell measured that can be measured again: a dataset is looked at once.
