@@ -5,6 +5,7 @@
 //! of a cell in the same record do, or by more than 10 % where no cell was repeated.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use forebay_record::{AnyCell, Cell, Disturbed, Measured, StudyCell, StudyRun};
 use forebay_units::count;
@@ -50,7 +51,8 @@ impl<'a> Run<'a> {
             let StudyRun { head, cells, resumed, series } = &*self.study;
             let cells = cells.iter().filter_map(sound).collect();
             let study = StudyRun { head: head.clone(), cells, resumed: resumed.clone(), series: series.clone() };
-            Run { name: self.name, short: self.short.clone(), record: self.record, study: Cow::Owned(study) }
+            let (short, study) = (self.short.clone(), Cow::Owned(study));
+            Run { name: self.name, short, record: self.record, study, noise: OnceCell::new() }
         })
     }
 
@@ -60,10 +62,15 @@ impl<'a> Run<'a> {
         if is_alone { String::new() } else { format!("{}: ", self.name_of(cell)) }
     }
 
-    /// How far two runs of the same cell may lie apart, as a share: as far as the repeats of any cell do.
+    /// How far two runs of the same cell may lie apart, as a share: as far as the repeats of any cell do that nothing disturbed.
     pub(crate) fn noise(&self) -> f64 {
+        let spreads = || {
+            let cells = self.study.cells.iter().filter_map(StudyCell::result).flat_map(Measured::cells);
+            let repeated = cells.filter(|cell| cell.n_repeats() > 1 && cell.disturbed().is_none());
+            repeated.filter_map(|cell| cell.spread()).filter(|spread| spread.is_finite())
+        };
         // A spread is half of a range.
-        self.spreads().filter(|spread| spread.is_finite()).reduce(f64::max).map_or(ASSUMED, |widest| 2.0 * widest)
+        *self.noise.get_or_init(|| spreads().reduce(f64::max).map_or(ASSUMED, |widest| 2.0 * widest))
     }
 
     /// Whether cells with this ratio of their values may be told apart: always, unless one of them was measured once.

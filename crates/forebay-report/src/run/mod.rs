@@ -8,6 +8,7 @@ mod single;
 mod titled;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use forebay_record::{
     AnyCell, AnyRecord, CacheState, Cell, Design, Environment, Levels, Measured, Series, Step, StudyCell, StudyHead,
@@ -33,6 +34,8 @@ pub(crate) struct Run<'a> {
     pub(crate) short: String,
     pub(crate) record: &'a AnyRecord,
     pub(crate) study: Cow<'a, StudyRun>,
+    /// What [`Run::noise`] found: it is asked of every pair of cells.
+    pub(crate) noise: OnceCell<f64>,
 }
 
 impl<'a> Run<'a> {
@@ -45,7 +48,7 @@ impl<'a> Run<'a> {
             AnyRecord::Workload(record) => Cow::Owned(single::study_of(record)),
             AnyRecord::Train(record) => Cow::Owned(single::study_of(record)),
         };
-        Self { name: &named.name, short: named.name.clone(), record: &named.record, study }
+        Self { name: &named.name, short: named.name.clone(), record: &named.record, study, noise: OnceCell::new() }
     }
 
     pub(crate) fn is_study(&self) -> bool {
@@ -100,8 +103,7 @@ impl<'a> Run<'a> {
 
     /// How far the repeats of every cell that has several lie apart; of a cell with several measurements, the most.
     pub(crate) fn spreads(&self) -> impl Iterator<Item = f64> {
-        let of_several = |cell: &&dyn AnyCell| cell.spread().filter(|_| cell.n_repeats() > 1);
-        self.measured().filter_map(move |cells| cells.iter().filter_map(of_several).reduce(f64::max))
+        self.measured().filter_map(|cells| cells.iter().filter_map(|cell| cell.spread()).reduce(f64::max))
     }
 
     /// What every cell measured that can be measured again: a dataset is looked at once.

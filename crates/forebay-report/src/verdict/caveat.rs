@@ -217,16 +217,17 @@ fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
 fn once(run: &Run<'_>) -> Option<String> {
     let n: Vec<usize> = run.repeats().collect();
     let once = n.iter().filter(|n| **n < 2).count();
-    match once {
-        0 => None,
-        all if all == n.len() => {
-            Some("Every cell was measured once: how far repeats lie apart is not known.".to_owned())
-        }
-        some => Some(format!(
-            "{} measured once.",
-            if some == 1 { "1 cell was".to_owned() } else { format!("{some} cells were") }
-        )),
-    }
+    let which = match once {
+        0 => return None,
+        all if all == n.len() => "Every cell was measured once: how far repeats lie apart is not known".to_owned(),
+        1 => "1 cell was measured once".to_owned(),
+        some => format!("{some} cells were measured once"),
+    };
+    let so = match n.len() {
+        1 => String::new(),
+        _ => format!("; differences of up to {} from such a cell mean nothing", percent(run.noise())),
+    };
+    Some(format!("{which}{so}."))
 }
 
 fn spread(run: &Run<'_>) -> Option<String> {
