@@ -157,3 +157,29 @@ fn run_times_that_were_measured_once_leave_open_what_chance_may_have_done() {
     assert!(headline(0.2).ends_with(" apart, which runs that were measured once may by chance."), "{}", headline(0.2));
     assert!(headline(0.01).starts_with("Prefetch does not hide I/O everywhere: "), "{}", headline(0.01));
 }
+
+#[test]
+fn a_published_value_just_outside_its_tolerance_is_not_missed_by_a_cell_that_was_measured_once() {
+    let verdict_on = |lines: &[Value]| {
+        let found = report(&[study(lines)]);
+        let rows = found["runs"][0]["references"].as_array().unwrap().clone();
+        let row =
+            rows.into_iter().find(|row| row["at"] == "lustre" && row["metric"].to_string().contains("write")).unwrap();
+        (row["agreement"].as_str().unwrap().to_owned(), found["runs"][0]["verdict"]["findings"].to_string())
+    };
+    let mut lines = chien::lines(USUAL);
+    let place = |lines: &[Value], id: &str| lines.iter().position(|line| line["id"] == id).unwrap();
+    let (probe, other) =
+        (place(&lines, "table-1/tier=lustre"), place(&lines, "ingest/read_only=false/threads=1/tier=hdd"));
+    for cell in lines[probe]["probe"].as_array_mut().unwrap() {
+        cell["samples"].as_array_mut().unwrap().truncate(1);
+        cell["spread"] = Value::Null;
+    }
+    assert_eq!(verdict_on(&lines).0, "differs", "2.3 % outside, where repeats lie 2 % apart");
+    lines[other]["ingest"]["spread"] = json!(0.03);
+    let (word, findings) = verdict_on(&lines);
+    assert_eq!(word, "cannot tell with one repeat");
+    assert!(findings.contains("; 1 measured once, which cannot tell."), "{findings}");
+    disturb(&mut lines[probe]["probe"][0]);
+    assert_eq!(verdict_on(&lines).0, "not judged: disturbed");
+}
