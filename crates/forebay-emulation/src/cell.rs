@@ -1,6 +1,6 @@
 //! The record of a run.
 
-use forebay_record::{DatasetNote, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
+use forebay_record::{DatasetNote, Disturbed, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
 use forebay_units::{PathText, count};
 use forebay_workload::Part;
 
@@ -95,6 +95,7 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
         failures: Vec::new(),
         worker_time: run.worker_time(),
         made_by: None,
+        disturbed: Disturbed::together(reports.iter().filter_map(|report| report.disturbed)),
         runs: Vec::new(),
         totals,
     }

@@ -1,6 +1,6 @@
 //! What a rank sends to the first one when the run is over.
 
-use forebay_record::{CacheEvidence, Reads, WorkloadRank};
+use forebay_record::{CacheEvidence, Disturbed, Reads, WorkloadRank};
 use serde::{Deserialize, Serialize};
 
 use super::host::Host;
@@ -27,6 +27,8 @@ pub(super) struct RankReport {
     pub(super) cpu_s: f64,
     /// From the start of the process to that of the run's clock.
     pub(super) age_s: Option<f64>,
+    /// What other processes did meanwhile; `None` also where that is not watched.
+    pub(super) disturbed: Option<Disturbed>,
     pub(super) reads: Option<Reads>,
     /// In what the data was made otherwise than the workload says.
     pub(super) otherwise: Vec<String>,

@@ -239,6 +239,9 @@ impl<'a> Part<'a> {
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
         let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
+        // Other ranks are no others, and each sees the time of the rest as theirs.
+        let is_watched = self.observer.extra_repeats.is_some() && self.ranks.size() == 1;
+        let others = is_watched.then(|| forebay_measure::Watch::start(Some(&self.plan.data)));
         let context = RunContext {
             workload,
             accelerators: self.deal.first..self.deal.first + self.deal.n,
@@ -262,11 +265,13 @@ impl<'a> Part<'a> {
             observer: self.observer,
         };
         let ran = together(self.ranks, accelerate(&context));
+        let disturbed = others.and_then(|others| others.finish().judge());
         let reads = watcher.map(Watcher::finish);
         let ran = ran?;
         together(self.ranks, self.log.as_ref().map_or(Ok(()), |log| log.finish()))?;
         let report = self.report(ran, device.total(), restores.total());
-        Ok(RankReport { cpu_s: usage::cpu_seconds() - cpu_s, host: host.host(), reads, memory_bytes, ..report })
+        let cpu_s = usage::cpu_seconds() - cpu_s;
+        Ok(RankReport { cpu_s, host: host.host(), disturbed, reads, memory_bytes, ..report })
     }
 
     /// The first process watches what it reads.
@@ -315,6 +320,7 @@ impl<'a> Part<'a> {
             restored,
             cpu_s: 0.0,
             age_s: self.age_s,
+            disturbed: None,
             reads: None,
             otherwise: self.source.as_ref().map_or_else(Vec::new, |_| prepare::otherwise(self.plan)),
             notes: Vec::new(),

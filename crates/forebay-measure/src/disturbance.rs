@@ -13,6 +13,7 @@ use std::time::Instant;
 use forebay_observe::source::cpu::{self, Cpu};
 use forebay_observe::source::process::{self, Io};
 use forebay_observe::source::{disk, pressure};
+use forebay_record::{Disturbed, Taken};
 
 /// Shorter repeats are not judged, in seconds: the kernel counts processor time in ticks of 10 ms.
 const SHORT_S: f64 = 0.05;
@@ -26,6 +27,9 @@ const LIMIT: f64 = 0.10;
 const STEAL_LIMIT: f64 = 0.25;
 /// Bytes that others must have read at the least.
 const LEAST_BYTES: u64 = 8 << 20;
+
+/// The environment variable that turns the watch off, for who knows of the others: tests of programs that run beside each other.
+const UNWATCHED: &str = "FOREBAY_UNWATCHED";
 
 /// What others used meanwhile; `None` where the kernel does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -47,25 +51,21 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// What disturbed the repeat, in words; `None` when nothing did.
-    pub fn cause(&self) -> Option<String> {
-        let beyond = |share: Option<f64>, limit| share.filter(|share| *share > limit).map(|share| share * 100.0);
-        let above = |share| beyond(share, LIMIT);
+    /// What disturbed the repeat, if anything did.
+    pub fn judge(&self) -> Option<Disturbed> {
         if self.span_s < SHORT_S {
             return None;
         }
         let has_run = self.other_cpu_s.is_some_and(|seconds| seconds >= LEAST_CPU_S);
         let has_read = self.other_device_bytes.is_some_and(|bytes| bytes >= LEAST_BYTES);
-        if let Some(percent) = above(self.other_cpu_share).filter(|_| has_run) {
-            Some(format!("other processes used {percent:.0} % of the processors"))
-        } else if let Some(percent) = beyond(self.steal_share, STEAL_LIMIT) {
-            Some(format!("the host took {percent:.0} % of the processors"))
-        } else if let Some(percent) = above(self.other_device_share).filter(|_| has_read) {
-            Some(format!("other processes did {percent:.0} % of the reads of the device"))
-        } else {
-            let percent = above(self.other_io_pressure)?;
-            Some(format!("other processes waited for I/O for {percent:.0} % of the time"))
-        }
+        let judged = [
+            (Taken::Processors, self.other_cpu_share.filter(|_| has_run), LIMIT),
+            (Taken::Steal, self.steal_share, STEAL_LIMIT),
+            (Taken::Reads, self.other_device_share.filter(|_| has_read), LIMIT),
+            (Taken::IoWait, self.other_io_pressure, LIMIT),
+        ];
+        let found = judged.into_iter().find_map(|(taken, share, limit)| Some((taken, share.filter(|of| *of > limit)?)));
+        found.map(|(taken, share)| Disturbed { repeats: 1, taken, share })
     }
 }
 
@@ -149,7 +149,11 @@ impl Watch {
     /// Begins, with an eye on the device that a file lies on.
     pub fn start(file: Option<&Path>) -> Self {
         let device = file.and_then(device_of);
-        Self { before: Counters::now(device.as_deref()), device, start: Instant::now() }
+        let before = match std::env::var_os(UNWATCHED) {
+            Some(_) => Counters::default(),
+            None => Counters::now(device.as_deref()),
+        };
+        Self { before, device, start: Instant::now() }
     }
 
     /// Ends.
@@ -173,6 +177,12 @@ fn device_of(file: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Disturbance {
+        fn cause(&self) -> Option<String> {
+            self.judge().map(|found| found.cause())
+        }
+    }
 
     /// After so many ticks in programs of a machine of four cores, of which so many seconds were this process's.
     fn counters(user: u64, own_user_s: f64) -> Counters {

@@ -8,10 +8,10 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use forebay_units::count;
+use forebay_record::Disturbed;
 
 use crate::cold::{self, Before};
-use crate::disturbance::{Disturbance, Watch};
+use crate::disturbance::Watch;
 use crate::{Event, Observer};
 
 /// One cell of an experiment, made ready to be run.
@@ -77,10 +77,8 @@ pub struct Rounds {
 pub struct Ran<R> {
     /// Of each cell.
     pub cells: Vec<Vec<R>>,
-    /// What disturbed each cell most.
-    pub disturbed: Vec<Option<Disturbance>>,
-    /// What to say of that.
-    pub notes: Vec<String>,
+    /// What others did to the repeats of each cell.
+    pub disturbed: Vec<Option<Disturbed>>,
     /// Whether the last of them were not run.
     pub is_cut: bool,
 }
@@ -88,14 +86,14 @@ pub struct Ran<R> {
 /// A repeat that was run.
 struct Once<R> {
     repeat: Option<R>,
-    disturbance: Option<Disturbance>,
+    disturbed: Option<Disturbed>,
     is_cut: bool,
 }
 
 /// The repeats of a cell so far.
 struct Kept<R> {
     repeats: Vec<R>,
-    disturbances: Vec<Disturbance>,
+    disturbed: Vec<Disturbed>,
     /// How many were run again.
     n_extra: usize,
 }
@@ -107,7 +105,7 @@ impl Rounds {
     /// # Errors
     /// When a repeat fails.
     pub fn run<T: Trial>(&self, trials: &mut [T], observer: Observer<'_>) -> Result<Ran<T::Repeat>, T::Error> {
-        let none = || Kept { repeats: Vec::new(), disturbances: Vec::new(), n_extra: 0 };
+        let none = || Kept { repeats: Vec::new(), disturbed: Vec::new(), n_extra: 0 };
         let mut all: Vec<_> = trials.iter().map(|_| none()).collect();
         let mut is_cut = false;
         'rounds: for round in 0..self.warmups + self.repeats {
@@ -118,9 +116,8 @@ impl Rounds {
                 }
             }
         }
-        let notes = trials.iter().zip(&all).filter_map(|(trial, kept)| kept.note(&trial.name())).collect();
-        let disturbed = all.iter().map(Kept::worst).collect();
-        Ok(Ran { cells: all.into_iter().map(|kept| kept.repeats).collect(), disturbed, notes, is_cut })
+        let disturbed = all.iter().map(|kept| Disturbed::together(kept.disturbed.iter().copied())).collect();
+        Ok(Ran { cells: all.into_iter().map(|kept| kept.repeats).collect(), disturbed, is_cut })
     }
 
     /// Runs a repeat and keeps it, unless it warms up; whether the run ends with it.
@@ -135,7 +132,7 @@ impl Rounds {
         // The first repeat of data that is not evicted finds a page cache that the next does not.
         let is_alike = round > 0 || trial.files().1;
         let may_again = is_alike && trial.may_run_again() && Some(kept.n_extra) < observer.extra_repeats;
-        if round >= self.warmups && may_again && !once.is_cut && once.disturbance.is_some() {
+        if round >= self.warmups && may_again && !once.is_cut && once.disturbed.is_some() {
             kept.n_extra += 1;
             once = match self.once(trial, round, observer)? {
                 // What was measured first is better than nothing.
@@ -145,14 +142,14 @@ impl Rounds {
         }
         if let Some(repeat) = once.repeat.filter(|_| round >= self.warmups) {
             kept.repeats.push(repeat);
-            kept.disturbances.extend(once.disturbance);
+            kept.disturbed.extend(once.disturbed);
         }
         Ok(once.is_cut)
     }
 
     fn once<T: Trial>(&self, trial: &mut T, round: usize, observer: Observer<'_>) -> Result<Once<T::Repeat>, T::Error> {
         if observer.is_cancelled() {
-            return Ok(Once { repeat: None, disturbance: None, is_cut: true });
+            return Ok(Once { repeat: None, disturbed: None, is_cut: true });
         }
         trial.prepare()?;
         let (files, is_cold) = trial.files();
@@ -161,13 +158,13 @@ impl Rounds {
         observer.tell(Event::Repeat { what: self.describe(trial, round) });
         let watch = observer.extra_repeats.map(|_| Watch::start(watched.as_deref()));
         let done = trial.repeat(round as u64, &before, observer)?;
-        let disturbance = watch.map(Watch::finish).filter(|found| found.cause().is_some());
+        let disturbed = watch.and_then(|watch| watch.finish().judge());
         let (repeat, is_cut) = match done {
             Done::Whole(repeat) if !observer.is_cancelled() => (Some(repeat), false),
             Done::Whole(_) => (None, true),
             Done::Cut(repeat) => (repeat, true),
         };
-        Ok(Once { repeat, disturbance, is_cut })
+        Ok(Once { repeat, disturbed, is_cut })
     }
 
     fn describe(&self, trial: &impl Trial, round: usize) -> String {
@@ -186,20 +183,6 @@ impl Rounds {
             0 => format!("interrupted before the first {unit} that would be kept"),
             _ => format!("interrupted: the {unit}s finished before that are kept"),
         }
-    }
-}
-
-impl<R> Kept<R> {
-    /// The disturbance by most processor time of others.
-    fn worst(&self) -> Option<Disturbance> {
-        let share = |of: &Disturbance| of.other_cpu_share.unwrap_or(0.0);
-        self.disturbances.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))
-    }
-
-    fn note(&self, name: &str) -> Option<String> {
-        let (n, of) = (self.disturbances.len(), self.repeats.len() as u64);
-        let (cause, were) = (self.worst()?.cause()?, if n == 1 { "was" } else { "were" });
-        Some(format!("{name}: {n} of {} {were} disturbed: {cause}", count(of, "repeat")))
     }
 }
 
@@ -303,14 +286,10 @@ mod tests {
         let ran = rounds.run(&mut trials, observer).unwrap();
         assert_eq!(ran.cells, [[3, 5, 6]], "the first two are run twice");
         let disturbed = ran.disturbed[0].unwrap();
-        assert!(disturbed.other_cpu_share.is_some_and(|share| share > 0.1), "{disturbed:?}");
-        assert!(
-            ran.notes[0].starts_with("sleep: 3 of 3 repeats were disturbed: other processes used "),
-            "{:?}",
-            ran.notes
-        );
+        assert!(disturbed.repeats == 3 && disturbed.share > 0.1, "{disturbed:?}");
+        assert!(disturbed.cause().starts_with("other processes used "), "{disturbed:?}");
         let ran = rounds.run(&mut trials, Observer::deaf(&cancel)).unwrap();
-        assert_eq!((ran.cells, ran.disturbed, ran.notes), (vec![vec![8, 9, 10]], vec![None], Vec::<String>::new()));
+        assert_eq!((ran.cells, ran.disturbed), (vec![vec![8, 9, 10]], vec![None]));
     }
 
     #[test]

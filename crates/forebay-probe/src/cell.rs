@@ -53,6 +53,7 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
             evidence,
         ),
         samples,
+        disturbed: None,
     })
 }
 

@@ -32,10 +32,10 @@ pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -
     let rounds = Rounds { warmups: 1, repeats: plan.runs.saturating_sub(1), unit: "run" };
     let of_cell = |cell| Trial { plan, target: &target, trees: &trees, cell };
     let ran = rounds.run(&mut cells.iter().map(of_cell).collect::<Vec<_>>(), observer)?;
-    record.cells = cells.iter().zip(ran.cells).filter_map(|(of, kept)| cell(plan, of, Measured::new(kept))).collect();
+    let made = |((of, kept), disturbed)| Some(ProbeCell { disturbed, ..cell(plan, of, Measured::new(kept))? });
+    record.cells = cells.iter().zip(ran.cells).zip(ran.disturbed).filter_map(made).collect();
     record.notes.extend(ran.is_cut.then(|| rounds.interrupted(record.cells.len())));
     record.notes.extend(cache_note(&record.cells));
-    record.notes.extend(ran.notes);
     Ok(record)
 }
 

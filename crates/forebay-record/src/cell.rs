@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::check::Checked;
 use crate::metric::{Measurement, Metric, MetricInfo};
-use crate::{Levels, Medium, Step};
+use crate::{Disturbed, Levels, Medium, Step};
 
 /// A cell of one experiment, with the declaration of what can be asked of it.
 pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
@@ -33,6 +33,11 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
 
     /// Half the range of the repeats over their median; `None` of a single one.
     fn spread(&self) -> Option<f64> {
+        None
+    }
+
+    /// What other processes did to its repeats; `None` when nothing did.
+    fn disturbed(&self) -> Option<Disturbed> {
         None
     }
 
@@ -66,6 +71,8 @@ pub trait AnyCell: Any {
     #[allow(missing_docs)]
     fn spread(&self) -> Option<f64>;
     #[allow(missing_docs)]
+    fn disturbed(&self) -> Option<Disturbed>;
+    #[allow(missing_docs)]
     fn work(&self) -> Option<u64>;
     #[allow(missing_docs)]
     fn remarks(&self) -> Vec<(&'static str, &'static str, String)>;
@@ -96,6 +103,10 @@ impl<C: Cell> AnyCell for C {
 
     fn spread(&self) -> Option<f64> {
         Cell::spread(self)
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        Cell::disturbed(self)
     }
 
     fn work(&self) -> Option<u64> {

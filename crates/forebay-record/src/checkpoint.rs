@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Levels, Medium, Step};
+use crate::{Cell, Disturbed, Levels, Medium, Step};
 
 /// One save and its restore. Times count from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -82,6 +82,9 @@ pub struct CheckpointCell {
     /// Every save, in order.
     #[serde(default)]
     pub samples: Vec<CheckpointSample>,
+    /// Kept repeats that other processes disturbed; missing when none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
 }
 
 impl CheckpointCell {
@@ -211,6 +214,10 @@ impl Cell for CheckpointCell {
 
     fn spread(&self) -> Option<f64> {
         self.spread
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        self.disturbed
     }
 
     fn check(&self) -> Checked {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Levels, Medium, Step};
+use crate::{Cell, Disturbed, Levels, Medium, Step};
 
 /// One measured repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,6 +127,9 @@ pub struct IngestCell {
     /// Repeats that delivered no image; they are not among the samples.
     #[serde(default)]
     pub empty_repeats: u64,
+    /// Kept repeats that other processes disturbed; missing when none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
 }
 
 /// A quantity of every repeat, and the cell's own value of it.
@@ -191,6 +194,10 @@ impl Cell for IngestCell {
 
     fn spread(&self) -> Option<f64> {
         self.spread
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        self.disturbed
     }
 
     fn check(&self) -> Checked {

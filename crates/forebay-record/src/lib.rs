@@ -27,6 +27,7 @@ mod checkpoint;
 mod checkpoint_place;
 mod csv;
 mod dataset;
+mod disturbed;
 mod environment;
 mod ingest;
 mod level;
@@ -52,6 +53,7 @@ pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, Tr
 pub use checkpoint_place::CheckpointPlace;
 pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
+pub use disturbed::{Disturbed, Taken};
 pub use environment::Environment;
 pub use ingest::{Failure, IngestCell, IngestRepeat, TriedThreads};
 pub use measured::{Measured, SPEED_UP, STALL_SPEED_UP, metric_info};
@@ -60,14 +62,12 @@ pub use metric::{Better, Measurement, Metric, MetricInfo, Unit};
 pub use probe::{Engine, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat};
 #[cfg(feature = "schema")]
 pub use schema::json_schema;
-pub use series::{Column, Mark, Series};
+pub use series::{Column, Mark, Reads, Series};
 pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
-pub use train::{
-    Baseline, Epoch, Feed, Lever, NEED_ACCELERATORS, Reads, TrainCell, TrainStep, TrainTotals, Validation,
-};
+pub use train::{Baseline, Epoch, Feed, Lever, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 
 /// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Levels, Medium, Step, TierKind};
+use crate::{Cell, Disturbed, Levels, Medium, Step, TierKind};
 
 /// Access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -170,6 +170,9 @@ pub struct ProbeCell {
     pub medium: Medium,
     /// The kept repeats, without warm-ups.
     pub samples: Vec<ProbeRepeat>,
+    /// Kept repeats that other processes disturbed; missing when none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
 }
 
 impl ProbeCell {
@@ -249,6 +252,10 @@ impl Cell for ProbeCell {
 
     fn spread(&self) -> Option<f64> {
         self.spread
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        self.disturbed
     }
 
     fn check(&self) -> Checked {

@@ -3,6 +3,16 @@
 use forebay_units::parse_utc;
 use serde::{Deserialize, Serialize};
 
+/// Megabytes read from storage over time since the start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reads {
+    /// Seconds per entry.
+    pub every_s: f64,
+    /// Megabytes (10^6 bytes) read in each interval.
+    pub mb: Vec<f64>,
+}
+
 /// System activity at a fixed interval, stored by column.
 ///
 /// A column's name says its subject and ends in its unit: `cpu.user_percent`, `disk.vda.read_bytes_per_s`,

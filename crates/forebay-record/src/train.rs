@@ -11,7 +11,7 @@ use crate::cause::ByCause;
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Failure, Levels, Medium, Step, TrainCheckpoints, TriedThreads};
+use crate::{Cell, Disturbed, Failure, Levels, Medium, Reads, Step, TrainCheckpoints, TriedThreads};
 
 /// One training step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -158,16 +158,6 @@ pub struct Feed {
     pub threads_needed: Option<u64>,
 }
 
-/// Megabytes read from storage over time since the start.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Reads {
-    /// Seconds per entry.
-    pub every_s: f64,
-    /// Megabytes (10^6 bytes) read in each interval.
-    pub mb: Vec<f64>,
-}
-
 /// One pass over the data in whole batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -288,6 +278,9 @@ pub struct TrainCell {
     /// Totals of all runs, without warm-ups.
     #[serde(default)]
     pub samples: Vec<TrainTotals>,
+    /// Kept repeats that other processes disturbed; missing when none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
 }
 
 /// The number of accelerators that [`TrainCell::needs_mb_per_s`] is published for.
@@ -439,6 +432,10 @@ impl Cell for TrainCell {
 
     fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
         vec![("lever", "lever", self.lever.name.clone())]
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        self.disturbed
     }
 
     fn check(&self) -> Checked {

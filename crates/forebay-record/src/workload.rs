@@ -11,7 +11,7 @@ use crate::cause::ByCause;
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, CheckpointPlace, Failure, Levels, Lever, Medium, Reads, Step};
+use crate::{Cell, CheckpointPlace, Disturbed, Failure, Levels, Lever, Medium, Reads, Step};
 
 /// Quantiles of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -287,6 +287,9 @@ pub struct WorkloadCell {
     /// Program that measured, if not forebay: "DLIO".
     #[serde(default)]
     pub made_by: Option<String>,
+    /// Kept repeats that other processes disturbed; missing when none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
 }
 
 impl WorkloadCell {
@@ -394,6 +397,10 @@ impl Cell for WorkloadCell {
         let place = self.checkpoint_place.as_ref().filter(|_| !self.saves.is_empty());
         let place = place.map(CheckpointPlace::describe).unwrap_or_default();
         vec![("lever", "lever", self.lever.name.clone()), ("checkpoint_place", "checkpoints in", place)]
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        self.disturbed
     }
 
     fn check(&self) -> Checked {

@@ -2,6 +2,7 @@
 
 use forebay_record::{AnyCell, CacheState, Measured, MetricInfo, ProbeCell, StudyCell};
 
+use crate::basis;
 use crate::data::{Data, Value};
 use crate::level;
 use crate::metric;
@@ -54,6 +55,7 @@ fn columns(cells: &[&StudyCell]) -> Data {
     for (key, head, align) in [
         ("spread", "±", Right),
         ("repeats", "repeats", Right),
+        ("disturbed", "disturbed", Left),
         ("cache", "cache", Left),
         ("from_memory", "from memory", Right),
         ("resident_before", "in memory before", Right),
@@ -71,7 +73,11 @@ fn columns(cells: &[&StudyCell]) -> Data {
 /// What a finished cell came to, in a line: "115 images/s, 14.2 MB/s".
 pub fn in_brief(cell: &StudyCell) -> String {
     let headlines = cell.result().into_iter().flat_map(Measured::headlines);
-    headlines.map(|(info, of)| metric::named(info, of.value)).collect::<Vec<_>>().join(", ")
+    let brief = headlines.map(|(info, of)| metric::named(info, of.value)).collect::<Vec<_>>().join(", ");
+    match cell.disturbed() {
+        Some(disturbed) => format!("{brief}{} (disturbed: {})", basis::MARK, disturbed.cause()),
+        None => brief,
+    }
 }
 
 /// What every cell has.
@@ -102,9 +108,12 @@ fn of_measured(cell: &StudyCell, measured: &dyn AnyCell) -> Vec<(&'static str, V
         row.push(("at", Value::text(level::all(&levels))));
     }
     let known = measured.measurements();
-    row.extend(known.iter().map(|(info, of)| (info.name, Value::number(of.value, metric::show_in_table(info)))));
+    row.extend(known.iter().map(|(info, of)| {
+        (info.name, Value::number(of.value, metric::show_in_table(info)).marked(measured.disturbed()))
+    }));
     row.push(("spread", Value::maybe(measured.spread(), |share| format!("{:.1} %", share * 100.0))));
     row.push(("repeats", Value::count(measured.n_repeats() as u64)));
+    row.push(("disturbed", Value::text(basis::said(measured).unwrap_or_default())));
     if let Some(medium) = measured.media().first() {
         row.push(("cache", Value::text(medium.cache.map(CacheState::name).unwrap_or_default())));
         row.push(("from_memory", Value::maybe(medium.from_memory(), percent)));

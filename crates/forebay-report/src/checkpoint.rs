@@ -6,6 +6,7 @@ use std::fmt::Write;
 use forebay_record::{Cell, CheckpointCell, Record, TierKind};
 use forebay_units::{count, group_digits};
 
+use crate::basis;
 use crate::ingest::rate;
 use crate::number::{brief_seconds, bytes, percent, times};
 use crate::rated;
@@ -20,6 +21,7 @@ pub fn checkpoint(record: &Record<CheckpointCell>) -> String {
         let _ = write!(out, "\n{}", table(&record.cells).render());
         let said = sentences(&record.cells);
         let _ = writeln!(out, "\n{}", said.join("\n"));
+        out.push_str(&basis::lines(&record.cells));
     }
     for note in &record.notes {
         let _ = writeln!(out, "note: {note}");
@@ -87,7 +89,7 @@ fn table(cells: &[CheckpointCell]) -> Table {
             cell.mode.clone(),
             cell.format.clone(),
             group_digits((cell.bytes as f64 / 1e6).round() as u64),
-            brief_seconds(cell.stall_s),
+            basis::marked(brief_seconds(cell.stall_s), cell.disturbed),
             seconds(cell.durable_fast_s),
             seconds(cell.durable_slow_s),
             cell.spread.map_or("–".to_owned(), percent),
@@ -147,7 +149,7 @@ fn shorter(cells: &[CheckpointCell]) -> Vec<String> {
                 (&other.format, other.bytes, &other.medium.tier) == (&cell.format, cell.bytes, &cell.medium.tier);
             other.mode == "direct" && cell.mode != "direct" && alike
         };
-        let base = cells.iter().find(is_base)?;
+        let base = cells.iter().find(is_base).filter(|base| base.disturbed.or(cell.disturbed).is_none())?;
         let ratio = Some(base.stall_s / cell.stall_s).filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
         let said =
             if ratio >= 1.0 { format!("{} shorter", times(ratio)) } else { format!("{} longer", times(1.0 / ratio)) };

@@ -2,8 +2,10 @@
 //!
 //! A number keeps its exact value beside the text that people see, so what is exported is what was measured.
 
+use forebay_record::Disturbed;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
+use crate::basis;
 use crate::markup::Markup;
 use crate::table::{Align, Table};
 
@@ -37,6 +39,14 @@ impl Value {
     /// As [`Value::number`], if there is one.
     pub(crate) fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
         value.map_or(Self::Unknown, |value| Self::number(value, show))
+    }
+
+    /// With the mark behind a number that people see, if it is one of a disturbed cell.
+    pub(crate) fn marked(self, disturbed: Option<Disturbed>) -> Self {
+        match self {
+            Self::Number(value, shown) => Self::Number(value, basis::marked(shown, disturbed)),
+            other => other,
+        }
     }
 
     /// A count.

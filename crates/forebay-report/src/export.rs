@@ -6,6 +6,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, Levels, Measured, MetricInfo, ProbeCell, Step, StudyCell, Unit};
 use serde::Serialize;
 
+use crate::basis;
 use crate::compare::Word;
 use crate::data::Data;
 use crate::environment;
@@ -128,6 +129,7 @@ struct Line<'a> {
     value: Option<f64>,
     repeats: Vec<f64>,
     cache: &'static str,
+    disturbed: String,
 }
 
 /// Every cell in long form, as a table for a spreadsheet or a data frame: a line a cell and quantity, repeats in the last columns. The
@@ -145,11 +147,13 @@ pub fn csv(named: &[NamedRun]) -> String {
     head.extend(["metric", "unit", "value", "spread", "n", "cache", "error"].map(str::to_owned));
     let has_left_out = lines.iter().any(|line| line.cell.left_out.is_some());
     head.extend(has_left_out.then(|| "left_out".to_owned()));
+    let has_disturbed = lines.iter().any(|line| !line.disturbed.is_empty());
+    head.extend(has_disturbed.then(|| "disturbed".to_owned()));
     head.extend((1..=n_repeats).map(|i| format!("repeat_{i}")));
     let mut out = String::new();
     push(&mut out, &head);
     for line in &lines {
-        push(&mut out, &fields(line, &factors, n_repeats, has_left_out));
+        push(&mut out, &fields(line, &factors, n_repeats, (has_left_out, has_disturbed)));
     }
     out
 }
@@ -173,16 +177,23 @@ fn of_cell<'a>(run: &'a Run<'a>, cell: &'a StudyCell) -> Vec<Line<'a>> {
             value: Some(of.value),
             repeats: of.repeats,
             cache,
+            disturbed: basis::said(measured).unwrap_or_default(),
         }));
     }
     if lines.is_empty() {
         let (run, levels) = (run.name, cell.factors.clone());
-        lines.push(Line { run, cell, levels, metric: None, value: None, repeats: Vec::new(), cache: "" });
+        let (repeats, disturbed) = (Vec::new(), String::new());
+        lines.push(Line { run, cell, levels, metric: None, value: None, repeats, cache: "", disturbed });
     }
     lines
 }
 
-fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: bool) -> Vec<String> {
+fn fields(
+    line: &Line<'_>,
+    factors: &[&str],
+    n_repeats: usize,
+    (has_left_out, has_disturbed): (bool, bool),
+) -> Vec<String> {
     // A field is empty where the number is not known.
     let number = |value: f64| if value.is_finite() { value.to_string() } else { String::new() };
     let unit = line.metric.map(|info| info.unit);
@@ -200,6 +211,7 @@ fn fields(line: &Line<'_>, factors: &[&str], n_repeats: usize, has_left_out: boo
     fields.push(line.cache.to_owned());
     fields.push(line.cell.error.clone().unwrap_or_default());
     fields.extend(has_left_out.then(|| line.cell.left_out.clone().unwrap_or_default()));
+    fields.extend(has_disturbed.then(|| line.disturbed.clone()));
     fields.extend((0..n_repeats).map(|i| line.repeats.get(i).copied().map(exported).unwrap_or_default()));
     fields
 }

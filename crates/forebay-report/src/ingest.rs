@@ -6,6 +6,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, DatasetNote, Failure, IngestCell, Record, TierKind};
 use forebay_units::{count, group_digits};
 
+use crate::basis;
 use crate::number::{UNKNOWN, finite};
 use crate::table::{Align, Table};
 
@@ -21,6 +22,7 @@ pub fn ingest(record: &Record<IngestCell>) -> String {
         out.push_str(&table(&record.cells));
         out.push('\n');
         out.push_str(&legend(&record.cells));
+        out.push_str(&basis::lines(&record.cells));
     }
     out.push_str(&failures(&record.cells));
     for note in &record.notes {
@@ -81,7 +83,7 @@ fn table(cells: &[IngestCell]) -> String {
     for cell in cells {
         table.row(vec![
             format!("{}{}", cell.threads, if cell.threads_auto { " (auto)" } else { "" }),
-            rate(cell.images_per_s),
+            basis::marked(rate(cell.images_per_s), cell.disturbed),
             cell.spread.map_or("–".to_owned(), |spread| finite(spread * 100.0, |share| format!("{share:.1} %"))),
             finite(cell.mb_per_s, |rate| format!("{rate:.1}")),
             finite(cell.images_per_s / first, |ratio| format!("{ratio:.2}×")),
@@ -254,6 +256,7 @@ mod tests {
             ceiling_of: None,
             samples: Vec::new(),
             empty_repeats: 0,
+            disturbed: None,
         }
     }
 

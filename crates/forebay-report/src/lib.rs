@@ -15,6 +15,7 @@
 //! ```
 
 mod axis;
+mod basis;
 mod cells;
 mod checkpoint;
 mod compare;

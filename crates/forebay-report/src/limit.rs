@@ -88,6 +88,8 @@ pub(crate) struct Place<'a> {
     pub(crate) first: (&'a StudyCell, &'a IngestCell),
     /// The fastest.
     pub(crate) best: (&'a StudyCell, &'a IngestCell),
+    /// Whether the fastest is faster than the first by more than single runs vary.
+    pub(crate) is_gain: bool,
     pub(crate) limit: Limit,
     /// How its tier is served.
     pub(crate) kind: Option<TierKind>,
@@ -159,6 +161,7 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
         read_only: best.1.read_only,
         first: *first,
         best: *best,
+        is_gain: run.differ(&[first.0, best.0], best.1.images_per_s / first.1.images_per_s),
         limit: limit(best.1, run.environment().n_cores),
         kind: kind.or(best.1.medium.kind),
         levels,

@@ -27,6 +27,8 @@ pub(crate) struct Ahead<'a> {
     pub(crate) with: String,
     /// The cells with their run times, the shortest first.
     cells: Vec<(&'a StudyCell, f64)>,
+    /// How far apart run times may lie by chance, as a share; 0 where all were repeated.
+    noise: f64,
 }
 
 /// How many batches were made ahead, by the factor or by what the training says.
@@ -86,7 +88,11 @@ pub(crate) fn groups<'a>(run: &Run<'_>, cells: &[&'a StudyCell]) -> Vec<Ahead<'a
         groups.entry(key).or_default().push((cell, wall));
     }
     let with = with(cells);
-    let mut found: Vec<Ahead<'_>> = groups.into_values().map(|cells| Ahead { with: with.clone(), cells }).collect();
+    let ahead = |cells: Vec<(&'a StudyCell, f64)>| {
+        let is_once = cells.iter().any(|(cell, _)| cell.n_repeats() < 2);
+        Ahead { with: with.clone(), cells, noise: if is_once { run.noise() } else { 0.0 } }
+    };
+    let mut found: Vec<Ahead<'_>> = groups.into_values().map(ahead).collect();
     found.retain(|group| group.cells.len() > 1);
     found.iter_mut().for_each(|group| group.cells.sort_by(|a, b| a.1.total_cmp(&b.1)));
     found
@@ -109,6 +115,11 @@ impl Ahead<'_> {
 
     pub(crate) fn is_same(&self) -> bool {
         self.spread() <= SAME
+    }
+
+    /// Whether the run times lie apart, but by no more than single runs do by chance.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_same() && self.spread() <= self.noise
     }
 
     /// The spread without the wait for the first batch, where that makes the run times the same: nothing can hide it, and
@@ -137,6 +148,9 @@ impl Ahead<'_> {
         );
         if self.is_same() {
             return within;
+        }
+        if self.is_open() {
+            return format!("{within}, as runs that were measured once may by chance");
         }
         let mut apart: Vec<String> =
             self.cells.iter().rev().filter(|(_, wall)| wall / shortest - 1.0 > SAME).map(named).collect();
@@ -188,7 +202,11 @@ pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<Judgement> {
     if !is_drawn || run.spec().source.is_none() {
         return Some(Judgement { published: None, ours: crate::number::capital(&said) + "." });
     }
-    let word = if groups.iter().all(Ahead::is_same) { "agrees" } else { "differs" };
+    let word = match groups.iter().all(Ahead::is_same) {
+        true => "agrees",
+        false if groups.iter().all(|group| group.is_same() || group.is_open()) => "does not tell",
+        false => "differs",
+    };
     Some(Judgement { published: Some(PUBLISHED), ours: format!("Ours {word}: {said}.") })
 }
 
@@ -197,8 +215,9 @@ pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
     let cells: Vec<&StudyCell> = run.study.cells.iter().filter(|cell| cell.experiment == experiment).collect();
     let base = base(&cells)?;
     let pairs = cells.iter().filter(|cell| depth(cell) == Some(base)).filter_map(|with| {
-        let (a, b) = (wall_s(with)?, wall_s(without(&cells, with)?)?);
-        Some((*with, b - a, b / a - 1.0))
+        let without = without(&cells, with)?;
+        let (a, b) = (wall_s(with)?, wall_s(without)?);
+        run.differ(&[with, without], b / a).then_some((*with, b - a, b / a - 1.0))
     });
     let pairs: Vec<(&StudyCell, f64, f64)> = pairs.collect();
     let least = pairs.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, Engine, ProbeCell, ProbeMode, Record};
 use forebay_units::{Bytes, group_digits};
 
+use crate::basis;
 use crate::number::{UNKNOWN, finite};
 use crate::table::{Align, Table};
 
@@ -21,6 +22,7 @@ pub fn probe(record: &Record<ProbeCell>) -> String {
         out.push('\n');
         out.push_str(&best(&record.cells));
         out.push_str(&legend(&record.cells));
+        out.push_str(&basis::lines(&record.cells));
     }
     for note in &record.notes {
         let _ = writeln!(out, "note: {note}");
@@ -64,7 +66,7 @@ fn table(cells: &[ProbeCell]) -> String {
             engine(cell.engine).to_owned(),
             block(cell),
             cell.depth.to_string(),
-            number(cell.mb_per_s),
+            basis::marked(number(cell.mb_per_s), cell.disturbed),
             cell.spread.map_or("–".to_owned(), |spread| finite(spread * 100.0, |share| format!("{share:.1} %"))),
             number(cell.iops),
             number(latency.p50),
@@ -82,7 +84,7 @@ fn table(cells: &[ProbeCell]) -> String {
 fn best(cells: &[ProbeCell]) -> String {
     let mut out = String::new();
     for wanted in MODES {
-        let of_mode = cells.iter().filter(|cell| cell.mode == wanted);
+        let of_mode = cells.iter().filter(|cell| cell.mode == wanted && cell.disturbed.is_none());
         let Some(cell) = of_mode.max_by(|a, b| a.mb_per_s.total_cmp(&b.mb_per_s)) else { continue };
         let block = cell.block.map_or(String::new(), |_| format!("{}, ", block(cell)));
         let rate = match wanted {
@@ -182,6 +184,7 @@ mod tests {
             histogram: Vec::new(),
             medium: Medium { cache: Some(CacheState::Cold), ..Medium::default() },
             samples: Vec::new(),
+            disturbed: None,
         }
     }
 

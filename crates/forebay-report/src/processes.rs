@@ -40,6 +40,8 @@ pub(crate) struct Group<'a> {
     pub(crate) levels: Levels,
     pub(crate) experiment: &'a str,
     pub(crate) counts: Vec<Count<'a>>,
+    /// Utilisations, as shares, that are nearer than this are the same, or may be where cells were measured once.
+    same: f64,
     /// What to know of the reader, where it is an emulated one.
     reader: Option<String>,
 }
@@ -63,12 +65,16 @@ pub(crate) fn groups<'a>(run: &'a Run<'a>) -> Vec<Group<'a>> {
         match groups.iter_mut().find(of) {
             Some(group) => group.counts.push(count),
             None => {
-                groups.push(Group { factor, levels, experiment: &cell.experiment, counts: vec![count], reader: None })
+                let (experiment, counts) = (cell.experiment.as_str(), vec![count]);
+                groups.push(Group { factor, levels, experiment, counts, same: SAME, reader: None });
             }
         }
     }
     groups.iter_mut().for_each(|group| group.counts.sort_by(|a, b| a.n.total_cmp(&b.n)));
     groups.retain(|group| group.counts.len() > 2);
+    for group in groups.iter_mut().filter(|group| group.counts.iter().any(|count| count.cell.n_repeats() < 2)) {
+        group.same = group.same.max(run.noise() * group.range().1);
+    }
     let readers: Vec<Option<String>> = groups.iter().map(|group| emulated(run, group, &groups)).collect();
     groups.iter_mut().zip(readers).for_each(|(group, reader)| group.reader = reader);
     groups
@@ -125,9 +131,13 @@ impl Group<'_> {
         }
         let (least, most) = self.range();
         let widest = self.counts.iter().map(|count| count.dlio - count.whole).fold(f64::MIN, f64::max);
-        let between = match most - least < SAME {
-            true => format!("is about {} for every number of {}", percent(most), self.factor),
-            false => format!(
+        let between = match most - least {
+            apart if apart < SAME => format!("is about {} for every number of {}", percent(most), self.factor),
+            apart if apart < self.same => {
+                let (low, high) = (percent(least), percent(most));
+                format!("lies between {low} and {high}, no further apart than runs that were measured once may")
+            }
+            _ => format!(
                 "goes from {} with {} to {} with {}",
                 percent(self.counts[0].whole),
                 self.name(&self.counts[0]),
@@ -155,7 +165,7 @@ impl Group<'_> {
     fn no_peak(&self) -> String {
         let (peak, first, last) = (self.peak(), &self.counts[0], self.last());
         let name = self.name(peak);
-        let after = match last.n > peak.n && last.dlio < peak.dlio - SAME {
+        let after = match last.n > peak.n && last.dlio < peak.dlio - self.same {
             true => format!(", and {} with {}", percent(last.dlio), self.name(last)),
             false => String::new(),
         };
@@ -165,7 +175,7 @@ impl Group<'_> {
             true => {
                 format!("falls from {} to {} as {} are added", percent(first.whole), percent(last.whole), self.factor)
             }
-            false if most - least < SAME => format!("stays between {} and {}", percent(least), percent(most)),
+            false if most - least < self.same => format!("stays between {} and {}", percent(least), percent(most)),
             false => {
                 let all: Vec<String> = self.counts.iter().map(|count| percent(count.whole)).collect();
                 format!("goes {} in turn", listed(&all))
@@ -221,14 +231,14 @@ impl Group<'_> {
     /// A number of processes between others that is better than those, over whole epochs.
     fn true_peak(&self) -> Option<&Count<'_>> {
         let best = self.counts.iter().max_by(|a, b| a.whole.total_cmp(&b.whole))?;
-        let is_above = |other: &Count<'_>| best.whole > other.whole + SAME;
+        let is_above = |other: &Count<'_>| best.whole > other.whole + self.same;
         (is_above(&self.counts[0]) && is_above(self.last())).then_some(best)
     }
 
     fn falls(&self) -> bool {
         let pairs = self.counts.windows(2);
         pairs.into_iter().all(|two| two[1].whole <= two[0].whole + NOISE)
-            && self.last().whole < self.counts[0].whole - SAME
+            && self.last().whole < self.counts[0].whole - self.same
     }
 
     fn range(&self) -> (f64, f64) {

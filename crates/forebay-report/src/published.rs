@@ -1,6 +1,6 @@
 //! What others published, beside what was measured here.
 
-use forebay_record::{FigureKind, FigureSpec, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell};
+use forebay_record::{Disturbed, FigureKind, FigureSpec, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell};
 
 use crate::data::{Data, Tone, Value};
 use crate::level;
@@ -21,6 +21,10 @@ pub(crate) enum Agreement {
     NotJudged,
     /// There is nothing of ours to set beside it.
     NotMeasured,
+    /// Others disturbed what ours was measured in.
+    Disturbed,
+    /// Outside of the tolerance by less than a cell varies that was measured once.
+    CannotTell,
 }
 
 impl Agreement {
@@ -30,6 +34,8 @@ impl Agreement {
             Self::Differs => Value::Word("differs", Tone::Bad),
             Self::NotJudged => Value::Word("not judged", Tone::Neither),
             Self::NotMeasured => Value::Word("not measured", Tone::Neither),
+            Self::Disturbed => Value::Word("not judged: disturbed", Tone::Neither),
+            Self::CannotTell => Value::Word("cannot tell with one repeat", Tone::Neither),
         }
     }
 }
@@ -44,6 +50,10 @@ pub(crate) struct Published<'a> {
     pub(crate) name: String,
     /// Our value; `None` when the cell failed or does not have the quantity.
     pub(crate) ours: Option<f64>,
+    /// What others did while that was measured, or the value it is a ratio to.
+    pub(crate) disturbed: Option<Disturbed>,
+    /// How far a cell varies that was measured once, as a share; 0 of one that was repeated.
+    pub(crate) noise: f64,
 }
 
 impl Published<'_> {
@@ -55,12 +65,17 @@ impl Published<'_> {
     pub(crate) fn agreement(&self) -> Agreement {
         match (self.ratio(), self.reference.within) {
             (None, _) => Agreement::NotMeasured,
+            _ if self.disturbed.is_some() => Agreement::Disturbed,
             (_, None) => Agreement::NotJudged,
             (Some(ratio), Some(within)) => {
                 let above = self.reference.above.unwrap_or(within);
                 // A value on the border agrees, also where the border cannot be written exactly.
-                let agrees = (-within - 1e-9..=above + 1e-9).contains(&(ratio - 1.0));
-                if agrees { Agreement::Agrees } else { Agreement::Differs }
+                let is_within = |more: f64| (-within - more - 1e-9..=above + more + 1e-9).contains(&(ratio - 1.0));
+                match (is_within(0.0), is_within(self.noise)) {
+                    (true, _) => Agreement::Agrees,
+                    (false, true) => Agreement::CannotTell,
+                    _ => Agreement::Differs,
+                }
             }
         }
     }
@@ -72,40 +87,58 @@ pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
     for reference in run.spec().references.iter().filter(|reference| reference.is_of(run.head().scale)) {
         let of = |cell: &&StudyCell| cell.experiment == reference.experiment && cell.is_at(&reference.at);
         let cells = run.study.cells.iter().filter(of);
-        let mut rows: Vec<Published<'_>> = cells
-            .map(|cell| Published {
-                reference,
-                cell: Some(cell),
-                name: run.name_of(cell),
-                ours: ours(run, reference, cell),
-            })
-            .collect();
+        let mut rows: Vec<Published<'_>> = cells.map(|cell| of_cell(run, reference, cell)).collect();
         // A cell that cannot have the quantity says nothing where others have it.
         if rows.iter().any(|row| row.ours.is_some()) {
             rows.retain(|row| row.ours.is_some() || row.cell.is_some_and(|cell| cell.error.is_some()));
         }
         if rows.is_empty() {
-            rows.push(Published { reference, cell: None, name: level::all(&reference.at), ours: None });
+            let name = level::all(&reference.at);
+            rows.push(Published { reference, cell: None, name, ours: None, disturbed: None, noise: 0.0 });
         }
         all.extend(rows);
     }
     all
 }
 
-fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell) -> Option<f64> {
+/// A published value beside a cell's.
+fn of_cell<'a>(run: &'a Run<'a>, reference: &'a Reference, cell: &'a StudyCell) -> Published<'a> {
+    let base = base(run, reference, cell);
+    let both = || std::iter::once(cell).chain(base.flatten());
+    let is_once = both().any(|cell| cell.n_repeats() < 2);
+    Published {
+        reference,
+        cell: Some(cell),
+        name: run.name_of(cell),
+        ours: base.and_then(|base| ours(run, reference, cell, base)),
+        disturbed: Disturbed::together(both().filter_map(StudyCell::disturbed)),
+        noise: if is_once { run.noise() } else { 0.0 },
+    }
+}
+
+/// The cell that a published ratio of a cell is to, if it is a ratio; `None` where that cell is missing.
+fn base<'a>(run: &'a Run<'a>, reference: &Reference, cell: &StudyCell) -> Option<Option<&'a StudyCell>> {
+    match reference.metric.as_str() {
+        _ if is_stall(run, reference) => stall::direct(run, cell).map(Some),
+        metric if metric == SPEED_UP.name => base_of(run, cell, scaling_of(run, &reference.experiment).1).map(Some),
+        _ => Some(None),
+    }
+}
+
+fn is_stall(run: &Run<'_>, reference: &Reference) -> bool {
+    let is_speed_up = reference.metric == SPEED_UP.name;
+    reference.metric == STALL_SPEED_UP.name || (is_speed_up && is_of_stalls(run, &reference.experiment))
+}
+
+fn ours(run: &Run<'_>, reference: &Reference, cell: &StudyCell, base: Option<&StudyCell>) -> Option<f64> {
     if cell.error.is_some() {
         return None;
     }
-    if reference.metric == STALL_SPEED_UP.name
-        || (reference.metric == SPEED_UP.name && is_of_stalls(run, &reference.experiment))
-    {
+    if is_stall(run, reference) {
         return stall::speed_up(run, cell);
     }
-    if reference.metric != SPEED_UP.name {
-        return cell.metric(&reference.metric).map(|metric| metric.value);
-    }
-    let (quantity, x) = scaling_of(run, &reference.experiment);
-    let base = base_of(run, cell, x)?;
+    let Some(base) = base else { return cell.metric(&reference.metric).map(|metric| metric.value) };
+    let quantity = scaling_of(run, &reference.experiment).0;
     let ratio = cell.metric(quantity)?.value / base.metric(quantity)?.value;
     Some(if metric::is_cost(quantity) { 1.0 / ratio } else { ratio })
 }
@@ -172,7 +205,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
             Value::text(reference.experiment.clone()),
             Value::text(row.name.clone()),
             Value::text(metric::name(&reference.metric)),
-            Value::maybe(row.ours, show),
+            Value::maybe(row.ours, show).marked(row.disturbed),
             Value::number(reference.value, |value| metric::published(&reference.metric, value)),
             Value::maybe(row.ratio(), times),
             Value::maybe(reference.within, |within| tolerance(within, reference.above)),

@@ -103,12 +103,15 @@ fn own_number(title: &str) -> Option<(&str, &str)> {
 
 fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section<'a> {
     let published: Vec<Published<'_>> = published(run);
-    let places = limit::places(run);
+    let sound = run.sound();
+    let sound_published = sound.as_ref().map(published::published);
     numbers.letters |= run.spec().figures.iter().any(|spec| own_number(&spec.title).is_some());
     let mut figures = Vec::new();
     let mut captions = Vec::new();
     for spec in &run.spec().figures {
-        let (kind, drawn) = fig::make(&Context { run, spec, published: &published });
+        let of_sound = sound.as_ref().zip(sound_published.as_ref());
+        let of_sound = of_sound.map(|(run, published)| Context { run, spec, published });
+        let (kind, drawn) = fig::make(&Context { run, spec, published: &published }, of_sound.as_ref());
         let id = format!("{prefix}{}", safe(&spec.id, figures.len()));
         let whole = title(spec);
         let (number, title) = match own_number(&whole) {
@@ -119,10 +122,11 @@ fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section
         captions.push(figure.caption(&spec.caption));
         figures.push(figure);
     }
+    let judged = sound.as_ref().unwrap_or(run);
     Section {
         run,
         verdict: verdict(run, &published),
-        glance: limit::table(run, &places),
+        glance: limit::table(judged, &limit::places(judged)),
         figures,
         captions,
         cells: cells::table(run, None),

@@ -62,6 +62,12 @@ pub(crate) fn speed_up(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
     Some(stall(direct(run, cell)?)? / stall(cell)?)
 }
 
+/// The same where the two may be told apart.
+pub(crate) fn judged(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
+    let (direct, ratio) = (direct(run, cell)?, speed_up(run, cell)?);
+    run.differ(&[cell, direct], ratio).then_some(ratio)
+}
+
 /// The published ratio for a cell.
 pub(crate) fn published(run: &Run<'_>, all: &[Published<'_>], cell: &StudyCell) -> Option<f64> {
     let is_of = |row: &&Published<'_>| {

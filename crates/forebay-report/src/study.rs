@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use forebay_record::{AnyRecord, StudyRun};
 
+use crate::basis;
 use crate::cells;
 use crate::compare::{Comparison, compare};
 use crate::limit;
@@ -75,7 +76,8 @@ fn summary_of(run: &Run<'_>, published: &[Published<'_>]) -> String {
     for finding in verdict.findings.iter().chain(&verdict.caveats) {
         let _ = writeln!(out, "  {finding}");
     }
-    let places = limit::places(run);
+    let sound = run.sound();
+    let places = limit::places(sound.as_ref().unwrap_or(run));
     if !places.is_empty() && run.is_study() {
         let _ = write!(out, "\n{}", limit::table(run, &places).to_terminal());
     }
@@ -90,6 +92,9 @@ fn of_run(run: &Run<'_>) -> String {
         let _ = write!(out, "\n{}", cells.to_terminal_rows(MAX_CELLS));
         if cells.len() > MAX_CELLS {
             let _ = writeln!(out, "… and {} more cells; --json and --csv have all", cells.len() - MAX_CELLS);
+        }
+        if run.study.cells.iter().any(|cell| cell.disturbed().is_some()) {
+            let _ = writeln!(out, "{}", basis::LEGEND);
         }
     }
     if !published.is_empty() {

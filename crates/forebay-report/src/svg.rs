@@ -7,6 +7,7 @@ use std::fmt::{self, Display, Write};
 
 use forebay_record::StudyCell;
 
+use crate::basis::MARK;
 use crate::markup::{Attributes, Markup};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +71,9 @@ impl Area {
     }
 }
 
+/// The attribute of a disturbed cell's marks.
+const DISTURBED: &str = "disturbed";
+
 /// What a mark says when it is pointed at, and the values it stands for.
 #[derive(Debug, Default)]
 pub(crate) struct Tip {
@@ -85,7 +89,13 @@ impl Tip {
 
     /// Of a cell's mark.
     pub(crate) fn of(cell: &StudyCell, text: impl Into<String>) -> Self {
-        Self::new(text).with("cell", &cell.id)
+        let tip = Self::new(text).with("cell", &cell.id);
+        match cell.disturbed() {
+            Some(by) => {
+                Self { text: format!("{}\n{MARK} disturbed: {}", tip.text, by.cause()), ..tip.with(DISTURBED, "yes") }
+            }
+            None => tip,
+        }
     }
 
     /// With a value: `data-NAME="VALUE"`.
@@ -181,7 +191,9 @@ impl Svg {
     /// Shapes that stand for a value and say so when pointed at.
     pub(crate) fn mark(&mut self, tip: &Tip, draw: impl FnOnce(&mut Self)) {
         let names: Vec<String> = tip.data.iter().map(|(name, _)| format!("data-{name}")).collect();
-        let mut attributes: Vec<(&str, &dyn Display)> = vec![("class", &"mark")];
+        let is_faint = tip.data.iter().any(|(name, _)| *name == DISTURBED);
+        let class = if is_faint { "mark faint" } else { "mark" };
+        let mut attributes: Vec<(&str, &dyn Display)> = vec![("class", &class)];
         for (name, (_, value)) in names.iter().zip(&tip.data) {
             attributes.push((name, value));
         }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, Cause, DatasetNote, Epoch, Feed, Lever, Record, TierKind, TrainCell, TrainTotals};
 use forebay_units::{count, format_seconds, group_digits};
 
+use crate::basis;
 use crate::ingest::{emulated, failed, rate};
 use crate::number::{UNKNOWN, quantity, seconds};
 use crate::saves;
@@ -21,6 +22,7 @@ pub fn train(record: &Record<TrainCell>) -> String {
     }
     let accounts: Vec<String> = record.cells.iter().map(account).collect();
     out.push_str(&accounts.join("\n"));
+    out.push_str(&basis::lines(&record.cells));
     for note in &record.notes {
         let _ = writeln!(out, "note: {note}");
     }
@@ -62,7 +64,9 @@ fn account(cell: &TrainCell) -> String {
     for said in saves::paragraph(cell) {
         let _ = writeln!(out, "{said}");
     }
-    let _ = writeln!(out, "{}", lever(&cell.lever));
+    if cell.disturbed.is_none() {
+        let _ = writeln!(out, "{}", lever(&cell.lever));
+    }
     if let Some(feed) = &cell.feed {
         let _ = writeln!(out, "{}", fed(feed, cell.threads));
     }
@@ -161,7 +165,7 @@ fn utilisation(totals: &TrainTotals) -> String {
 }
 
 fn rates(cell: &TrainCell) -> String {
-    let images = rate(cell.images_per_s);
+    let images = basis::marked(rate(cell.images_per_s), cell.disturbed);
     if cell.synthetic {
         return format!("{images} images/s");
     }

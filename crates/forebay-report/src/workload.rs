@@ -6,6 +6,7 @@ use std::fmt::Write;
 use forebay_record::{CacheState, Cause, Judged, Quantiles, Record, WorkloadCell, WorkloadSave, WorkloadTotals};
 use forebay_units::{count, format_seconds, group_digits, median};
 
+use crate::basis;
 use crate::ingest::{emulated, failed};
 use crate::number::{brief_seconds, bytes, capital, given, quantity, seconds};
 use crate::table::{Align, Table};
@@ -22,6 +23,7 @@ pub fn workload(record: &Record<WorkloadCell>) -> String {
     }
     let accounts: Vec<String> = record.cells.iter().map(|cell| account(record, cell)).collect();
     out.push_str(&accounts.join("\n"));
+    out.push_str(&basis::lines(&record.cells));
     for note in &record.notes {
         let _ = writeln!(out, "note: {note}");
     }
@@ -47,7 +49,7 @@ fn account(record: &Record<WorkloadCell>, cell: &WorkloadCell) -> String {
     }
     let said = saves(cell).into_iter().chain(saved_in(cell)).chain(evaluated(totals)).chain(resources(totals));
     out.extend(said.map(|line| line + "\n"));
-    if totals.steps > 0 && cell.made_by.is_none() {
+    if totals.steps > 0 && cell.made_by.is_none() && cell.disturbed.is_none() {
         let _ = writeln!(out, "{}", lever(&cell.lever));
     }
     if let Some(tier) = &cell.medium.tier {

@@ -65,6 +65,7 @@ pub(super) fn cell(
         memory_bytes: measured.memory_bytes,
         spread: spread.map(|summary| (summary.max - summary.min) / 2.0 / summary.median),
         samples: measured.samples,
+        disturbed: None,
     }
 }
 

@@ -78,8 +78,7 @@ pub fn run(
     record.notes.extend(dirs.notes.iter().cloned());
     if let Some(values) = values {
         dirs.check(values.bytes().len() as u64)?;
-        let notes = &mut record.notes;
-        record.cells = dirs.heeding(observer.cancel, || measure(plan, &dirs, &values, notes, observer))?;
+        record.cells = dirs.heeding(observer.cancel, || measure(plan, &dirs, &values, observer))?;
     }
     record.notes.extend(record.cells.iter().flat_map(scatter));
     if observer.is_cancelled() {
@@ -98,7 +97,6 @@ fn measure(
     plan: &Plan,
     dirs: &ScratchDirs,
     values: &Values,
-    notes: &mut Vec<String>,
     observer: Observer<'_>,
 ) -> Result<Vec<CheckpointCell>, Error> {
     let mut cells = Vec::new();
@@ -116,10 +114,10 @@ fn measure(
             let format = format::named(name).expect("a plan has only formats of the table");
             let mut trial = Trial::open(plan, dirs, values, &mut memories, (*mode, format))?;
             let ran = rounds(plan).run(slice::from_mut(&mut trial), observer)?;
-            notes.extend(ran.notes);
             let measured = Measured { memory_bytes: trial.close(observer)?, ..Measured::new(ran.cells.concat()) };
             if !measured.samples.is_empty() {
-                cells.push(cell(plan, dirs, values, *mode, name, measured));
+                let cell = cell(plan, dirs, values, *mode, name, measured);
+                cells.push(CheckpointCell { disturbed: ran.disturbed[0], ..cell });
             }
         }
     }
@@ -238,7 +236,7 @@ mod tests {
         let dirs = ScratchDirs::open(&plan.places).unwrap();
         let fake = Fake([vec![1.5; 700_000], vec![-2.0; 3]]);
         let values = Values::held("two tensors".to_owned(), Box::new(fake)).unwrap();
-        let cells = measure(&plan, &dirs, &values, &mut Vec::new(), Observer::deaf(&AtomicBool::new(false))).unwrap();
+        let cells = measure(&plan, &dirs, &values, Observer::deaf(&AtomicBool::new(false))).unwrap();
         assert_eq!(cells.len(), 6);
         for cell in &cells {
             assert_eq!((cell.device.as_deref(), cell.bytes, cell.n_tensors), (Some("a fake"), 2_800_012, 2));

@@ -91,6 +91,7 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
         ceiling_of: ceiling.map(|(profile, kind)| describe_ceiling(profile, kind)),
         samples,
         empty_repeats: n_empty as u64,
+        disturbed: None,
     }))
 }
 

@@ -100,18 +100,17 @@ pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observ
     }
     let ran = rounds.run(&mut levels, observer)?;
     let mut failure = None;
-    for (level, finished) in levels.iter().zip(ran.cells) {
+    for ((level, finished), disturbed) in levels.iter().zip(ran.cells).zip(ran.disturbed) {
         let repeats = Repeats::new(finished);
         record.notes.extend(repeats.note(level));
         failure = failure.or_else(|| repeats.failure());
-        record.cells.extend(cell(trial, level, repeats)?);
+        record.cells.extend(cell(trial, level, repeats)?.map(|cell| IngestCell { disturbed, ..cell }));
     }
     if let Some(failure) = failure.filter(|_| record.cells.is_empty()) {
         return Err(failure);
     }
     record.notes.extend(ran.is_cut.then(|| rounds.interrupted(record.cells.len())));
     warn_of_cache(plan, &record.cells, &mut record.notes);
-    record.notes.extend(ran.notes);
     Ok(())
 }
 

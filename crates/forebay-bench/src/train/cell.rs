@@ -78,6 +78,7 @@ pub(super) fn cell(
         checkpoints: run.checkpoints,
         resumed_from: (run.first > 0).then_some(run.first),
         samples,
+        disturbed: None,
     }))
 }
 

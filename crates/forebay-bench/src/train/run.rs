@@ -259,11 +259,11 @@ pub fn run(plan: &Plan, mut record: Record<TrainCell>, observer: Observer<'_>) -
     let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
     let settled = Settled { trial: &trial, baseline, tuning, auto };
-    record.cells.extend(cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes)?);
+    let made = cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes)?;
+    record.cells.extend(made.map(|cell| TrainCell { disturbed: ran.disturbed[0], ..cell }));
     if ran.is_cut && observer.is_cancelled() {
         record.notes.push(rounds.interrupted(record.cells.len()));
     }
-    record.notes.extend(ran.notes);
     Ok(Ended { record, failure: runs.failure })
 }
 

@@ -19,6 +19,7 @@ fn cell(mode: ProbeMode, depth: u64, mb_per_s: f64) -> ProbeCell {
         histogram: Vec::new(),
         medium: Medium { cache: Some(CacheState::Cold), ..Medium::default() },
         samples: Vec::new(),
+        disturbed: None,
     }
 }
 

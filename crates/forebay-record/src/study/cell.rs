@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{Level, Levels, Step};
 use crate::measured::Measured;
-use crate::{Cell, Measurement};
+use crate::{AnyCell, Cell, Disturbed, Measurement};
 
 /// One combination of levels and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,20 @@ impl StudyCell {
         self.result()?.metric(name)
     }
 
+    /// What others did while it was measured; of a cell with several measurements, to all of them.
+    pub fn disturbed(&self) -> Option<Disturbed> {
+        Disturbed::together(self.cells().filter_map(|cell| cell.disturbed()))
+    }
+
+    /// How often it was measured; of a cell with several measurements, the least.
+    pub fn n_repeats(&self) -> usize {
+        self.cells().map(|cell| cell.n_repeats()).min().unwrap_or(0)
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &dyn AnyCell> {
+        self.result().into_iter().flat_map(Measured::cells)
+    }
+
     /// The cells of one experiment that were measured: of a probe several, of another one or none.
     pub fn measured_as<C: Cell>(&self) -> impl Iterator<Item = &C> {
         self.result().into_iter().flat_map(Measured::of)
@@ -76,7 +90,7 @@ impl StudyCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnyCell, TrainCell, WorkloadCell, WorkloadTotals};
+    use crate::{TrainCell, WorkloadCell, WorkloadTotals};
 
     #[test]
     fn of_a_workload_that_was_run_again_every_quantity_is_the_median() {

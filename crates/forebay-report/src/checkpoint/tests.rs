@@ -32,6 +32,7 @@ fn cell(mode: &str) -> CheckpointCell {
         memory_bytes: Some(if mode == "async" { 600_000_000 } else { 33_000_000 }),
         spread: Some(0.02),
         samples: Vec::new(),
+        disturbed: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is compared of a run: its cells' values, with the levels that tell which is set beside which.
 
-use forebay_record::{AnyCell, Levels, Measured, Measurement, MetricInfo, ProbeCell, StudyCell};
+use forebay_record::{AnyCell, Disturbed, Levels, Measured, Measurement, MetricInfo, ProbeCell, StudyCell};
 
 use crate::run::Run;
 
@@ -10,6 +10,7 @@ pub(super) struct Entry {
     pub(super) levels: Levels,
     pub(super) metric: &'static MetricInfo,
     pub(super) found: Measurement,
+    pub(super) disturbed: Option<Disturbed>,
     /// The same as a rate, and the work it is about: times of unlike work are not compared.
     pub(super) by_rate: Option<ByRate>,
 }
@@ -51,6 +52,7 @@ fn of_measured(cell: &StudyCell, levels: Levels, measured: &dyn AnyCell) -> Vec<
         levels: levels.clone(),
         metric: info,
         found: found.clone(),
+        disturbed: measured.disturbed(),
         by_rate: by_rate(info),
     };
     compared.map(entry).collect()

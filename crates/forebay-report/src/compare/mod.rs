@@ -9,9 +9,10 @@ mod entry;
 
 use std::collections::{HashMap, HashSet};
 
-use forebay_record::{Better, Level, Levels, MetricInfo, ProbeCell};
+use forebay_record::{Better, Disturbed, Level, Levels, MetricInfo, ProbeCell};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
+use crate::basis;
 use crate::data::{Data, Tone, Value};
 use crate::level;
 use crate::metric;
@@ -37,6 +38,8 @@ pub(crate) enum Word {
     CannotTell,
     /// One of the two was not measured.
     NotMeasured,
+    /// Others disturbed one of the two.
+    Disturbed,
 }
 
 impl Word {
@@ -44,7 +47,7 @@ impl Word {
         match self {
             Self::Faster => Tone::Good,
             Self::Slower => Tone::Bad,
-            Self::Noise | Self::Chance | Self::CannotTell | Self::NotMeasured => Tone::Neither,
+            Self::Noise | Self::Chance | Self::CannotTell | Self::NotMeasured | Self::Disturbed => Tone::Neither,
         }
     }
 
@@ -56,6 +59,7 @@ impl Word {
             Self::Chance => "may be chance: too little for so many comparisons",
             Self::CannotTell => "cannot tell with one repeat",
             Self::NotMeasured => "not measured in both",
+            Self::Disturbed => "not judged: disturbed",
         }
     }
 }
@@ -78,6 +82,8 @@ pub(crate) struct Pair {
     /// The probability of such a difference by chance, corrected for the number of comparisons.
     pub(crate) p: Option<f64>,
     pub(crate) word: Word,
+    /// What others did while each of the two was measured.
+    disturbed: [Option<Disturbed>; 2],
 }
 
 impl Pair {
@@ -195,6 +201,7 @@ fn pair(id: String, mut before: Entry, mut after: Entry) -> Pair {
             (entry.metric, entry.found) = (rate.metric, rate.found);
         }
     }
+    let disturbed = [before.disturbed, after.disturbed];
     let sound = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
     let (a, b) = (sound(before.found.value), sound(after.found.value));
     let interval =
@@ -216,7 +223,12 @@ fn pair(id: String, mut before: Entry, mut after: Entry) -> Pair {
         ratio,
         interval,
         p: None,
-        word: if ratio.is_some() { Word::CannotTell } else { Word::NotMeasured },
+        word: match ratio {
+            None => Word::NotMeasured,
+            Some(_) if disturbed != [None; 2] => Word::Disturbed,
+            Some(_) => Word::CannotTell,
+        },
+        disturbed,
     }
 }
 
@@ -226,9 +238,11 @@ fn geometric_mean(values: &[f64]) -> f64 {
 
 /// Corrects for the number of comparisons and gives every pair its word.
 fn judge(pairs: &mut [Pair]) {
-    let raw: Vec<f64> = pairs.iter().filter_map(|pair| pair.interval.map(|interval| interval.p)).collect();
+    let is_judged = |pair: &Pair| pair.word != Word::Disturbed;
+    let judged = pairs.iter().filter(|pair| is_judged(pair));
+    let raw: Vec<f64> = judged.filter_map(|pair| pair.interval.map(|interval| interval.p)).collect();
     let mut corrected = holm(&raw).into_iter();
-    for pair in pairs.iter_mut() {
+    for pair in pairs.iter_mut().filter(|pair| is_judged(pair)) {
         let Some(interval) = pair.interval else { continue };
         pair.p = corrected.next();
         pair.word = match pair.p {
@@ -264,6 +278,7 @@ impl Comparison<'_> {
             (Word::Chance, "apart by no more than chance among so many"),
             (Word::CannotTell, "measured once, which cannot tell"),
             (Word::NotMeasured, "not measured in both"),
+            (Word::Disturbed, "disturbed, and so not judged"),
         ] {
             if self.n(word) > 0 {
                 parts.push(format!("{} {said}", self.n(word)));
@@ -276,13 +291,15 @@ impl Comparison<'_> {
 
     /// How the words were found.
     pub(crate) fn method(&self) -> String {
-        let parts = [self.intervals(), self.direction(), self.apart()];
+        let legend = if self.n(Word::Disturbed) > 0 { basis::LEGEND } else { "" };
+        let parts = [self.intervals(), self.direction(), self.apart(), legend.to_owned()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// What the values and the intervals are; nothing where there is none.
     fn intervals(&self) -> String {
-        let n = self.pairs.iter().filter(|pair| pair.interval.is_some()).count();
+        let is_judged = |pair: &&Pair| pair.interval.is_some() && pair.word != Word::Disturbed;
+        let n = self.pairs.iter().filter(is_judged).count();
         if n == 0 {
             return String::new();
         }
@@ -361,8 +378,8 @@ impl Comparison<'_> {
                 Value::text(pair.experiment.clone()),
                 Value::text(level::all(&pair.levels)),
                 Value::text(pair.metric.heading()),
-                Value::maybe(pair.before, metric::show(pair.metric.name)),
-                Value::maybe(pair.after, metric::show(pair.metric.name)),
+                Value::maybe(pair.before, metric::show(pair.metric.name)).marked(pair.disturbed[0]),
+                Value::maybe(pair.after, metric::show(pair.metric.name)).marked(pair.disturbed[1]),
                 Value::maybe(pair.ratio, times),
                 Value::maybe(pair.interval.map(|interval| interval.low), times),
                 Value::maybe(pair.interval.map(|interval| interval.high), times),

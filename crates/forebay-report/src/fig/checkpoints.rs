@@ -42,7 +42,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
     Drawn {
         data: all.data(),
-        reading: [all.said(), all.reading(stalls.scale().is_log())].join(" ").trim().to_owned(),
+        judged: all.said(),
+        reading: all.reading(stalls.scale().is_log()),
         remarks: grid.remarks.iter().cloned().chain(all.remarks()).collect(),
         legend_title: grid.legend_title(),
         legend: all.legend(stalls.has_published()),

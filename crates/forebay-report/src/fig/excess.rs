@@ -58,18 +58,14 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let judged = judged.map(|judged| if has_caption { judged.ours } else { judged.whole() });
     Drawn {
         data: data(&pairs),
-        reading: format!(
-            "{}{}",
-            judged.map(|judged| judged + " ").unwrap_or_default(),
-            if has_excess {
-                format!(
-                    "Solid bars are run times with prefetch {base}; hatched is what the run without prefetch takes longer, which \
-                     is also written above."
-                )
-            } else {
-                format!("Bars are run times with prefetch {base}.")
-            }
-        ),
+        judged: judged.unwrap_or_default(),
+        reading: match has_excess {
+            true => format!(
+                "Solid bars are run times with prefetch {base}; hatched is what the run without prefetch takes longer, which \
+                 is also written above."
+            ),
+            false => format!("Bars are run times with prefetch {base}."),
+        },
         remarks,
         legend_title: match grid.legend_title().as_str() {
             "" => String::new(),

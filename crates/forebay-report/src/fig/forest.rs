@@ -49,7 +49,7 @@ fn class(word: Word) -> &'static str {
     match word {
         Word::Faster => "better",
         Word::Slower => "worse",
-        Word::Noise | Word::Chance | Word::CannotTell | Word::NotMeasured => "same",
+        Word::Noise | Word::Chance | Word::CannotTell | Word::NotMeasured | Word::Disturbed => "same",
     }
 }
 

@@ -3,6 +3,7 @@
 use forebay_record::StudyCell;
 
 use crate::axis::Scale;
+use crate::basis;
 use crate::grid::Grid;
 use crate::level;
 use crate::markup::Markup;
@@ -76,7 +77,9 @@ impl<'a> Groups<'a> {
             Some(StudyCell { error: Some(error), factors, .. }) => {
                 Slot::Failed(Tip::new(format!("{}: failed: {error}", level::all(factors))).with("failed", "yes"))
             }
-            Some(cell) => bar(cell, &grid.series[s].name, &grid.xs[x].name).map_or(Slot::Nothing, Slot::Bar),
+            Some(cell) => bar(cell, &grid.series[s].name, &grid.xs[x].name).map_or(Slot::Nothing, |bar| {
+                Slot::Bar(Bar { label: basis::marked(bar.label, cell.disturbed()), ..bar })
+            }),
         };
         let group = |x: usize| (0..grid.series.len()).map(|s| slot(x, s)).collect();
         let slots = (0..grid.xs.len()).map(group).collect();

@@ -37,6 +37,7 @@ mod workers;
 use forebay_record::{FigureKind, FigureSpec, StudyCell};
 
 use crate::axis::Scale;
+use crate::basis;
 use crate::data::{Data, Value};
 use crate::grid::{Grid, MAX_GROUPS, kept, wanted};
 use crate::markup::Markup;
@@ -111,6 +112,8 @@ pub(crate) struct Drawn {
     pub(crate) data: Data,
     /// What to see, where the study does not say it.
     pub(crate) caption: String,
+    /// What follows from the cells, whatever the study says.
+    pub(crate) judged: String,
     /// How to read it.
     pub(crate) reading: String,
     /// What is missing or was left out.
@@ -150,13 +153,30 @@ impl Figure {
     pub(crate) fn caption(&self, spec_caption: &str) -> String {
         let said = if spec_caption.trim().is_empty() { &self.drawn.caption } else { spec_caption.trim() };
         let stop = if said.is_empty() || said.ends_with(['.', '!', '?', '…', ':']) { "" } else { "." };
-        let parts = [format!("{said}{stop}"), self.drawn.reading.clone()];
+        let parts = [format!("{said}{stop}"), self.drawn.judged.clone(), self.drawn.reading.clone()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Makes a figure's content; also says what its kind is called.
-pub(crate) fn make(context: &Context<'_>) -> (&'static str, Drawn) {
+/// Makes a figure's content; also says what its kind is called. It shows every cell, and says only what follows from the cells of `sound`,
+/// which are those that nothing disturbed.
+pub(crate) fn make(context: &Context<'_>, sound: Option<&Context<'_>>) -> (&'static str, Drawn) {
+    let (kind, mut drawn) = drawn(context);
+    let is_of_cells = !matches!(context.spec.kind, FigureKind::Trace | FigureKind::Disk);
+    let disturbed: Vec<String> = context
+        .cells()
+        .into_iter()
+        .filter_map(|cell| Some(format!("{} ({})", context.run.name_of(cell), cell.disturbed()?.cause())))
+        .collect();
+    if let Some(sound) = sound.filter(|_| is_of_cells && !disturbed.is_empty()) {
+        let said = self::drawn(sound).1;
+        (drawn.caption, drawn.judged) = (said.caption, said.judged);
+        drawn.remarks.push(format!("{} Faint here: {}.", basis::LEGEND, disturbed.join("; ")));
+    }
+    (kind, drawn)
+}
+
+fn drawn(context: &Context<'_>) -> (&'static str, Drawn) {
     match KINDS.iter().find(|(kind, _, _)| *kind == context.spec.kind) {
         Some((_, name, make)) => (name, make(context)),
         None => ("unknown", Drawn::nothing("This version cannot draw this kind of figure.")),

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use forebay_record::{Scale, TrainCell};
 
+use crate::basis;
 use crate::cells;
 use crate::environment;
 use crate::fig::Figure;
@@ -179,6 +180,9 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
             "Of training, AU is computing over the wall clock, the wait that of the accelerator after its first batch, the cost of \
              I/O the time over as many steps on a batch in memory, and the lever what would help most.",
         );
+    }
+    if section.run.study.cells.iter().any(|cell| cell.disturbed().is_some()) {
+        page.element("p", &[], basis::LEGEND);
     }
     let mut experiments: Vec<&str> = Vec::new();
     for cell in &section.run.study.cells {

@@ -8,6 +8,7 @@ mod single;
 mod titled;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use forebay_record::{
     AnyCell, AnyRecord, CacheState, Cell, Design, Environment, Levels, Measured, Series, Step, StudyCell, StudyHead,
@@ -33,6 +34,8 @@ pub(crate) struct Run<'a> {
     pub(crate) short: String,
     pub(crate) record: &'a AnyRecord,
     pub(crate) study: Cow<'a, StudyRun>,
+    /// What [`Run::noise`] found: it is asked of every pair of cells.
+    pub(crate) noise: OnceCell<f64>,
 }
 
 impl<'a> Run<'a> {
@@ -45,7 +48,7 @@ impl<'a> Run<'a> {
             AnyRecord::Workload(record) => Cow::Owned(single::study_of(record)),
             AnyRecord::Train(record) => Cow::Owned(single::study_of(record)),
         };
-        Self { name: &named.name, short: named.name.clone(), record: &named.record, study }
+        Self { name: &named.name, short: named.name.clone(), record: &named.record, study, noise: OnceCell::new() }
     }
 
     pub(crate) fn is_study(&self) -> bool {

@@ -1,7 +1,8 @@
 //! What keeps one from trusting a result blindly.
 
 use forebay_record::{
-    CacheState, CheckpointCell, ExperimentSpec, IngestCell, Scale, Scaled, StudySpec, TierKind, TrainCell, WorkloadCell,
+    CacheState, CheckpointCell, Disturbed, ExperimentSpec, IngestCell, Scale, Scaled, StudyCell, StudySpec, TierKind,
+    TrainCell, WorkloadCell,
 };
 use forebay_units::{count, group_digits};
 
@@ -20,6 +21,9 @@ const WIDE_SPREAD: f64 = 0.10;
 /// Warnings of workloads that are said one by one.
 const MAX_WARNINGS: usize = 6;
 
+/// Disturbed cells that are named one by one.
+const MAX_DISTURBED: usize = 6;
+
 /// Emulated accelerators that are named one by one.
 const MAX_ACCELERATORS: usize = 8;
 
@@ -31,6 +35,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         not_run(run),
         warned(run),
         left_out(run),
+        disturbed(run),
         cache(run),
         emulated(run),
         held_back(run),
@@ -94,6 +99,18 @@ fn left_out(run: &Run<'_>) -> Option<String> {
     let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.failed_samples).chain(trained).max().unwrap_or(0);
     let was = if most == 1 { "was" } else { "were" };
     (most > 0).then(|| format!("{} could not be read or decoded and {was} left out.", count(most, "sample")))
+}
+
+/// Cells that others disturbed, each with what did.
+fn disturbed(run: &Run<'_>) -> Option<String> {
+    let found = || run.study.cells.iter().filter_map(|cell| Some((cell, cell.disturbed()?)));
+    let named = |(cell, by): (&StudyCell, Disturbed)| format!("{} ({})", run.name_of(cell), by.cause());
+    let mut names: Vec<String> = found().take(MAX_DISTURBED).map(named).collect();
+    let n = found().count();
+    names.extend((n > MAX_DISTURBED).then(|| format!("and {} more", n - MAX_DISTURBED)));
+    let was =
+        if n == 1 { "1 cell was disturbed and is".to_owned() } else { format!("{n} cells were disturbed and are") };
+    (n > 0).then(|| format!("{was} not judged: {}.", names.join("; ")))
 }
 
 /// Cells that a cold measurement was asked of and that were not proven cold; a record alone does not say what was asked.
@@ -200,16 +217,17 @@ fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
 fn once(run: &Run<'_>) -> Option<String> {
     let n: Vec<usize> = run.repeats().collect();
     let once = n.iter().filter(|n| **n < 2).count();
-    match once {
-        0 => None,
-        all if all == n.len() => {
-            Some("Every cell was measured once: how far repeats lie apart is not known.".to_owned())
-        }
-        some => Some(format!(
-            "{} measured once.",
-            if some == 1 { "1 cell was".to_owned() } else { format!("{some} cells were") }
-        )),
-    }
+    let which = match once {
+        0 => return None,
+        all if all == n.len() => "Every cell was measured once: how far repeats lie apart is not known".to_owned(),
+        1 => "1 cell was measured once".to_owned(),
+        some => format!("{some} cells were measured once"),
+    };
+    let so = match n.len() {
+        1 => String::new(),
+        _ => format!("; differences of up to {} from such a cell mean nothing", percent(run.noise())),
+    };
+    Some(format!("{which}{so}."))
 }
 
 fn spread(run: &Run<'_>) -> Option<String> {

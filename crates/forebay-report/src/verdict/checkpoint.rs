@@ -17,7 +17,7 @@ const MAX_CELLS: usize = 3;
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     // One that is written behind the training's back is as durable as late as the one before it.
     let known = || run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.save_mb_per_s().is_some());
-    let (_, best) = fastest(known().filter(|(_, cell)| cell.mode != "async")).or_else(|| fastest(known()))?;
+    let (of, best) = fastest(known().filter(|(_, cell)| cell.mode != "async")).or_else(|| fastest(known()))?;
     let mut text = format!(
         "A state of {} is durable after {} ({}, {} MB/s{})",
         crate::number::bytes(best.bytes),
@@ -27,7 +27,11 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         of_ceiling(best.save_efficiency(), "of the ceiling")
     );
     let shortest = run.cells_of::<CheckpointCell>().min_by(|a, b| a.1.stall_s.total_cmp(&b.1.stall_s));
-    if let Some((_, cell)) = shortest.filter(|(_, cell)| cell.mode != best.mode && cell.stall_s < best.stall_s) {
+    let is_shorter = |(other, cell): &(&StudyCell, &CheckpointCell)| {
+        let is_less = cell.mode != best.mode && cell.stall_s < best.stall_s;
+        is_less && run.differ(&[of, other], best.stall_s / cell.stall_s)
+    };
+    if let Some((_, cell)) = shortest.filter(is_shorter) {
         text.push_str(&format!("; with {} training stands still for {}", cell.mode, brief_seconds(cell.stall_s)));
     }
     Some(text + ".")
@@ -36,7 +40,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
 /// What a burst buffer is worth to a training, in short; `None` where none was tried or it is worth nothing.
 pub(super) fn brief(run: &Run<'_>) -> Option<String> {
     let ratios = run.cells_of::<TrainCell>().filter(|(of, _)| stall::mode(of) == Some("burst"));
-    let best = ratios.filter_map(|(of, _)| stall::speed_up(run, of)).max_by(f64::total_cmp)?;
+    let best = ratios.filter_map(|(of, _)| stall::judged(run, of)).max_by(f64::total_cmp)?;
     (best > 1.0).then(|| format!("A burst buffer shortens the stall of a checkpoint {}.", times(best)))
 }
 
@@ -65,8 +69,7 @@ pub(super) fn findings(run: &Run<'_>, published: &[Published<'_>]) -> Vec<String
 /// What each mode beside direct is worth, with the published ratio beside ours.
 pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&StudyCell]) -> Vec<String> {
     let cells = cells.iter().copied().filter(|cell| cell.error.is_none());
-    let mut found: Vec<(&StudyCell, f64)> =
-        cells.filter_map(|cell| Some((cell, stall::speed_up(run, cell)?))).collect();
+    let mut found: Vec<(&StudyCell, f64)> = cells.filter_map(|cell| Some((cell, stall::judged(run, cell)?))).collect();
     let theirs = |cell: &StudyCell| stall::published(run, published, cell);
     // Those that something is published of come first.
     found.sort_by_key(|(cell, _)| theirs(cell).is_none());
@@ -132,7 +135,10 @@ fn trained(run: &Run<'_>) -> Vec<String> {
     let shares: Vec<(&StudyCell, f64)> = cells.iter().filter_map(|(of, _)| Some((*of, share(of)?))).collect();
     let least = shares.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let most = shares.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    least.zip(most).filter(|_| shares.len() > 1).map(of_several).into_iter().collect()
+    let are_apart = |(least, most): &(&(&StudyCell, f64), &(&StudyCell, f64))| {
+        shares.len() > 1 && run.differ(&[least.0, most.0], most.1 / least.1)
+    };
+    least.zip(most).filter(are_apart).map(of_several).into_iter().collect()
 }
 
 fn of_several((least, most): (&(&StudyCell, f64), &(&StudyCell, f64))) -> String {

@@ -13,12 +13,14 @@ mod workload;
 pub(crate) use checkpoint::shorter as shorter_stalls;
 pub(crate) use workload::of_group as of_processes;
 
-use forebay_record::{CheckpointCell, Inspection, ProbeCell, Reference, TrainCell, WorkloadCell};
+use forebay_record::{
+    CheckpointCell, IngestCell, Inspection, ProbeCell, Reference, StudyCell, TrainCell, WorkloadCell,
+};
 use forebay_units::count;
 
 use crate::limit::{Limit, Place, places};
 use crate::number::{capital, given, listed, percent, quantity, times};
-use crate::published::{Agreement, Published};
+use crate::published::{self, Agreement, Published};
 use crate::run::Run;
 
 /// Places that are spoken of one by one.
@@ -38,11 +40,16 @@ pub(crate) struct Verdict {
     pub(crate) caveats: Vec<String>,
 }
 
-/// The verdict on a run.
+/// The verdict on a run: sentences rest on what nothing disturbed, and caveats are of all of it.
 pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
+    let Some(sound) = run.sound() else { return judged(run, run, (published, published)) };
+    judged(run, &sound, (published, &published::published(&sound)))
+}
+
+fn judged(whole: &Run<'_>, run: &Run<'_>, (all, published): (&[Published<'_>], &[Published<'_>])) -> Verdict {
     let places = places(run);
     let mut findings = Vec::new();
-    findings.extend(fastest(&places));
+    findings.extend(fastest(run, &places));
     findings.extend(scaling(&places, published));
     findings.extend(decoding(run, &places));
     findings.extend(ceilings(&places));
@@ -53,12 +60,12 @@ pub(crate) fn verdict(run: &Run<'_>, published: &[Published<'_>]) -> Verdict {
         || run.cells_of::<CheckpointCell>().next().is_some()
         || run.cells_of::<WorkloadCell>().next().is_some();
     findings.extend(probe::findings(run, places.is_empty() && !others));
-    findings.extend(agreement(published));
-    Verdict { headline: headline(run, &places), findings, caveats: caveat::caveats(run, &places) }
+    findings.extend(agreement(all));
+    Verdict { headline: headline(whole, run, &places), findings, caveats: caveat::caveats(whole, &places) }
 }
 
-fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
-    let cells = &run.study.cells;
+fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
+    let cells = &whole.study.cells;
     if cells.is_empty() {
         return "Nothing was measured.".to_owned();
     }
@@ -67,6 +74,9 @@ fn headline(run: &Run<'_>, places: &[Place<'_>]) -> String {
     }
     if cells.iter().all(|cell| cell.error.is_some()) {
         return "Every cell failed: there is no result.".to_owned();
+    }
+    if run.study.cells.iter().all(|cell| !cell.is_measured()) {
+        return "Other processes disturbed every cell that was measured: nothing is concluded.".to_owned();
     }
     if places.is_empty() {
         let said = workload::headline(run).or_else(|| train::headline(run)).or_else(|| checkpoint::headline(run));
@@ -146,10 +156,19 @@ fn threads(n: u64) -> String {
     count(n, "thread")
 }
 
-fn fastest(places: &[Place<'_>]) -> Option<String> {
+fn fastest(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
     let decoding = places.iter().filter(|place| !place.read_only);
     let place = decoding.max_by(|a, b| a.best.1.images_per_s.total_cmp(&b.best.1.images_per_s))?;
     let cell = place.best.1;
+    let is_near = |(of, other): (&StudyCell, &IngestCell)| {
+        let is_other = !std::ptr::eq(of, place.best.0) && !other.read_only;
+        is_other && !run.differ(&[of, place.best.0], cell.images_per_s / other.images_per_s)
+    };
+    let doubt = if run.cells_of::<IngestCell>().any(is_near) {
+        "; it was measured once or beside one that was, so that another cell may be the best"
+    } else {
+        ""
+    };
     let spread = cell.spread.filter(|spread| spread.is_finite());
     let shown = spread.map(|spread| format!(" ± {}", percent(spread))).unwrap_or_default();
     let is_wide = spread.is_some_and(|spread| spread > FAR_APART);
@@ -160,7 +179,7 @@ fn fastest(places: &[Place<'_>]) -> Option<String> {
         quantity(cell.mb_per_s),
         place.full_name(),
         threads(cell.threads),
-        if is_wide { "; its repeats lie so far apart that another cell may be the best" } else { "" }
+        if is_wide { "; its repeats lie so far apart that another cell may be the best" } else { doubt }
     ))
 }
 
@@ -186,6 +205,9 @@ fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
         let (with, over) = (threads(best.threads), threads(first.threads));
         let fed = format!("{} fed {} images/s {what}", place.full_name(), quantity(best.images_per_s));
         match place.speed_up_interval().filter(|interval| interval.includes_one()) {
+            _ if !place.is_gain => {
+                format!("With {with}, {fed}, no clear gain over {over} ({}, measured once){theirs}.", times(speed_up))
+            }
             Some(noise) => {
                 let range = format!("{}–{}", times(noise.low).trim_end_matches('×'), times(noise.high));
                 format!("With {with}, {fed}, no clear gain over {over} ({}, {range}){theirs}.", times(speed_up))
@@ -205,7 +227,8 @@ fn decoding(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
         same.insert("read_only".to_owned(), forebay_record::Level::Flag(true));
         let read_only = places.iter().find(|other| other.read_only && other.levels == same);
         let Some(read_only) = read_only else { continue };
-        if read_only.best.1.images_per_s > place.best.1.images_per_s * 1.1 {
+        let ratio = read_only.best.1.images_per_s / place.best.1.images_per_s;
+        if ratio > 1.1 && run.differ(&[read_only.best.0, place.best.0], ratio) {
             names.push(place.name.clone());
             rates.push(quantity(read_only.best.1.images_per_s));
         }
@@ -273,7 +296,12 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
             text.push_str(&format!(", and {} more", apart.len() - 3));
         }
     }
-    for (wanted, word) in [(Agreement::NotJudged, "shown and not judged"), (Agreement::NotMeasured, "not measured")] {
+    for (wanted, word) in [
+        (Agreement::NotJudged, "shown and not judged"),
+        (Agreement::NotMeasured, "not measured"),
+        (Agreement::Disturbed, "not judged, since others disturbed it"),
+        (Agreement::CannotTell, "measured once, which cannot tell"),
+    ] {
         if n(wanted) > 0 {
             text.push_str(&format!("; {} {word}", n(wanted)));
         }

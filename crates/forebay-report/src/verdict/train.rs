@@ -29,8 +29,8 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     if let Some(said) = of_prefetch(run) {
         return Some(said);
     }
-    if let [(_, cell)] = cells.as_slice() {
-        return Some(of_one(cell));
+    if let [(of, cell)] = cells.as_slice() {
+        return Some(run.if_left(of) + &of_one(cell));
     }
     if let Some(said) = hardly_waits(&cells).then(|| super::checkpoint::brief(run)).flatten() {
         return Some(said);
@@ -41,12 +41,12 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     let totals = &least.1.totals;
     let (still, what) =
         if totals.checkpoint_s > totals.wait_s { ("stood still", "checkpoints") } else { ("waited", cause(least.1)) };
-    Some(format!(
-        "The accelerator computed {} to {} of the time; it {still} most with {}, mostly for {what}.",
-        percent(au(&least)),
-        percent(au(&most)),
-        level::all(&least.0.factors),
-    ))
+    let where_most = match run.differ(&[least.0, most.0], au(&most) / au(&least)) {
+        true => format!("; it {still} most with {}, mostly for {what}", level::all(&least.0.factors)),
+        false => String::new(),
+    };
+    let (low, high) = (percent(au(&least)), percent(au(&most)));
+    Some(format!("The accelerator computed {low} to {high} of the time{where_most}."))
 }
 
 /// Whether there is no wait to speak of in any.
@@ -103,6 +103,8 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     let it = if widest.with == "with prefetch" { "with it" } else { &widest.with };
     Some(if widest.is_same() {
         format!("{with} the run time is the same for every {}, within {within}.", widest.differ_in())
+    } else if widest.is_open() {
+        format!("{with} run times lie {within} apart, which runs that were measured once may by chance.")
     } else if let Some(later) = widest.same_after_first() {
         let later = percent(later);
         format!(
@@ -137,7 +139,7 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
 
 /// The cell that a sentence is about, where there are others.
 fn name_of(run: &Run<'_>, cell: &StudyCell) -> String {
-    match run.study.cells.len() {
+    match run.head().n_cells {
         1 => String::new(),
         _ if cell.factors.is_empty() => format!("“{}”: ", cell.experiment),
         _ => format!("{}: ", level::all(&cell.factors)),
@@ -277,6 +279,7 @@ fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
         rates.max_by(|a, b| a.1.images_per_s.total_cmp(&b.1.images_per_s))
     };
     let (memory, real) = (best(true)?, best(false)?);
+    let ratio = real.1.images_per_s / memory.1.images_per_s;
     let size = real.1.bytes_per_image().map(|bytes| format!(" of {}", crate::number::bytes(bytes.round() as u64)));
     Some(format!(
         "On synthetic batches {} images/s were trained, on real ones{} at best {} ({}), {} of that.",
@@ -284,7 +287,7 @@ fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
         size.unwrap_or_default(),
         quantity(real.1.images_per_s),
         level::all(&real.0.factors),
-        percent(real.1.images_per_s / memory.1.images_per_s)
+        percent(ratio)
     ))
-    .filter(|_| run.is_study())
+    .filter(|_| run.is_study() && run.differ(&[memory.0, real.0], ratio))
 }

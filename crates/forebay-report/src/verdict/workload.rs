@@ -24,11 +24,15 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         return Some(group.said());
     }
     if let [(of, cell)] = cells.as_slice() {
-        return Some(of_one(of, cell));
+        return Some(run.if_left(of) + &of_one(of, cell));
     }
     let known = || cells.iter().filter_map(|(of, cell)| Some((*of, *cell, au(of)?)));
     let least = known().min_by(|a, b| a.2.total_cmp(&b.2))?;
     let most = known().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    if !run.differ(&[least.0, most.0], most.2 / least.2) {
+        let (low, high) = (percent(least.2), percent(most.2));
+        return Some(format!("Over whole epochs accelerators were used {low} to {high}, which single runs vary by."));
+    }
     let why = match cause(least.1) {
         Some(what) if least.2 < BUSY => format!(", held up mostly by {what}"),
         _ => String::new(),

@@ -5,6 +5,7 @@
 mod checkpoint;
 mod chien;
 mod comparison;
+mod disturbed;
 mod fixtures;
 mod large;
 mod mini;

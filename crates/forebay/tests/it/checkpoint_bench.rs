@@ -198,10 +198,7 @@ fn an_interrupted_benchmark_leaves_nothing_and_a_killed_one_is_cleared_by_the_ne
 fn a_save_beside_other_processes_is_made_again_as_often_as_is_said() {
     let (dir, load) = (folders(), Load::start());
     let line = "checkpoint bench slow --tier hdd --size 20MB --saves 2 --format safetensors --no-ceiling --json -";
-    let saves = |extra: usize| {
-        let printed = dir.met(&format!("{line} --extra-repeats {extra}"));
-        load.repeats(&serde_json::from_str(&printed).unwrap()).0
-    };
-    assert_eq!((saves(0), saves(2)), (2, 4));
+    let saves = |extra: usize| load.repeats(&dir, &format!("{line} --extra-repeats {extra}"));
+    assert_eq!((saves(0), saves(2)), ((2, 2), (4, 2)));
     assert_empty(&dir);
 }

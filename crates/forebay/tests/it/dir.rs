@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::record::undisturbed;
+/// Keeps the binary from looking at what other processes do.
+pub(crate) const UNWATCHED: &str = "FOREBAY_UNWATCHED";
 
 /// A folder that goes when the test ends.
 pub(crate) struct Dir(tempfile::TempDir);
@@ -61,6 +62,8 @@ impl Dir {
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
         // What outlives a run is the test's own, and the user's is not looked at.
         command.env("FOREBAY_HOME", self.path(".home"));
+        // The tests run beside each other.
+        command.env(UNWATCHED, "1");
         default_signals(&mut command);
         command
     }
@@ -102,7 +105,7 @@ impl Dir {
     }
 
     pub(crate) fn json(&self, name: &str) -> Value {
-        undisturbed(serde_json::from_slice(&self.read(name)).unwrap())
+        serde_json::from_slice(&self.read(name)).unwrap()
     }
 
     /// Changes a file's bytes.

@@ -122,11 +122,7 @@ fn every_warm_up_is_a_round_of_its_own() {
 #[test]
 fn a_repeat_beside_other_processes_is_run_again_as_often_as_is_said() {
     let (dir, load) = (Dir::with_set(), Load::start());
-    let flags = "set --tier hdd --threads 1 --read-only --warmups 1 --repeats 3 --extra-repeats";
-    // Elsewhere the notes on what others did are left out.
-    let whole = |extra: usize| dir.met(&format!("ingest {flags} {extra} --json -"));
-    let repeats = |extra: usize| load.repeats(&serde_json::from_str(&whole(extra)).unwrap());
-    let (n, said) = repeats(2);
-    assert_eq!((repeats(0).0, n), (3, 5));
-    assert!(said.starts_with("1 thread: 3 of 3 repeats were disturbed: "), "{said}");
+    let line = "ingest set --tier hdd --threads 1 --read-only --warmups 1 --repeats 3 --json - --extra-repeats";
+    let repeats = |extra: usize| load.repeats(&dir, &format!("{line} {extra}"));
+    assert_eq!((repeats(0), repeats(2)), ((3, 3), (5, 3)));
 }

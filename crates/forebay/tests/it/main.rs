@@ -50,6 +50,7 @@ mod signals;
 mod splits;
 mod study;
 mod study_checkpoint;
+mod study_disturbed;
 mod study_file;
 mod study_resume;
 mod study_train;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::dir::{Dir, Ran};
+use crate::dir::{Dir, Ran, UNWATCHED};
 
 /// How long a condition is waited for before the test fails; far more than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -184,12 +184,19 @@ impl Load {
         Self((0..n_cores).map(|_| Running::of(spin())).collect())
     }
 
-    /// Repeats of a record that were begun beside it, and what is said of them.
-    pub(crate) fn repeats(&self, record: &Value) -> (usize, String) {
+    /// Runs a line that must end with status 0, and that looks at what others do.
+    pub(crate) fn beside(&self, dir: &Dir, line: &str) -> Ran {
         assert!(!self.0.is_empty());
+        let ran = Ran::from(dir.command(line).env_remove(UNWATCHED).output().unwrap());
+        assert_eq!(ran.code, Some(0), "{line}\n{}{}", ran.stdout, ran.stderr);
+        ran
+    }
+
+    /// Repeats that a line with `--json -` begins beside it, and those of its first cell that it disturbed.
+    pub(crate) fn repeats(&self, dir: &Dir, line: &str) -> (usize, u64) {
+        let record: Value = serde_json::from_str(&self.beside(dir, line).stdout).unwrap();
         let marks = record["series"]["marks"].as_array().unwrap().iter().map(|mark| mark["what"].as_str().unwrap());
-        let notes = record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
-        let said = notes.filter(|note| note.contains(" disturbed: ")).collect();
-        (marks.filter(|what| what.contains(", repeat ")).count(), said)
+        let n_disturbed = record["cells"][0]["disturbed"]["repeats"].as_u64().unwrap();
+        (marks.filter(|what| what.contains(", repeat ")).count(), n_disturbed)
     }
 }

@@ -8,15 +8,7 @@ use crate::dir::Dir;
 pub(crate) fn of(dir: &Dir, flags: &str) -> Value {
     let stdout = dir.met(&format!("ingest {flags} --json -"));
     let record = serde_json::from_str(&stdout);
-    undisturbed(record.unwrap_or_else(|error| panic!("stdout is not pure JSON: {error}\n{stdout}")))
-}
-
-/// Without the notes on what other processes did meanwhile: the tests run beside each other.
-pub(crate) fn undisturbed(mut record: Value) -> Value {
-    if let Some(notes) = record.get_mut("notes").and_then(Value::as_array_mut) {
-        notes.retain(|note| !note.as_str().is_some_and(|note| note.contains(" disturbed: ")));
-    }
-    record
+    record.unwrap_or_else(|error| panic!("stdout is not pure JSON: {error}\n{stdout}"))
 }
 
 /// The first cell of the record of a run.
@@ -24,10 +16,9 @@ pub(crate) fn cell_of(dir: &Dir, flags: &str) -> Value {
     of(dir, flags)["cells"][0].take()
 }
 
-/// What a reader must know of a run, but for what others did on the machine meanwhile.
+/// What a reader must know of a run.
 pub(crate) fn notes(record: &Value) -> Vec<&str> {
-    let notes = record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
-    notes.filter(|note| !note.contains(" disturbed: ")).collect()
+    record["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect()
 }
 
 pub(crate) fn number(value: &Value, name: &str) -> f64 {

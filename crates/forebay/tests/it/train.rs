@@ -1,13 +1,11 @@
 //! `forebay train`: the record, sums that must come out, and what is said at the end.
 
-use std::process::{Child, Command};
-
 use forebay_testing::{Reason, not_run};
 use serde_json::Value;
 
 use crate::dir::Dir;
-use crate::process::Running;
-use crate::record::{number, undisturbed};
+use crate::process::{Load, Running};
+use crate::record::number;
 
 /// A network small enough for a test, on the usual set.
 pub(crate) const SMALL: &str = "set --model resnet-small --batch 4 --threads 2 --baseline 2";
@@ -17,7 +15,7 @@ pub(crate) fn record_of(dir: &Dir, flags: &str) -> Value {
     let ran = dir.run(&format!("train {flags} --json -"));
     assert_eq!(ran.code, Some(0), "{flags}\n{}", ran.stderr);
     let record = serde_json::from_str(&ran.stdout);
-    undisturbed(record.unwrap_or_else(|error| panic!("stdout is not pure JSON: {error}\n{}", ran.stdout)))
+    record.unwrap_or_else(|error| panic!("stdout is not pure JSON: {error}\n{}", ran.stdout))
 }
 
 /// The cell of the record of a run.
@@ -153,31 +151,19 @@ fn an_emulated_accelerator_takes_its_time_and_has_no_loss() {
     assert!(number(&cell["baseline"], "step_s") >= 0.004);
 }
 
-/// Keeps every core busy until it is dropped.
-struct Load(Vec<Child>);
-
-impl Load {
-    fn start() -> Self {
-        let spin = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        Self((0..std::thread::available_parallelism().unwrap().get()).map(spin).collect())
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.0.iter_mut().for_each(|child| _ = child.kill().and_then(|()| child.wait()));
-    }
-}
-
 #[test]
 fn a_run_beside_others_says_so() {
-    let dir = Dir::with_set();
-    let _load = Load::start();
-    let ran = dir.met("train set --accelerator emulated:20ms --batch 4 --steps 20 --threads 1 --json record.json");
-    let said = "training: 1 of 1 repeat was disturbed: other processes used ";
-    assert!(ran.contains(&format!("note: {said}")), "{ran}");
-    let record: Value = serde_json::from_slice(&dir.read("record.json")).unwrap();
-    assert!(record["notes"][0].as_str().unwrap().starts_with(said), "{}", record["notes"]);
+    let (dir, load) = (Dir::with_set(), Load::start());
+    let ran =
+        load.beside(&dir, "train set --accelerator emulated:20ms --batch 4 --steps 20 --threads 1 --json record.json");
+    assert!(
+        ran.stdout.contains("\n* Other processes used the machine meanwhile: nothing is concluded"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("\n  1 of 1 repeat: other processes used "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("What would help most"), "{}", ran.stdout);
+    assert_eq!(dir.json("record.json")["cells"][0]["disturbed"]["repeats"], 1);
 }
 
 #[test]

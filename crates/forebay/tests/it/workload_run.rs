@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use crate::dir::Dir;
-use crate::process::Running;
+use crate::process::{Load, Running};
 use crate::workload::{TINY, with_tiny};
 
 /// A folder with the workload in `tiny.yaml` and its data in `set`.
@@ -326,4 +326,14 @@ fn a_folder_of_results_is_shown_by_its_name_and_one_without_results_is_not_left_
     assert!(!dir.path("none").exists(), "{said}");
     let said = dir.refused(&format!("{RUN} ++workload.output.folder=out"));
     assert!(said.contains("the workload's output.folder out: the folder is not empty"), "{said}");
+}
+
+#[test]
+fn a_run_beside_other_processes_is_marked() {
+    let (dir, load) = (with_data(), Load::start());
+    let ran = load.beside(&dir, &format!("{RUN} --json record.json ++workload.train.computation_time=0.1"));
+    let disturbed = &dir.json("record.json")["cells"][0]["disturbed"];
+    assert_eq!((&disturbed["repeats"], &disturbed["taken"]), (&1.into(), &"processors".into()));
+    assert!(ran.stdout.contains("\n  1 of 1 repeat: other processes used "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("What would help most"), "{}", ran.stdout);
 }

@@ -32,9 +32,11 @@ pub(in crate::steps) fn run(
         let new = record.notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>();
         notes.extend(new);
     }
-    notes.extend(ran.notes);
     match middle(cells) {
-        Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes }),
+        Some(cell) => {
+            let cell = WorkloadCell { disturbed: ran.disturbed[0], ..cell };
+            Ok(StepResult { measured: Some(cell.into()), notes })
+        }
         None => Err("no run was finished".into()),
     }
 }
