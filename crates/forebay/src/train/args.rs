@@ -34,7 +34,7 @@ const OF_DATA: [&str; 11] = [
 /// The flags of `forebay train`.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["data", "synthetic"])))]
-#[command(group(ArgGroup::new("of_data").multiple(true).args(OF_DATA).conflicts_with("synthetic")))]
+#[command(mut_arg("synthetic", |arg| arg.conflicts_with_all(OF_DATA)))]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
     pub(super) data: Option<PathBuf>,
