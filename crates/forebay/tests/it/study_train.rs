@@ -166,7 +166,7 @@ fn a_run_begun_on_another_machine_goes_on_with_its_own_cells() {
         .replace("run = \"train\"", "run = \"ingest\"")
         .replace("dataset = [\"none\", \"files\", \"shards\"]\nprefetch = [0, 1]", "threads = [\"1..cores*2\"]")
         .replace("tier = \"disk\"\naccelerator = \"emulated:1ms\"", "dataset = \"files\"")
-        .replace("steps = 5\nthreads = 2\nbaseline = 2\n", "");
+        .replace("steps = 5\nthreads = 2\n", "");
     let study = study.split("[[experiment.rule]]").next().unwrap();
     let dir = with_study(study);
     assert_eq!(dir.run("study run study.toml --out out").code, Some(0));
