@@ -349,6 +349,7 @@ mod tests {
                     Level::Text("auto".to_owned()),
                     Level::Text("sync".to_owned()),
                     Level::Text("burst".to_owned()),
+                    Level::Text("skip".to_owned()),
                     Level::Text("tensorflow".to_owned()),
                     Level::Text("random".to_owned()),
                     Level::Text("u8".to_owned()),
