@@ -26,7 +26,7 @@ impl CheckpointDirs {
     pub(super) fn make(
         places: &Places<'_>,
         route: &Route,
-        keep: u64,
+        keep: usize,
         find_placement: FindPlacement<'_>,
     ) -> Result<Self, Failed> {
         let (mut folders, mut notes) = (Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ impl CheckpointDirs {
             })
         };
         let fast = route.fast.as_deref().map(&mut place).transpose()?;
-        let places = forebay_measure::Places { slow: place(&route.slow)?, fast, keep: keep as usize };
+        let places = forebay_measure::Places { slow: place(&route.slow)?, fast, keep };
         Ok(Self { _folders: folders, places, notes })
     }
 }

@@ -16,7 +16,7 @@ use super::steps::{Task, Work};
 /// Refuses a cell that trains on fewer samples than a batch has.
 pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
     match &work.task {
-        Task::Train(settings) if !settings.synthetic && n_samples < settings.batch => {
+        Task::Train(settings) if !settings.synthetic && n_samples < settings.batch as u64 => {
             let name = work.dataset().unwrap_or_default();
             let (has, batch) = (count(n_samples, "sample"), settings.batch);
             let reason = format!("dataset \"{name}\" has {has}, less than one batch of {batch}");

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forebay_bench::ingest::IngestSettings;
+use forebay_bench::train::TrainSettings;
 use forebay_checkpoint::Mode;
 use forebay_dataset::synth::Camera;
 use forebay_dataset::{MakePlan, MakeSpec, Packing};
@@ -25,7 +26,7 @@ use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
 use super::records;
-use super::steps::{CheckpointSettings, Route, Task, TrainSettings, Work};
+use super::steps::{CheckpointSettings, Route, Task, Work, train};
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
 const PICTURES: u64 = 6;
@@ -131,14 +132,14 @@ impl<'a> Estimator<'a> {
         if samples.n == 0 && !settings.synthetic {
             return Estimate::default();
         }
-        let images = settings.images_a_run(samples.n).saturating_mul(rounds);
-        let (steps, batch) = ((images / settings.batch) as f64, settings.batch as f64);
+        let images = settings.images_per_run(samples.n).saturating_mul(rounds);
+        let (steps, batch) = ((images / settings.batch as u64) as f64, settings.batch as f64);
         let make_s = match settings.synthetic {
             true => 0.0,
             false => batch / self.rate(samples, settings.threads, profile, true),
         };
-        let baseline = if settings.synthetic { 0.0 } else { settings.baseline as f64 };
-        let saving = self.saving(settings, work, settings.n_saves(samples.n), rounds);
+        let baseline = settings.baseline_steps() as f64;
+        let saving = self.saving(settings, work, train::n_saves(settings, samples.n), rounds);
         // How long a network's step takes is not known before it is trained.
         let seconds = settings.accelerator.map(|emulation| {
             let step_s = emulation.law.mean().as_secs_f64();
@@ -153,11 +154,11 @@ impl<'a> Estimator<'a> {
     fn saving(&self, settings: &TrainSettings, work: &Work, n_saves: u64, rounds: u64) -> Estimate {
         let Some(route) = work.route() else { return Estimate::default() };
         // As for the time of a step, the emulated accelerator counts where there is one.
-        let emulated = settings.accelerator.and(settings.saving.size);
-        let bytes = emulated.map_or_else(|| settings.state_bytes(), |size| size.0);
+        let emulated = settings.accelerator.and(settings.checkpoint_size);
+        let bytes = emulated.map_or_else(|| train::state_bytes(settings), |size| size.0);
         let (first_s, behind_s) = self.save_s(&route, bytes);
         let (read, written) = moved(&route, bytes.saturating_mul(n_saves).saturating_mul(rounds));
-        let (stall_s, after_s) = match settings.saving.mode {
+        let (stall_s, after_s) = match settings.checkpoint_mode {
             Some(Mode::Async) => (0.0, first_s + behind_s),
             _ => (first_s, behind_s),
         };

@@ -36,6 +36,5 @@ pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Bench, CheckpointSettings, Failed, Route, Saving, Stage, StepResult, Steps, Task, TrainDevice, TrainSettings, Work,
-    WorkloadSettings, like,
+    Bench, CheckpointSettings, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadSettings, like,
 };

@@ -14,7 +14,7 @@ use super::error::{Error, Result};
 use super::places::Places;
 use super::plan::CellPlan;
 use super::records;
-use super::steps::{Route, Task};
+use super::steps::{Route, Task, train};
 
 /// What a study writes to one file system.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,7 +94,7 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
 /// keeps one, and one more, which is written before the oldest goes, as far as so many are made.
 fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     let (bytes, n_copies) = match &cell.work.task {
-        Task::Train(settings) => (settings.state_bytes(), settings.most_copies()),
+        Task::Train(settings) => (train::state_bytes(settings), train::most_copies(settings)),
         Task::Checkpoint(settings) => (settings.state_bytes(), checkpoint::COPIES),
         Task::Workload(settings) => {
             return vec![(places.folder_of(cell.work.tier.as_deref()), records::saved_bytes(settings))];

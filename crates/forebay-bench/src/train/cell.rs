@@ -9,7 +9,7 @@ use forebay_units::Summary;
 
 use super::drive::Step;
 use super::lever::{Saving, Situation};
-use super::plan::{Input, Plan};
+use super::plan::Plan;
 use super::run::Error;
 use super::totals;
 use super::trial::{Trained, Trial};
@@ -51,17 +51,17 @@ pub(super) fn cell(
         device: run.device.clone(),
         precision: trial.kind.precision(),
         accelerator: trial.kind.emulation(),
-        synthetic: plan.input == Input::Synthetic,
+        synthetic: plan.data.is_none(),
         optimizer: trial.kind.optimizer(),
         learning_rate: trial.kind.learning_rate(),
         classes: trial.kind.classes(),
-        batch: plan.batch as u64,
+        batch: plan.settings.batch as u64,
         steps_per_epoch: trial.steps_per_epoch,
         threads: trial.threads as u64,
         threads_auto: settled.auto,
         tried: supply::tried(settled.tuning.as_ref()),
-        prefetch: plan.prefetch as u64,
-        device_prefetch: plan.device_prefetch as u64,
+        prefetch: plan.settings.made_ahead() as u64,
+        device_prefetch: trial.sent_ahead() as u64,
         output: trial.data.as_ref().map(|data| data.output()),
         medium,
         images_per_s: rate.median,
@@ -84,7 +84,7 @@ pub(super) fn cell(
 
 /// Of an emulated accelerator, whose steps take no longer for having waited: those of the run itself.
 fn own_baseline(trial: &Trial<'_>, run: &Trained) -> Option<Baseline> {
-    let wanted = trial.plan.baseline > 0 && trial.data.is_some() && trial.kind.emulation().is_some();
+    let wanted = trial.plan.settings.baseline_steps() > 0 && trial.data.is_some() && trial.kind.emulation().is_some();
     let n_steps = run.totals.n_steps;
     let whole: f64 = run.driven.steps.iter().map(|step| step.parts.seconds(Part::Compute)).sum();
     (wanted && n_steps > 0).then(|| Baseline { n_steps, step_s: whole / n_steps as f64, is_mean: true })
@@ -111,15 +111,15 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
         validate_s: run.totals.validate_s,
         causes: run.driven.charges.later,
         work: run.work,
-        prefetch: trial.plan.prefetch,
+        prefetch: trial.plan.settings.made_ahead(),
         keeps_up: feed.is_some_and(|feed| feed.gives_images_per_s > feed.takes_images_per_s),
         shares_cores: trial.kind.shares_cores(),
         threads: trial.threads.max(1),
         cores: usage::cores(),
         reads: trial.data.is_some(),
-        saving: trial.plan.checkpoint.as_ref().map(|plan| {
+        saving: trial.plan.saves.as_ref().map(|_| {
             let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
-            Saving::of(plan, run.totals.checkpoint_s, saves)
+            Saving::of(trial.plan, run.totals.checkpoint_s, saves)
         }),
     }
 }
@@ -130,7 +130,7 @@ fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
     if trial.data.is_none() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
         return None;
     }
-    let takes = trial.plan.batch as f64 / step_s;
+    let takes = trial.plan.settings.batch as f64 / step_s;
     let gives = trial.threads as f64 * images / busy_s;
     let needed = (takes * busy_s / images).ceil() as u64;
     // Threads share the storage: where it is most of their work, more of them do not get more of it.
@@ -164,7 +164,7 @@ fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
             run.first + at as u64 + 1
         ));
     }
-    let wanted = match trial.plan.cache {
+    let wanted = match trial.plan.settings.cache() {
         forebay_measure::Cache::Cold => forebay_record::CacheState::Cold,
         forebay_measure::Cache::Warm => return,
     };

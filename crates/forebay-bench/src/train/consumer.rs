@@ -11,8 +11,9 @@ use forebay_train::{
 };
 use forebay_units::SystemClock;
 
+use super::device::{Accelerator, Device};
 use super::feeder::Load;
-use super::plan::{Accelerator, Device, Plan};
+use super::plan::Plan;
 use super::run::Error;
 
 /// Mean and standard deviation of ImageNet's channels, in grey values from 0 to 255.
@@ -77,14 +78,14 @@ pub(super) enum Kind {
 
 impl Kind {
     /// `classes` are those of the data, for a network that is not told how many.
-    pub(super) fn of(plan: &Plan, classes: usize) -> Result<Self, Error> {
-        Ok(match &plan.accelerator {
-            Accelerator::Emulated(emulation) => Self::Emulated(*emulation),
-            Accelerator::Network { model, classes: given, device, optimizer } => {
-                let classes = given.unwrap_or(classes);
-                let model = Model::named(model, classes)?;
-                let cuda_folders = plan.cuda_folders.clone();
-                Self::Network(Blueprint { model, classes, device: *device, optimizer: *optimizer, cuda_folders })
+    pub(super) fn of(plan: &Plan, accelerator: Accelerator, classes: usize) -> Result<Self, Error> {
+        let settings = &plan.settings;
+        Ok(match accelerator {
+            Accelerator::Emulated(emulation) => Self::Emulated(emulation),
+            Accelerator::Network(device) => {
+                let classes = settings.classes.unwrap_or(classes);
+                let (model, optimizer) = (Model::named(settings.model(), classes)?, settings.optimizer());
+                Self::Network(Blueprint { model, classes, device, optimizer, cuda_folders: plan.cuda_folders.clone() })
             }
         })
     }
@@ -118,6 +119,11 @@ impl Kind {
     /// Whether it is computed on the cores that make the samples.
     pub(super) fn shares_cores(&self) -> bool {
         self.blueprint().is_some_and(|print| matches!(print.device, Device::Cpu { .. }))
+    }
+
+    /// Whether it has memory of its own, which batches can be sent to.
+    pub(super) fn has_memory(&self) -> bool {
+        self.blueprint().is_some_and(|print| matches!(print.device, Device::Cuda { .. }))
     }
 
     /// In words.

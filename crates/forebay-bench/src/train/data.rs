@@ -10,7 +10,7 @@ use forebay_storage::Local;
 use forebay_train::Shape;
 use forebay_units::Fnv;
 
-use super::plan::{Input, Plan, Validate};
+use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
 use crate::supply;
 
@@ -36,9 +36,9 @@ pub(super) struct TrainingData {
 impl TrainingData {
     /// Finds the data of a plan; `None` for batches in memory.
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
-        let Input::Data(path) = &plan.input else { return Ok(None) };
+        let Some(path) = &plan.data else { return Ok(None) };
         let source = Source::discover_with(Arc::new(Local::default()), path, &plan.keys)?;
-        let source = source.with_max_sample_size(plan.max_sample);
+        let source = source.with_max_sample_size(plan.settings.max_sample_size);
         let n_samples = source.n_samples() as u64;
         let n_held_out = match plan.validate {
             Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),
@@ -51,19 +51,19 @@ impl TrainingData {
             n_held_out,
             storage_description: String::new(),
             spec: spec_of(image),
-            batch: plan.batch,
-            seed: plan.seed,
+            batch: plan.settings.batch,
+            seed: plan.settings.seed,
         };
         if data.steps_per_epoch() == 0 {
             let n_samples = n_samples.saturating_sub(n_held_out);
-            return Err(Error::TooFewSamples { path: path.clone(), n_samples, batch: plan.batch });
+            return Err(Error::TooFewSamples { path: path.clone(), n_samples, batch: plan.settings.batch });
         }
         Ok(Some(data))
     }
 
     /// Reads through the storage that the plan asks for.
     pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.io, plan.tier.as_ref(), &self.source, notes)?;
+        let storage = supply::storage(plan.settings.io, plan.tier.as_ref(), &self.source, notes)?;
         self.storage_description = storage.description();
         self.source = self.source.with_storage(storage);
         Ok(self)

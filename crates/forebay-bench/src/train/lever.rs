@@ -8,7 +8,7 @@ use forebay_checkpoint::Mode;
 use forebay_measure::stall::{Causes, Work};
 use forebay_record::{Lever, TrainCheckpoint};
 
-use super::plan::Checkpointing;
+use super::plan::Plan;
 
 /// A wait below this share of the run is not worth a lever.
 const WORTH: f64 = 0.01;
@@ -28,8 +28,8 @@ pub(super) struct Saving {
 }
 
 impl Saving {
-    pub(super) fn of(plan: &Checkpointing, seconds: f64, saves: &[TrainCheckpoint]) -> Self {
-        Self { every: plan.every, ..Self::from_saves(plan.mode, seconds, saves) }
+    pub(super) fn of(plan: &Plan, seconds: f64, saves: &[TrainCheckpoint]) -> Self {
+        Self { every: plan.settings.every(), ..Self::from_saves(plan.mode(), seconds, saves) }
     }
 
     fn from_saves(mode: Mode, seconds: f64, saves: &[TrainCheckpoint]) -> Self {

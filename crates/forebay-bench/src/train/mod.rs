@@ -6,17 +6,21 @@
 mod cell;
 mod consumer;
 mod data;
+mod device;
 mod drive;
 mod feeder;
 mod lever;
 mod plan;
 mod run;
 mod saving;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod totals;
 mod trial;
 mod validate;
 
-pub use plan::{Accelerator, Checkpointing, Device, Input, Length, Plan, Validate};
+pub use device::TrainDevice;
+pub use plan::{Plan, Saves, Validate};
 pub use run::{Ended, Error, Preview, check, preview, run};
+pub use settings::{KEEP, Length, TrainSettings};

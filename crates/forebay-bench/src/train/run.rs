@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
-use forebay_measure::cold;
 use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
+use forebay_measure::{cold, usage};
 use forebay_pipeline::Tuning;
 use forebay_record::{DatasetNote, Record, TrainCell};
 use forebay_train::Model;
@@ -14,8 +14,10 @@ use forebay_units::{Clock, PathText, SystemClock};
 use super::cell::{Settled, cell};
 use super::consumer::{EMULATED_IMAGE, Kind};
 use super::data::TrainingData;
-use super::plan::{Accelerator, Input, Length, Plan, Validate};
+use super::device::{self, Accelerator};
+use super::plan::{Plan, Validate};
 use super::saving::{self, Start};
+use super::settings::{Length, TrainSettings};
 use super::trial::{Runs, Trial};
 use crate::supply;
 
@@ -165,6 +167,8 @@ pub struct Preview {
     pub n_steps: u64,
     /// Steps of one pass over the data.
     pub steps_per_epoch: u64,
+    /// The network's name, or the emulated accelerator in words.
+    pub taken_by: String,
     /// Values the network learns; `None` for an emulated accelerator.
     pub n_parameters: Option<u64>,
     /// Classes it tells apart.
@@ -177,25 +181,30 @@ struct Found {
     kind: Kind,
     n_steps: u64,
     steps_per_epoch: u64,
+    /// What a reader must know of the device.
+    note: Option<String>,
 }
 
-fn find(plan: &Plan) -> Result<Found, Error> {
-    let image = match &plan.accelerator {
+/// `cores` compute a network where no GPU does.
+fn find(plan: &Plan, cores: usize) -> Result<Found, Error> {
+    let settings = &plan.settings;
+    let (accelerator, note) = settings.accelerator(cores, || device::gpu(&plan.cuda_folders));
+    let image = match accelerator {
         Accelerator::Emulated(_) => EMULATED_IMAGE,
-        Accelerator::Network { model, .. } => Model::named(model, CLASSES)?.input,
+        Accelerator::Network(_) => Model::named(settings.model(), CLASSES)?.input,
     };
     let data = TrainingData::find(plan, image)?;
-    let classes = match (&plan.accelerator, &data) {
-        (Accelerator::Network { classes: None, .. }, Some(data)) => data.classes()?,
+    let classes = match (accelerator, settings.classes, &data) {
+        (Accelerator::Network(_), None, Some(data)) => data.classes()?,
         _ => CLASSES,
     };
-    let kind = Kind::of(plan, classes)?;
+    let kind = Kind::of(plan, accelerator, classes)?;
     let per_epoch = data.as_ref().map(TrainingData::steps_per_epoch);
-    let n_steps = match plan.length {
+    let n_steps = match settings.length() {
         Length::Steps(n) => n,
         Length::Epochs(n) => n.saturating_mul(per_epoch.unwrap_or(1)),
     };
-    Ok(Found { data, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps) })
+    Ok(Found { data, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps), note })
 }
 
 /// Looks at the data and says what the plan would do; measures nothing.
@@ -203,22 +212,25 @@ fn find(plan: &Plan) -> Result<Found, Error> {
 /// # Errors
 /// When the data or the model cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
-    let Found { data, kind, n_steps, steps_per_epoch } = find(plan)?;
+    let Found { data, kind, n_steps, steps_per_epoch, .. } = find(plan, usage::cores())?;
     Ok(Preview {
         dataset: data.as_ref().map(TrainingData::note).unwrap_or_default(),
         n_steps,
         steps_per_epoch,
+        taken_by: kind.name(),
         n_parameters: kind.n_parameters()?,
         classes: kind.classes(),
     })
 }
 
-/// Refuses what a run would: folders for checkpoints that have some of another run. Changes nothing.
+/// Refuses what a run would: folders for checkpoints that have some of another run, and a GPU that is not there. Changes
+/// nothing.
 ///
 /// # Errors
-/// [`Error::Occupied`]; what the system says where a folder cannot be read.
+/// [`Error::Occupied`]; what the system says where a folder cannot be read, or the GPU cannot be opened.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    saving::check(plan)
+    saving::check(plan)?;
+    device::check(plan)
 }
 
 /// How a run ended.
@@ -234,8 +246,19 @@ pub struct Ended {
 ///
 /// # Errors
 /// When data, model or device cannot be used, or not a single batch can be made.
-pub fn run(plan: &Plan, mut record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
-    let Found { data, kind, n_steps, steps_per_epoch } = find(plan)?;
+pub fn run(plan: &Plan, record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
+    run_on(usage::cores(), plan, record, observer)
+}
+
+/// Runs the plan with so many cores to compute a network on.
+pub(super) fn run_on(
+    cores: usize,
+    plan: &Plan,
+    mut record: Record<TrainCell>,
+    observer: Observer<'_>,
+) -> Result<Ended, Error> {
+    let Found { data, kind, n_steps, steps_per_epoch, note } = find(plan, cores)?;
+    record.notes.extend(note);
     if let Some(data) = &data {
         record.dataset = data.note();
         record.notes.extend(supply::notes_of(&data.source));
@@ -276,7 +299,8 @@ fn judges(
 ) -> Result<Option<TrainingData>, Error> {
     let Some(Validate::Data(path)) = &plan.validate else { return Ok(None) };
     // A set smaller than a batch can be judged, though not learnt from.
-    let plan = Plan { input: Input::Data(path.clone()), validate: None, batch: 1, ..plan.clone() };
+    let settings = TrainSettings { batch: 1, ..plan.settings.clone() };
+    let plan = Plan { settings, data: Some(path.clone()), validate: None, ..plan.clone() };
     let Some(data) = TrainingData::find(&plan, kind.image())? else { return Ok(None) };
     notes.extend(supply::notes_of(&data.source));
     let (theirs, ours) = (data.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
@@ -296,12 +320,12 @@ fn judges(
 /// The number of threads: as given, or found by letting the tuner settle before anything is measured.
 fn settle_threads(trial: &mut Trial<'_>, observer: Observer<'_>) -> Result<(Option<Tuning>, bool), Error> {
     let Some(data) = &trial.data else { return Ok((None, false)) };
-    if let ThreadCount::Fixed(threads) = trial.plan.threads {
+    if let ThreadCount::Fixed(threads) = trial.plan.settings.threads {
         trial.threads = threads;
         return Ok((None, false));
     }
     observer.tell(Event::phase("finding the thread count"));
-    let is_cold = trial.plan.cache == Cache::Cold;
+    let is_cold = trial.plan.settings.cache() == Cache::Cold;
     cold::prepare(data.source.files(), is_cold)?;
     let (threads, tuning) = supply::tune(&data.tuning(is_cold), observer.cancel)?;
     trial.threads = threads;

@@ -5,11 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile as Made};
-use forebay_measure::{Cache, Event, Io, Observer, ThreadCount};
+use forebay_measure::{Event, Observer, ThreadCount};
 use forebay_record::{Cause, Environment, Record, TrainCell};
-use forebay_storage::{Mode, Profile};
-use forebay_train::{Adam, Optimizer};
-use forebay_units::Bytes;
+use forebay_storage::Profile;
 
 use super::*;
 
@@ -22,35 +20,39 @@ pub(super) fn data(dir: &Path) -> PathBuf {
 }
 
 pub(super) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
-    Plan {
-        input: Input::Data(path),
-        keys: forebay_format::example::KeyNames::default(),
-        accelerator: Accelerator::Emulated(step.parse().unwrap()),
+    let settings = TrainSettings {
+        accelerator: Some(step.parse().unwrap()),
         batch: 8,
-        length: Length::Epochs(1),
         threads: ThreadCount::Fixed(2),
         prefetch,
-        device_prefetch: 0,
-        cache: Cache::Warm,
-        io: Io::Fixed(Mode::Buffered),
-        max_sample: Bytes(forebay_format::MAX_SAMPLE_SIZE),
+        seed: 1,
+        ..TrainSettings::default()
+    };
+    Plan {
+        settings,
+        data: Some(path),
+        keys: forebay_format::example::KeyNames::default(),
         tier: None,
         kernel_tier: None,
         cuda_folders: Vec::new(),
         validate: None,
-        checkpoint: None,
-        baseline: 3,
-        seed: 1,
+        saves: None,
         warmups: 0,
         repeats: 1,
     }
 }
 
-pub(super) fn learning(path: PathBuf, threads: usize) -> Plan {
-    let optimizer = Optimizer::Adam(Adam { learning_rate: 1e-3, ..Adam::default() });
-    let device = Device::Cpu { threads };
-    let accelerator = Accelerator::Network { model: "resnet-small".to_owned(), classes: None, device, optimizer };
-    Plan { accelerator, ..emulated(path, "emulated:1ms", 1) }
+/// The plan with some of its settings changed.
+pub(super) fn with(mut plan: Plan, change: impl FnOnce(&mut TrainSettings)) -> Plan {
+    change(&mut plan.settings);
+    plan
+}
+
+pub(super) fn learning(path: PathBuf) -> Plan {
+    with(emulated(path, "emulated:1ms", 1), |settings| {
+        settings.accelerator = None;
+        (settings.model, settings.lr, settings.baseline) = (Some("resnet-small".to_owned()), Some(1e-3), Some(0));
+    })
 }
 
 pub(super) fn run_observed(
@@ -93,19 +95,21 @@ fn without_prefetch_the_wait_is_charged_to_that_and_prefetch_keeps_what_the_leve
     assert_eq!(without.lever.name, "prefetch");
     let hidden = without.totals.stall_by_cause[&Cause::Prefetch];
     assert!(hidden > 0.3 * without.totals.wait_s, "{hidden} of {}", without.totals.wait_s);
-    let with = cell_of(&Plan { prefetch: 1, ..plan });
-    adds_up(&with);
-    assert!(with.totals.overlap > Some(0.5), "{:?}", with.totals.overlap);
-    assert!(with.totals.wall_s < without.totals.wall_s - 0.5 * without.lever.saves_s);
-    assert!(with.totals.au_epoch > without.totals.au_epoch);
-    let reads: f64 = with.reads.as_ref().unwrap().mb.iter().sum();
-    assert!((reads - with.totals.bytes as f64 / 1e6).abs() < 1e-6, "all bytes are in the series");
+    let ahead = cell_of(&with(plan, |settings| settings.prefetch = 1));
+    adds_up(&ahead);
+    assert!(ahead.totals.overlap > Some(0.5), "{:?}", ahead.totals.overlap);
+    assert!(ahead.totals.wall_s < without.totals.wall_s - 0.5 * without.lever.saves_s);
+    assert!(ahead.totals.au_epoch > without.totals.au_epoch);
+    let reads: f64 = ahead.reads.as_ref().unwrap().mb.iter().sum();
+    assert!((reads - ahead.totals.bytes as f64 / 1e6).abs() < 1e-6, "all bytes are in the series");
 }
 
 #[test]
 fn an_accelerator_that_never_waits_costs_no_io() {
-    let made =
-        Plan { input: Input::Synthetic, length: Length::Steps(5), ..emulated(PathBuf::new(), "emulated:5ms", 0) };
+    let made = with(emulated(PathBuf::new(), "emulated:5ms", 1), |settings| {
+        (settings.synthetic, settings.steps) = (true, Some(5));
+    });
+    let made = Plan { data: None, ..made };
     // A busy machine may take the core away just then, but not in every run.
     let never_waits = |cell: &TrainCell| cell.totals.wait_s < 0.005;
     let cell = (0..10).map(|_| cell_of(&made)).find(never_waits).expect("the batch was there before the clock started");
@@ -120,8 +124,12 @@ fn a_network_learns_the_same_for_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();
     let path = data(dir.path());
     let losses = |threads: usize, makers: usize| {
-        let plan = Plan { threads: ThreadCount::Fixed(makers), baseline: 1, ..learning(path.clone(), threads) };
-        let cell = cell_of(&plan);
+        let plan = with(learning(path.clone()), |settings| {
+            (settings.threads, settings.baseline) = (ThreadCount::Fixed(makers), Some(1));
+        });
+        let (record, deaf) = (Record::new(Vec::new(), Environment::default()), AtomicBool::new(false));
+        let ended = run::run_on(threads, &plan, record, Observer::deaf(&deaf)).unwrap();
+        let cell = ended.record.cells.into_iter().next().unwrap();
         adds_up(&cell);
         assert_eq!((cell.classes, cell.precision.as_deref()), (Some(45), Some("f32")));
         cell.steps.iter().map(|step| step.loss.unwrap()).collect::<Vec<_>>()
@@ -135,12 +143,8 @@ fn a_network_learns_the_same_for_any_number_of_threads() {
 fn every_epoch_is_judged_on_samples_that_are_not_learnt() {
     let dir = tempfile::tempdir().unwrap();
     let path = data(dir.path());
-    let plan = Plan {
-        length: Length::Epochs(2),
-        validate: Some(Validate::Share(0.2)),
-        baseline: 0,
-        ..learning(path.clone(), 2)
-    };
+    let plan = with(learning(path.clone()), |settings| settings.epochs = Some(2));
+    let plan = Plan { validate: Some(Validate::Share(0.2)), ..plan };
     let told = Mutex::new(Vec::new());
     let hear = |event: Event| {
         if let Event::Validated { epoch, validation } = event {
@@ -155,7 +159,7 @@ fn every_epoch_is_judged_on_samples_that_are_not_learnt() {
     assert!(cell.totals.validate_s > 0.0 && cell.io_cost_s.is_none());
     let validation = cell.epochs[1].validation.unwrap();
     assert!(validation.seconds > 0.0 && (0.0..=1.0).contains(&validation.accuracy));
-    let other = Plan { validate: Some(Validate::Data(path.clone())), length: Length::Epochs(1), ..plan };
+    let other = Plan { validate: Some(Validate::Data(path.clone())), ..learning(path) };
     assert_eq!(cell_of(&other).epochs[0].validation.unwrap().n_samples, 60);
 }
 
@@ -181,7 +185,7 @@ fn a_run_that_is_stopped_keeps_its_steps() {
 #[test]
 fn a_step_that_only_takes_time_is_broken_off() {
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { baseline: 0, ..emulated(data(dir.path()), "emulated:1h", 1) };
+    let plan = with(emulated(data(dir.path()), "emulated:1h", 1), |settings| settings.baseline = Some(0));
     let (stop, begin) = (AtomicBool::new(false), std::time::Instant::now());
     let record = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -213,7 +217,7 @@ fn validation_data_that_fails_is_told_and_takes_no_time_of_the_training() {
     std::fs::copy(&walk(&path)[0], dir.path().join("good.jpg")).unwrap();
     std::fs::write(dir.path().join("bad.jpg"), b"no photograph").unwrap();
     std::fs::write(&other, "good.jpg 0\nbad.jpg 1\n").unwrap();
-    let plan = Plan { validate: Some(Validate::Data(other.clone())), baseline: 0, ..learning(path, 1) };
+    let plan = Plan { validate: Some(Validate::Data(other.clone())), ..learning(path) };
     let record = run_it(&plan).unwrap();
     assert!(record.notes[0].starts_with("validation: 1 of 2 samples failed and were left out; the first: "));
     assert!(record.cells[0].totals.validate_s > 0.0);
@@ -230,7 +234,7 @@ fn steps_go_on_over_the_end_of_the_data_and_past_what_fails() {
     let path = data(dir.path());
     let broken = walk(&path);
     std::fs::write(&broken[0], b"not a photograph").unwrap();
-    let plan = Plan { length: Length::Steps(17), ..emulated(path, "emulated:1ms", 1) };
+    let plan = with(emulated(path, "emulated:1ms", 1), |settings| settings.steps = Some(17));
     let cell = cell_of(&plan);
     assert_eq!((cell.totals.n_steps, cell.totals.images), (17, 136));
     assert!(cell.totals.failed >= 2, "met in both passes: {}", cell.totals.failed);
@@ -243,15 +247,9 @@ fn what_cannot_be_trained_on_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let path = data(dir.path());
     let said = |plan: &Plan| run_it(plan).unwrap_err().to_string();
-    let large = Plan { batch: 61, ..emulated(path.clone(), "emulated:1ms", 1) };
+    let large = with(emulated(path.clone(), "emulated:1ms", 1), |settings| settings.batch = 61);
     assert!(said(&large).ends_with("60 samples are less than one batch of 61"), "{}", said(&large));
-    let accelerator = Accelerator::Network {
-        model: "resnet-small".to_owned(),
-        classes: Some(1),
-        device: Device::Cpu { threads: 1 },
-        optimizer: Optimizer::named("sgd", None).unwrap(),
-    };
-    let few = Plan { accelerator, baseline: 0, ..learning(path.clone(), 1) };
+    let few = with(learning(path.clone()), |settings| settings.classes = Some(1));
     assert!(said(&few).contains("which is none of the network's classes (0 to 0)"), "{}", said(&few));
     for file in walk(&path) {
         std::fs::write(file, b"no photograph").unwrap();
@@ -267,7 +265,7 @@ fn validation_data_of_other_classes_is_refused_before_anything_is_learnt() {
     let other = dir.path().join("other");
     std::fs::create_dir_all(other.join("class_003")).unwrap();
     std::fs::copy(&walk(&path)[0], other.join("class_003/1.jpg")).unwrap();
-    let plan = Plan { validate: Some(Validate::Data(other)), baseline: 0, ..learning(path.clone(), 1) };
+    let plan = Plan { validate: Some(Validate::Data(other)), ..learning(path.clone()) };
     let text = run_it(&plan).unwrap_err().to_string();
     assert!(text.contains("its 1 classes are not the 45 of the training data"), "{text}");
     let list = dir.path().join("list");

@@ -23,6 +23,7 @@ use super::feeder::{Feeder, MadeBatch};
 use super::plan::Plan;
 use super::run::Error;
 use super::saving::{self, Saver, Start};
+use super::settings::TrainSettings;
 use super::totals::{self, Around};
 
 /// Steps of the baseline that are not counted: the first ones plan, allocate and warm up.
@@ -100,7 +101,7 @@ impl forebay_measure::Trial for Runs<'_> {
 
     fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
         let files = self.trial.data.as_ref().map(|data| data.source.files()).unwrap_or_default();
-        (Cow::Borrowed(files), self.trial.plan.cache == Cache::Cold)
+        (Cow::Borrowed(files), self.trial.plan.settings.cache() == Cache::Cold)
     }
 
     /// A single run may take days, and its checkpoints are meant to stay.
@@ -141,24 +142,29 @@ struct Opened {
 }
 
 impl Trial<'_> {
+    /// Batches sent to the device ahead of the one that is computed.
+    pub(super) fn sent_ahead(&self) -> usize {
+        self.plan.settings.sent_ahead(self.kind.has_memory())
+    }
+
     fn places(&self) -> usize {
-        1 + self.plan.device_prefetch
+        1 + self.sent_ahead()
     }
 
     fn in_memory(&self, n_steps: u64) -> Feeder {
         // What only takes time looks at no pixel.
         let image_len = if self.kind.emulation().is_some() { 0 } else { self.kind.image().len() };
-        let batch = self.plan.batch;
+        let TrainSettings { batch, seed, .. } = self.plan.settings;
         let classes = self.kind.classes().unwrap_or(1) as usize;
-        Feeder::Memory { batch: Arc::new(MadeBatch::new(batch, image_len, classes, self.plan.seed)), left: n_steps }
+        Feeder::Memory { batch: Arc::new(MadeBatch::new(batch, image_len, classes, seed)), left: n_steps }
     }
 
     fn orders<'a>(&self, first: u64, n_steps: u64, observer: Observer<'a>) -> Orders<'a> {
         Orders {
             first,
             n_steps,
-            device_prefetch: self.plan.device_prefetch,
-            no_prefetch: self.plan.prefetch == 0 && self.plan.device_prefetch == 0,
+            device_prefetch: self.sent_ahead(),
+            no_prefetch: self.plan.settings.made_ahead() == 0 && self.sent_ahead() == 0,
             charges: Charges::new(self.threads.max(1), cores()),
             observer,
         }
@@ -167,7 +173,7 @@ impl Trial<'_> {
     /// The network on a batch in memory, before any data is touched. An emulated step takes no longer for having waited, so
     /// that the run's own steps tell.
     pub(super) fn baseline(&self, machine: &mut Machine, observer: Observer<'_>) -> Result<Option<Baseline>, Error> {
-        let wanted = self.plan.baseline;
+        let wanted = self.plan.settings.baseline_steps();
         if wanted == 0 || self.data.is_none() || self.kind.emulation().is_some() {
             return Ok(None);
         }
@@ -186,7 +192,8 @@ impl Trial<'_> {
     /// What takes the batches, planned once for all runs.
     pub(super) fn build(&self, observer: Observer<'_>) -> Result<Machine, Error> {
         observer.tell(Event::phase(format!("building {}", self.kind.name())));
-        Ok(Machine { consumer: self.kind.build(self.plan.batch, self.places(), self.plan.seed)?, is_used: false })
+        let TrainSettings { batch, seed, .. } = self.plan.settings;
+        Ok(Machine { consumer: self.kind.build(batch, self.places(), seed)?, is_used: false })
     }
 
     /// One run of what was made ready.
@@ -218,7 +225,8 @@ impl Trial<'_> {
         let (stats, cpu_s) = (feeder.stats(), cpu_seconds() - cpu);
         let reads = watcher.map(Watcher::finish);
         if let (Some(stats), true) = (&stats, driven.steps.is_empty() && !observer.is_cancelled()) {
-            let error = all_failed(stats, self.data.as_ref().map_or(0, TrainingData::n_learnt), self.plan.batch);
+            let error =
+                all_failed(stats, self.data.as_ref().map_or(0, TrainingData::n_learnt), self.plan.settings.batch);
             return Err(abandoned(saver, error, observer));
         }
         if !observer.is_cancelled() {
@@ -266,7 +274,7 @@ impl Trial<'_> {
         let pipeline = data
             .training(Threads::Fixed(self.threads), self.n_steps)
             .at_most(self.n_steps - first)
-            .prefetch(self.plan.prefetch)
+            .prefetch(self.plan.settings.made_ahead())
             .hold(self.places() + 1);
         // How long the run is changes the pipeline and not its order, which was compared when the state was read.
         let (version, fingerprint) = (State::VERSION, pipeline.fingerprint());

@@ -32,7 +32,7 @@ impl Trial<'_> {
         };
         let Some(data) = data.filter(|_| step.is_multiple_of(self.steps_per_epoch)) else { return Ok(None) };
         let begin_ns = self.clock.now_ns();
-        let mut batches = data.judged(self.threads, self.plan.batch).iter()?;
+        let mut batches = data.judged(self.threads, self.plan.settings.batch).iter()?;
         let (mut n_samples, mut n_right, mut loss) = (0_u64, 0_u64, 0.0_f64);
         while let Some(batch) = batches.next_unless(cancel) {
             let batch = batch?;

@@ -5,13 +5,13 @@ mod ingest;
 mod inspect;
 mod probe;
 mod route;
-mod train;
+pub(crate) mod train;
 mod workload;
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use forebay_bench::ingest::IngestSettings;
+use forebay_bench::train::{KEEP, TrainSettings};
 use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_probe::ProbeSettings;
 use forebay_record::{Environment, Level, Measured, Record, Step};
@@ -20,7 +20,6 @@ use forebay_storage::Profile;
 pub use checkpoint::CheckpointSettings;
 pub use probe::like;
 pub use route::Route;
-pub use train::{Saving, TrainDevice, TrainSettings};
 pub use workload::WorkloadSettings;
 pub(super) use workload::is_key;
 
@@ -88,7 +87,7 @@ impl Work {
         let task = match step {
             Step::Ingest => Task::Ingest(IngestSettings { seed, ..IngestSettings::default() }),
             Step::Probe => Task::Probe(ProbeSettings::default()),
-            Step::Train => Task::Train(Box::new(TrainSettings::new(seed))),
+            Step::Train => Task::Train(Box::new(TrainSettings { seed, ..TrainSettings::default() })),
             Step::Inspect => Task::Inspect,
             Step::Checkpoint => Task::Checkpoint(CheckpointSettings::new(seed)),
             Step::Workload => Task::Workload(Box::new(WorkloadSettings::new())),
@@ -135,7 +134,7 @@ impl Work {
         match &mut self.task {
             Task::Ingest(settings) => one(settings, name, level),
             Task::Probe(settings) => one(settings, name, level),
-            Task::Train(settings) => settings.set(name, level),
+            Task::Train(settings) => one(settings.as_mut(), name, level),
             Task::Inspect => Err("inspect has no settings".to_owned()),
             Task::Checkpoint(settings) => settings.set(name, level),
             Task::Workload(settings) => settings.set(name, level),
@@ -147,7 +146,9 @@ impl Work {
         let checked = match &self.task {
             Task::Ingest(settings) => Settings::check(settings),
             Task::Probe(settings) => settings.check_with(self.dataset.is_some()),
-            Task::Train(settings) => settings.check().and_then(|()| train::check_saves(settings, self)),
+            Task::Train(settings) => {
+                Settings::check(settings.as_ref()).and_then(|()| train::check_saves(settings, self))
+            }
             Task::Inspect => Ok(()),
             Task::Checkpoint(settings) => checkpoint::check(settings, self),
             Task::Workload(settings) => settings.check(),
@@ -211,7 +212,7 @@ pub(super) fn names(step: Step) -> Vec<&'static str> {
     let settings = match step {
         Step::Ingest => names_of::<IngestSettings>(),
         Step::Probe => names_of::<ProbeSettings>(),
-        Step::Train => train::NAMES.to_vec(),
+        Step::Train => names_of::<TrainSettings>(),
         Step::Inspect => Vec::new(),
         Step::Checkpoint => checkpoint::NAMES.to_vec(),
         Step::Workload => workload::NAMES.to_vec(),
@@ -244,8 +245,6 @@ pub struct Steps<'a> {
     plan: &'a Plan,
     places: Places<'a>,
     find_placement: FindPlacement<'a>,
-    /// Looked for once, when a cell asks.
-    gpu: OnceCell<train::Gpu>,
     cuda_folders: Vec<PathBuf>,
 }
 
@@ -253,14 +252,14 @@ impl<'a> Steps<'a> {
     /// Cells of the plan; data that is made lies in `data`, what folders stand on is found by `find_placement`, and CUDA's
     /// libraries may lie in `cuda_folders`.
     pub fn new(plan: &'a Plan, data: &'a Path, find_placement: FindPlacement<'a>, cuda_folders: Vec<PathBuf>) -> Self {
-        Self { plan, places: Places::new(plan, data), find_placement, gpu: OnceCell::new(), cuda_folders }
+        Self { plan, places: Places::new(plan, data), find_placement, cuda_folders }
     }
 
     /// The folders of a cell's checkpoints; `None` when it makes none.
     fn checkpoint_dirs(&self, cell: &CellPlan) -> Result<Option<CheckpointDirs>, Failed> {
         let keep = match &cell.work.task {
-            Task::Train(settings) => settings.saving.keep(),
-            _ => train::KEEP,
+            Task::Train(settings) => settings.keep(),
+            _ => KEEP,
         };
         let make = |route| CheckpointDirs::make(&self.places, &route, keep, self.find_placement);
         cell.work.route().map(make).transpose()
@@ -293,13 +292,7 @@ impl Bench for Steps<'_> {
                 ingest::run(settings, data, on, observer)
             }
             Task::Probe(settings) => probe::run(settings, dir, data, on, observer),
-            Task::Train(settings) => {
-                let gpu = match settings.device {
-                    Some(TrainDevice::Auto) => self.gpu.get_or_init(|| train::open_gpu(&self.cuda_folders)),
-                    _ => &Ok(()),
-                };
-                train::run(settings, &cell.work, data, on, gpu, observer)
-            }
+            Task::Train(settings) => train::run(settings, data, on, observer),
             Task::Inspect => {
                 inspect::run(&data.expect("a plan has no inspect cell without a dataset"), observer.cancel)
             }
@@ -357,6 +350,7 @@ mod tests {
                     Level::Text("auto".to_owned()),
                     Level::Text("sync".to_owned()),
                     Level::Text("burst".to_owned()),
+                    Level::Text("skip".to_owned()),
                     Level::Text("tensorflow".to_owned()),
                     Level::Text("random".to_owned()),
                     Level::Text("u8".to_owned()),

@@ -261,9 +261,9 @@ fn a_train_cell_that_cannot_be_is_refused() {
     assert_eq!(train("dataset = \"set\"\nsteps = 3\nepochs = 1"), "cell train: give steps or epochs, not both");
     assert_eq!(
         train("device = \"tpu\""),
-        "experiment \"train\", settings.device: \"tpu\": give auto, cpu, cuda or cuda:N"
+        "experiment \"train\", settings.device: \"tpu\": give auto, cpu, cuda, or cuda:N with N from 0 to 1,023"
     );
-    assert_eq!(train("synthetic = true"), "cell train: synthetic batches have no end: give steps");
+    assert_eq!(train("synthetic = true\nepochs = 2"), "cell train: a batch in memory has no epochs: give steps");
     assert_eq!(
         train("read_only = true"),
         "experiment \"train\", settings.read_only: train has no setting \"read_only\""

@@ -8,9 +8,8 @@ mod tests;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
-use forebay_bench::train::{Accelerator, Device, Ended, Length, Plan};
+use forebay_bench::train::{Ended, Length, Plan};
 use forebay_record::TrainCell;
-use forebay_train::Cuda;
 use forebay_units::{count, group_digits};
 
 pub(crate) use args::{Args, DeviceName};
@@ -35,7 +34,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     let plan = args.into_plan(&placement)?;
     check_validation(&plan)?;
     check_checkpoints(&plan)?;
-    stop::finishing(if plan.checkpoint.is_some() { "the step and its checkpoint" } else { "the step" });
+    stop::finishing(if plan.saves.is_some() { "the step and its checkpoint" } else { "the step" });
     let (ended, series) = live::observed("train", "", stop::flag_once_begun(), QuietArgs::default(), |observer| {
         Ok(forebay_bench::train::run(&plan, live::record(&data), observer)?)
     })?;
@@ -51,7 +50,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
 
 /// Refuses a validation that would never come: it follows a whole epoch.
 fn check_validation(plan: &Plan) -> Result<()> {
-    let (Some(_), Length::Steps(n_steps)) = (&plan.validate, plan.length) else { return Ok(()) };
+    let (Some(_), Length::Steps(n_steps)) = (&plan.validate, plan.settings.length()) else { return Ok(()) };
     let an_epoch = forebay_bench::train::preview(plan)?.steps_per_epoch;
     if n_steps < an_epoch {
         bail!("--validate: {} end before the first epoch does, which has {an_epoch}", count(n_steps, "step"));
@@ -61,19 +60,11 @@ fn check_validation(plan: &Plan) -> Result<()> {
 
 /// Refuses checkpoints that would never come.
 fn check_checkpoints(plan: &Plan) -> Result<()> {
-    let Some(saving) = &plan.checkpoint else { return Ok(()) };
+    let (Some(_), Some(every)) = (&plan.saves, plan.settings.checkpoint_every) else { return Ok(()) };
     let n_steps = forebay_bench::train::preview(plan)?.n_steps;
-    if n_steps < saving.every {
-        let (every, steps) = (saving.every, count(n_steps, "step"));
+    if n_steps < every {
+        let steps = count(n_steps, "step");
         bail!("--checkpoint-every {every}: the run ends after {steps}, before the first checkpoint");
-    }
-    Ok(())
-}
-
-/// Opens a GPU, so that one that is not there is found as the run would find it.
-fn check_device(plan: &Plan) -> Result<(), forebay_bench::train::Error> {
-    if let Accelerator::Network { device: Device::Cuda { ordinal, precision }, .. } = plan.accelerator {
-        Cuda::with_folders(ordinal, precision, &plan.cuda_folders)?;
     }
     Ok(())
 }
@@ -81,9 +72,8 @@ fn check_device(plan: &Plan) -> Result<(), forebay_bench::train::Error> {
 fn preview(plan: &Plan) -> Result<Outcome> {
     check_validation(plan)?;
     check_checkpoints(plan)?;
-    forebay_bench::train::check(plan)?;
     let preview = forebay_bench::train::preview(plan)?;
-    check_device(plan)?;
+    forebay_bench::train::check(plan)?;
     let data = &preview.dataset;
     let of_what = match data.path.as_str() {
         "" => "one batch in memory".to_owned(),
@@ -99,15 +89,14 @@ fn preview(plan: &Plan) -> Result<Outcome> {
     } else {
         format!(", {} an epoch", group_digits(preview.steps_per_epoch))
     };
-    let taken_by = match &plan.accelerator {
-        Accelerator::Emulated(emulation) => emulation.to_string(),
-        Accelerator::Network { model, .. } => {
-            let number = |n: Option<u64>| n.map_or("–".to_owned(), group_digits);
-            format!("{model} ({} parameters, {} classes)", number(preview.n_parameters), number(preview.classes))
+    let taken_by = match (preview.n_parameters, preview.classes) {
+        (Some(n), Some(classes)) => {
+            format!("{} ({} parameters, {} classes)", preview.taken_by, group_digits(n), group_digits(classes))
         }
+        _ => preview.taken_by,
     };
-    let saves = plan.checkpoint.as_ref().map(saving::describe).unwrap_or_default();
-    print(&format!("{of_what}; {steps} of {}{an_epoch}; {taken_by}{saves}\n", group_digits(plan.batch as u64)))?;
+    let (batch, saves) = (group_digits(plan.settings.batch as u64), saving::describe(plan).unwrap_or_default());
+    print(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}\n"))?;
     Ok(Outcome::Met)
 }
 

@@ -48,7 +48,6 @@ accelerator = "emulated:1ms"
 batch = 4
 steps = 5
 threads = 2
-baseline = 2
 [[experiment.rule]]
 when = { dataset = "none" }
 set = { synthetic = true }
@@ -114,7 +113,7 @@ fn where_there_is_no_gpu_an_auto_cell_says_that_it_is_emulated() {
     }
     let note = cell["notes"][0].as_str().unwrap();
     assert!(note.starts_with("no CUDA device here ("), "{note}");
-    assert!(note.ends_with("): an accelerator of 1ms a step is emulated"), "{note}");
+    assert!(note.ends_with("): an accelerator of 1ms per step is emulated"), "{note}");
 }
 
 #[test]
@@ -167,7 +166,7 @@ fn a_run_begun_on_another_machine_goes_on_with_its_own_cells() {
         .replace("run = \"train\"", "run = \"ingest\"")
         .replace("dataset = [\"none\", \"files\", \"shards\"]\nprefetch = [0, 1]", "threads = [\"1..cores*2\"]")
         .replace("tier = \"disk\"\naccelerator = \"emulated:1ms\"", "dataset = \"files\"")
-        .replace("steps = 5\nthreads = 2\nbaseline = 2\n", "");
+        .replace("steps = 5\nthreads = 2\n", "");
     let study = study.split("[[experiment.rule]]").next().unwrap();
     let dir = with_study(study);
     assert_eq!(dir.run("study run study.toml --out out").code, Some(0));
@@ -195,8 +194,7 @@ fn levels_that_name_nothing_are_refused() {
     let dir = with_study(&STUDY.replace("threads = 2", "threads = \"cpus\""));
     assert_eq!(
         dir.refused("study show study.toml"),
-        "forebay: study.toml: experiment \"train\", settings.threads: \"cpus\": give a number from 1 to 1,024, \"auto\" or \
-         \"cores\"\n"
+        "forebay: study.toml: experiment \"train\", settings.threads: \"cpus\": give a number from 1 to 1,024, or auto\n"
     );
     dir.write("study.toml", STUDY.replace("threads = 2", "threads = \"1..cores\""));
     let said = "settings.threads: \"1..cores\": a range is for a factor: give one value\n";

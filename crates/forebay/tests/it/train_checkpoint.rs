@@ -137,8 +137,11 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
     let saves = format!("train {MADE} --steps 4 --checkpoint-every 2 --checkpoint-dir ck");
     let size = "--checkpoint-size 1MB";
     for (line, wanted) in [
-        (format!("{saves} {size} --burst-dir b --checkpoint-mode direct"), "--burst-dir: nothing goes there with"),
-        (format!("{saves} {size} --checkpoint-mode burst"), "--checkpoint-mode burst: give --burst-dir"),
+        (
+            format!("{saves} {size} --burst-dir b --checkpoint-mode direct"),
+            "direct saves go to the last place at once: leave --burst-dir out",
+        ),
+        (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a place in front: give --burst-dir"),
         (format!("{saves} {size} --burst-dir ck"), "--burst-dir ck: it is the folder of --checkpoint-dir"),
         (
             format!("{saves} {size} --burst-dir ck/fast"),
@@ -153,18 +156,27 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
             "cannot write ./set/: it is the input set",
         ),
         (format!("{saves} {size} --burst-tier ssd"), "--burst-dir <DIR>"),
-        (format!("{saves} {size} --drain-rate 1MB"), "--burst-dir <DIR>"),
+        (
+            format!("{saves} {size} --drain-rate 1MB"),
+            "--drain-rate is for what a burst buffer drains: give --burst-dir",
+        ),
         (format!("{saves} {size} --drain-rate 0 --burst-dir b"), "give a rate above 0"),
-        (format!("{saves} {size} --checkpoint-behind skip"), "--checkpoint-behind skip: with --checkpoint-mode direct"),
-        (saves.clone(), "an emulated accelerator has no state of its own; give --checkpoint-size 600MB"),
-        ("train --synthetic --steps 4 --checkpoint-every 2".to_owned(), "--checkpoint-dir <DIR>"),
-        ("train --synthetic --steps 4 --checkpoint-dir ck".to_owned(), "--checkpoint-every <N>"),
-        ("train --synthetic --keep 3".to_owned(), "--checkpoint-dir <DIR>"),
+        (format!("{saves} {size} --checkpoint-behind skip"), "leave --checkpoint-behind out"),
+        (saves.clone(), "an emulated accelerator has no state of its own to save: give --checkpoint-size"),
+        (
+            "train --synthetic --steps 4 --checkpoint-every 2".to_owned(),
+            "of which there are none: give --checkpoint-dir",
+        ),
+        ("train --synthetic --steps 4 --checkpoint-dir ck".to_owned(), "give --checkpoint-every"),
+        ("train --synthetic --keep 3".to_owned(), "give --checkpoint-dir"),
         ("train --synthetic --resume".to_owned(), "--checkpoint-dir <DIR>"),
-        (format!("train --synthetic --checkpoint-every 2 --checkpoint-dir ck {size}"), "--accelerator <emulated:TIME>"),
+        (
+            format!("train --synthetic --checkpoint-every 2 --checkpoint-dir ck {size}"),
+            "--checkpoint-size is for an emulated --accelerator",
+        ),
         (
             format!("train {MADE} --steps 4 --checkpoint-every 5 --checkpoint-dir ck {size}"),
-            "before the first checkpoint",
+            "a run of 4 steps makes no checkpoint when one is made every 5",
         ),
     ] {
         let said = dir.refused(&line);

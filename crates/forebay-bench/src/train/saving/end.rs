@@ -7,21 +7,21 @@ use forebay_units::Summary;
 
 use super::super::run::Error;
 use super::traffic::Traffic;
-use super::{Saved, Saver, TELL, described, left_to_drain};
+use super::{Saved, Saver, TELL, left_to_drain};
 
 impl Saver {
     /// Waits until all is drained, unless the run was cut short or is now.
     pub(in super::super) fn finish(self, is_cut: bool, observer: Observer<'_>) -> Saved {
-        let drain_after_s = self.drained(is_cut, observer);
+        let (described, drain_after_s) = (self.described(), self.drained(is_cut, observer));
         let closed = self.store.close();
         // What is left was given up, and not drained.
         let drain_after_s = drain_after_s.filter(|_| closed.n_undrained == 0);
-        let mode = self.plan.mode;
+        let mode = self.mode;
         let mut saves: Vec<TrainCheckpoint> = self.ledger.conclude().into_iter().map(|save| told(mode, save)).collect();
         leave(&mut saves, closed.n_undrained);
-        let mut notes: Vec<String> = newest(&saves, self.reached, is_cut, self.plan.every).into_iter().collect();
+        let mut notes: Vec<String> = newest(&saves, self.reached, is_cut, self.every).into_iter().collect();
         if closed.n_undrained > 0 && self.scratch.is_empty() {
-            notes.push(left_to_drain(&self.plan, closed.n_undrained));
+            notes.push(left_to_drain(&self.places, closed.n_undrained));
         }
         notes.iter().for_each(|text| observer.tell(Event::Remark { text: text.clone() }));
         notes.extend(self.doubt.into_inner());
@@ -33,7 +33,7 @@ impl Saver {
             drain_after_s,
             saves,
             traffic: self.traffic.map(Traffic::finish).unwrap_or_default(),
-            ..described(&self.plan, self.n_bytes)
+            ..described
         };
         let stalls: Vec<f64> = checkpoints.stalls().collect();
         checkpoints.median_stall_s = Summary::of(&stalls).map(|stalls| stalls.median);
@@ -52,7 +52,7 @@ impl Saver {
         loop {
             let n_left = self.ledger.n_open();
             if n_left == 0 {
-                return (!is_cut && self.plan.mode != Mode::Direct).then_some(after_s);
+                return (!is_cut && self.mode != Mode::Direct).then_some(after_s);
             }
             if is_cut || observer.is_cancelled() {
                 return None;

@@ -25,7 +25,7 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn of(trial: &Trial<'_>) -> Self {
-        let (kind, plan) = (&trial.kind, trial.plan);
+        let (kind, settings) = (&trial.kind, &trial.plan.settings);
         let data = trial.data.as_ref();
         let packing = data.map_or("one batch in memory", |data| data.source.packing());
         let named = [
@@ -33,8 +33,8 @@ impl Identity {
             ("accelerator", kind.emulation()),
             ("classes", kind.classes().map(|n| n.to_string())),
             ("optimizer", kind.optimizer()),
-            ("batch", Some(plan.batch.to_string())),
-            ("seed", Some(plan.seed.to_string())),
+            ("batch", Some(settings.batch.to_string())),
+            ("seed", Some(settings.seed.to_string())),
             ("data", Some(packing.to_owned())),
             (SAMPLES, data.map(|data| data.source.n_samples().to_string())),
             (HELD_OUT, data.map(|data| data.n_held_out().to_string())),

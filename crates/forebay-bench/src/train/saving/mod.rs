@@ -20,13 +20,13 @@ use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Format, Layout};
 use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
-use forebay_measure::{Event, Place, Scratch};
+use forebay_measure::{Event, Place, Places, Scratch};
 use forebay_record::{Medium, TrainCheckpoints};
 use forebay_units::{Clock, PathText, count};
 
 use super::consumer::Consumer;
 use super::drive::Reached;
-use super::plan::{Checkpointing, Plan};
+use super::plan::Plan;
 use super::run::Error;
 use super::trial::Trial;
 use crate::checkpoint::{device, mode_name};
@@ -50,41 +50,44 @@ fn is_scratch(plan: &Plan) -> bool {
 
 /// What the next run begins with: what was found, or folders of its own where there are several runs.
 pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<Start, Error> {
-    match &trial.plan.checkpoint {
-        Some(plan) if is_scratch(trial.plan) => {
-            let (mut plan, mut scratch) = (plan.clone(), Vec::new());
-            for place in plan.places.fast.iter_mut().chain([&mut plan.places.slow]) {
+    match &trial.plan.saves {
+        Some(saves) if is_scratch(trial.plan) => {
+            let (mut places, mut scratch) = (saves.places.clone(), Vec::new());
+            for place in places.fast.iter_mut().chain([&mut places.slow]) {
                 let own = Scratch::create_below(&place.dir, SCRATCH)?;
                 place.dir = own.path().to_owned();
                 scratch.push(own);
             }
-            let saver = Saver { scratch, ..Saver::open(trial, &plan)? };
+            let saver = Saver { scratch, ..Saver::open(trial, &places)? };
             Ok(Start { saver: Some(saver), ..Start::default() })
         }
-        Some(plan) => found.take().unwrap_or_default().open(trial, plan),
+        Some(saves) => found.take().unwrap_or_default().open(trial, &saves.places),
         None => Ok(Start::default()),
     }
 }
 
 /// Removes the folders of single runs that were killed; says which.
-fn remove_left_overs(plan: &Checkpointing) -> Vec<String> {
+fn remove_left_overs(places: &Places) -> Vec<String> {
     let said = |place: &Place| {
         let left = forebay_measure::remove_left_overs(&place.dir, SCRATCH);
         let dir = place.dir.escaped();
         (!left.is_empty()).then(|| format!("removed what a killed run had left in {dir}: {}", left.join(", ")))
     };
-    plan.places.nearest_first().filter_map(said).collect()
+    places.nearest_first().filter_map(said).collect()
 }
 
 /// What stays for a later run.
-fn left_to_drain(plan: &Checkpointing, n_undrained: usize) -> String {
-    let (n, slow) = (count(n_undrained as u64, "checkpoint"), plan.places.slow.dir.escaped());
+fn left_to_drain(places: &Places, n_undrained: usize) -> String {
+    let (n, slow) = (count(n_undrained as u64, "checkpoint"), places.slow.dir.escaped());
     format!("{n} still to be drained to {slow}: the next start with --resume does that")
 }
 
 /// Makes the checkpoints of a run.
 pub(super) struct Saver {
-    plan: Checkpointing,
+    places: Places,
+    every: u64,
+    mode: Mode,
+    when_behind: WhenBehind,
     store: Store,
     format: &'static dyn Format,
     identity: Identity,
@@ -120,24 +123,26 @@ pub(super) struct Saved {
 }
 
 impl Saver {
-    fn open(trial: &Trial<'_>, plan: &Checkpointing) -> Result<Self, Error> {
-        let made = match (trial.kind.emulation(), plan.size) {
+    /// Opens the places, which are those of the plan or folders of one run below them.
+    fn open(trial: &Trial<'_>, places: &Places) -> Result<Self, Error> {
+        let settings = &trial.plan.settings;
+        let made = match (trial.kind.emulation(), settings.checkpoint_size) {
             (Some(_), None) => return Err(Error::NoState),
-            (Some(_), Some(size)) => Some(Made::new(size, trial.plan.seed)),
+            (Some(_), Some(size)) => Some(Made::new(size.0, settings.seed)),
             (None, _) => None,
         };
-        let (tiers, counts) = counted(plan);
-        let options = Options {
-            mode: plan.mode,
-            when_behind: plan.when_behind,
-            drain_bytes_per_s: plan.drain_bytes_per_s,
-            ..Options::default()
-        };
+        let (tiers, counts) = counted(places);
+        let (mode, when_behind) = (trial.plan.mode(), settings.checkpoint_behind.unwrap_or_default());
+        let drain_bytes_per_s = settings.drain_rate.map(|rate| rate.0);
+        let options = Options { mode, when_behind, drain_bytes_per_s, ..Options::default() };
         let store = Store::open(tiers, options)?;
         Ok(Self {
             store,
-            format: format::named(plan.format).expect("a plan names one of the formats"),
-            plan: plan.clone(),
+            format: format::named(settings.format()).expect("the name was looked up when it was set"),
+            places: places.clone(),
+            every: settings.every(),
+            mode,
+            when_behind,
             identity: Identity::of(trial),
             steps_per_epoch: trial.steps_per_epoch,
             made,
@@ -159,7 +164,7 @@ impl Saver {
     /// Gets the memory that a save needs, before training begins.
     fn prepare(&mut self, consumer: &dyn Consumer) -> Result<(), Error> {
         let at = Reached { step: u64::MAX, position: Some(u64::MAX), is_last: false, is_stopping: false };
-        let (store, mode) = (&self.store, self.plan.mode);
+        let (store, mode) = (&self.store, self.mode);
         self.n_bytes = self.with_snapshot(at, consumer, |snapshot, layout| {
             if mode == Mode::Async {
                 device::prepare(store, layout, snapshot)?;
@@ -211,13 +216,13 @@ impl Saver {
         cancel: &AtomicBool,
     ) -> Result<Vec<Event>, Error> {
         self.reached = at.step;
-        let is_due = at.is_stopping || at.step.is_multiple_of(self.plan.every);
+        let is_due = at.is_stopping || at.step.is_multiple_of(self.every);
         if !is_due || self.is_saved(at.step) {
             return Ok(Vec::new());
         }
         let asked_ns = self.clock.now_ns();
         let mut before = None;
-        let must = at.is_stopping || at.is_last && self.plan.when_behind == WhenBehind::Skip;
+        let must = at.is_stopping || at.is_last && self.when_behind == WhenBehind::Skip;
         let asked = self.heeding(cancel, || match must {
             true => self.insist(at, consumer, cancel, &mut before),
             false => self.ask(at, consumer, &mut before),
@@ -246,35 +251,35 @@ impl Saver {
         let saved = Event::Saved { step: at.step, bytes: self.n_bytes, seconds: stall_s };
         before.map_or(Ok([saved].into_iter().chain(troubles).collect()), Err)
     }
+
+    /// What is known of checkpoints before the first is made.
+    fn described(&self) -> TrainCheckpoints {
+        let medium = |place: &Place| Medium::new(String::new(), place.tier(), Vec::new());
+        TrainCheckpoints {
+            every: self.every,
+            mode: mode_name(self.mode).to_owned(),
+            format: self.format.name().to_owned(),
+            bytes: self.n_bytes,
+            medium: medium(&self.places.slow),
+            burst: self.places.fast.as_ref().map(medium),
+            rated_mb_per_s: self.places.rated_mb_per_s(self.mode),
+            median_stall_s: None,
+            drain_after_s: None,
+            saves: Vec::new(),
+            traffic: Vec::new(),
+        }
+    }
 }
 
-/// The tiers of a plan, and what passes each.
-fn counted(plan: &Checkpointing) -> (Vec<Tier>, Vec<TierCount>) {
-    let (mut tiers, mut counts) = (plan.places.tiers(), Vec::new());
+/// The tiers of the places, and what passes each.
+fn counted(places: &Places) -> (Vec<Tier>, Vec<TierCount>) {
+    let (mut tiers, mut counts) = (places.tiers(), Vec::new());
     let n_tiers = tiers.len();
-    for (at, (tier, place)) in tiers.iter_mut().zip(plan.places.nearest_first()).enumerate() {
+    for (at, (tier, place)) in tiers.iter_mut().zip(places.nearest_first()).enumerate() {
         let (fs, counters) = CountedFs::new(Arc::clone(&tier.fs));
         tier.fs = Arc::new(fs);
         let role = if at + 1 == n_tiers { "slow" } else { "fast" };
         counts.push(TierCount { name: place.tier().map_or(role, |(name, _)| name).to_owned(), counters });
     }
     (tiers, counts)
-}
-
-/// What is known of checkpoints before the first is made.
-fn described(plan: &Checkpointing, bytes: u64) -> TrainCheckpoints {
-    let medium = |place: &Place| Medium::new(String::new(), place.tier(), Vec::new());
-    TrainCheckpoints {
-        every: plan.every,
-        mode: mode_name(plan.mode).to_owned(),
-        format: plan.format.to_owned(),
-        bytes,
-        medium: medium(&plan.places.slow),
-        burst: plan.places.fast.as_ref().map(medium),
-        rated_mb_per_s: plan.places.rated_mb_per_s(plan.mode),
-        median_stall_s: None,
-        drain_after_s: None,
-        saves: Vec::new(),
-        traffic: Vec::new(),
-    }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use forebay_checkpoint::format::{self, Catalog};
 use forebay_checkpoint::{Error as StoreError, Guard, Name, PassedOver, Restored, Store, Tier, restore};
-use forebay_measure::{Event, Observer};
+use forebay_measure::{Event, Observer, Places};
 use forebay_units::PathText;
 
 use super::super::consumer::Consumer;
-use super::super::plan::{Checkpointing, Plan};
+use super::super::plan::{Plan, Saves};
 use super::super::run::Error;
 use super::super::trial::Trial;
 use super::identity::{self, Identity};
@@ -39,9 +39,9 @@ pub(in super::super) struct Start {
 
 impl Start {
     /// Opens the places of the checkpoints, where nobody has changed them since they were looked at.
-    pub(super) fn open(self, trial: &Trial<'_>, plan: &Checkpointing) -> Result<Self, Error> {
+    pub(super) fn open(self, trial: &Trial<'_>, places: &Places) -> Result<Self, Error> {
         drop(self.locks);
-        let saver = Saver::open(trial, plan)?;
+        let saver = Saver::open(trial, places)?;
         if let Some((tier, name)) = newest(saver.store.tiers())?.filter(|(_, name)| Some(*name) != self.newest) {
             return Err(Error::Occupied { path: saver.store.tiers()[tier].dir.clone(), step: name.step });
         }
@@ -71,15 +71,15 @@ impl Start {
         let text = format!("the checkpoint is of step {step}, and {wanted} were asked for: nothing is left to do");
         let mut notes = Vec::new();
         tell(text, observer, &mut notes);
-        let Some(plan) = &trial.plan.checkpoint else { return Ok(notes) };
-        if let Some(saver) = self.open(trial, plan)?.saver {
+        let Some(saves) = &trial.plan.saves else { return Ok(notes) };
+        if let Some(saver) = self.open(trial, &saves.places)?.saver {
             match drain(&saver.store, observer) {
                 Err(StoreError::Stopped) => {}
                 other => other?,
             }
             let closed = saver.store.close();
             if closed.n_undrained > 0 {
-                tell(left_to_drain(&saver.plan, closed.n_undrained), observer, &mut notes);
+                tell(left_to_drain(&saver.places, closed.n_undrained), observer, &mut notes);
             }
             if let Some(error) = closed.errors.into_iter().next() {
                 return Err(error.into());
@@ -112,36 +112,36 @@ pub(in super::super) fn begin(
     observer: Observer<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Start, Error> {
-    let Some(plan) = &trial.plan.checkpoint else { return Ok(Start::default()) };
+    let Some(Saves { places, resume }) = &trial.plan.saves else { return Ok(Start::default()) };
     if is_scratch(trial.plan) {
-        remove_left_overs(plan).into_iter().for_each(|text| tell(text, observer, notes));
+        remove_left_overs(places).into_iter().for_each(|text| tell(text, observer, notes));
         return Ok(Start::default());
     }
-    let tiers = plan.places.tiers();
+    let tiers = places.tiers();
     let locks = locked(&tiers)?;
     let newest = newest(&tiers)?;
     let name = newest.map(|(_, name)| name);
-    let start = match (plan.resume, newest) {
+    let start = match (*resume, newest) {
         (false, Some((tier, name))) => {
             return Err(Error::Occupied { path: tiers[tier].dir.clone(), step: name.step });
         }
         (false, None) => Start::default(),
         (true, None) => {
-            tell(format!("no checkpoint in {}: training begins anew", folders(plan)), observer, notes);
+            tell(format!("no checkpoint in {}: training begins anew", folders(places)), observer, notes);
             Start::default()
         }
         (true, Some(_)) => found(trial, tiers, observer, notes)?,
     };
-    remove_left_overs(plan).into_iter().for_each(|text| tell(text, observer, notes));
+    remove_left_overs(places).into_iter().for_each(|text| tell(text, observer, notes));
     Ok(Start { locks, newest: name, ..start })
 }
 
 /// Refuses folders that hold checkpoints already, where a run shall begin anew. Changes nothing, and locks nothing.
 pub(in super::super) fn check(plan: &Plan) -> Result<(), Error> {
-    let Some(saving) = plan.checkpoint.as_ref().filter(|saving| !is_scratch(plan) && !saving.resume) else {
+    let Some(saves) = plan.saves.as_ref().filter(|saves| !is_scratch(plan) && !saves.resume) else {
         return Ok(());
     };
-    let tiers = saving.places.tiers();
+    let tiers = saves.places.tiers();
     match newest(&tiers)? {
         Some((tier, name)) => Err(Error::Occupied { path: tiers[tier].dir.clone(), step: name.step }),
         None => Ok(()),
@@ -166,8 +166,8 @@ fn tell(text: String, observer: Observer<'_>, notes: &mut Vec<String>) {
     notes.push(text);
 }
 
-fn folders(plan: &Checkpointing) -> String {
-    let dirs: Vec<String> = plan.places.nearest_first().map(|place| place.dir.escaped().into_owned()).collect();
+fn folders(places: &Places) -> String {
+    let dirs: Vec<String> = places.nearest_first().map(|place| place.dir.escaped().into_owned()).collect();
     dirs.join(" and ")
 }
 

@@ -7,24 +7,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_checkpoint::{Mode, WhenBehind};
 use forebay_measure::{Event, Place, Places, Scratch};
 use forebay_record::{Record, SaveFate, TrainCell};
+use forebay_units::Bytes;
 
-use super::super::plan::{Checkpointing, Length, Plan};
+use super::super::plan::{Plan, Saves};
 use super::super::run::Error;
-use super::super::tests::{data, emulated, learning, run_observed};
+use super::super::tests::{data, emulated, learning, run_observed, with};
 use super::SCRATCH;
 
-fn saving(dir: &Path, every: u64, mode: Mode) -> Checkpointing {
+/// The plan with a checkpoint every so many steps.
+fn saving(plan: Plan, dir: &Path, every: u64, mode: Mode) -> Plan {
     let fast = (mode == Mode::Burst).then(|| Place::new(dir.join("fast")));
-    Checkpointing {
-        places: Places { slow: Place::new(dir.join("slow")), fast, keep: 5 },
-        every,
-        mode,
-        format: "safetensors",
-        when_behind: WhenBehind::Wait,
-        drain_bytes_per_s: None,
-        resume: false,
-        size: None,
-    }
+    let places = Places { slow: Place::new(dir.join("slow")), fast, keep: 5 };
+    let plan = with(plan, |settings| {
+        (settings.checkpoint_every, settings.checkpoint_mode) = (Some(every), Some(mode));
+    });
+    Plan { saves: Some(Saves { places, resume: false }), ..plan }
+}
+
+/// The plan for so many steps, from the start or from the newest checkpoint.
+fn going(mut plan: Plan, n_steps: u64, resume: bool) -> Plan {
+    plan.saves.as_mut().unwrap().resume = resume;
+    with(plan, |settings| settings.steps = Some(n_steps))
 }
 
 fn run_it(plan: &Plan) -> Result<Record<TrainCell>, Error> {
@@ -38,13 +41,12 @@ fn losses(record: &Record<TrainCell>) -> Vec<f32> {
 #[test]
 fn batches_that_were_sent_ahead_come_again_after_a_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { device_prefetch: 2, prefetch: 3, baseline: 0, ..learning(data(dir.path()), 1) };
-    let whole = losses(&run_it(&Plan { length: Length::Steps(9), ..plan.clone() }).unwrap());
-    let checkpoint = saving(dir.path(), 2, Mode::Async);
-    let of = |n, resume| {
-        let checkpoint = Some(Checkpointing { resume, ..checkpoint.clone() });
-        losses(&run_it(&Plan { length: Length::Steps(n), checkpoint, ..plan.clone() }).unwrap())
-    };
+    let plan = with(learning(data(dir.path())), |settings| {
+        (settings.device_prefetch, settings.prefetch) = (Some(2), 3);
+    });
+    let whole = losses(&run_it(&with(plan.clone(), |settings| settings.steps = Some(9))).unwrap());
+    let plan = saving(plan, dir.path(), 2, Mode::Async);
+    let of = |n, resume| losses(&run_it(&going(plan.clone(), n, resume)).unwrap());
     assert_eq!(of(5, false), whole[..5]);
     assert_eq!(of(9, true), whole[4..]);
 }
@@ -52,8 +54,8 @@ fn batches_that_were_sent_ahead_come_again_after_a_checkpoint() {
 #[test]
 fn each_of_several_runs_begins_with_an_empty_folder_and_removes_it() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoint = Some(saving(dir.path(), 3, Mode::Burst));
-    let plan = Plan { checkpoint, warmups: 1, repeats: 2, baseline: 0, ..learning(data(dir.path()), 1) };
+    let plan = saving(learning(data(dir.path())), dir.path(), 3, Mode::Burst);
+    let plan = Plan { warmups: 1, repeats: 2, ..plan };
     let record = run_it(&plan).unwrap();
     assert_eq!(record.cells[0].samples.len(), 2);
     let saves = &record.cells[0].checkpoints.as_ref().unwrap().saves;
@@ -66,11 +68,11 @@ fn each_of_several_runs_begins_with_an_empty_folder_and_removes_it() {
 
 /// Steps of a millisecond with saves that take a hundred times as long, where those that find no memory are left out.
 fn hurried(dir: &Path, n_steps: u64) -> Plan {
-    let mut checkpoint = saving(dir, 1, Mode::Async);
-    checkpoint.places.slow.shaped = Some("hdd".parse().unwrap());
-    (checkpoint.when_behind, checkpoint.size) = (WhenBehind::Skip, Some(16_000_000));
-    let plan = emulated(data(dir), "emulated:1ms", 1);
-    Plan { length: Length::Steps(n_steps), checkpoint: Some(checkpoint), ..plan }
+    let mut plan = saving(emulated(data(dir), "emulated:1ms", 1), dir, 1, Mode::Async);
+    plan.saves.as_mut().unwrap().places.slow.shaped = Some("hdd".parse().unwrap());
+    with(going(plan, n_steps, false), |settings| {
+        (settings.checkpoint_behind, settings.checkpoint_size) = (Some(WhenBehind::Skip), Some(Bytes(16_000_000)));
+    })
 }
 
 #[test]
@@ -106,13 +108,13 @@ fn a_run_that_is_stopped_at_a_step_that_was_left_out_saves_it() {
 #[test]
 fn an_emulated_accelerator_needs_a_size_and_is_saved_when_it_is_stopped() {
     let dir = tempfile::tempdir().unwrap();
-    let checkpoint = saving(dir.path(), 1_000, Mode::Direct);
-    let plan = Plan { length: Length::Steps(1_000), ..emulated(data(dir.path()), "emulated:1ms", 1) };
-    let with = |size| Plan { checkpoint: Some(Checkpointing { size, ..checkpoint.clone() }), ..plan.clone() };
-    assert!(matches!(run_it(&with(None)), Err(Error::NoState)));
+    let plan = saving(emulated(data(dir.path()), "emulated:1ms", 1), dir.path(), 1_000, Mode::Direct);
+    let plan = going(plan, 1_000, false);
+    assert!(matches!(run_it(&plan), Err(Error::NoState)));
+    let plan = with(plan, |settings| settings.checkpoint_size = Some(Bytes(100_000)));
     let cancel = AtomicBool::new(false);
     let stop = |event: Event| cancel.fetch_or(matches!(event, Event::Step { step: 4, .. }), Ordering::Relaxed);
-    let stopped = run_observed(&with(Some(100_000)), &|event| _ = stop(event), &cancel);
+    let stopped = run_observed(&plan, &|event| _ = stop(event), &cancel);
     let cell = &stopped.unwrap().cells[0];
     let checkpoints = cell.checkpoints.as_ref().unwrap();
     assert_eq!((checkpoints.bytes, checkpoints.saves.len(), checkpoints.saves[0].step), (100_000, 1, 4));
@@ -128,8 +130,7 @@ fn folders_of_runs_that_were_killed_are_removed_and_those_in_use_stay() {
     std::fs::create_dir_all(slow.join(".forebay-train-mine")).unwrap();
     for (warmups, of_a_killed_run) in [(1, ".forebay-train-1-7"), (0, ".forebay-train-2-0")] {
         std::fs::create_dir_all(slow.join(of_a_killed_run)).unwrap();
-        let checkpoint = Some(saving(dir.path(), 3, Mode::Direct));
-        let plan = Plan { checkpoint, warmups, repeats: 1, baseline: 0, ..learning(data(dir.path()), 1) };
+        let plan = Plan { warmups, ..saving(learning(data(dir.path())), dir.path(), 3, Mode::Direct) };
         let record = run_it(&plan).unwrap();
         let said = format!("removed what a killed run had left in {}: {of_a_killed_run}", slow.display());
         assert!(record.notes.contains(&said), "{:?}", record.notes);
@@ -142,11 +143,10 @@ fn folders_of_runs_that_were_killed_are_removed_and_those_in_use_stay() {
 fn a_run_with_nothing_to_do_stops_draining_when_it_is_told_to() {
     let dir = tempfile::tempdir().unwrap();
     // A checkpoint would take a day.
-    let slowly = Checkpointing { drain_bytes_per_s: Some(1), ..saving(dir.path(), 3, Mode::Burst) };
+    let plan = saving(learning(data(dir.path())), dir.path(), 3, Mode::Burst);
+    let slowly = with(plan, |settings| settings.drain_rate = Some(Bytes(1)));
     let of = |resume| {
-        let checkpoint = Some(Checkpointing { resume, ..slowly.clone() });
-        let length = Length::Steps(6);
-        let plan = Plan { checkpoint, length, warmups: 0, repeats: 1, baseline: 0, ..learning(data(dir.path()), 1) };
+        let plan = going(slowly.clone(), 6, resume);
         let cancel = AtomicBool::new(false);
         let stop = |event: Event| {
             cancel.fetch_or(matches!(event, Event::Draining { .. }), Ordering::Relaxed);

@@ -32,7 +32,7 @@ impl Saver {
     /// cache from a file system on a block device comes from there; of others that is not known.
     pub(in super::super) fn read_from_devices(&self) -> RangeInclusive<u64> {
         let read = self.read_bytes() - self.read_before;
-        let on_devices = self.plan.places.nearest_first().all(|place| is_on_device(&place.dir));
+        let on_devices = self.places.nearest_first().all(|place| is_on_device(&place.dir));
         let under_way = if self.ledger.n_open() > 0 { IN_FLIGHT } else { 0 };
         if on_devices { read..=read + under_way } else { 0..=read + under_way }
     }

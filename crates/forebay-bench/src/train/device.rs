@@ -1,0 +1,105 @@
+//! What takes the batches on this machine: a network on a device, or the emulated accelerator.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use forebay_train::{Cuda, Emulation, Precision};
+
+use super::plan::Plan;
+use super::run::Error;
+use super::settings::TrainSettings;
+
+/// What shall compute a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrainDevice {
+    /// The first GPU; where there is none, the emulated accelerator, and without one this machine's cores.
+    Auto,
+    /// This machine's cores.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda {
+        /// Which one.
+        ordinal: usize,
+    },
+}
+
+impl FromStr for TrainDevice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ordinal = match text {
+            "auto" => return Ok(Self::Auto),
+            "cpu" => return Ok(Self::Cpu),
+            "cuda" => Some(0),
+            _ => text.strip_prefix("cuda:").and_then(|n| n.parse().ok()).filter(|n| *n < 1_024),
+        };
+        let wanted = || "give auto, cpu, cuda, or cuda:N with N from 0 to 1,023".to_owned();
+        ordinal.map(|ordinal| Self::Cuda { ordinal }).ok_or_else(wanted)
+    }
+}
+
+/// What computes a network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Device {
+    /// This machine's cores.
+    Cpu { threads: usize },
+    /// An NVIDIA GPU.
+    Cuda { ordinal: usize, precision: Precision },
+}
+
+/// What takes batches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Accelerator {
+    /// The network that the settings describe.
+    Network(Device),
+    /// One that only takes time.
+    Emulated(Emulation),
+}
+
+/// Whether there is a GPU: `Ok`, or why not.
+pub(super) type Gpu = Result<(), String>;
+
+/// Opens the first GPU and closes it again: once per process, since that takes a moment and a study has many runs.
+pub(super) fn gpu(folders: &[PathBuf]) -> Gpu {
+    static FOUND: OnceLock<Gpu> = OnceLock::new();
+    let open = || Cuda::with_folders(0, Precision::F32, folders).map(drop).map_err(|error| error.to_string());
+    FOUND.get_or_init(open).clone()
+}
+
+/// Opens the GPU that a plan asks for, so that one that is not there is found as the run would find it.
+pub(super) fn check(plan: &Plan) -> Result<(), Error> {
+    if let (Accelerator::Network(Device::Cuda { ordinal, precision }), _) =
+        plan.settings.accelerator(1, || gpu(&plan.cuda_folders))
+    {
+        Cuda::with_folders(ordinal, precision, &plan.cuda_folders)?;
+    }
+    Ok(())
+}
+
+impl TrainSettings {
+    /// What takes the batches on a machine with so many cores, and what a reader must know of that.
+    pub(super) fn accelerator(&self, cores: usize, gpu: impl FnOnce() -> Gpu) -> (Accelerator, Option<String>) {
+        let precision = self.precision.unwrap_or(Precision::Bf16);
+        let cuda = |ordinal| Accelerator::Network(Device::Cuda { ordinal, precision });
+        let (otherwise, stands_in) = match self.accelerator {
+            Some(emulation) => {
+                let time = emulation.to_string();
+                let time = time.strip_prefix("emulated:").unwrap_or(&time);
+                (Accelerator::Emulated(emulation), format!("an accelerator of {time} per step is emulated"))
+            }
+            None => {
+                let said = format!("{} is trained on the cores", self.model());
+                (Accelerator::Network(Device::Cpu { threads: cores }), said)
+            }
+        };
+        match self.device {
+            Some(TrainDevice::Cuda { ordinal }) => (cuda(ordinal), None),
+            None | Some(TrainDevice::Cpu) => (otherwise, None),
+            Some(TrainDevice::Auto) => match gpu() {
+                Ok(()) => (cuda(0), None),
+                Err(why) => (otherwise, Some(format!("no CUDA device here ({why}): {stands_in}"))),
+            },
+        }
+    }
+}
