@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_checkpoint::Mode;
 use forebay_dataset::synth::Camera;
@@ -24,7 +25,7 @@ use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
 use super::records;
-use super::steps::{CheckpointSettings, ProbeKind, ProbeSettings, Route, Task, TrainSettings, Work};
+use super::steps::{ProbeKind, ProbeSettings, Route, Task, TrainSettings, Work};
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
 const PICTURES: u64 = 6;
@@ -169,11 +170,13 @@ impl<'a> Estimator<'a> {
         let Some(route) = work.route() else { return Estimate::default() };
         let bytes = settings.state_bytes();
         let (first_s, behind_s) = self.save_s(&route, bytes);
+        // What is copied is read back at the same rate.
+        let drain_s = settings.drain_rate.map_or(0.0, |rate| 2.0 * bytes as f64 / rate.0 as f64);
         let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));
         let restore_s = nearest.as_ref().map(|profile| bytes as f64 / profile.read_bytes_per_s as f64);
         let all = bytes.saturating_mul(rounds);
         let (read, written) = moved(&route, all);
-        let seconds = restore_s.map(|restore_s| rounds as f64 * (first_s + behind_s + restore_s));
+        let seconds = restore_s.map(|restore_s| rounds as f64 * (first_s + behind_s.max(drain_s) + restore_s));
         Estimate { images: 0, read: Bytes(read.0.saturating_add(all)), written, seconds }
     }
 

@@ -36,6 +36,6 @@ pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Bench, CheckpointSettings, Failed, ProbeKind, ProbeRequest, ProbeSettings, Route, Saving, Stage, StepResult, Steps,
-    Task, TrainDevice, TrainSettings, Work, WorkloadSettings,
+    Bench, Failed, ProbeKind, ProbeRequest, ProbeSettings, Route, Saving, Stage, StepResult, Steps, Task, TrainDevice,
+    TrainSettings, Work, WorkloadSettings,
 };

@@ -11,12 +11,12 @@ mod workload;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
+use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
 
-pub use checkpoint::CheckpointSettings;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
 pub use route::Route;
 pub use train::{Saving, TrainDevice, TrainSettings};
@@ -89,7 +89,7 @@ impl Work {
             Step::Probe => Task::Probe(ProbeSettings::new()),
             Step::Train => Task::Train(Box::new(TrainSettings::new(seed))),
             Step::Inspect => Task::Inspect,
-            Step::Checkpoint => Task::Checkpoint(CheckpointSettings::new(seed)),
+            Step::Checkpoint => Task::Checkpoint(CheckpointSettings { seed, ..CheckpointSettings::default() }),
             Step::Workload => Task::Workload(Box::new(WorkloadSettings::new())),
         };
         Self { task, dataset: None, tier: None, checkpoint: None, burst: None }
@@ -136,7 +136,7 @@ impl Work {
             Task::Probe(settings) => settings.set(name, level),
             Task::Train(settings) => settings.set(name, level),
             Task::Inspect => Err("inspect has no settings".to_owned()),
-            Task::Checkpoint(settings) => settings.set(name, level),
+            Task::Checkpoint(settings) => one(settings, name, level),
             Task::Workload(settings) => settings.set(name, level),
         }
     }
@@ -212,7 +212,7 @@ pub(super) fn names(step: Step) -> Vec<&'static str> {
         Step::Probe => probe::NAMES.to_vec(),
         Step::Train => train::NAMES.to_vec(),
         Step::Inspect => Vec::new(),
-        Step::Checkpoint => checkpoint::NAMES.to_vec(),
+        Step::Checkpoint => names_of::<CheckpointSettings>(),
         Step::Workload => workload::NAMES.to_vec(),
     };
     let mut names = [places_of(step), &settings].concat();
@@ -228,6 +228,7 @@ fn names_of<S: Settings>() -> Vec<&'static str> {
 pub(super) fn sweeps(step: Step) -> Vec<(&'static str, Vec<Level>)> {
     match step {
         Step::Ingest => sweeps_of::<IngestSettings>(),
+        Step::Checkpoint => sweeps_of::<CheckpointSettings>(),
         _ => Vec::new(),
     }
 }
@@ -354,6 +355,7 @@ mod tests {
                     Level::Text("tf32".to_owned()),
                     Level::Text("emulated:3ms".to_owned()),
                     Level::Text("auto".to_owned()),
+                    Level::Text("cpu".to_owned()),
                     Level::Text("sync".to_owned()),
                     Level::Text("burst".to_owned()),
                     Level::Text("tensorflow".to_owned()),

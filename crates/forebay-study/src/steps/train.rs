@@ -16,7 +16,7 @@ pub use device::TrainDevice;
 pub(super) use device::{Gpu, open_gpu};
 pub(super) use run::run;
 pub use saving::Saving;
-pub(super) use saving::{KEEP, check as check_saves, network_bytes};
+pub(super) use saving::{KEEP, check as check_saves};
 
 /// What a cell may be told.
 pub(super) const NAMES: &[&str] = &[

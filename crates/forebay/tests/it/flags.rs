@@ -60,7 +60,7 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
-        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 14),
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 15),
         ("checkpoint ls", &CHECKPOINT, 3),
         ("checkpoint verify", &CHECKPOINT, 6),
         ("checkpoint drain", &CHECKPOINT, 6),

@@ -137,7 +137,7 @@ impl TrainSettings {
 }
 
 /// Weights and the two moments that Adam has of each; no optimizer here has more.
-pub(in crate::steps) fn network_bytes(model: &str, classes: u64) -> u64 {
+fn network_bytes(model: &str, classes: u64) -> u64 {
     let parameters = Model::named(model, classes as usize).and_then(|model| model.n_parameters());
     parameters.map_or(0, |n| n as u64 * 4 * 3)
 }
