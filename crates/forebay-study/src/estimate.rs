@@ -88,7 +88,7 @@ impl<'a> Estimator<'a> {
             // Only the first and last bytes of files are read; of shards all.
             Task::Inspect => Estimate::default(),
             Task::Workload(_) if cell.left_out.is_some() => Estimate::default(),
-            Task::Workload(settings) => records::estimate(settings, profile.as_ref(), rounds),
+            Task::Workload(task) => records::estimate(task, profile.as_ref(), rounds),
         }
     }
 

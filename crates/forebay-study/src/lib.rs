@@ -37,5 +37,5 @@ pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
     Bench, Failed, ProbeKind, ProbeRequest, ProbeSettings, Route, Saving, Stage, StepResult, Steps, Task, TrainDevice,
-    TrainSettings, Work, WorkloadSettings,
+    TrainSettings, Work, WorkloadTask,
 };

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
+use forebay_emulation::WorkloadSettings;
 use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
@@ -20,7 +21,7 @@ use forebay_storage::Profile;
 pub use probe::{ProbeKind, ProbeRequest, ProbeSettings};
 pub use route::Route;
 pub use train::{Saving, TrainDevice, TrainSettings};
-pub use workload::WorkloadSettings;
+pub use workload::WorkloadTask;
 pub(super) use workload::is_key;
 
 use super::checkpoint_dirs::CheckpointDirs;
@@ -79,7 +80,7 @@ pub enum Task {
     /// Saving and restoring a state.
     Checkpoint(CheckpointSettings),
     /// A workload in the manner of DLIO.
-    Workload(Box<WorkloadSettings>),
+    Workload(Box<WorkloadTask>),
 }
 
 impl Work {
@@ -90,7 +91,7 @@ impl Work {
             Step::Train => Task::Train(Box::new(TrainSettings::new(seed))),
             Step::Inspect => Task::Inspect,
             Step::Checkpoint => Task::Checkpoint(CheckpointSettings { seed, ..CheckpointSettings::default() }),
-            Step::Workload => Task::Workload(Box::new(WorkloadSettings::new())),
+            Step::Workload => Task::Workload(Box::default()),
         };
         Self { task, dataset: None, tier: None, checkpoint: None, burst: None }
     }
@@ -137,7 +138,7 @@ impl Work {
             Task::Train(settings) => settings.set(name, level),
             Task::Inspect => Err("inspect has no settings".to_owned()),
             Task::Checkpoint(settings) => one(settings, name, level),
-            Task::Workload(settings) => settings.set(name, level),
+            Task::Workload(task) => task.set(name, level),
         }
     }
 
@@ -149,7 +150,7 @@ impl Work {
             Task::Train(settings) => settings.check().and_then(|()| train::check_saves(settings, self)),
             Task::Inspect => Ok(()),
             Task::Checkpoint(settings) => checkpoint::check(settings, self),
-            Task::Workload(settings) => settings.check(),
+            Task::Workload(task) => task.check(),
         };
         checked.map_err(|refused| spelled(&refused, str::to_owned))
     }
@@ -213,7 +214,7 @@ pub(super) fn names(step: Step) -> Vec<&'static str> {
         Step::Train => train::NAMES.to_vec(),
         Step::Inspect => Vec::new(),
         Step::Checkpoint => names_of::<CheckpointSettings>(),
-        Step::Workload => workload::NAMES.to_vec(),
+        Step::Workload => [&["workload"][..], &names_of::<WorkloadSettings>()].concat(),
     };
     let mut names = [places_of(step), &settings].concat();
     names.sort_unstable();
@@ -304,9 +305,9 @@ impl Bench for Steps<'_> {
                 inspect::run(&data.expect("a plan has no inspect cell without a dataset"), observer.cancel)
             }
             Task::Checkpoint(settings) => checkpoint::run(settings, &cell.work, on, observer),
-            Task::Workload(settings) => {
+            Task::Workload(task) => {
                 let data = data.expect("a plan has no workload cell without data");
-                workload::run(settings, data, dir.join("workload-checkpoints"), on, observer)
+                workload::run(task, data, dir.join("workload-checkpoints"), on, observer)
             }
         }?;
         measured.notes.extend(stands_on.notes);
