@@ -68,12 +68,19 @@ impl CheckpointSettings {
         needs.iter().find(|(_, needs)| *needs).map(|(name, _)| *name)
     }
 
-    /// Bytes of the state; of a network, its weights and Adam's two moments of each.
+    /// Bytes of the state, about.
     pub fn state_bytes(&self) -> u64 {
-        let Some(model) = &self.model else { return self.size.unwrap_or(USUAL_SIZE).0 };
-        let parameters = Model::named(model, CLASSES).and_then(|model| model.n_parameters());
-        parameters.map_or(0, |n| n as u64 * 4 * 3)
+        match &self.model {
+            Some(model) => network_bytes(model, CLASSES),
+            None => self.size.unwrap_or(USUAL_SIZE).0,
+        }
     }
+}
+
+/// Weights and the two moments that Adam has of each; no optimizer here has more.
+pub fn network_bytes(model: &str, classes: usize) -> u64 {
+    let parameters = Model::named(model, classes).and_then(|model| model.n_parameters());
+    parameters.map_or(0, |n| n as u64 * 4 * 3)
 }
 
 /// Where the state of a network lies.
@@ -125,6 +132,9 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use forebay_measure::Settings;
+    use forebay_record::Level;
+
     use super::*;
 
     #[test]
@@ -145,6 +155,10 @@ mod tests {
         assert_eq!(settings.check().unwrap_err(), "`device` is where a network's state lies: give `model`");
         let settings = CheckpointSettings { drain_rate: size, ..CheckpointSettings::default() };
         assert_eq!((settings.check(), settings.needs_burst()), (Ok(()), Some("`drain_rate`")));
+        let word = |text: &str| Level::Text(text.to_owned());
+        let refused = |name: &str, text: &str| CheckpointSettings::default().set(name, &word(text)).unwrap_err();
+        assert_eq!(refused("mode", "lazy"), "give direct, burst or async");
+        assert_eq!(refused("format", "pickle"), "give safetensors or tensorflow");
         assert!("cuda:1024".parse::<StateDevice>().is_err() && "gpu".parse::<StateDevice>().is_err());
     }
 }

@@ -1,20 +1,20 @@
 //! The checkpoints of a train cell.
 
+use forebay_bench::checkpoint::{MODES, network_bytes};
 use forebay_bench::train::{Accelerator, Checkpointing, Length};
-use forebay_checkpoint::{Mode, WhenBehind};
+use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_measure::{Places, Refused, value};
 use forebay_record::Level;
-use forebay_train::Model;
 use forebay_units::Bytes;
 
 use super::TrainSettings;
 use crate::steps::Work;
-use crate::steps::route::{self, Route};
+use crate::steps::route::Route;
 
 /// Checkpoints that stay on each tier, where nothing is said.
 pub(in crate::steps) const KEEP: u64 = 5;
 /// Classes of a network whose data is not looked at yet: no dataset here has more.
-const MOST_CLASSES: u64 = 1_000;
+const MOST_CLASSES: usize = 1_000;
 
 /// What a cell is told of checkpoints.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,8 +36,10 @@ impl Saving {
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Option<Result<(), Refused>> {
         let done = match name {
             "checkpoint_every" => value::integer(1..=1_000_000_000)(level).map(|every| self.every = Some(every)),
-            "checkpoint_format" => route::format(level).map(|format| self.format = Some(format)),
-            "checkpoint_mode" => route::mode(level).map(|mode| self.mode = Some(mode)),
+            "checkpoint_format" => {
+                value::word(format::FORMATS.map(|format| format.name()))(level).map(|format| self.format = Some(format))
+            }
+            "checkpoint_mode" => value::one_of(MODES)(level).map(|mode| self.mode = Some(mode)),
             "checkpoint_size" => value::bytes(1..=10_000_000_000_000)(level).map(|size| self.size = Some(size)),
             "keep" => value::integer(1..=1_000)(level).map(|keep| self.keep = Some(keep)),
             _ => return None,
@@ -103,7 +105,7 @@ pub(super) fn plan(saving: &Saving, route: &Route, places: Places, accelerator: 
         every: saving.every?,
         mode: route.mode(saving.mode),
         places,
-        format: saving.format.unwrap_or_else(route::usual_format),
+        format: saving.format.unwrap_or("safetensors"),
         when_behind: WhenBehind::default(),
         drain_bytes_per_s: None,
         resume: false,
@@ -117,7 +119,8 @@ impl TrainSettings {
         let emulated = self.saving.size.map_or(0, |size| size.0);
         match self.device.is_none() && self.accelerator.is_some() {
             true => emulated,
-            false => emulated.max(network_bytes(super::device::model(self), self.classes.unwrap_or(MOST_CLASSES))),
+            false => emulated
+                .max(network_bytes(super::device::model(self), self.classes.map_or(MOST_CLASSES, |n| n as usize))),
         }
     }
 
@@ -134,10 +137,4 @@ impl TrainSettings {
     pub(crate) fn n_saves(&self, n_samples: u64) -> u64 {
         self.saving.every.map_or(0, |every| self.images_a_run(n_samples) / self.batch / every)
     }
-}
-
-/// Weights and the two moments that Adam has of each; no optimizer here has more.
-fn network_bytes(model: &str, classes: u64) -> u64 {
-    let parameters = Model::named(model, classes as usize).and_then(|model| model.n_parameters());
-    parameters.map_or(0, |n| n as u64 * 4 * 3)
 }
