@@ -61,6 +61,7 @@ repeats = 2
 [experiment.settings]
 tier = "disk"
 size = "1MB"
+format = "safetensors"
 
 [[experiment]]
 name = "raw"

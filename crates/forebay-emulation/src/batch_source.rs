@@ -76,7 +76,8 @@ impl BatchSource {
         let workload = &plan.workload;
         let storage = storage(plan);
         let open = |part| {
-            let access = Access { storage: Arc::clone(&storage), data: plan.data.clone(), verify: plan.verify };
+            let access =
+                Access { storage: Arc::clone(&storage), data: plan.data.clone(), verify: !plan.settings.no_verify };
             Samples::open(workload, part, access)
         };
         let train = open(Part::Train)?;

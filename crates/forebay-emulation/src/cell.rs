@@ -39,7 +39,7 @@ pub(super) fn record(
         record.dataset = dataset(known);
     }
     let cell = cell(known, reports);
-    record.notes.extend(notes(&cell, reports));
+    record.notes.extend(known.plan.settings.notes().chain(notes(&cell, reports)));
     record.cells.push(cell);
     record
 }
@@ -112,7 +112,7 @@ fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
         is_decisive,
     };
     let stated = plan.workload.limits.au;
-    let wanted = plan.threshold.unwrap_or(stated);
+    let wanted = plan.settings.threshold.unwrap_or(stated);
     vec![judge("au_epoch", totals.au_epoch, wanted, true), judge("au_dlio", totals.au_dlio, stated, false)]
 }
 

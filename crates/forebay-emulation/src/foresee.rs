@@ -23,7 +23,7 @@ use super::saving;
 /// # Errors
 /// The first thing that the run would fail on, on any rank.
 pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
-    let totals = forebay_workload::Plan::new(&plan.workload, plan.accelerators * ranks.size());
+    let totals = forebay_workload::Plan::new(&plan.workload, plan.settings.all_accelerators() * ranks.size());
     let totals = together(ranks, totals.map_err(Error::Plan))?;
     let workflow = plan.workload.workflow;
     let data = match (workflow.generate_data, workflow.train) {
@@ -60,7 +60,7 @@ fn can_read(plan: &Plan) -> Result<(), Error> {
     (one.reader.batch_size, one.reader.batch_size_eval, one.reader.prefetch_size) = (1, 1, 0);
     let parts = [Part::Train, Part::Eval].into_iter().filter(|part| *part == Part::Train || evaluates(&plan.workload));
     for part in parts {
-        let access = Access { storage: storage(plan), data: plan.data.clone(), verify: plan.verify };
+        let access = Access { storage: storage(plan), data: plan.data.clone(), verify: !plan.settings.no_verify };
         let samples = Samples::open(&one, part, access)?;
         samples.batches((0, 1), plan.workload.train.seed, 1, None)?.next().transpose()?;
     }

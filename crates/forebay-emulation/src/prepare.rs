@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_dataset::{Control, MadeRecords, RECORDS_MARKER, made_otherwise, make_records, records_beside};
 use forebay_measure::cold::{self, Before};
-use forebay_measure::{Cache, Event, Observer};
+use forebay_measure::{Event, Observer};
 use forebay_units::chain;
 use forebay_units::{Bytes, count};
 use forebay_workload::{Format, Part, Shuffle, Workload};
@@ -70,12 +70,9 @@ fn seeds(workload: &Workload) -> Seeds {
 
 /// All that ranks must have in common, line by line.
 fn text(plan: &Plan) -> String {
-    let Plan { workload, accelerators, verify, cache, tier, out, .. } = plan;
+    let Plan { settings, workload, tier, out, .. } = plan;
     let version = env!("CARGO_PKG_VERSION");
-    format!(
-        "version: {version}\naccelerators: {accelerators}\nverify: {verify}\ncache: {cache:?}\ntier: {tier:?}\nout: {out:?}\n\
-         {workload:#?}"
-    )
+    format!("version: {version}\ntier: {tier:?}\nout: {out:?}\n{settings:#?}\n{workload:#?}")
 }
 
 /// The first line that differs.
@@ -184,7 +181,7 @@ fn remove(path: PathBuf) -> Result<(), Error> {
 pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) -> Result<Before, Error> {
     let dataset = &plan.workload.dataset;
     let n_files = dataset.n_files_train;
-    if plan.cache == Cache::Warm {
+    if !plan.settings.cold {
         return Ok(cold::prepare(&source.files(0, n_files.div_ceil(LOOKED_AT)), false)?);
     }
     let train = source.files(index, n);
@@ -207,6 +204,7 @@ pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::ranks::{Failed, Solo, Verdict};
+    use super::super::settings::WorkloadSettings;
     use super::*;
     use forebay_measure::Place;
 
@@ -241,15 +239,12 @@ mod tests {
 
     fn plan() -> Plan {
         Plan {
+            settings: WorkloadSettings { accelerators: 2, ..WorkloadSettings::default() },
             workload: Workload::default(),
             data: "data".into(),
             checkpoints: Place::new("checkpoints"),
             keeps_checkpoints: true,
-            accelerators: 2,
-            threshold: None,
             access_log: None,
-            verify: true,
-            cache: Cache::Warm,
             tier: None,
             out: None,
         }

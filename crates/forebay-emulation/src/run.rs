@@ -94,7 +94,7 @@ pub fn run(
     record: Record<WorkloadCell>,
     observer: Observer<'_>,
 ) -> Result<Option<Record<WorkloadCell>>, Error> {
-    let totals = forebay_workload::Plan::new(&plan.workload, plan.accelerators * ranks.size());
+    let totals = forebay_workload::Plan::new(&plan.workload, plan.settings.all_accelerators() * ranks.size());
     let totals = together(ranks, totals.map_err(Error::Plan))?;
     let seeds = prepare::agree(plan, ranks)?;
     let workflow = plan.workload.workflow;
@@ -204,8 +204,8 @@ impl<'a> Part<'a> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let (origin_ns, age_s, started_at) = (clock.now_ns(), usage::age_s(), std::time::SystemTime::now());
         let deal = Deal {
-            first: ranks.rank() * plan.accelerators,
-            n: plan.accelerators,
+            first: ranks.rank() * plan.settings.all_accelerators(),
+            n: plan.settings.all_accelerators(),
             of: totals.accelerators,
             n_steps: totals.steps_per_epoch,
             n_steps_eval: totals.steps_eval,

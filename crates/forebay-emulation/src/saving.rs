@@ -174,7 +174,7 @@ fn kept(workload: &Workload) -> usize {
 
 /// Makes sure that the file systems of all ranks have room for what they save together.
 pub(super) fn check_room(plan: &Plan, ranks: &dyn Ranks, n_saves: u64) -> Result<(), Error> {
-    let (n, of) = (plan.accelerators, plan.accelerators * ranks.size());
+    let (n, of) = (plan.settings.all_accelerators(), plan.settings.all_accelerators() * ranks.size());
     let shares = (ranks.rank() * n..(ranks.rank() + 1) * n).map(|rank| {
         let files = model::shard_of(&plan.workload, rank, of)?;
         Ok(files.iter().map(model::ShardFile::bytes).sum::<u64>())

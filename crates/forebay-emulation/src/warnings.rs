@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use forebay_measure::Cache;
 use forebay_record::{CacheState, WorkloadTotals};
 use forebay_units::{Bytes, count};
 use forebay_workload::{Part, Workload};
@@ -70,8 +69,8 @@ fn few_steps(n_steps: u64) -> Option<String> {
 
 fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<String> {
     let is_known = totals.bytes_device.is_some();
-    match (plan.cache, state) {
-        (Cache::Cold, CacheState::Warm | CacheState::Mixed) if is_known => Some(
+    match (plan.settings.cold, state) {
+        (true, CacheState::Warm | CacheState::Mixed) if is_known => Some(
             "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file system in \
              memory, somebody else reads them too, or there was more than one pass over them"
                 .to_owned(),
@@ -190,6 +189,7 @@ mod tests {
     use forebay_record::{CacheEvidence, WorkloadRank};
     use forebay_workload::Time;
 
+    use super::super::settings::WorkloadSettings;
     use super::super::totals::state_of;
     use super::*;
 
@@ -197,15 +197,12 @@ mod tests {
         let mut workload = Workload::default();
         workload.train.computation_time = Time::Normal { mean: 0.001, stdev: 0.0 };
         Plan {
+            settings: WorkloadSettings::default(),
             workload,
             data: "data".into(),
             checkpoints: Place::new("checkpoints"),
             keeps_checkpoints: true,
-            accelerators: 1,
-            threshold: None,
             access_log: None,
-            verify: true,
-            cache: Cache::Warm,
             tier: None,
             out: None,
         }
@@ -289,7 +286,9 @@ mod tests {
     fn data_from_the_page_cache_is_warned_of() {
         let texts = of(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Warm);
         assert!(texts[0].starts_with("the data came from the page cache"), "{texts:?}");
-        let texts = of(&Plan { cache: Cache::Cold, ..plan() }, 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Warm);
+        let mut cold = plan();
+        cold.settings.cold = true;
+        let texts = of(&cold, 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Warm);
         assert!(texts[0].starts_with("a cold cache was asked for"), "{texts:?}");
     }
 

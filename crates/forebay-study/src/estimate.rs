@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_bench::train::TrainSettings;
 use forebay_checkpoint::Mode;
@@ -26,7 +27,7 @@ use super::dataset::DatasetSource;
 use super::places::{Making, Places, ToMake};
 use super::plan::{CellPlan, Plan};
 use super::records;
-use super::steps::{CheckpointSettings, Route, Task, Work, train};
+use super::steps::{Route, Task, Work, train};
 
 /// Pictures the calibration makes and decodes: a few hundredths of a second.
 const PICTURES: u64 = 6;
@@ -89,7 +90,7 @@ impl<'a> Estimator<'a> {
             // Only the first and last bytes of files are read; of shards all.
             Task::Inspect => Estimate::default(),
             Task::Workload(_) if cell.left_out.is_some() => Estimate::default(),
-            Task::Workload(settings) => records::estimate(settings, profile.as_ref(), rounds),
+            Task::Workload(task) => records::estimate(task, profile.as_ref(), rounds),
         }
     }
 
@@ -171,11 +172,13 @@ impl<'a> Estimator<'a> {
         let Some(route) = work.route() else { return Estimate::default() };
         let bytes = settings.state_bytes();
         let (first_s, behind_s) = self.save_s(&route, bytes);
+        // What is copied is read back at the same rate.
+        let drain_s = settings.drain_rate.map_or(0.0, |rate| 2.0 * bytes as f64 / rate.0 as f64);
         let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));
         let restore_s = nearest.as_ref().map(|profile| bytes as f64 / profile.read_bytes_per_s as f64);
         let all = bytes.saturating_mul(rounds);
         let (read, written) = moved(&route, all);
-        let seconds = restore_s.map(|restore_s| rounds as f64 * (first_s + behind_s + restore_s));
+        let seconds = restore_s.map(|restore_s| rounds as f64 * (first_s + behind_s.max(drain_s) + restore_s));
         Estimate { images: 0, read: Bytes(read.0.saturating_add(all)), written, seconds }
     }
 

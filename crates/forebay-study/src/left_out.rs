@@ -15,8 +15,8 @@ impl Plan {
     /// Leaves out the workload cells that this program cannot run, or whose batches do not fit into the memory.
     pub(super) fn leave_out_what_does_not_fit(&mut self, memory: Option<Bytes>) {
         for cell in &mut self.cells {
-            if let Task::Workload(settings) = &cell.work.task {
-                cell.left_out = settings.unfit(memory);
+            if let Task::Workload(task) = &cell.work.task {
+                cell.left_out = task.unfit(memory);
             }
         }
     }

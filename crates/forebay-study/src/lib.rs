@@ -36,5 +36,5 @@ pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
 pub use steps::{
-    Bench, CheckpointSettings, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadSettings, like,
+    Bench, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadTask, like,
 };

@@ -165,8 +165,8 @@ impl<'a> Places<'a> {
     /// Where the dataset of a cell lies; `None` when it needs none.
     pub fn data_of(&self, cell: &CellPlan) -> Option<PathBuf> {
         match (cell.work.dataset(), &cell.work.task) {
-            (None, Task::Workload(settings)) => {
-                let workload = settings.read().ok()?;
+            (None, Task::Workload(task)) => {
+                let workload = task.read().ok()?;
                 Some(self.folder_of(cell.work.tier.as_deref()).join(records::folder_name(&workload)))
             }
             (name, _) => Some(self.dir_of(self.plan.dataset(name?)?, cell.work.tier.as_deref())),
@@ -218,8 +218,8 @@ impl<'a> Places<'a> {
 
     /// The data that a cell's workload makes for itself.
     pub(super) fn records_of(&self, cell: &CellPlan) -> Option<ToMake<'a>> {
-        let Task::Workload(settings) = &cell.work.task else { return None };
-        let workload = settings.read().ok().filter(|_| cell.work.dataset.is_none())?;
+        let Task::Workload(task) = &cell.work.task else { return None };
+        let workload = task.read().ok().filter(|_| cell.work.dataset.is_none())?;
         let dir = self.data_of(cell)?;
         Some(ToMake { name: workload.name.clone(), making: Making::Records(Box::new(workload)), dir })
     }

@@ -159,8 +159,8 @@ impl Plan {
         for (name, level) in &values {
             work.set(name, level).map_err(|reason| Error::plan(format!("cell {id}, {name}"), reason))?;
         }
-        if let Task::Workload(settings) = &mut work.task {
-            settings.find(&self.spec.workloads);
+        if let Task::Workload(task) = &mut work.task {
+            task.find(&self.spec.workloads);
         }
         work.check().map_err(|reason| Error::plan(format!("cell {id}"), reason))?;
         self.check_places(&id, &work)?;

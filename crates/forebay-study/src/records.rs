@@ -7,7 +7,7 @@ use forebay_units::{Bytes, Fnv};
 use forebay_workload::{Dataset, Part, Workload};
 
 use super::estimate::Estimate;
-use super::steps::WorkloadSettings;
+use super::steps::WorkloadTask;
 
 /// Named by what is in it: format and number of files for people, and all that its bytes depend on as a number.
 pub(super) fn folder_name(workload: &Workload) -> String {
@@ -38,19 +38,19 @@ pub(super) fn expected_bytes(workload: &Workload) -> Bytes {
 }
 
 /// What the checkpoints of a cell take, which go with it.
-pub(super) fn saved_bytes(settings: &WorkloadSettings) -> Bytes {
-    let planned = settings.read().ok().and_then(|workload| {
+pub(super) fn saved_bytes(task: &WorkloadTask) -> Bytes {
+    let planned = task.read().ok().and_then(|workload| {
         let is_saved = workload.workflow.checkpoint;
-        forebay_workload::Plan::new(&workload, settings.all_accelerators()).ok().filter(|_| is_saved)
+        forebay_workload::Plan::new(&workload, task.settings.all_accelerators()).ok().filter(|_| is_saved)
     });
     planned.map_or(Bytes(0), |plan| Bytes(plan.checkpoint_bytes.saturating_mul(plan.checkpoints)))
 }
 
 /// What a cell will do. Its time is at least that of its computing, of its samples' preparation, of an imitated loader's
 /// decoding, and of an emulated device.
-pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
-    let Ok(workload) = settings.read() else { return Estimate::default() };
-    let accelerators = settings.all_accelerators();
+pub(super) fn estimate(task: &WorkloadTask, profile: Option<&Profile>, rounds: u64) -> Estimate {
+    let Ok(workload) = task.read() else { return Estimate::default() };
+    let accelerators = task.settings.all_accelerators();
     let Ok(plan) = forebay_workload::Plan::new(&workload, accelerators) else { return Estimate::default() };
     let epochs = if workload.workflow.train { workload.train.epochs } else { 0 };
     let evaluations = plan.evaluations.len() as u64;
@@ -67,7 +67,7 @@ pub(super) fn estimate(settings: &WorkloadSettings, profile: Option<&Profile>, r
     Estimate {
         images: images.saturating_mul(rounds),
         read: Bytes(read.0.saturating_mul(rounds)),
-        written: Bytes(saved_bytes(settings).0.saturating_mul(rounds)),
+        written: Bytes(saved_bytes(task).0.saturating_mul(rounds)),
         seconds: Some(seconds * rounds as f64),
     }
 }

@@ -96,8 +96,8 @@ fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     let (bytes, n_copies) = match &cell.work.task {
         Task::Train(settings) => (train::state_bytes(settings), train::most_copies(settings)),
         Task::Checkpoint(settings) => (settings.state_bytes(), checkpoint::COPIES),
-        Task::Workload(settings) => {
-            return vec![(places.folder_of(cell.work.tier.as_deref()), records::saved_bytes(settings))];
+        Task::Workload(task) => {
+            return vec![(places.folder_of(cell.work.tier.as_deref()), records::saved_bytes(task))];
         }
         _ => return Vec::new(),
     };

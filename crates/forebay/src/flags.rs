@@ -1,6 +1,7 @@
 //! The flags of an experiment, made from the table of its settings.
 
 use std::ffi::OsStr;
+use std::marker::PhantomData;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
@@ -9,13 +10,32 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 use forebay_measure::{Setting, Settings, Takes, spelled};
 use forebay_record::Level;
 
-/// Settings as the command line has them.
+/// Settings as the command line has them; `P` says which of them the command has.
 #[derive(Debug)]
-pub(crate) struct Flags<S>(pub(crate) S);
+pub(crate) struct Flags<S, P = All>(pub(crate) S, PhantomData<P>);
 
-impl<S: Settings> clap::Args for Flags<S> {
+/// Which of an experiment's settings are flags of a command.
+pub(crate) trait Pick {
+    fn has(name: &str) -> bool;
+}
+
+/// Every one: the command runs the experiment.
+#[derive(Debug)]
+pub(crate) struct All;
+
+impl Pick for All {
+    fn has(_: &str) -> bool {
+        true
+    }
+}
+
+fn table<S: Settings, P: Pick>() -> impl Iterator<Item = &'static Setting<S>> {
+    S::TABLE.iter().filter(|setting| P::has(setting.name))
+}
+
+impl<S: Settings, P: Pick> clap::Args for Flags<S, P> {
     fn augment_args(command: Command) -> Command {
-        S::TABLE.iter().fold(command, |command, setting| command.arg(arg(setting)))
+        table::<S, P>().fold(command, |command, setting| command.arg(arg(setting)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -23,16 +43,16 @@ impl<S: Settings> clap::Args for Flags<S> {
     }
 }
 
-impl<S: Settings> clap::FromArgMatches for Flags<S> {
+impl<S: Settings, P: Pick> clap::FromArgMatches for Flags<S, P> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Self(S::default());
+        let mut flags = Self(S::default(), PhantomData);
         flags.update_from_arg_matches(matches)?;
         Ok(flags)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         let refused = |text: &str| Error::raw(ErrorKind::ArgumentConflict, spelled(text, flag));
-        for setting in S::TABLE.iter().filter(|setting| is_given(matches, setting.name)) {
+        for setting in table::<S, P>().filter(|setting| is_given(matches, setting.name)) {
             let level = match setting.takes {
                 Takes::Switch => Level::Flag(true),
                 _ => together(matches.get_many::<Level>(setting.name).into_iter().flatten()),

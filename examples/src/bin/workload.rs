@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
 use forebay_emulation::ranks::Solo;
-use forebay_emulation::{Plan, run};
-use forebay_measure::{Cache, Observer, Place};
+use forebay_emulation::{Plan, WorkloadSettings, run};
+use forebay_measure::{Observer, Place};
 use forebay_record::{Environment, Record};
 use forebay_storage::Profile;
 
@@ -22,15 +22,12 @@ fn main() -> Result<()> {
     let checked = forebay_workload::read("small", WORKLOAD, &[]);
     let checked = checked.map_err(|problems| anyhow!("{}", problems[0]))?;
     let plan = Plan {
+        settings: WorkloadSettings { accelerators: 2, ..WorkloadSettings::default() },
         workload: checked.workload,
         data: folder.path().join("data"),
         checkpoints: Place::new(folder.path().join("checkpoints")),
         keeps_checkpoints: true,
-        accelerators: 2,
-        threshold: None,
         access_log: None,
-        verify: true,
-        cache: Cache::Warm,
         tier: Some(Profile::lustre()),
         out: None,
     };
@@ -44,7 +41,7 @@ fn main() -> Result<()> {
         ("without the first batch of each", totals.au_steady),
         ("as DLIO counts", totals.au_dlio),
     ] {
-        println!("  AU, {name}: {:.1} %", au.context("there were steps")?);
+        println!("  AU, {name}: {:.1} %", 100.0 * au.context("there were steps")?);
     }
     println!("{:.2} s of waiting and at barriers, charged to", totals.wait_s + totals.barrier_s);
     for (cause, seconds) in totals.stall_by_cause.iter().filter(|(_, seconds)| **seconds > 0.0) {

@@ -14,6 +14,6 @@ mod scratch_dirs;
 mod trial;
 mod values;
 
-pub use plan::{Gpu, MODES, Plan, State, mode_name};
+pub use plan::{CheckpointSettings, MODES, Plan, StateDevice, mode_name, network_bytes};
 pub use run::{Error, run};
 pub use scratch_dirs::COPIES;

@@ -1,12 +1,22 @@
-//! What a benchmark of checkpoints is going to do: validated, total.
+//! What a benchmark of checkpoints is going to do.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use forebay_checkpoint::Mode;
-use forebay_measure::Places;
+use forebay_checkpoint::{Mode, format};
+use forebay_measure::value::{bytes, bytes_per_s, flag, list, one_of, parsed, seed, some, word};
+use forebay_measure::{Places, Refused};
+use forebay_train::Model;
+use forebay_units::Bytes;
 
 /// The modes by their names.
 pub const MODES: [(&str, Mode); 3] = [("direct", Mode::Direct), ("burst", Mode::Burst), ("async", Mode::Async)];
+/// What is saved where nothing is said: AlexNet's weights and moments of the paper.
+const USUAL_SIZE: Bytes = Bytes(600_000_000);
+/// The largest state: more than any memory has, and few enough bytes to be multiplied by copies.
+const MAX_BYTES: u64 = 1_000_000_000_000_000;
+/// Classes of a network that is only saved: ImageNet's.
+pub(super) const CLASSES: usize = 1_000;
 
 /// A mode's name.
 pub fn mode_name(mode: Mode) -> &'static str {
@@ -14,43 +24,141 @@ pub fn mode_name(mode: Mode) -> &'static str {
     named.map_or("unknown", |(name, _)| name)
 }
 
-/// What is saved.
-#[derive(Debug, Clone, PartialEq)]
-pub enum State {
-    /// So many bytes, in tensors as a network has them.
-    Bytes(u64),
-    /// Weights and Adam's moments of a network, one of `forebay_train::Model::names`.
-    Model(String),
+forebay_measure::settings! {
+    /// What a benchmark of checkpoints can be told.
+    pub struct CheckpointSettings for Checkpoint {
+        /// Bytes of the state: tensors as AlexNet and its optimizer have them, and fillers; 600MB by default
+        size: Option<Bytes>, some(bytes(4..=MAX_BYTES)), "SIZE";
+        /// The state of a network instead: weights and Adam's moments, after one step
+        model: Option<String>, some(word(Model::names())), "MODEL" [one: Model::names()];
+        /// Where the network's state lies: cpu, cuda, or cuda:N for one of several; cpu by default
+        device: Option<StateDevice>, some(parsed), "cpu|cuda[:N]";
+        /// When a save returns: direct, burst or async; a list is measured one after the other
+        ///
+        /// By default the command measures all three where there is a burst buffer, and direct where there is none. A cell of a study
+        /// has one mode: burst where there is a burst buffer, and direct where there is none.
+        mode: Vec<Mode>, list(one_of(MODES)), "MODE,…" [sweep: MODES.map(|(name, _)| name)];
+        /// The format of the files; a list is measured one after the other
+        format: Vec<&'static str> = "safetensors,tensorflow", list(word(formats())), "FORMAT,…" [sweep: formats()];
+        /// Most bytes per second that draining copies, as 100MB; it reads back what it copied at this rate at most
+        drain_rate: Option<Bytes>, some(bytes_per_s), "SIZE";
+        /// Leave out what the storage and the memory do without us
+        no_ceiling: bool, flag;
+        /// Seed of the values
+        seed: u64 = "0", seed, "S";
+    }
 }
 
-/// An NVIDIA GPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpu {
-    /// Which one.
-    pub ordinal: usize,
+fn formats() -> [&'static str; 2] {
+    format::FORMATS.map(|format| format.name())
+}
+
+impl CheckpointSettings {
+    fn check(&self) -> Result<(), Refused> {
+        match (&self.model, self.size, self.device) {
+            (Some(_), Some(_), _) => Err("give `size` or `model`, not both".to_owned()),
+            (None, _, Some(_)) => Err("`device` is where a network's state lies: give `model`".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first setting that needs a burst buffer.
+    pub fn needs_burst(&self) -> Option<&'static str> {
+        let needs = [("`mode` burst", self.mode.contains(&Mode::Burst)), ("`drain_rate`", self.drain_rate.is_some())];
+        needs.iter().find(|(_, needs)| *needs).map(|(name, _)| *name)
+    }
+
+    /// Bytes of the state, about.
+    pub fn state_bytes(&self) -> u64 {
+        match &self.model {
+            Some(model) => network_bytes(model, CLASSES),
+            None => self.size.unwrap_or(USUAL_SIZE).0,
+        }
+    }
+}
+
+/// Weights and the two moments that Adam has of each; no optimizer here has more.
+pub fn network_bytes(model: &str, classes: usize) -> u64 {
+    let parameters = Model::named(model, classes).and_then(|model| model.n_parameters());
+    parameters.map_or(0, |n| n as u64 * 4 * 3)
+}
+
+/// Where the state of a network lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateDevice {
+    /// This machine's memory.
+    Cpu,
+    /// The memory of the NVIDIA GPU with this number.
+    Cuda(usize),
+}
+
+impl FromStr for StateDevice {
+    type Err = Refused;
+
+    fn from_str(text: &str) -> Result<Self, Refused> {
+        let ordinal = match text.split_once(':') {
+            None if text == "cpu" => return Ok(Self::Cpu),
+            None if text == "cuda" => Some(0),
+            Some(("cuda", n)) => n.parse().ok().filter(|n| *n < 1_024),
+            _ => None,
+        };
+        ordinal.map(Self::Cuda).ok_or_else(|| "give cpu, cuda, or cuda:N with N from 0".to_owned())
+    }
+}
+
+/// A benchmark of checkpoints, each mode with each format: its settings, where, and how often.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// How it is done.
+    pub settings: CheckpointSettings,
+    /// Where they go.
+    pub places: Places,
+    /// Saves and restores of each that are kept; one before them is not.
+    pub saves: usize,
     /// Where CUDA's libraries may lie.
     pub cuda_folders: Vec<PathBuf>,
 }
 
-/// A benchmark of checkpoints: each mode with each format.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// Where they go.
-    pub places: Places,
-    /// What is saved.
-    pub state: State,
-    /// The GPU that a network's state lies on; `None` for this machine's memory.
-    pub gpu: Option<Gpu>,
-    /// The modes, in this order.
-    pub modes: Vec<Mode>,
-    /// The formats, by their names.
-    pub formats: Vec<&'static str>,
-    /// Saves and restores of each that are kept; one before them is not.
-    pub saves: usize,
-    /// The most that draining copies, bytes a second; it reads back what it copied at the same rate at the most.
-    pub drain_bytes_per_s: Option<u64>,
-    /// Whether the ceilings are measured beside.
-    pub ceiling: bool,
-    /// Seed of the values.
-    pub seed: u64,
+impl Plan {
+    /// The modes, in this order: where none is named, all that the places allow.
+    pub(super) fn modes(&self) -> Vec<Mode> {
+        match (self.settings.mode.as_slice(), &self.places.fast) {
+            ([], Some(_)) => MODES.map(|(_, mode)| mode).to_vec(),
+            ([], None) => vec![Mode::Direct],
+            (named, _) => named.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_measure::Settings;
+    use forebay_record::Level;
+
+    use super::*;
+
+    #[test]
+    fn a_state_has_its_size_or_that_of_its_network() {
+        let of = |model: &str| CheckpointSettings { model: Some(model.to_owned()), ..CheckpointSettings::default() };
+        assert_eq!(of("alexnet").state_bytes(), 61_100_840 * 12);
+        assert_eq!(CheckpointSettings::default().state_bytes(), 600_000_000);
+    }
+
+    #[test]
+    fn what_would_be_ignored_is_refused() {
+        let (size, model) = (Some(Bytes(8)), Some("alexnet".to_owned()));
+        let settings = CheckpointSettings { size, model, ..CheckpointSettings::default() };
+        assert_eq!(settings.check().unwrap_err(), "give `size` or `model`, not both");
+        let device = Some("cuda:3".parse().unwrap());
+        let settings = CheckpointSettings { device, ..CheckpointSettings::default() };
+        assert_eq!((device, settings.needs_burst()), (Some(StateDevice::Cuda(3)), None));
+        assert_eq!(settings.check().unwrap_err(), "`device` is where a network's state lies: give `model`");
+        let settings = CheckpointSettings { drain_rate: size, ..CheckpointSettings::default() };
+        assert_eq!((settings.check(), settings.needs_burst()), (Ok(()), Some("`drain_rate`")));
+        let word = |text: &str| Level::Text(text.to_owned());
+        let refused = |name: &str, text: &str| CheckpointSettings::default().set(name, &word(text)).unwrap_err();
+        assert_eq!(refused("mode", "lazy"), "give direct, burst or async");
+        assert_eq!(refused("format", "pickle"), "give safetensors or tensorflow");
+        assert!("cuda:1024".parse::<StateDevice>().is_err() && "gpu".parse::<StateDevice>().is_err());
+    }
 }

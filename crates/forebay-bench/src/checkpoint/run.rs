@@ -8,11 +8,11 @@ use forebay_measure::{Event, Observer, Rounds};
 use forebay_record::{CheckpointCell, Record};
 use forebay_units::{Bytes, PathText};
 
+use super::Plan;
 use super::cell::{Measured, cell, scatter};
 use super::scratch_dirs::ScratchDirs;
 use super::trial::{Memories, Trial};
 use super::values::Values;
-use super::{Plan, State};
 
 /// A benchmark that could not be.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +66,10 @@ pub fn run(
     observer: Observer<'_>,
 ) -> Result<Record<CheckpointCell>, Error> {
     let dirs = ScratchDirs::open(&plan.places)?;
-    if let State::Bytes(bytes) = plan.state {
-        dirs.check(bytes)?;
-    }
-    observer.tell(Event::phase(match &plan.state {
-        State::Bytes(bytes) => format!("making {} of state", Bytes(*bytes)),
-        State::Model(name) => format!("making the state of {name}"),
+    dirs.check(plan.settings.state_bytes())?;
+    observer.tell(Event::phase(match &plan.settings.model {
+        Some(name) => format!("making the state of {name}"),
+        None => format!("making {} of state", Bytes(plan.settings.state_bytes())),
     }));
     let values = Values::of(plan, observer.cancel)?;
     record.dataset.path = plan.places.slow.dir.escaped().into_owned();
@@ -103,20 +101,21 @@ fn measure(
     if observer.is_cancelled() {
         return Ok(cells);
     }
-    let n_saves = (plan.modes.len() * plan.formats.len() * (plan.saves + 1)) as u64;
+    let (modes, formats) = (plan.modes(), &plan.settings.format);
+    let n_saves = (modes.len() * formats.len() * (plan.saves + 1)) as u64;
     observer.tell(Event::Planned { images: 0, bytes: values.bytes().len() as u64 * n_saves });
     let mut memories = Memories::new(values, observer.cancel)?;
-    for mode in &plan.modes {
-        for name in &plan.formats {
+    for mode in modes {
+        for name in formats {
             if observer.is_cancelled() {
                 return Ok(cells);
             }
             let format = format::named(name).expect("a plan has only formats of the table");
-            let mut trial = Trial::open(plan, dirs, values, &mut memories, (*mode, format))?;
+            let mut trial = Trial::open(plan, dirs, values, &mut memories, (mode, format))?;
             let ran = rounds(plan).run(slice::from_mut(&mut trial), observer)?;
             let measured = Measured { memory_bytes: trial.close(observer)?, ..Measured::new(ran.cells.concat()) };
             if !measured.samples.is_empty() {
-                let cell = cell(plan, dirs, values, *mode, name, measured);
+                let cell = cell(plan, dirs, values, mode, name, measured);
                 cells.push(CheckpointCell { disturbed: ran.disturbed[0], ..cell });
             }
         }
@@ -132,6 +131,7 @@ mod tests {
     use forebay_measure::{Place, Places};
     use forebay_record::Environment;
 
+    use super::super::CheckpointSettings;
     use super::super::device::tests::Fake;
     use super::*;
 
@@ -145,15 +145,10 @@ mod tests {
             Place::new(dir.join(name))
         };
         Plan {
+            settings: CheckpointSettings { size: Some(Bytes(3_000_000)), seed: 1, ..CheckpointSettings::default() },
             places: Places { slow: place("slow"), fast: Some(place("fast")), keep: 5 },
-            state: State::Bytes(3_000_000),
-            gpu: None,
-            modes: vec![Mode::Direct, Mode::Burst, Mode::Async],
-            formats: vec!["safetensors", "tensorflow"],
             saves: 2,
-            drain_bytes_per_s: None,
-            ceiling: true,
-            seed: 1,
+            cuda_folders: Vec::new(),
         }
     }
 
@@ -204,11 +199,11 @@ mod tests {
             let mut plan = plan(dir.path());
             // A save takes a minute on this one.
             let slow = forebay_storage::Profile { write_bytes_per_s: 1_000_000, ..forebay_storage::Profile::hdd() };
-            (plan.places.slow.shaped, plan.state) = (Some(slow.clone()), State::Bytes(60_000_000));
+            (plan.places.slow.shaped, plan.settings.size) = (Some(slow.clone()), Some(Bytes(60_000_000)));
             if let Some(fast) = plan.places.fast.as_mut().filter(|_| mode == Mode::Async) {
                 fast.shaped = Some(slow);
             }
-            (plan.modes, plan.ceiling) = (vec![mode], false);
+            (plan.settings.mode, plan.settings.no_ceiling) = (vec![mode], true);
             let (cancel, start) = (AtomicBool::new(false), std::time::Instant::now());
             let record = std::thread::scope(|scope| {
                 let hear = |event| {

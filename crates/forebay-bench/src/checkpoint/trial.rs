@@ -96,7 +96,8 @@ impl<'a> Trial<'a> {
         (mode, format): (Mode, &'static dyn Format),
     ) -> Result<Self, Error> {
         let resident = status_bytes("VmRSS:");
-        let options = Options { mode, drain_bytes_per_s: plan.drain_bytes_per_s, ..Options::default() };
+        let options =
+            Options { mode, drain_bytes_per_s: plan.settings.drain_rate.map(|rate| rate.0), ..Options::default() };
         let store = Store::open(dirs.tiers(), options)?;
         if mode == Mode::Async {
             values.with_snapshot(|snapshot| Ok(prepare(&store, &format.plan(STEM, snapshot)?, snapshot)?))?;
@@ -122,7 +123,7 @@ impl<'a> Trial<'a> {
     }
 
     fn machine(&mut self, save: u64, cancel: &AtomicBool) -> Result<Machine, Error> {
-        if !self.plan.ceiling {
+        if self.plan.settings.no_ceiling {
             return Ok((None, None));
         }
         // The place that this mode writes to first is the one it is restored from.

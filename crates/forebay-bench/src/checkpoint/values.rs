@@ -8,7 +8,8 @@ use forebay_units::Bytes;
 use forebay_units::random::Random;
 
 use super::device::{self, Holder, OnDevice};
-use super::{Error, Plan, State, bare};
+use super::plan::CLASSES;
+use super::{Error, Plan, StateDevice, bare};
 
 /// AlexNet's parameters, as torchvision names them.
 const ALEXNET: [(&str, &[u64]); 16] = [
@@ -35,8 +36,6 @@ const COPIES: [&str; 3] = ["", ".m", ".v"];
 const FILLER_BYTES: u64 = 64 << 20;
 /// Bytes made between two looks whether to stop; a multiple of what one random number fills.
 const PIECE: usize = 16 << 20;
-/// Classes of a network whose state is saved.
-const CLASSES: usize = 1000;
 
 /// A state in memory, its tensors end to end; and the network that it is a copy of, where that is saved instead.
 pub(super) struct Values {
@@ -52,17 +51,20 @@ pub(super) struct Values {
 impl Values {
     /// The state of a plan; `None` when it was stopped before it was made.
     pub(super) fn of(plan: &Plan, cancel: &AtomicBool) -> Result<Option<Self>, Error> {
-        match (&plan.state, &plan.gpu) {
-            (State::Bytes(bytes), _) => Self::of_size(*bytes, plan.seed, cancel),
-            (State::Model(name), None) => {
-                let network = after_a_step(name, Cpu::new(0)?, plan.seed)?;
-                Ok(Some(Self { holder: None, ..Self::held(with_adam(name), Box::new(network))? }))
+        let settings = &plan.settings;
+        let Some(name) = &settings.model else {
+            return Self::of_size(settings.state_bytes(), settings.seed, cancel);
+        };
+        Ok(Some(match settings.device {
+            Some(StateDevice::Cuda(ordinal)) => {
+                let cuda = Cuda::with_folders(ordinal, Precision::F32, &plan.cuda_folders)?;
+                Self::held(with_adam(name), Box::new(after_a_step(name, cuda, settings.seed)?))?
             }
-            (State::Model(name), Some(gpu)) => {
-                let cuda = Cuda::with_folders(gpu.ordinal, Precision::F32, &gpu.cuda_folders)?;
-                Ok(Some(Self::held(with_adam(name), Box::new(after_a_step(name, cuda, plan.seed)?))?))
+            Some(StateDevice::Cpu) | None => {
+                let network = after_a_step(name, Cpu::new(0)?, settings.seed)?;
+                Self { holder: None, ..Self::held(with_adam(name), Box::new(network))? }
             }
-        }
+        }))
     }
 
     fn of_size(bytes: u64, seed: u64, cancel: &AtomicBool) -> Result<Option<Self>, Error> {

@@ -9,6 +9,7 @@ use forebay_train::{Cuda, Emulation, Precision};
 use super::plan::Plan;
 use super::run::Error;
 use super::settings::TrainSettings;
+use crate::checkpoint::StateDevice;
 
 /// What shall compute a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +29,12 @@ impl FromStr for TrainDevice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let ordinal = match text {
-            "auto" => return Ok(Self::Auto),
-            "cpu" => return Ok(Self::Cpu),
-            "cuda" => Some(0),
-            _ => text.strip_prefix("cuda:").and_then(|n| n.parse().ok()).filter(|n| *n < 1_024),
-        };
-        let wanted = || "give auto, cpu, cuda, or cuda:N with N from 0 to 1,023".to_owned();
-        ordinal.map(|ordinal| Self::Cuda { ordinal }).ok_or_else(wanted)
+        match text.parse() {
+            _ if text == "auto" => Ok(Self::Auto),
+            Ok(StateDevice::Cpu) => Ok(Self::Cpu),
+            Ok(StateDevice::Cuda(ordinal)) => Ok(Self::Cuda { ordinal }),
+            Err(_) => Err("give auto, cpu, cuda, or cuda:N with N from 0 to 1,023".to_owned()),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use forebay_measure::{Cache, Event, Observer, Place};
+use forebay_measure::{Event, Observer, Place};
 use forebay_record::{Cause, Environment, Record, WorkloadCell};
 use forebay_workload::{Format, Time, Workload};
 
@@ -31,15 +31,12 @@ fn workload(n_files: u64, epochs: u64) -> Workload {
 
 fn plan(workload: Workload, dir: &Path, accelerators: u64) -> Plan {
     Plan {
+        settings: WorkloadSettings { accelerators, ..WorkloadSettings::default() },
         workload,
         data: dir.join("data"),
         checkpoints: Place::new(dir.join("checkpoints")),
         keeps_checkpoints: true,
-        accelerators,
-        threshold: None,
         access_log: None,
-        verify: true,
-        cache: Cache::Warm,
         tier: None,
         out: None,
     }

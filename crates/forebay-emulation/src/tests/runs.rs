@@ -56,7 +56,7 @@ fn a_run_is_judged_by_whole_epochs_against_what_is_stated_or_asked_for() {
         [("au_epoch", 0.0, true), ("au_dlio", 0.0, false)]
     );
     assert!(judged.iter().all(|judged| judged.is_met), "{judged:?}");
-    plan.threshold = Some(1.01);
+    plan.settings.threshold = Some(1.01);
     let judged = cell_of(&plan).judged;
     assert_eq!((judged[0].limit, judged[0].is_met, judged[0].is_decisive), (1.01, false, true));
     assert_eq!((judged[1].limit, judged[1].is_met), (0.0, true));

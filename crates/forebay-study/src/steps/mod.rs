@@ -10,17 +10,18 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
+use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_bench::train::{KEEP, TrainSettings};
+use forebay_emulation::WorkloadSettings;
 use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_probe::ProbeSettings;
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
 
-pub use checkpoint::CheckpointSettings;
 pub use probe::like;
 pub use route::Route;
-pub use workload::WorkloadSettings;
+pub use workload::WorkloadTask;
 pub(super) use workload::is_key;
 
 use super::checkpoint_dirs::CheckpointDirs;
@@ -79,7 +80,7 @@ pub enum Task {
     /// Saving and restoring a state.
     Checkpoint(CheckpointSettings),
     /// A workload in the manner of DLIO.
-    Workload(Box<WorkloadSettings>),
+    Workload(Box<WorkloadTask>),
 }
 
 impl Work {
@@ -89,8 +90,8 @@ impl Work {
             Step::Probe => Task::Probe(ProbeSettings::default()),
             Step::Train => Task::Train(Box::new(TrainSettings { seed, ..TrainSettings::default() })),
             Step::Inspect => Task::Inspect,
-            Step::Checkpoint => Task::Checkpoint(CheckpointSettings::new(seed)),
-            Step::Workload => Task::Workload(Box::new(WorkloadSettings::new())),
+            Step::Checkpoint => Task::Checkpoint(CheckpointSettings { seed, ..CheckpointSettings::default() }),
+            Step::Workload => Task::Workload(Box::default()),
         };
         Self { task, dataset: None, tier: None, checkpoint: None, burst: None }
     }
@@ -136,8 +137,8 @@ impl Work {
             Task::Probe(settings) => one(settings, name, level),
             Task::Train(settings) => one(settings.as_mut(), name, level),
             Task::Inspect => Err("inspect has no settings".to_owned()),
-            Task::Checkpoint(settings) => settings.set(name, level),
-            Task::Workload(settings) => settings.set(name, level),
+            Task::Checkpoint(settings) => one(settings, name, level),
+            Task::Workload(task) => task.set(name, level),
         }
     }
 
@@ -151,7 +152,7 @@ impl Work {
             }
             Task::Inspect => Ok(()),
             Task::Checkpoint(settings) => checkpoint::check(settings, self),
-            Task::Workload(settings) => settings.check(),
+            Task::Workload(task) => task.check(),
         };
         checked.map_err(|refused| spelled(&refused, str::to_owned))
     }
@@ -214,8 +215,8 @@ pub(super) fn names(step: Step) -> Vec<&'static str> {
         Step::Probe => names_of::<ProbeSettings>(),
         Step::Train => names_of::<TrainSettings>(),
         Step::Inspect => Vec::new(),
-        Step::Checkpoint => checkpoint::NAMES.to_vec(),
-        Step::Workload => workload::NAMES.to_vec(),
+        Step::Checkpoint => names_of::<CheckpointSettings>(),
+        Step::Workload => [&["workload"][..], &names_of::<WorkloadSettings>()].concat(),
     };
     let mut names = [places_of(step), &settings].concat();
     names.sort_unstable();
@@ -230,6 +231,7 @@ fn names_of<S: Settings>() -> Vec<&'static str> {
 pub(super) fn sweeps(step: Step) -> Vec<(&'static str, Vec<Level>)> {
     match step {
         Step::Ingest => sweeps_of::<IngestSettings>(),
+        Step::Checkpoint => sweeps_of::<CheckpointSettings>(),
         _ => Vec::new(),
     }
 }
@@ -297,9 +299,9 @@ impl Bench for Steps<'_> {
                 inspect::run(&data.expect("a plan has no inspect cell without a dataset"), observer.cancel)
             }
             Task::Checkpoint(settings) => checkpoint::run(settings, &cell.work, on, observer),
-            Task::Workload(settings) => {
+            Task::Workload(task) => {
                 let data = data.expect("a plan has no workload cell without data");
-                workload::run(settings, data, dir.join("workload-checkpoints"), on, observer)
+                workload::run(task, data, dir.join("workload-checkpoints"), on, observer)
             }
         }?;
         measured.notes.extend(stands_on.notes);
@@ -348,6 +350,7 @@ mod tests {
                     Level::Text("tf32".to_owned()),
                     Level::Text("emulated:3ms".to_owned()),
                     Level::Text("auto".to_owned()),
+                    Level::Text("cpu".to_owned()),
                     Level::Text("sync".to_owned()),
                     Level::Text("burst".to_owned()),
                     Level::Text("skip".to_owned()),

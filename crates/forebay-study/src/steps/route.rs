@@ -1,7 +1,6 @@
-//! Where checkpoints go and in which form, as the train and the checkpoint step are told it.
+//! Where checkpoints go, as the train and the checkpoint step are told it.
 
-use forebay_bench::checkpoint::MODES;
-use forebay_checkpoint::{Mode, format};
+use forebay_checkpoint::Mode;
 use forebay_measure::{Refused, value};
 use forebay_record::Level;
 
@@ -79,21 +78,6 @@ pub(super) fn to(level: &Level) -> Result<Option<Route>, Refused> {
     }
 }
 
-/// When training goes on.
-pub(super) fn mode(level: &Level) -> Result<Mode, Refused> {
-    value::one_of(MODES)(level)
-}
-
-/// The name of a format.
-pub(super) fn format(level: &Level) -> Result<&'static str, Refused> {
-    value::word(format::FORMATS.map(|format| format.name()))(level)
-}
-
-/// The format where none is named.
-pub(super) fn usual_format() -> &'static str {
-    format::FORMATS[0].name()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,11 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn values_say_what_they_may_be() {
+    fn a_burst_buffer_may_be_none() {
         let text = |text: &str| Level::Text(text.to_owned());
-        assert_eq!(mode(&text("lazy")).unwrap_err(), "give direct, burst or async");
-        assert_eq!(format(&text("pickle")).unwrap_err(), "give safetensors or tensorflow");
-        assert_eq!((format(&text("tensorflow")), usual_format()), (Ok("tensorflow"), "safetensors"));
         assert_eq!((burst(&text("none")), burst(&text("optane"))), (Ok(None), Ok(Some("optane".to_owned()))));
     }
 }

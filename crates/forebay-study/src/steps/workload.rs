@@ -3,97 +3,44 @@
 //! Every name with a dot is a key of the workload (`reader.batch_size`), so that a study can vary all of them. The data of a
 //! cell follows from the workload; cells with the same data share it.
 
-mod loader;
 mod run;
-mod shrink;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use forebay_measure::{Refused, value};
+use forebay_emulation::WorkloadSettings;
+use forebay_measure::{Refused, Settings, value};
 use forebay_record::{Level, WorkloadSpec};
 use forebay_units::Bytes;
 use forebay_workload::{Dataset, Part, Workload, builtin};
 
+use super::one;
+
 pub(super) use run::run;
 
-/// What a cell may be told, beside the keys of workloads, which have a dot.
-pub(super) const NAMES: &[&str] = &[
-    "accelerators",
-    "cold",
-    "dlio_decode_mb_per_s",
-    "processes",
-    "shrink_bytes",
-    "shrink_time",
-    "threshold",
-    "workload",
-];
-
-/// The most accelerators of a cell.
-const MAX_ACCELERATORS: i64 = 4_096;
 /// Files whose samples' sizes are looked at for their mean.
 const LOOKED_AT: u64 = 10_000;
 /// The share of the machine's memory that batches may take.
 const MEMORY_SHARE: f64 = 0.5;
 
-/// A workload cell's settings.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorkloadSettings {
+/// What a workload cell does: which workload, changed how, and run how.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkloadTask {
     /// The workload's name: built in, or one of the study's own.
     pub workload: Option<String>,
     /// What the study's own file says; `None` for one that is built in.
     text: Option<String>,
     /// Its keys that are overridden.
     pub overrides: BTreeMap<String, Level>,
-    /// Processes of the source, each of which is so many emulated accelerators here.
-    pub processes: u64,
-    /// Accelerators of a process.
-    pub accelerators: u64,
-    /// Evict before the run.
-    pub cold: bool,
-    /// The utilisation over whole epochs that must be reached, of 1.
-    pub threshold: Option<f64>,
-    /// Imitates DLIO's PyTorch loader: every worker makes whole batches of files in order, and the workers of a process share a
-    /// core that decodes so many megabytes a second; its files have the sizes that DLIO gives them.
-    pub dlio_decode_mb_per_s: Option<f64>,
-    /// How many times smaller records are than the workload says.
-    pub shrink_bytes: f64,
-    /// How many times shorter all its times are.
-    pub shrink_time: f64,
+    /// How it is run.
+    pub settings: WorkloadSettings,
 }
 
-impl WorkloadSettings {
-    pub(super) fn new() -> Self {
-        Self {
-            workload: None,
-            text: None,
-            overrides: BTreeMap::new(),
-            processes: 1,
-            accelerators: 1,
-            cold: false,
-            threshold: None,
-            dlio_decode_mb_per_s: None,
-            shrink_bytes: 1.0,
-            shrink_time: 1.0,
-        }
-    }
-
-    /// Sets one of [`NAMES`], or a key of the workload.
+impl WorkloadTask {
+    /// Sets `workload`, a key of the workload, or a setting.
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match name {
-            "accelerators" => self.accelerators = value::integer(1..=MAX_ACCELERATORS)(level)?,
-            "cold" => self.cold = value::flag(level)?,
-            "dlio_decode_mb_per_s" => {
-                self.dlio_decode_mb_per_s = Some(value::number("a number above 0", |value| value > 0.0)(level)?)
-            }
-            "processes" => self.processes = value::integer(1..=MAX_ACCELERATORS)(level)?,
-            "shrink_bytes" => self.shrink_bytes = value::number("a number from 1", |value| value >= 1.0)(level)?,
-            "shrink_time" => self.shrink_time = value::number("a number from 1", |value| value >= 1.0)(level)?,
-            "threshold" => {
-                self.threshold =
-                    Some(value::number("a number from 0 to 1", |value| (0.0..=1.0).contains(&value))(level)?)
-            }
             "workload" => self.workload = Some(value::text(level)?),
             "checkpoint.checkpoint_folder" | "dataset.data_folder" | "output.folder" | "storage.storage_root" => {
                 return Err("a study has folders of its own: --data and --out name them".to_owned());
@@ -101,7 +48,7 @@ impl WorkloadSettings {
             _ if is_key(name) => {
                 self.overrides.insert(name.to_owned(), level.clone());
             }
-            _ => return Err("not a setting of workload".to_owned()),
+            _ => one(&mut self.settings, name, level)?,
         }
         Ok(())
     }
@@ -114,26 +61,14 @@ impl WorkloadSettings {
 
     /// What contradicts itself, lacks something, or is no workload.
     pub(super) fn check(&self) -> Result<(), Refused> {
-        if self.processes.saturating_mul(self.accelerators) > MAX_ACCELERATORS as u64 {
-            return Err(format!("it has more than {MAX_ACCELERATORS} accelerators"));
-        }
+        Settings::check(&self.settings)?;
         self.read().map(|_| ())
     }
 
-    /// Accelerators over all processes.
-    pub fn all_accelerators(&self) -> u64 {
-        self.processes * self.accelerators
-    }
-
-    /// The workload with its overrides, with the loader that is imitated, and as small as it shall be.
+    /// The workload with its overrides and settings.
     pub(crate) fn read(&self) -> Result<Workload, Refused> {
         let mut workload = self.as_written()?;
-        shrink::bytes(&mut workload, self.shrink_bytes)?;
-        shrink::times(&mut workload, self.shrink_time);
-        if let Some(mb_per_s) = self.dlio_decode_mb_per_s {
-            // As many times longer or shorter as all else.
-            loader::imitate(&mut workload, mb_per_s * self.shrink_time / self.shrink_bytes);
-        }
+        self.settings.apply(&mut workload)?;
         Ok(workload)
     }
 
@@ -162,10 +97,10 @@ impl WorkloadSettings {
         if !forebay_dataset::is_built_in(workload.dataset.format) {
             return Some(forebay_dataset::NO_HDF5.to_owned());
         }
-        if let Err(problem) = forebay_workload::Plan::new(&workload, self.all_accelerators()) {
+        if let Err(problem) = forebay_workload::Plan::new(&workload, self.settings.all_accelerators()) {
             return Some(problem.to_string());
         }
-        let needed = Bytes(batches_bytes(&workload).saturating_mul(self.all_accelerators()));
+        let needed = Bytes(batches_bytes(&workload).saturating_mul(self.settings.all_accelerators()));
         let most = memory.map(|memory| Bytes((memory.0 as f64 * MEMORY_SHARE) as u64));
         most.filter(|most| needed > *most)
             .map(|most| format!("its batches take {needed} of memory, and half of this machine's is {most}"))

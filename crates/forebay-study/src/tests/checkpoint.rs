@@ -41,6 +41,7 @@ repeats = 4
 [experiment.factors]
 tier = ["slow", "fast → slow"]
 [experiment.settings]
+format = "safetensors"
 size = "100MB"
 "#;
 
@@ -84,7 +85,7 @@ fn what_a_cell_says_of_checkpoints_must_go_together() {
     );
     let (said, hint) = refused("size = \"100MB\"", "saves = 5");
     assert_eq!(said, "experiment \"save\", settings.saves: checkpoint has no setting \"saves\"");
-    assert!(hint.unwrap().starts_with("it may be burst, format, "));
+    assert!(hint.unwrap().starts_with("it may be burst, device, "));
 }
 
 #[test]
@@ -131,4 +132,11 @@ fn stalls_and_the_last_drain_are_estimated() {
     near("save/tier=fast → slow", 5.0 * save_s);
     let written = ["none", "slow", "fast → slow"].map(|to| of(&format!("train/checkpoint={to}")).written.0);
     assert_eq!(written, [0, 2 * 5 * 64_000_000, 2 * 2 * 5 * 64_000_000]);
+}
+
+#[test]
+fn formats_that_are_not_said_are_a_factor_as_the_command_sweeps_them() {
+    let plan = plan_of(&SAVES.replacen("format = \"safetensors\"\n", "", 1));
+    let formats = plan.cells.iter().filter_map(|cell| cell.factors.get("format")).map(ToString::to_string);
+    assert_eq!(formats.collect::<Vec<_>>(), ["safetensors", "safetensors", "tensorflow", "tensorflow"]);
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::Result;
 use clap::ArgGroup;
@@ -102,27 +101,6 @@ impl Args {
             warmups: 0,
             repeats: 1,
         })
-    }
-}
-
-/// A device as the command line has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeviceName {
-    Cpu,
-    Cuda(usize),
-}
-
-impl FromStr for DeviceName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let ordinal = match text.split_once(':') {
-            None if text == "cpu" => return Ok(Self::Cpu),
-            None if text == "cuda" => Some(0),
-            Some(("cuda", n)) => n.parse().ok().filter(|n| *n < 1024),
-            _ => None,
-        };
-        ordinal.map(Self::Cuda).ok_or_else(|| "give cpu, cuda, or cuda:N with N from 0".to_owned())
     }
 }
 

@@ -12,7 +12,7 @@ use forebay_bench::train::{Ended, Length, Plan};
 use forebay_record::TrainCell;
 use forebay_units::{count, group_digits};
 
-pub(crate) use args::{Args, DeviceName};
+pub(crate) use args::Args;
 
 use crate::live::QuietArgs;
 use crate::output::{Outcome, give, print, remark};

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use forebay_dataset::{Control, MadeRecords, Progress, foresee_records, make_records};
+use forebay_emulation::WorkloadSettings;
 use forebay_emulation::ranks::{PATIENCE, Ranks};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
@@ -12,6 +13,7 @@ use forebay_workload::{Part, Workload};
 use super::run::data_folder;
 use super::source::Source;
 use super::together::{join, said_once, shared};
+use crate::flags::{Flags, Pick};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
@@ -26,6 +28,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
+    #[command(flatten)]
+    settings: Flags<WorkloadSettings, OfData>,
+
     /// Worker threads of a process; one a core by default, and at least four
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
@@ -35,6 +40,16 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
+/// The settings that change the data; how it is read changes none of it.
+#[derive(Debug)]
+struct OfData;
+
+impl Pick for OfData {
+    fn has(name: &str) -> bool {
+        WorkloadSettings::OF_DATA.contains(&name)
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let ranks = join(PATIENCE)?;
     said_once(&*ranks, run_on(args, &*ranks))
@@ -42,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 
 fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let is_first = ranks.rank() == 0;
-    let checked = shared(ranks, args.source.read())?;
+    let checked = shared(ranks, args.source.read_with(&args.settings.0))?;
     if is_first {
         let of_data = checked.notes.iter().filter(|note| note.key.starts_with("dataset."));
         of_data.for_each(|note| remark(&format!("note: {}: {}", note.key, note.text)));

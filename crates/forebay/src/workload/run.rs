@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use forebay_dataset::RECORDS_MARKER;
 use forebay_emulation::ranks::Ranks;
-use forebay_emulation::{INTERRUPTED, Plan, checkpoint_place, checkpoint_warning};
-use forebay_measure::{Cache, Observer};
+use forebay_emulation::{INTERRUPTED, Plan, WorkloadSettings, checkpoint_place, checkpoint_warning};
+use forebay_measure::Observer;
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
 use forebay_units::{PathText, shell_word};
@@ -21,6 +21,7 @@ use super::checkpoints::{self, Asked};
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
+use crate::flags::Flags;
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, Output, give, in_words, print, remark};
 use crate::{live, stop, tier};
@@ -40,29 +41,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Emulated accelerators of this process, each with read threads and a prefetch of its own
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=65_536))]
-    accelerators: u64,
+    #[command(flatten)]
+    settings: Flags<WorkloadSettings>,
 
     /// A new or empty folder for record.json, report.html and DLIO's result files; the workload's output.folder by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Exit with status 1 when accelerators compute for less than this share of whole epochs; the workload's own by default
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
-    threshold: Option<f64>,
-
     /// Write which sample was read when, in training and in evaluations, a file a rank, among the results
     #[arg(long)]
     access_log: bool,
-
-    /// Do not verify the checksums of containers (npz, TFRecord)
-    #[arg(long)]
-    no_verify: bool,
-
-    /// Evict the files before the run, and prove it
-    #[arg(long)]
-    cold: bool,
 
     /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
     #[arg(long, value_name = "NAME")]
@@ -94,7 +82,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let is_new = args.out.as_deref().is_some_and(|out| !out.exists());
     let (plan, checked, mut notes, json) = shared(ranks, prepare(args, ranks))?;
     if args.dry_run {
-        let all = forebay_workload::Plan::new(&checked.workload, args.accelerators * ranks.size());
+        let all = forebay_workload::Plan::new(&checked.workload, args.settings.0.all_accelerators() * ranks.size());
         let all = all.map_err(|problem| refused(&args.source.name, &problem))?;
         if ranks.rank() == 0 {
             print(&format!("{}{}", show::describe(&checked, &all), places(&plan)))?;
@@ -148,7 +136,7 @@ fn out_named_by(args: &Args) -> &'static str {
 
 /// The plan of this rank, what its record must say of the tier its data lies on, and where the record goes.
 fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Option<Output>)> {
-    let checked = args.source.read()?;
+    let checked = args.source.read_with(&args.settings.0)?;
     let workload = &checked.workload;
     let data = args.data.clone().unwrap_or_else(|| data_folder(workload));
     if !args.dry_run {
@@ -168,14 +156,11 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         out::begin(out, out_named_by(args))?;
     }
     let plan = Plan {
+        settings: args.settings.0.clone(),
         checkpoints: saves.place,
         keeps_checkpoints: saves.stays,
         data,
-        accelerators: args.accelerators,
-        threshold: args.threshold,
         access_log: out.clone().filter(|_| args.access_log),
-        verify: !args.no_verify,
-        cache: if args.cold { Cache::Cold } else { Cache::Warm },
         tier: args.tier.clone().or(placement.shaped),
         out,
         workload: workload.clone(),
@@ -212,7 +197,10 @@ fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
 
 /// The command that makes the data.
 fn making(args: &Args, data: &Path) -> String {
-    format!("forebay workload make {} --data {}", args.source.words(), shell_word(data))
+    let WorkloadSettings { shrink_bytes, dlio_decode_mb_per_s, .. } = args.settings.0;
+    let shrunk = if shrink_bytes > 1.0 { format!(" --shrink-bytes {shrink_bytes}") } else { String::new() };
+    let loader = dlio_decode_mb_per_s.map(|rate| format!(" --dlio-decode-mb-per-s {rate}")).unwrap_or_default();
+    format!("forebay workload make {} --data {}{shrunk}{loader}", args.source.words(), shell_word(data))
 }
 
 /// An error of the run, with the command that makes data where files are missing.
@@ -284,12 +272,5 @@ fn parse_patience(text: &str) -> Result<Duration, String> {
     match forebay_units::parse_duration(text) {
         Ok(Duration::ZERO) => Err("give a time above 0".to_owned()),
         other => other.map_err(|error| error.to_string()),
-    }
-}
-
-fn parse_share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err("give a share above 0, up to 1".to_owned()),
     }
 }

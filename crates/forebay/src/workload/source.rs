@@ -4,8 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
+use forebay_emulation::WorkloadSettings;
+use forebay_measure::spelled;
 use forebay_units::{PathText, count, nearest, shell_word};
 use forebay_workload::{Checked, Problem, builtin, line_of, read};
+
+use crate::flags::flag;
 
 /// Endings of files that hold workloads.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
@@ -30,6 +34,13 @@ impl Source {
             let told = |problem: &Problem| told(problem, line(problem, &text, &self.overrides));
             all_refused(&self.name, &problems.iter().map(told).collect::<Vec<_>>())
         })
+    }
+
+    /// Reads it, as small as settings make it and with the loader that they imitate.
+    pub(super) fn read_with(&self, settings: &WorkloadSettings) -> Result<Checked> {
+        let mut checked = self.read()?;
+        settings.apply(&mut checked.workload).map_err(|refused| all_refused(&self.name, &[spelled(&refused, flag)]))?;
+        Ok(checked)
     }
 
     /// The file it is read from, where it is not built in.

@@ -107,10 +107,12 @@ fn a_state_lies_on_the_device_that_was_asked_for_or_it_is_said_that_there_is_non
     let gone = dir.refused(&of("cuda:1000"));
     assert!(gone.to_lowercase().contains("cuda"), "{gone}");
     assert_eq!(gone, dir.refused("train --synthetic --device cuda:1000 --steps 1"));
-    let said = dir.refused("checkpoint bench slow --device cuda");
-    assert!(said.contains("--model"), "{said}");
-    let said = dir.refused("checkpoint bench slow --size 1MB --device cuda");
-    assert!(said.contains("'--size <SIZE>' cannot be used with '--device"), "{said}");
+    for line in ["checkpoint bench slow --device cuda", "checkpoint bench slow --size 1MB --device cuda"] {
+        let said = dir.refused(line);
+        assert!(said.contains("--device is where a network's state lies: give --model"), "{said}");
+    }
+    let said = dir.refused("checkpoint bench slow --size 1MB --model alexnet-small");
+    assert!(said.contains("give --size or --model, not both"), "{said}");
     assert_empty(&dir);
 }
 
@@ -129,7 +131,8 @@ fn an_async_save_takes_the_memory_of_one_state_and_hardly_more() {
 #[test]
 fn a_mode_that_is_named_twice_is_measured_once_and_in_the_order_given() {
     let dir = folders();
-    let cells = cells(&dir, "--mode async,direct,async --size 1MB --saves 1 --format safetensors --no-ceiling");
+    let cells =
+        cells(&dir, "--mode async,direct --mode async --size 1MB --saves 1 --format safetensors --no-ceiling --seed 3");
     let modes: Vec<&str> = cells.iter().map(|cell| cell["mode"].as_str().unwrap()).collect();
     assert_eq!(modes, ["async", "direct"]);
 }
@@ -158,9 +161,9 @@ fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let said = dir.refused("checkpoint bench slow --size 900TB");
     assert!(said.contains("the benchmark needs 1800.00 TB and ") && said.contains("give a smaller --size"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 3");
-    assert!(said.contains("a state has at least 4 bytes"), "{said}");
+    assert!(said.contains("give a size from 4 B to 1000.00 TB"), "{said}");
     let said = dir.refused("checkpoint bench slow --drain-rate 1MB");
-    assert!(said.contains("--burst-dir"), "{said}");
+    assert_eq!(said, "forebay: --drain-rate: name the burst buffer with --burst-dir\n");
     assert_empty(&dir);
 }
 

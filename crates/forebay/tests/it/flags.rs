@@ -60,7 +60,7 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
-        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 14),
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 15),
         ("checkpoint ls", &CHECKPOINT, 3),
         ("checkpoint verify", &CHECKPOINT, 6),
         ("checkpoint drain", &CHECKPOINT, 6),
@@ -88,8 +88,8 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("workload check", &[include_str!("workload.rs")], 2),
         ("workload import", &[], 0),
         ("workload size", &[include_str!("workload.rs")], 5),
-        ("workload make", &[include_str!("workload_make.rs")], 3),
-        ("workload run", &[include_str!("workload_run.rs")], 13),
+        ("workload make", &[include_str!("workload_make.rs")], 5),
+        ("workload run", &[include_str!("workload_run.rs")], 17),
         ("workload slurm", &[include_str!("workload.rs")], 4),
     ];
     let dir = Dir::new();

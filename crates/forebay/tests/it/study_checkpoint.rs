@@ -56,6 +56,7 @@ repeats = 2
 tier = ["slow", "fast → slow"]
 [experiment.settings]
 size = "4MB"
+format = "safetensors"
 "#;
 
 fn with_study(text: &str) -> Dir {

@@ -55,6 +55,15 @@ fn a_dry_run_says_what_would_be_made_and_makes_nothing() {
 }
 
 #[test]
+fn smaller_records_and_those_of_the_imitated_loader_are_made_as_a_run_reads_them() {
+    let dir = with_tiny();
+    let line = "workload make tiny.yaml --data set --dry-run ++workload.dataset.record_length_bytes_stdev=400";
+    let sizes = ["", "--shrink-bytes 4", "--dlio-decode-mb-per-s 9"].map(|flags| dir.met(&format!("{line} {flags}")));
+    assert!(sizes[1] != sizes[0] && sizes[2] != sizes[0] && sizes[2] != sizes[1], "{sizes:?}");
+    assert!(dir.refused(&format!("{line} --accelerators 2")).contains("--accelerators"), "it changes no data");
+}
+
+#[test]
 fn data_of_another_workload_is_not_written_over() {
     let dir = with_tiny();
     dir.met("workload make tiny.yaml --data set");

@@ -60,6 +60,27 @@ fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
 }
 
 #[test]
+fn a_run_is_made_smaller_and_of_several_processes_as_in_a_study() {
+    let dir = with_tiny();
+    let of_data = "--shrink-bytes 4 --dlio-decode-mb-per-s 400";
+    let said = dir.met(&format!("workload make tiny.yaml --data set --dry-run {of_data}"));
+    assert_eq!(said, "set: 8 train npz files, 8.2 KB of values\n");
+    dir.met(&format!("workload make tiny.yaml --data set {of_data}"));
+    let shown = dir.met(&format!("{RUN} {of_data} --processes 2 --dry-run"));
+    assert!(shown.contains("2 accelerators"), "{shown}");
+    let cell = cell_of(&dir, &format!("{of_data} --processes 2 --shrink-time 2"));
+    assert_eq!((&cell["accelerators"], &cell["samples"]), (&2.into(), &16.into()));
+    let notes = dir.json("record.json")["notes"].to_string();
+    let said = ["2 processes are emulated", "loader is imitated", "records are 1/4 and times 1/2 of what the workload"];
+    assert!(said.iter().all(|note| notes.contains(note)) && !notes.contains("made with"), "{notes}");
+    let sized = "++workload.dataset.record_dims=[8,8] ++workload.dataset.record_length_bytes_stdev=0";
+    let said = dir.refused(&format!("{RUN} --shrink-bytes 4 {sized}"));
+    assert!(said.contains("--shrink-bytes divides record_length_bytes, and the workload has dimensions"), "{said}");
+    let said = dir.refused(&format!("{RUN} --processes 300 --accelerators 300"));
+    assert!(said.contains("--processes times --accelerators are more than 65,536"), "{said}");
+}
+
+#[test]
 fn an_emulated_device_is_slower_and_named() {
     let dir = with_data();
     let cell = cell_of(&dir, "--tier hdd --threshold 0.0001");
@@ -116,6 +137,9 @@ fn data_that_is_not_there_is_answered_with_the_command_that_makes_it() {
         "forebay: none/train: there is no data of this workload\n\
          hint: forebay workload make tiny.yaml ++workload.train.epochs=1 --data none\n"
     );
+    let said = dir.refused("workload run tiny.yaml --data none --shrink-bytes 4 --dlio-decode-mb-per-s 0.5");
+    let wanted = "make tiny.yaml --data none --shrink-bytes 4 --dlio-decode-mb-per-s 0.5\n";
+    assert!(said.ends_with(wanted), "{said}");
     let said = dir.refused("workload run tiny.yaml");
     assert!(said.contains("data/tiny/train: ") && said.ends_with("--data data/tiny\n"), "{said}");
     dir.met("workload make tiny.yaml --data set ++workload.dataset.num_files_train=4");

@@ -7,26 +7,26 @@ use std::slice;
 use forebay_emulation::Plan;
 use forebay_emulation::ranks::Solo;
 use forebay_measure::cold::Before;
-use forebay_measure::{Cache, Done, Observer, Place, Rounds, Trial};
+use forebay_measure::{Done, Observer, Place, Rounds, Trial};
 use forebay_record::{Record, WorkloadCell, WorkloadTotals};
 use forebay_units::PathText;
 
-use super::WorkloadSettings;
+use super::WorkloadTask;
 use crate::steps::{Failed, Stage, StepResult, record};
 
 /// Runs a cell on the data in a folder, with its checkpoints in another, which is empty before each run and gone at the end.
 pub(in crate::steps) fn run(
-    settings: &WorkloadSettings,
+    task: &WorkloadTask,
     data: PathBuf,
     checkpoints: PathBuf,
     on: Stage,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let rounds = Rounds { warmups: on.warmups, repeats: on.repeats, unit: "run" };
-    let plan = plan(settings, data, &checkpoints, on)?;
+    let plan = plan(task, data, &checkpoints, on)?;
     let mut runs = Runs { plan, swept: Swept(checkpoints) };
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
-    let (mut cells, mut notes) = (Vec::new(), note(settings));
+    let (mut cells, mut notes) = (Vec::new(), Vec::new());
     for record in ran.cells.into_iter().flatten() {
         cells.extend(record.cells.into_iter().map(of_cell));
         let new = record.notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>();
@@ -83,48 +83,18 @@ pub(super) fn middle(mut runs: Vec<WorkloadCell>) -> Option<WorkloadCell> {
 }
 
 /// The plan of a cell.
-pub(super) fn plan(settings: &WorkloadSettings, data: PathBuf, saves: &Path, on: Stage) -> Result<Plan, String> {
+pub(super) fn plan(task: &WorkloadTask, data: PathBuf, saves: &Path, on: Stage) -> Result<Plan, String> {
     Ok(Plan {
-        workload: settings.read()?,
+        settings: task.settings.clone(),
+        workload: task.read()?,
         data,
         checkpoints: Place::new(saves),
         // The cell itself removes them.
         keeps_checkpoints: true,
-        accelerators: settings.all_accelerators(),
-        threshold: settings.threshold,
         access_log: None,
-        verify: true,
-        cache: if settings.cold { Cache::Cold } else { Cache::Warm },
         tier: on.shaped,
         out: None,
     })
-}
-
-/// What a reader must know of the cell.
-pub(super) fn note(settings: &WorkloadSettings) -> Vec<String> {
-    let n = settings.processes;
-    let processes = (n > 1).then(|| {
-        format!("{n} processes are emulated accelerators of one process here, each with threads and batches of its own")
-    });
-    let loader = settings.dlio_decode_mb_per_s.map(|rate| {
-        format!(
-            "DLIO's PyTorch loader is imitated: every worker makes whole batches of files in order, whatever shuffles say, and those \
-             of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and their time is waited for, not \
-             computed"
-        )
-    });
-    let (bytes, time) = (settings.shrink_bytes, settings.shrink_time);
-    let shrunk = (bytes > 1.0 || time > 1.0).then(|| {
-        let rate = forebay_units::group_digits((bytes / time).max(1.0).round() as u64);
-        let rates = if bytes > time { format!("; a rate is 1/{rate} of what it stands for") } else { String::new() };
-        let what = match (bytes > 1.0, time > 1.0) {
-            (true, true) => format!("records are 1/{bytes} and times 1/{time}"),
-            (true, false) => format!("records are 1/{bytes}"),
-            _ => format!("times are 1/{time}"),
-        };
-        format!("{what} of what the workload says{rates}")
-    });
-    processes.into_iter().chain(loader).chain(shrunk).collect()
 }
 
 /// A folder that is empty before each run and goes with its cell.

@@ -5,12 +5,12 @@ use std::path::Path;
 use forebay_record::{WorkloadCell, WorkloadSpec, WorkloadTotals};
 use forebay_workload::{Format, Shuffle};
 
-use super::run::{middle, note, plan};
+use super::run::{middle, plan};
 use super::*;
 use crate::steps::Stage;
 
-fn settings(with: &[(&str, Level)]) -> WorkloadSettings {
-    let mut settings = WorkloadSettings::new();
+fn settings(with: &[(&str, Level)]) -> WorkloadTask {
+    let mut settings = WorkloadTask::default();
     with.iter().for_each(|(name, level)| settings.set(name, level).unwrap());
     settings
 }
@@ -19,7 +19,7 @@ fn text(text: &str) -> Level {
     Level::Text(text.to_owned())
 }
 
-fn unet3d(with: &[(&str, Level)]) -> WorkloadSettings {
+fn unet3d(with: &[(&str, Level)]) -> WorkloadTask {
     let mut settings = settings(with);
     settings.set("workload", &text("unet3d_h100")).unwrap();
     settings
@@ -39,16 +39,16 @@ fn keys_of_the_workload_are_overridden_and_come_to_the_plan() {
     ]);
     assert_eq!(settings.check(), Ok(()));
     let plan = plan(&settings, "data".into(), Path::new("saves"), Stage::default()).unwrap();
-    assert_eq!((plan.accelerators, plan.threshold, plan.cache), (8, Some(0.8), forebay_measure::Cache::Cold));
+    let settings = &plan.settings;
+    assert_eq!((settings.all_accelerators(), settings.threshold, settings.cold), (8, Some(0.8), true));
     let workload = plan.workload;
     assert_eq!((workload.reader.batch_size, workload.dataset.format), (3, Format::Npy));
     assert_eq!((workload.workflow.checkpoint, workload.train.computation_time.mean()), (false, 0.25));
-    assert!(note(&settings)[0].starts_with("4 processes are emulated accelerators of one process here"));
 }
 
 #[test]
 fn what_is_no_workload_or_no_key_of_one_is_refused_by_name() {
-    let refused = |settings: &WorkloadSettings| settings.check().unwrap_err();
+    let refused = |settings: &WorkloadTask| settings.check().unwrap_err();
     assert_eq!(refused(&settings(&[])), "it has no workload: give one");
     let said = refused(&settings(&[("workload", text("unet4d"))]));
     assert!(said.starts_with("there is no workload \"unet4d\"; built in are "), "{said}");
@@ -93,7 +93,7 @@ fn shrinking_changes_bytes_and_times_and_no_structure() {
     let dims = [("shrink_bytes", Level::Integer(2)), ("dataset.record_dims", text("[8,8]"))];
     let mut sized = unet3d(&dims);
     sized.set("dataset.record_length_bytes_stdev", &Level::Integer(0)).unwrap();
-    assert!(sized.check().unwrap_err().starts_with("shrink_bytes divides record_length_bytes"));
+    assert!(sized.check().unwrap_err().starts_with("`shrink_bytes` divides record_length_bytes"));
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! A workload made smaller in bytes or in time, with its structure as it is: files, samples, steps, epochs, threads.
 
+use forebay_measure::Refused;
 use forebay_workload::{Time, Workload};
-
-use super::Refused;
 
 /// Divides the bytes of records.
 pub(super) fn bytes(workload: &mut Workload, by: f64) -> Result<(), Refused> {
     let dataset = &mut workload.dataset;
     if by > 1.0 && !(dataset.record_dims.is_empty() && workload.reader.transformed_dims.is_empty()) {
-        return Err("shrink_bytes divides record_length_bytes, and the workload has dimensions".to_owned());
+        return Err("`shrink_bytes` divides record_length_bytes, and the workload has dimensions".to_owned());
     }
     dataset.record_length_bytes = (dataset.record_length_bytes / by).max(1.0);
     dataset.record_length_bytes_stdev /= by;
