@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use forebay_units::{count, group_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Failure, Levels, Medium, Step, TrainCheckpoints, TriedThreads};
+use crate::{Cell, Failure, Levels, Medium, Remarks, Step, TrainCheckpoints, TriedThreads};
 
 /// One training step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -314,6 +315,17 @@ impl TrainCell {
         Some(n_accelerators * self.takes_images_per_s()? * self.bytes_per_image()? / 1e6)
     }
 
+    /// Its size and how it learns: "57,286,885 parameters, 101 classes, learning rate 0.0001"; empty where none was trained.
+    fn network(&self) -> String {
+        let rate = |rate: f64| if (1e-5..1e6).contains(&rate) { rate.to_string() } else { format!("{rate:e}") };
+        let said = [
+            self.n_parameters.map(|n| count(n, "parameter")),
+            self.classes.map(|n| if n == 1 { "1 class".to_owned() } else { format!("{} classes", group_digits(n)) }),
+            self.learning_rate.map(|of| format!("learning rate {}", rate(of))),
+        ];
+        said.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     /// The median of the runs; of a record that kept no runs, the totals it has.
     fn median(&self, value: impl Fn(&TrainTotals) -> Option<f64>) -> Option<Measurement> {
         Measurement::median(self.samples.iter().filter_map(&value).collect(), value(&self.totals))
@@ -329,39 +341,95 @@ impl TrainCell {
     }
 }
 
-impl Cell for TrainCell {
-    const STEP: Step = Step::Train;
-    const METRICS: &'static [Metric<Self>] = &[
+/// Metrics that code refers to; what each is stands in its label.
+impl TrainCell {
+    #[allow(missing_docs)]
+    pub const WALL_S: Metric<Self> =
         Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wall_s)))
             .headline()
             .compared()
-            .or_by_rate("images_per_s"),
+            .or_by_rate(Self::IMAGES_PER_S.info.name);
+    #[allow(missing_docs)]
+    pub const IMAGES_PER_S: Metric<Self> =
         Metric::higher("images_per_s", "images/s", Unit::Rate("images"), |cell: &Self| {
             cell.median(|run| Some(run.images_per_s()))
         })
-        .headline(),
-        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
-            cell.median(|run| (run.bytes > 0).then(|| run.mb_per_s()))
-        }),
+        .headline();
+    #[allow(missing_docs)]
+    pub const WAIT_S: Metric<Self> =
         Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wait_s)))
             .headline()
-            .for_programs(),
+            .for_programs();
+    #[allow(missing_docs)]
+    pub const COMPUTE_S: Metric<Self> =
         Metric::lower("compute_s", "compute", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.compute_s)))
-            .for_programs(),
+            .for_programs();
+    #[allow(missing_docs)]
+    pub const COPY_S: Metric<Self> =
         Metric::lower("copy_s", "copy to the device", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.copy_s)))
-            .for_programs(),
+            .for_programs();
+    #[allow(missing_docs)]
+    pub const WAIT_SHARE: Metric<Self> =
         Metric::lower("wait_share", "wait after the first batch", Unit::Share, |cell: &Self| {
             cell.median(TrainTotals::wait_share)
-        }),
-        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| Some(run.au_epoch))),
-        Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
-        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
-        Metric::higher("overlap", "overlap", Unit::Share, |cell: &Self| cell.median(|run| run.overlap)).for_programs(),
-        Metric::lower("io_cost_s", "cost of I/O", Unit::Seconds, Self::io_cost).signed(),
+        });
+    #[allow(missing_docs)]
+    pub const AU_EPOCH: Metric<Self> =
+        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| Some(run.au_epoch)));
+    #[allow(missing_docs)]
+    pub const NEED_MB_PER_S: Metric<Self> =
         Metric::fact("need_mb_per_s", "disk for 8 accelerators", Unit::Rate("MB"), |cell: &Self| {
             cell.needs_mb_per_s(NEED_ACCELERATORS).map(Measurement::single)
         })
-        .for_programs(),
+        .for_programs();
+    #[allow(missing_docs)]
+    pub const NOT_SAVED: Metric<Self> =
+        Metric::lower("not_saved", "not saved", Unit::Count("checkpoints"), |cell: &Self| {
+            let not_saved = cell.checkpoints.as_ref()?.n_not_saved();
+            (not_saved > 0).then(|| Measurement::single(not_saved as f64))
+        });
+    #[allow(missing_docs)]
+    pub const CHECKPOINT_S: Metric<Self> =
+        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
+            cell.checkpoints.as_ref()?;
+            cell.median(|run| Some(run.checkpoint_s))
+        });
+    #[allow(missing_docs)]
+    pub const STALL_S: Metric<Self> =
+        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
+            let saved = cell.checkpoints.as_ref()?;
+            Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
+        })
+        .headline()
+        .compared();
+    // What is written directly is not drained, however long the end of it takes.
+    #[allow(missing_docs)]
+    pub const DRAIN_AFTER_S: Metric<Self> =
+        Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {
+            let saved = cell.checkpoints.as_ref().filter(|saved| saved.mode != "direct")?;
+            saved.drain_after_s.map(Measurement::single)
+        })
+        .headline();
+}
+
+impl Cell for TrainCell {
+    const STEP: Step = Step::Train;
+    const METRICS: &'static [Metric<Self>] = &[
+        Self::WALL_S,
+        Self::IMAGES_PER_S,
+        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
+            cell.median(|run| (run.bytes > 0).then(|| run.mb_per_s()))
+        }),
+        Self::WAIT_S,
+        Self::COMPUTE_S,
+        Self::COPY_S,
+        Self::WAIT_SHARE,
+        Self::AU_EPOCH,
+        Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
+        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
+        Metric::higher("overlap", "overlap", Unit::Share, |cell: &Self| cell.median(|run| run.overlap)),
+        Metric::lower("io_cost_s", "cost of I/O", Unit::Seconds, Self::io_cost).signed(),
+        Self::NEED_MB_PER_S,
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             (cell.totals.failed > 0).then(|| Measurement::single(cell.totals.failed as f64))
         }),
@@ -371,26 +439,10 @@ impl Cell for TrainCell {
         Metric::fact("checkpoints", "checkpoints", Unit::Count("checkpoints"), |cell: &Self| {
             cell.checkpoints.as_ref().map(|made| Measurement::single(made.n_made() as f64))
         }),
-        Metric::lower("not_saved", "not saved", Unit::Count("checkpoints"), |cell: &Self| {
-            let not_saved = cell.checkpoints.as_ref()?.n_not_saved();
-            (not_saved > 0).then(|| Measurement::single(not_saved as f64))
-        }),
-        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
-            cell.checkpoints.as_ref()?;
-            cell.median(|run| Some(run.checkpoint_s))
-        }),
-        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
-            let saved = cell.checkpoints.as_ref()?;
-            Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
-        })
-        .headline()
-        .compared(),
-        Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {
-            // What is written directly is not drained, however long the end of it takes.
-            let saved = cell.checkpoints.as_ref().filter(|saved| saved.mode != "direct")?;
-            saved.drain_after_s.map(Measurement::single)
-        })
-        .headline(),
+        Self::NOT_SAVED,
+        Self::CHECKPOINT_S,
+        Self::STALL_S,
+        Self::DRAIN_AFTER_S,
     ];
     const ALWAYS: &'static [&'static str] = &["model", "tier", "batch", "threads", "prefetch"];
 
@@ -437,8 +489,13 @@ impl Cell for TrainCell {
         Some(self.totals.images)
     }
 
-    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
-        vec![("lever", "lever", self.lever.name.clone())]
+    fn remarks(&self) -> Remarks {
+        vec![
+            ("lever", "lever", self.lever.name.clone()),
+            ("network", "network", self.network()),
+            ("output", "output", self.output.clone().unwrap_or_default()),
+            ("tried", "threads tried", TriedThreads::describe(&self.tried)),
+        ]
     }
 
     fn check(&self) -> Checked {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{Level, Levels, Step};
 use crate::measured::Measured;
-use crate::{Cell, Measurement};
+use crate::{Cell, Measurement, Metric};
 
 /// One combination of levels and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +60,11 @@ impl StudyCell {
     /// A quantity by its name, as [`Cell::METRICS`](crate::Cell::METRICS) declares it; `None` when the cell does not have it.
     pub fn metric(&self, name: &str) -> Option<Measurement> {
         self.result()?.metric(name)
+    }
+
+    /// A quantity of one experiment; `None` when the cell is of another or does not have it.
+    pub fn value<C: Cell>(&self, metric: &Metric<C>) -> Option<f64> {
+        metric.of(self.measured_one()?).map(|found| found.value)
     }
 
     /// The cells of one experiment that were measured: of a probe several, of another one or none.

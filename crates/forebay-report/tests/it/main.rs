@@ -13,6 +13,7 @@ mod plain;
 mod prefetch;
 mod said;
 mod saved;
+mod text;
 mod train;
 mod trained;
 mod workload;

@@ -116,7 +116,7 @@ fn every_warm_up_is_a_round_of_its_own() {
     });
     running.signal(libc::SIGINT);
     let ran = running.finish();
-    assert!(ran.stdout.contains("nothing was measured\n"), "a warm-up is not kept: {}", ran.stdout);
+    assert!(ran.stdout.contains("Nothing was measured.\n"), "a warm-up is not kept: {}", ran.stdout);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_record_of_checkpoints_shows_the_table_that_the_benchmark_printed() {
         assert_eq!(dir.met(&format!("report {n}.json")), printed, "{flags}");
     }
     let both = dir.met("report 0.json 1.json");
-    assert!(both.contains("direct  tensorflow") && both.contains("The tier hdd is "), "{both}");
+    assert!(both.contains("\ndirect, tensorflow ") && both.contains("emulated: hdd is "), "{both}");
 }
 
 #[test]
