@@ -180,7 +180,7 @@ impl Data {
     }
 
     /// The first rows for a terminal of 80 columns: a single row is a list, what several share is said once below them, heads are
-    /// broken, and columns that still do not fit follow in further tables, behind the first column as well.
+    /// broken, and columns that still do not fit follow in further tables, behind those that name the rows.
     pub(crate) fn fitted(&self, max_rows: usize) -> String {
         let text = |row: &[Value], i: usize| visible(row[i].shown()).into_owned();
         let named = |i: usize| vec![self.columns[i].name.clone(), text(&self.rows[0], i)];
@@ -191,18 +191,23 @@ impl Data {
         let is_same = |i: &usize| self.rows.iter().all(|row| row[*i] == self.rows[0][*i]);
         let (same, differ): (Vec<usize>, Vec<usize>) = self.shown().partition(is_same);
         let column = |i: usize| {
-            let cut = |value: String| if Some(&i) == differ.first() { shortened(value) } else { value };
-            let values: Vec<String> = self.rows.iter().take(max_rows).map(|row| cut(text(row, i))).collect();
+            let values: Vec<String> = self.rows.iter().take(max_rows).map(|row| text(row, i)).collect();
+            let values = if self.columns[i].key == "at" { shortened(values) } else { values };
             let head = broken(&self.columns[i].name, width(&values).max(LEAST_HEAD));
             (head.chain(values).collect::<Vec<String>>(), self.columns[i].align)
         };
+        // What names a row.
+        let n_lead = differ.iter().take_while(|i| self.columns[**i].align == Align::Left).count();
         let mut blocks: Vec<Vec<(Vec<String>, Align)>> = Vec::new();
         for column in differ.iter().map(|i| column(*i)) {
             let taken =
                 |block: &Vec<(Vec<String>, Align)>| block.iter().map(|(lines, _)| width(lines) + 2).sum::<usize>();
             match blocks.iter_mut().find(|block| taken(block) + width(&column.0) <= WIDTH) {
                 Some(block) => block.push(column),
-                None => blocks.push(blocks.first().map(|block| block[0].clone()).into_iter().chain([column]).collect()),
+                None => {
+                    let lead = blocks.first().map(|block| block[..n_lead.min(block.len())].to_vec());
+                    blocks.push(lead.into_iter().flatten().chain([column]).collect());
+                }
             }
         }
         let tables: Vec<String> = blocks.iter().map(|block| beside(block)).collect();
@@ -258,11 +263,17 @@ const LEAST_HEAD: usize = 9;
 /// Lines that a head is broken into at most.
 const HEAD_LINES: usize = 4;
 
-/// Characters of the first column that are shown.
-const FIRST: usize = 36;
+/// Characters of the first column that are shown, where these tell its rows apart.
+const FIRST: usize = 48;
 
-fn shortened(text: String) -> String {
-    if text.chars().count() <= FIRST { text } else { text.chars().take(FIRST - 1).chain(['…']).collect() }
+fn shortened(texts: Vec<String>) -> Vec<String> {
+    let cut = |text: &String| match text.chars().count() <= FIRST {
+        true => text.clone(),
+        false => text.chars().take(FIRST - 1).chain(['…']).collect(),
+    };
+    let short: Vec<String> = texts.iter().map(cut).collect();
+    let n_apart = |texts: &[String]| texts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    if n_apart(&short) == n_apart(&texts) { short } else { texts }
 }
 
 fn width(lines: &[String]) -> usize {

@@ -77,8 +77,10 @@ pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
         Some(note) if *note == DatasetNote::default() => None,
         Some(note) if note.n_samples == 0 => Some(note.path.clone()),
         Some(note) => {
-            let samples = count(note.n_samples, "sample");
-            Some(format!("{}: {samples} in {} ({})", note.path, count(note.n_files, "file"), note.packing))
+            let path = if note.path.is_empty() { String::new() } else { format!("{}: ", note.path) };
+            let packing = if note.packing.is_empty() { String::new() } else { format!(" ({})", note.packing) };
+            let (samples, files) = (count(note.n_samples, "sample"), count(note.n_files, "file"));
+            Some(format!("{path}{samples} in {files}{packing}"))
         }
         None => of_study(run),
     }

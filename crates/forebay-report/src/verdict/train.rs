@@ -241,7 +241,7 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     if lever.name == "none" || lever.advice.is_empty() {
         return None;
     }
-    let advice = capital(lever.advice.trim_end_matches('.'));
+    let advice = lever.advice.trim_end_matches('.');
     let most = if lever.is_bound { "at most " } else { "about " };
     let (saves, wall) = (brief_seconds(lever.saves_s), brief_seconds(wall_s));
     Some(format!("What would help most: {advice}. It would save {most}{saves} of {wall}."))

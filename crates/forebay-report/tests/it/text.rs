@@ -189,7 +189,7 @@ fn a_workload_says_where_the_time_went_and_what_to_mind() {
             "  1 restore of 499.0 MB: 0.50 s each (median of the slowest rank), 0.50 s in all, 998.0 MB/s; the first rank's 0.50 s, which is what \
              DLIO gives.",
             "  Checkpoints in out/checkpoints (tmpfs on tmpfs); not the file system of the data.",
-            "  What would help most: A faster device. It would save about 5.00 s of 20.0 s.",
+            "  What would help most: a faster device. It would save about 5.00 s of 20.0 s.",
             "  Warning: 10 steps an epoch are few.",
             "moved, MB/s                     2,052",
             "from the device, MB/s           2,040",

@@ -82,7 +82,7 @@ fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
 fn a_record_of_the_required_fields_alone_is_shown() {
     let dir = Dir::new();
     dir.write("least.json", r#"{"schema": "forebay-record/1", "command": "ingest", "cells": []}"#);
-    assert_eq!(dir.met("report least.json"), "nothing was measured\n");
+    assert_eq!(dir.met("report least.json"), "Ingest\n\nNothing was measured.\n");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_run_reads_every_sample_and_its_time_adds_up() {
     let dir = with_data();
     let ran = dir.run(&format!("{RUN} --accelerators 2 --json record.json"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.starts_with("tiny; 8 npz files of a sample of 4.1 KB; set; "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("Workload tiny\ndata         set: 8 samples in 8 files (npz)\n"), "{}", ran.stdout);
     assert!(ran.stdout.contains("; batch 2; 2 epochs; "), "{}", ran.stdout);
     let record = dir.json("record.json");
     let cell = &record["cells"][0];
@@ -151,7 +151,7 @@ fn a_dry_run_says_what_would_be_done_and_where() {
     let scratch = format!("saves to    a scratch folder in data/tiny ({system}, removed at the end)\n");
     assert!(text.ends_with(&scratch), "{text}");
     let text = dir.met("workload run saves.yaml --tier hdd --dry-run");
-    assert!(text.contains("\n  Warning: the emulated hdd holds for the data alone: "), "{text}");
+    assert!(text.contains("\nWARNING: the emulated hdd holds for the data alone: "), "{text}");
     assert!(!dir.path("results").exists());
 }
 
