@@ -158,6 +158,11 @@ impl IngestCell {
     })
     .headline();
     #[allow(missing_docs)]
+    pub const CEILING_MB_PER_S: Metric<Self> =
+        Metric::fact("ceiling_mb_per_s", "ceiling", Unit::Rate("MB"), |cell: &Self| {
+            cell.ceiling_mb_per_s.map(Measurement::single)
+        });
+    #[allow(missing_docs)]
     pub const EFFICIENCY: Metric<Self> = Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
         let ceiling = cell.ceiling_mb_per_s?;
         let repeats = cell.samples.iter().map(|repeat| repeat.mb_per_s() / ceiling).collect();
@@ -183,9 +188,7 @@ impl Cell for IngestCell {
             of(cell, cell.wall_s, |repeat| repeat.wall_s)
         })
         .for_programs(),
-        Metric::fact("ceiling_mb_per_s", "ceiling", Unit::Rate("MB"), |cell: &Self| {
-            cell.ceiling_mb_per_s.map(Measurement::single)
-        }),
+        Self::CEILING_MB_PER_S,
         Metric::fact("floor_images_per_s", "harness alone", Unit::Rate("images"), |cell: &Self| {
             cell.floor_images_per_s.map(Measurement::single)
         }),

@@ -13,7 +13,7 @@ mod workload;
 pub(crate) use checkpoint::shorter as shorter_stalls;
 pub(crate) use workload::of_group as of_processes;
 
-use forebay_record::{CheckpointCell, Inspection, ProbeCell, Reference, TrainCell, WorkloadCell};
+use forebay_record::{CheckpointCell, Inspection, ProbeCell, Reference, SPEED_UP, TrainCell, WorkloadCell};
 use forebay_units::count;
 
 use crate::limit::{Limit, Place, places};
@@ -168,7 +168,7 @@ fn fastest(places: &[Place<'_>]) -> Option<String> {
 fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
     let theirs = |place: &Place<'_>| {
         let of = |row: &&Published<'_>| {
-            row.reference.metric == "speed_up" && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
+            row.reference.metric == SPEED_UP.name && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
         };
         published.iter().find(of).map(|row| row.reference)
     };

@@ -35,7 +35,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     if let Some(said) = hardly_waits(&cells).then(|| super::checkpoint::brief(run)).flatten() {
         return Some(said);
     }
-    let au = |(of, _): &&Trained<'_>| of.metric("au_epoch").map_or(0.0, |metric| metric.value);
+    let au = |(of, _): &&Trained<'_>| of.value(&TrainCell::AU_EPOCH).unwrap_or(0.0);
     let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
     let totals = &least.1.totals;
@@ -250,7 +250,7 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
 /// What would help most cells that wait.
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
     // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
-    let share = |cell: &StudyCell| cell.metric("wait_share").map_or(0.0, |metric| metric.value);
+    let share = |cell: &StudyCell| cell.value(&TrainCell::WAIT_SHARE).unwrap_or(0.0);
     let waiting = cells.iter().filter(|(of, _)| share(of) >= HARDLY);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     waiting.for_each(|(_, cell)| *counts.entry(cell.lever.name.as_str()).or_default() += 1);

@@ -14,7 +14,7 @@ const BUSY: f64 = 0.95;
 const MAX_GROUPS: usize = 6;
 
 fn au(cell: &StudyCell) -> Option<f64> {
-    cell.metric("au_epoch").map(|found| found.value)
+    cell.value(&WorkloadCell::AU_EPOCH)
 }
 
 /// The answer; `None` where no workload was run.

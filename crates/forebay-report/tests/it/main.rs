@@ -8,6 +8,7 @@ mod comparison;
 mod fixtures;
 mod large;
 mod mini;
+mod names;
 mod page;
 mod plain;
 mod prefetch;
