@@ -179,15 +179,16 @@ fn a_workload_says_where_the_time_went_and_what_to_mind() {
         &text(vec![cell]),
         &[
             "Workload unet3d_h100",
-            "settings  unet3d_h100; batch 7; 2 epochs; 140 files; npz; files: off, samples: seed 123; prefetch 2; 2 ranks; local, buffered; \
-             2 accelerators; 4 threads",
-            "  Limits: AU, whole epoch 32 %, at least 90 % asked for: missed; AU, as DLIO counts –, at least 90 % asked for: not known (for \
-             comparison).",
-            "  The wait of 26.0 s is charged to storage 20.0 s (77 %), decoding 5.00 s (19 %) and other accelerators (barrier) 1.00 s (3.8 %).",
-            "  2 checkpoints of 499.0 MB: 1.00 s each (median of the slowest rank), 2.00 s in all, 499.0 MB/s; the first rank's 0.25 s, which is \
-             what DLIO gives; durable when they ended.",
-            "  1 restore of 499.0 MB: 0.50 s each (median of the slowest rank), 0.50 s in all, 998.0 MB/s; the first rank's 0.50 s, which is what \
-             DLIO gives.",
+            "settings  unet3d_h100; batch 7; 2 epochs; 140 files; npz; files: off, samples: seed 123; prefetch 2; 2 ranks; \
+             local, buffered; 2 accelerators; 4 threads",
+            "  Limits: AU, whole epoch 32 %, at least 90 % asked for: missed; AU, as DLIO counts –, at least \
+             90 % asked for: not known (for comparison).",
+            "  The wait of 26.0 s is charged to storage 20.0 s (77 %), decoding 5.00 s (19 %) and \
+             other accelerators (barrier) 1.00 s (3.8 %).",
+            "  2 checkpoints of 499.0 MB: 1.00 s each (median of the slowest rank), 2.00 s in all, 499.0 MB/s; the first \
+             rank's 0.25 s, which is what DLIO gives; durable when they ended.",
+            "  1 restore of 499.0 MB: 0.50 s each (median of the slowest rank), 0.50 s in all, 998.0 MB/s; the first \
+             rank's 0.50 s, which is what DLIO gives.",
             "  Checkpoints in out/checkpoints (tmpfs on tmpfs); not the file system of the data.",
             "  What would help most: a faster device. It would save about 5.00 s of 20.0 s.",
             "  Warning: 10 steps an epoch are few.",
