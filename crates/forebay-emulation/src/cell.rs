@@ -113,7 +113,10 @@ fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
     };
     let stated = plan.workload.limits.au;
     let wanted = plan.settings.threshold.unwrap_or(stated);
-    vec![judge("au_epoch", totals.au_epoch, wanted, true), judge("au_dlio", totals.au_dlio, stated, false)]
+    vec![
+        judge(WorkloadCell::AU_EPOCH.info.name, totals.au_epoch, wanted, true),
+        judge(WorkloadCell::AU_DLIO.info.name, totals.au_dlio, stated, false),
+    ]
 }
 
 fn notes(cell: &WorkloadCell, reports: &[RankReport]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{CheckpointCell, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell, WorkloadCell};
+use crate::{CheckpointCell, DatasetNote, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell, WorkloadCell};
 
 /// A record whose command is found out by reading it.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,32 @@ impl AnyRecord {
         }
     }
 }
+
+impl AnyRecord {
+    /// What was read; a study names its datasets itself.
+    pub fn dataset(&self) -> Option<&DatasetNote> {
+        match self {
+            Self::Ingest(record) => Some(&record.dataset),
+            Self::Probe(record) => Some(&record.dataset),
+            Self::Train(record) => Some(&record.dataset),
+            Self::Checkpoint(record) => Some(&record.dataset),
+            Self::Workload(record) => Some(&record.dataset),
+            Self::Study(_) => None,
+        }
+    }
+}
+
+macro_rules! from_record {
+    ($($variant:ident: $cell:ty),*) => {$(
+        impl From<Record<$cell>> for AnyRecord {
+            fn from(record: Record<$cell>) -> Self {
+                Self::$variant(record)
+            }
+        }
+    )*};
+}
+
+from_record!(Ingest: IngestCell, Probe: ProbeCell, Train: TrainCell, Checkpoint: CheckpointCell, Workload: WorkloadCell);
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,9 @@ use crate::check::Checked;
 use crate::metric::{Measurement, Metric, MetricInfo};
 use crate::{Disturbed, Levels, Medium, Step};
 
+/// What tables say of a cell in words: column, heading, text.
+pub type Remarks = Vec<(&'static str, &'static str, String)>;
+
 /// A cell of one experiment, with the declaration of what can be asked of it.
 pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     /// The experiment.
@@ -46,8 +49,8 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
         None
     }
 
-    /// What tables say of it in words: column, heading, text.
-    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
+    /// What tables say of it in words.
+    fn remarks(&self) -> Remarks {
         Vec::new()
     }
 
@@ -75,7 +78,7 @@ pub trait AnyCell: Any {
     #[allow(missing_docs)]
     fn work(&self) -> Option<u64>;
     #[allow(missing_docs)]
-    fn remarks(&self) -> Vec<(&'static str, &'static str, String)>;
+    fn remarks(&self) -> Remarks;
     #[doc(hidden)]
     fn check(&self) -> Checked;
 }
@@ -113,7 +116,7 @@ impl<C: Cell> AnyCell for C {
         Cell::work(self)
     }
 
-    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
+    fn remarks(&self) -> Remarks {
         Cell::remarks(self)
     }
 

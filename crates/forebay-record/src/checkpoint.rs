@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Disturbed, Levels, Medium, Step};
+use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step};
 
 /// One save and its restore. Times count from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -148,40 +148,70 @@ impl CheckpointCell {
 /// What took less than this is begun and ended more than it is written or read.
 const SHORTEST_S: f64 = 0.010;
 
-impl Cell for CheckpointCell {
-    const STEP: Step = Step::Checkpoint;
-    const METRICS: &'static [Metric<Self>] = &[
-        Metric::fact("bytes", "state", Unit::Bytes, |cell: &Self| Some(Measurement::single(cell.bytes as f64))),
+/// Metrics that code refers to; what each is stands in its label.
+impl CheckpointCell {
+    #[allow(missing_docs)]
+    pub const STALL_S: Metric<Self> =
         Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
             cell.time(Some(cell.stall_s), |save| Some(save.stall_s))
         })
         .headline()
-        .compared(),
+        .compared();
+    #[allow(missing_docs)]
+    pub const DURABLE_FAST_S: Metric<Self> =
         Metric::lower("durable_fast_s", "durable on the first tier", Unit::Seconds, |cell: &Self| {
             cell.time(cell.durable_fast_s, |save| save.durable_fast_s)
         })
-        .compared(),
+        .compared();
+    #[allow(missing_docs)]
+    pub const DURABLE_SLOW_S: Metric<Self> =
         Metric::lower("durable_slow_s", "durable on the last tier", Unit::Seconds, |cell: &Self| {
             cell.time(cell.durable_slow_s, |save| save.durable_slow_s)
-        }),
+        });
+    #[allow(missing_docs)]
+    pub const SAVE_MB_PER_S: Metric<Self> =
+        Metric::higher("save_mb_per_s", "durable save", Unit::Rate("MB"), |cell: &Self| {
+            cell.rate(cell.durable_fast_s, |save| save.durable_fast_s)
+        })
+        .headline();
+    #[allow(missing_docs)]
+    pub const EFFICIENCY: Metric<Self> = Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
+        cell.share(cell.durable_fast_s, |save| save.durable_fast_s, cell.ceiling_mb_per_s)
+    });
+    #[allow(missing_docs)]
+    pub const RESTORE_MB_PER_S: Metric<Self> =
+        Metric::higher("restore_mb_per_s", "restore", Unit::Rate("MB"), |cell: &Self| {
+            cell.rate(cell.restore_s, |save| save.restore_s)
+        });
+}
+
+impl Cell for CheckpointCell {
+    const STEP: Step = Step::Checkpoint;
+    const METRICS: &'static [Metric<Self>] = &[
+        Metric::fact("bytes", "state", Unit::Bytes, |cell: &Self| Some(Measurement::single(cell.bytes as f64))),
+        Self::STALL_S,
+        Self::DURABLE_FAST_S,
+        Self::DURABLE_SLOW_S,
         Metric::lower("restore_s", "restore", Unit::Seconds, |cell: &Self| {
             cell.time(cell.restore_s, |save| save.restore_s)
         })
         .headline()
         .compared()
         .for_programs(),
-        Metric::higher("save_mb_per_s", "durable save", Unit::Rate("MB"), |cell: &Self| {
-            cell.rate(cell.durable_fast_s, |save| save.durable_fast_s)
-        })
-        .headline(),
-        Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
-            cell.share(cell.durable_fast_s, |save| save.durable_fast_s, cell.ceiling_mb_per_s)
+        Self::SAVE_MB_PER_S,
+        Self::EFFICIENCY,
+        Metric::fact("ceiling_mb_per_s", "ceiling", Unit::Rate("MB"), |cell: &Self| {
+            cell.ceiling_mb_per_s.map(Measurement::single)
         }),
-        Metric::higher("restore_mb_per_s", "restore", Unit::Rate("MB"), |cell: &Self| {
-            cell.rate(cell.restore_s, |save| save.restore_s)
-        }),
+        Self::RESTORE_MB_PER_S,
         Metric::higher("restore_efficiency", "restore, of ceiling", Unit::Share, |cell: &Self| {
             cell.share(cell.restore_s, |save| save.restore_s, cell.read_ceiling_mb_per_s)
+        }),
+        Metric::fact("read_ceiling_mb_per_s", "restore ceiling", Unit::Rate("MB"), |cell: &Self| {
+            cell.read_ceiling_mb_per_s.map(Measurement::single)
+        }),
+        Metric::fact("copy_s", "copy of the state", Unit::Seconds, |cell: &Self| {
+            cell.copy_s.filter(|_| cell.mode == "async").map(Measurement::single)
         }),
         Metric::lower("stall_over_copy", "stall over a copy", Unit::Times, |cell: &Self| {
             cell.stall_over_copy().map(Measurement::single)
@@ -218,6 +248,10 @@ impl Cell for CheckpointCell {
 
     fn disturbed(&self) -> Option<Disturbed> {
         self.disturbed
+    }
+
+    fn remarks(&self) -> Remarks {
+        vec![("device", "state on", self.device.clone().unwrap_or_default())]
     }
 
     fn check(&self) -> Checked {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use forebay_units::group_digits;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Disturbed, Levels, Medium, Step};
+use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step};
 
 /// One measured repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,14 @@ pub struct TriedThreads {
     pub threads: u64,
     /// Images per second measured with it.
     pub images_per_s: f64,
+}
+
+impl TriedThreads {
+    /// All in a row: "1 at 116/s, 2 at 215/s".
+    pub(crate) fn describe(tried: &[Self]) -> String {
+        let one = |of: &Self| format!("{} at {}/s", of.threads, group_digits(of.images_per_s.round() as u64));
+        tried.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A sample that failed.
@@ -137,35 +146,55 @@ fn of(cell: &IngestCell, value: f64, repeat: fn(&IngestRepeat) -> f64) -> Option
     Some(Measurement { value, repeats: cell.samples.iter().map(repeat).collect() })
 }
 
-impl Cell for IngestCell {
-    const STEP: Step = Step::Ingest;
-    const METRICS: &'static [Metric<Self>] = &[
+/// Metrics that code refers to; what each is stands in its label.
+impl IngestCell {
+    #[allow(missing_docs)]
+    pub const IMAGES_PER_S: Metric<Self> =
         Metric::higher("images_per_s", "images/s", Unit::Rate("images"), |cell: &Self| {
             of(cell, cell.images_per_s, IngestRepeat::images_per_s)
         })
         .headline()
-        .compared(),
-        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
-            of(cell, cell.mb_per_s, IngestRepeat::mb_per_s)
-        })
-        .headline(),
+        .compared();
+    #[allow(missing_docs)]
+    pub const MB_PER_S: Metric<Self> = Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
+        of(cell, cell.mb_per_s, IngestRepeat::mb_per_s)
+    })
+    .headline();
+    #[allow(missing_docs)]
+    pub const CEILING_MB_PER_S: Metric<Self> =
+        Metric::fact("ceiling_mb_per_s", "ceiling", Unit::Rate("MB"), |cell: &Self| {
+            cell.ceiling_mb_per_s.map(Measurement::single)
+        });
+    #[allow(missing_docs)]
+    pub const EFFICIENCY: Metric<Self> = Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
+        let ceiling = cell.ceiling_mb_per_s?;
+        let repeats = cell.samples.iter().map(|repeat| repeat.mb_per_s() / ceiling).collect();
+        Some(Measurement { value: cell.mb_per_s / ceiling, repeats })
+    });
+}
+
+impl Cell for IngestCell {
+    const STEP: Step = Step::Ingest;
+    const METRICS: &'static [Metric<Self>] = &[
+        Self::IMAGES_PER_S,
+        Self::MB_PER_S,
         Metric::lower(
             "cpu_s_per_1000",
             "CPU s per 1,000 images",
             Unit::Named("CPU s per 1,000 images"),
             |cell: &Self| Some(Measurement::single(cell.cpu_s_per_1000)),
         ),
-        Metric::higher("efficiency", "of ceiling", Unit::Share, |cell: &Self| {
-            let ceiling = cell.ceiling_mb_per_s?;
-            let repeats = cell.samples.iter().map(|repeat| repeat.mb_per_s() / ceiling).collect();
-            Some(Measurement { value: cell.mb_per_s / ceiling, repeats })
-        }),
+        Self::EFFICIENCY,
         Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| of(cell, cell.wait_s, |repeat| repeat.wait_s))
             .for_programs(),
         Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| {
             of(cell, cell.wall_s, |repeat| repeat.wall_s)
         })
         .for_programs(),
+        Self::CEILING_MB_PER_S,
+        Metric::fact("floor_images_per_s", "harness alone", Unit::Rate("images"), |cell: &Self| {
+            cell.floor_images_per_s.map(Measurement::single)
+        }),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             (cell.failed_samples > 0).then(|| Measurement::single(cell.failed_samples as f64))
         }),
@@ -198,6 +227,14 @@ impl Cell for IngestCell {
 
     fn disturbed(&self) -> Option<Disturbed> {
         self.disturbed
+    }
+
+    fn remarks(&self) -> Remarks {
+        vec![
+            ("output", "output", self.output.clone().unwrap_or_default()),
+            ("ceiling_of", "ceiling is", self.ceiling_of.clone().unwrap_or_default()),
+            ("tried", "threads tried", TriedThreads::describe(&self.tried)),
+        ]
     }
 
     fn check(&self) -> Checked {

@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 pub use any::AnyRecord;
 pub use cause::{ByCause, Cause};
-pub use cell::{AnyCell, Cell};
+pub use cell::{AnyCell, Cell, Remarks};
 pub use check::{Checked, Wrong};
 pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints};
 pub use checkpoint_place::CheckpointPlace;

@@ -101,7 +101,7 @@ impl Step {
             Self::Inspect => return infos(Inspection::METRICS),
         };
         known.push(&SPEED_UP);
-        known.extend(known.iter().any(|info| info.name == "stall_s").then_some(&STALL_SPEED_UP));
+        known.extend(known.iter().any(|info| info.name == TrainCell::STALL_S.info.name).then_some(&STALL_SPEED_UP));
         known
     }
 }

@@ -188,45 +188,53 @@ fn best(cells: &[ProbeCell], mode: ProbeMode, rate: &'static Metric<ProbeCell>) 
     of_mode.max_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-const MB_PER_S: Metric<ProbeCell> = Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &ProbeCell| {
-    let repeats = cell.samples.iter().map(ProbeRepeat::mb_per_s).collect();
-    Some(Measurement { value: cell.mb_per_s, repeats })
-})
-.compared();
-
-const IOPS: Metric<ProbeCell> = Metric::higher("iops", "requests/s", Unit::Rate("requests"), |cell: &ProbeCell| {
-    Some(Measurement { value: cell.iops, repeats: cell.samples.iter().map(ProbeRepeat::iops).collect() })
-});
-
 /// What a study asks of a probe: the best setting of each mode.
 pub(crate) const BEST: &[Metric<[ProbeCell]>] = &[
     Metric::higher("read_mb_per_s", "sequential read", Unit::Rate("MB"), |cells: &[ProbeCell]| {
-        best(cells, ProbeMode::SequentialRead, &MB_PER_S)
+        best(cells, ProbeMode::SequentialRead, &ProbeCell::MB_PER_S)
     })
     .headline(),
     Metric::higher("write_mb_per_s", "sequential write", Unit::Rate("MB"), |cells: &[ProbeCell]| {
-        best(cells, ProbeMode::SequentialWrite, &MB_PER_S)
+        best(cells, ProbeMode::SequentialWrite, &ProbeCell::MB_PER_S)
     })
     .headline(),
     Metric::higher("random_mb_per_s", "random read", Unit::Rate("MB"), |cells: &[ProbeCell]| {
-        best(cells, ProbeMode::RandomRead, &MB_PER_S)
+        best(cells, ProbeMode::RandomRead, &ProbeCell::MB_PER_S)
     }),
     Metric::higher("random_iops", "random reads/s", Unit::Rate("random reads"), |cells: &[ProbeCell]| {
-        best(cells, ProbeMode::RandomRead, &IOPS)
+        best(cells, ProbeMode::RandomRead, &ProbeCell::IOPS)
     })
     .headline(),
     Metric::higher("files_per_s", "files/s", Unit::Rate("files"), |cells: &[ProbeCell]| {
-        best(cells, ProbeMode::Files, &IOPS)
+        best(cells, ProbeMode::Files, &ProbeCell::IOPS)
     })
     .headline(),
 ];
 
+/// Metrics that code refers to; what each is stands in its label.
+impl ProbeCell {
+    #[allow(missing_docs)]
+    pub const MB_PER_S: Metric<Self> = Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
+        let repeats = cell.samples.iter().map(ProbeRepeat::mb_per_s).collect();
+        Some(Measurement { value: cell.mb_per_s, repeats })
+    })
+    .compared();
+    #[allow(missing_docs)]
+    pub const IOPS: Metric<Self> = Metric::higher("iops", "requests/s", Unit::Rate("requests"), |cell: &Self| {
+        Some(Measurement { value: cell.iops, repeats: cell.samples.iter().map(ProbeRepeat::iops).collect() })
+    });
+}
+
 impl Cell for ProbeCell {
     const STEP: Step = Step::Probe;
     const METRICS: &'static [Metric<Self>] = &[
-        MB_PER_S,
-        IOPS,
+        Self::MB_PER_S,
+        Self::IOPS,
+        Metric::lower("p50_us", "p50", Unit::Microseconds, |cell| Some(Measurement::single(cell.latency_us.p50))),
+        Metric::lower("p90_us", "p90", Unit::Microseconds, |cell| Some(Measurement::single(cell.latency_us.p90))),
         Metric::lower("p99_us", "p99", Unit::Microseconds, |cell| Some(Measurement::single(cell.latency_us.p99))),
+        Metric::lower("p999_us", "p99.9", Unit::Microseconds, |cell| Some(Measurement::single(cell.latency_us.p999))),
+        Metric::lower("max_us", "max", Unit::Microseconds, |cell| Some(Measurement::single(cell.latency_us.max))),
     ];
     const ALWAYS: &'static [&'static str] = &["mode", "engine", "depth"];
 

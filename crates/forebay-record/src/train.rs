@@ -3,15 +3,16 @@
 //! The time of a run is cut as the accelerator sees it: every moment is a wait for data, a copy to the device, a
 //! computation, a checkpoint, a validation, or something else, and the parts sum to the wall clock.
 
+mod metrics;
+
 use std::collections::BTreeMap;
 
+use forebay_units::{count, group_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
-use crate::check::Checked;
-use crate::level::LevelsOf;
-use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Disturbed, Failure, Levels, Medium, Reads, Step, TrainCheckpoints, TriedThreads};
+use crate::metric::Measurement;
+use crate::{Disturbed, Failure, Medium, Reads, TrainCheckpoints, TriedThreads};
 
 /// One training step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -307,6 +308,17 @@ impl TrainCell {
         Some(n_accelerators * self.takes_images_per_s()? * self.bytes_per_image()? / 1e6)
     }
 
+    /// Its size and how it learns: "57,286,885 parameters, 101 classes, learning rate 0.0001"; empty where none was trained.
+    fn network(&self) -> String {
+        let rate = |rate: f64| if (1e-5..1e6).contains(&rate) { rate.to_string() } else { format!("{rate:e}") };
+        let said = [
+            self.n_parameters.map(|n| count(n, "parameter")),
+            self.classes.map(|n| if n == 1 { "1 class".to_owned() } else { format!("{} classes", group_digits(n)) }),
+            self.learning_rate.map(|of| format!("learning rate {}", rate(of))),
+        ];
+        said.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     /// The median of the runs; of a record that kept no runs, the totals it has.
     fn median(&self, value: impl Fn(&TrainTotals) -> Option<f64>) -> Option<Measurement> {
         Measurement::median(self.samples.iter().filter_map(&value).collect(), value(&self.totals))
@@ -319,126 +331,5 @@ impl TrainCell {
             }
             (cost, _) => cost.map(Measurement::single),
         }
-    }
-}
-
-impl Cell for TrainCell {
-    const STEP: Step = Step::Train;
-    const METRICS: &'static [Metric<Self>] = &[
-        Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wall_s)))
-            .headline()
-            .compared()
-            .or_by_rate("images_per_s"),
-        Metric::higher("images_per_s", "images/s", Unit::Rate("images"), |cell: &Self| {
-            cell.median(|run| Some(run.images_per_s()))
-        })
-        .headline(),
-        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
-            cell.median(|run| (run.bytes > 0).then(|| run.mb_per_s()))
-        }),
-        Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wait_s)))
-            .headline()
-            .for_programs(),
-        Metric::lower("compute_s", "compute", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.compute_s)))
-            .for_programs(),
-        Metric::lower("copy_s", "copy to the device", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.copy_s)))
-            .for_programs(),
-        Metric::lower("wait_share", "wait after the first batch", Unit::Share, |cell: &Self| {
-            cell.median(TrainTotals::wait_share)
-        }),
-        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| Some(run.au_epoch))),
-        Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
-        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
-        Metric::higher("overlap", "overlap", Unit::Share, |cell: &Self| cell.median(|run| run.overlap)).for_programs(),
-        Metric::lower("io_cost_s", "cost of I/O", Unit::Seconds, Self::io_cost).signed(),
-        Metric::fact("need_mb_per_s", "disk for 8 accelerators", Unit::Rate("MB"), |cell: &Self| {
-            cell.needs_mb_per_s(NEED_ACCELERATORS).map(Measurement::single)
-        })
-        .for_programs(),
-        Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
-            (cell.totals.failed > 0).then(|| Measurement::single(cell.totals.failed as f64))
-        }),
-        Metric::fact("resumed_from", "resumed from step", Unit::Count("steps"), |cell: &Self| {
-            cell.resumed_from.map(|step| Measurement::single(step as f64))
-        }),
-        Metric::fact("checkpoints", "checkpoints", Unit::Count("checkpoints"), |cell: &Self| {
-            cell.checkpoints.as_ref().map(|made| Measurement::single(made.n_made() as f64))
-        }),
-        Metric::lower("not_saved", "not saved", Unit::Count("checkpoints"), |cell: &Self| {
-            let not_saved = cell.checkpoints.as_ref()?.n_not_saved();
-            (not_saved > 0).then(|| Measurement::single(not_saved as f64))
-        }),
-        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
-            cell.checkpoints.as_ref()?;
-            cell.median(|run| Some(run.checkpoint_s))
-        }),
-        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
-            let saved = cell.checkpoints.as_ref()?;
-            Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
-        })
-        .headline()
-        .compared(),
-        Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {
-            // What is written directly is not drained, however long the end of it takes.
-            let saved = cell.checkpoints.as_ref().filter(|saved| saved.mode != "direct")?;
-            saved.drain_after_s.map(Measurement::single)
-        })
-        .headline(),
-    ];
-    const ALWAYS: &'static [&'static str] = &["model", "tier", "batch", "threads", "prefetch"];
-
-    fn levels(&self) -> Levels {
-        let is_read = !self.synthetic;
-        let levels = LevelsOf::default()
-            .integer("batch", self.batch)
-            .integer("steps", self.totals.n_steps)
-            .flag("synthetic", self.synthetic.then_some(true))
-            .integer("threads", is_read.then_some(self.threads))
-            .integer("prefetch", is_read.then_some(self.prefetch))
-            .flag("threads_auto", self.threads_auto.then_some(true))
-            .integer("device_prefetch", (self.device_prefetch > 0).then_some(self.device_prefetch))
-            .text("model", self.model.as_deref())
-            .text("device", self.device.as_str())
-            .text("precision", self.precision.as_deref())
-            .text("optimizer", self.optimizer.as_deref())
-            .medium(&self.medium)
-            .integer("resumed_from", self.resumed_from);
-        let Some(saved) = &self.checkpoints else { return levels.done() };
-        levels
-            .integer("checkpoint_every", saved.every)
-            .text("checkpoint_mode", saved.mode.as_str())
-            .text("checkpoint_format", saved.format.as_str())
-            .text("checkpoint_tier", saved.medium.tier.as_deref())
-            .text("burst_tier", saved.burst_tier())
-            .done()
-    }
-
-    fn media(&self) -> Vec<&Medium> {
-        let saved = self.checkpoints.iter().flat_map(|saved| saved.burst.iter().chain([&saved.medium]));
-        std::iter::once(&self.medium).chain(saved).collect()
-    }
-
-    fn n_repeats(&self) -> usize {
-        self.samples.len()
-    }
-
-    fn spread(&self) -> Option<f64> {
-        self.spread
-    }
-
-    fn work(&self) -> Option<u64> {
-        Some(self.totals.images)
-    }
-
-    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
-        vec![("lever", "lever", self.lever.name.clone())]
-    }
-
-    fn disturbed(&self) -> Option<Disturbed> {
-        self.disturbed
-    }
-
-    fn check(&self) -> Checked {
-        crate::check::train::check(self)
     }
 }

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use forebay_units::{Bytes, format_seconds, group_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, CheckpointPlace, Disturbed, Failure, Levels, Lever, Medium, Reads, Step};
+use crate::{Cell, CheckpointPlace, Disturbed, Failure, Levels, Lever, Medium, Reads, Remarks, Step};
 
 /// Quantiles of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -304,22 +305,38 @@ impl WorkloadCell {
     }
 }
 
+/// Metrics that code refers to; what each is stands in its label.
+impl WorkloadCell {
+    #[allow(missing_docs)]
+    pub const AU_EPOCH: Metric<Self> =
+        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| run.au_epoch))
+            .headline()
+            .compared();
+    #[allow(missing_docs)]
+    pub const AU_DLIO: Metric<Self> =
+        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio));
+    #[allow(missing_docs)]
+    pub const BARRIER_S: Metric<Self> = Metric::lower("barrier_s", "barriers", Unit::Seconds, |cell: &Self| {
+        // DLIO does not time them.
+        cell.median(|run| Some(run.barrier_s)).filter(|_| cell.made_by.is_none())
+    });
+}
+
 impl Cell for WorkloadCell {
     const STEP: Step = Step::Workload;
     const METRICS: &'static [Metric<Self>] = &[
         Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wall_s))),
-        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| run.au_epoch))
-            .headline()
-            .compared(),
+        Self::AU_EPOCH,
         Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
-        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
+        Self::AU_DLIO,
         Metric::higher("samples_per_s", "samples/s", Unit::Rate("samples"), |cell: &Self| {
             cell.median(|run| Some(run.samples_per_s))
         })
         .headline()
         .compared(),
         Metric::higher("mb_per_s_moved", "moved", Unit::Rate("MB"), |cell: &Self| {
-            cell.median(|run| Some(run.mb_per_s_moved))
+            // What somebody else measured may not say what was moved.
+            cell.median(|run| (run.bytes_moved > 0 || run.mb_per_s_moved > 0.0).then_some(run.mb_per_s_moved))
         })
         .headline(),
         Metric::higher("mb_per_s_device", "from the device", Unit::Rate("MB"), |cell: &Self| {
@@ -333,14 +350,13 @@ impl Cell for WorkloadCell {
         Metric::lower("first_batch_s", "first batch of an epoch", Unit::Seconds, |cell: &Self| {
             cell.median(|run| Some(run.first_batch_s))
         }),
-        Metric::lower("barrier_s", "barriers", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.barrier_s))),
+        Self::BARRIER_S,
         Metric::higher("dlio_mib_per_s", "as DLIO counts", Unit::Rate("MiB"), |cell: &Self| {
             cell.median(|run| run.dlio_mib_per_s)
         }),
         Metric::higher("dlio_samples_per_s", "as DLIO counts", Unit::Rate("samples"), |cell: &Self| {
             cell.median(|run| run.dlio_samples_per_s)
-        })
-        .for_programs(),
+        }),
         Metric::fact("checkpoints", "checkpoints", Unit::Count("checkpoints"), |cell: &Self| {
             let n = cell.written().count();
             (n > 0).then(|| Measurement::single(n as f64))
@@ -355,6 +371,20 @@ impl Cell for WorkloadCell {
             forebay_units::median(&seconds).map(Measurement::single)
         })
         .for_programs(),
+        Metric::fact("demand_mb_per_s", "demand of an accelerator", Unit::Rate("MB"), |cell: &Self| {
+            cell.demand_bytes_per_s.map(|bytes| Measurement::single(bytes / 1e6))
+        }),
+        Metric::lower("first_step_s", "start to first step", Unit::Seconds, |cell: &Self| {
+            cell.median(|run| run.first_step_s)
+        }),
+        Metric::lower("eval_s", "evaluation", Unit::Seconds, |cell: &Self| {
+            cell.median(|run| Some(run.eval_s).filter(|seconds| *seconds > 0.0))
+        }),
+        Metric::higher("au_eval", "AU, evaluation", Unit::Share, |cell: &Self| cell.median(|run| run.au_eval)),
+        Metric::lower("peak_rss_bytes", "memory at most", Unit::Bytes, |cell: &Self| {
+            cell.median(|run| run.peak_rss_bytes.map(|bytes| bytes as f64))
+        }),
+        Metric::lower("cpu_s", "time of the cores", Unit::Seconds, |cell: &Self| cell.median(|run| run.cpu_s)),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             let n = cell.failures.len();
             (n > 0).then(|| Measurement::single(n as f64))
@@ -393,10 +423,21 @@ impl Cell for WorkloadCell {
         forebay_units::Summary::of(&walls).filter(|summary| summary.n > 1)?.relative_spread()
     }
 
-    fn remarks(&self) -> Vec<(&'static str, &'static str, String)> {
+    fn remarks(&self) -> Remarks {
         let place = self.checkpoint_place.as_ref().filter(|_| !self.saves.is_empty());
         let place = place.map(CheckpointPlace::describe).unwrap_or_default();
-        vec![("lever", "lever", self.lever.name.clone()), ("checkpoint_place", "checkpoints in", place)]
+        let mut samples = format!("{} per file", group_digits(self.samples_per_file));
+        if self.record_length_bytes > 0.0 {
+            samples += &format!(", {} each", Bytes(self.record_length_bytes as u64));
+        }
+        // What somebody else measured may say neither.
+        let computes = if self.computation_s > 0.0 { format_seconds(self.computation_s) } else { String::new() };
+        vec![
+            ("samples", "samples", if self.n_files > 0 { samples } else { String::new() }),
+            ("computes", "a step computes", computes),
+            ("lever", "lever", self.lever.name.clone()),
+            ("checkpoint_place", "checkpoints in", place),
+        ]
     }
 
     fn disturbed(&self) -> Option<Disturbed> {

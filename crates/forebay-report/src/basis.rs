@@ -7,11 +7,10 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use forebay_record::{AnyCell, Cell, Disturbed, Measured, StudyCell, StudyRun};
+use forebay_record::{AnyCell, Disturbed, Measured, StudyCell, StudyRun};
 use forebay_units::count;
 
-use crate::level;
-use crate::run::{Run, differing};
+use crate::run::Run;
 
 /// Stands behind the numbers of a disturbed cell.
 pub(crate) const MARK: &str = "*";
@@ -29,19 +28,6 @@ pub(crate) fn marked(text: String, disturbed: Option<Disturbed>) -> String {
 pub(crate) fn said(cell: &dyn AnyCell) -> Option<String> {
     let disturbed = cell.disturbed()?;
     Some(format!("{} of {}: {}", disturbed.repeats, count(cell.n_repeats() as u64, "repeat"), disturbed.cause()))
-}
-
-/// The lines below a table of cells: what the mark means, and a line per cell that has it.
-pub(crate) fn lines<C: Cell>(cells: &[C]) -> String {
-    let names = differing(cells.iter().map(Cell::levels).collect(), C::ALWAYS);
-    let named = names.iter().map(|levels| if cells.len() > 1 { level::all(levels) + ", " } else { String::new() });
-    let found: String = cells
-        .iter()
-        .zip(named)
-        .filter_map(|(cell, name)| Some((name, said(cell)?)))
-        .map(|(name, said)| format!("  {name}{said}\n"))
-        .collect();
-    if found.is_empty() { found } else { format!("{LEGEND}\n{found}") }
 }
 
 impl<'a> Run<'a> {

@@ -102,7 +102,7 @@ fn why_not(cell: &StudyCell) -> (&'static str, Value) {
 fn of_measured(cell: &StudyCell, measured: &dyn AnyCell) -> Vec<(&'static str, Value)> {
     let mut row = Vec::new();
     // A probe measures several things at one place.
-    if cell.measured_one::<ProbeCell>().is_some() {
+    if cell.measured_as::<ProbeCell>().nth(1).is_some() {
         let mut levels = measured.levels();
         levels.extend(cell.factors.clone());
         row.push(("at", Value::text(level::all(&levels))));

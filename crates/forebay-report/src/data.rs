@@ -7,7 +7,8 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::basis;
 use crate::markup::Markup;
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, columns};
+use crate::visible::visible;
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,6 +189,43 @@ impl Data {
         table.render()
     }
 
+    /// The first rows for a terminal of 80 columns: a single row is a list, what several share is said once below them, heads are
+    /// broken, and columns that still do not fit follow in further tables, behind those that name the rows.
+    pub(crate) fn fitted(&self, max_rows: usize) -> String {
+        let text = |row: &[Value], i: usize| visible(row[i].shown()).into_owned();
+        let named = |i: usize| vec![self.columns[i].name.clone(), text(&self.rows[0], i)];
+        if self.rows.len() == 1 {
+            let rows: Vec<Vec<String>> = self.shown().filter(|i| self.columns[*i].key != "at").map(named).collect();
+            return columns(&rows, |_| Align::Left);
+        }
+        let is_same = |i: &usize| self.rows.iter().all(|row| row[*i] == self.rows[0][*i]);
+        let (same, differ): (Vec<usize>, Vec<usize>) = self.shown().partition(is_same);
+        let column = |i: usize| {
+            let values: Vec<String> = self.rows.iter().take(max_rows).map(|row| text(row, i)).collect();
+            let values = if self.columns[i].key == "at" { shortened(values) } else { values };
+            let head = broken(&self.columns[i].name, width(&values).max(LEAST_HEAD));
+            (head.chain(values).collect::<Vec<String>>(), self.columns[i].align)
+        };
+        // What names a row.
+        let n_lead = differ.iter().take_while(|i| self.columns[**i].align == Align::Left).count();
+        let mut blocks: Vec<Vec<(Vec<String>, Align)>> = Vec::new();
+        for column in differ.iter().map(|i| column(*i)) {
+            let taken =
+                |block: &Vec<(Vec<String>, Align)>| block.iter().map(|(lines, _)| width(lines) + 2).sum::<usize>();
+            match blocks.iter_mut().find(|block| taken(block) + width(&column.0) <= WIDTH) {
+                Some(block) => block.push(column),
+                None => {
+                    let lead = blocks.first().map(|block| block[..n_lead.min(block.len())].to_vec());
+                    blocks.push(lead.into_iter().flatten().chain([column]).collect());
+                }
+            }
+        }
+        let tables: Vec<String> = blocks.iter().map(|block| beside(block)).collect();
+        let same: Vec<String> = same.into_iter().map(|i| named(i).join(" ")).collect();
+        let same = if same.is_empty() { String::new() } else { format!("In every row: {}.\n", same.join("; ")) };
+        tables.join("\n") + &same
+    }
+
     /// Columns that are not hidden and have a known value, or are kept.
     fn shown(&self) -> impl Iterator<Item = usize> {
         let known = |i: &usize| self.columns[*i].kept || self.rows.iter().any(|row| row[*i] != Value::Unknown);
@@ -226,6 +264,53 @@ impl Data {
         let is_long = self.rows.iter().take(LOOKED_AT).any(|row| row[i].shown().chars().count() > LONG);
         format!("{}{}", side(self.columns[i].align), if is_long { " w" } else { "" })
     }
+}
+
+/// A terminal's columns.
+const WIDTH: usize = 80;
+/// The width up to which a head is not broken.
+const LEAST_HEAD: usize = 9;
+/// Lines that a head is broken into at most.
+const HEAD_LINES: usize = 4;
+
+/// Characters of the first column that are shown, where these tell its rows apart.
+const FIRST: usize = 48;
+
+fn shortened(texts: Vec<String>) -> Vec<String> {
+    let cut = |text: &String| match text.chars().count() <= FIRST {
+        true => text.clone(),
+        false => text.chars().take(FIRST - 1).chain(['…']).collect(),
+    };
+    let short: Vec<String> = texts.iter().map(cut).collect();
+    let n_apart = |texts: &[String]| texts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    if n_apart(&short) == n_apart(&texts) { short } else { texts }
+}
+
+fn width(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// Columns of as many lines each, without the lines that are empty in all.
+fn beside(block: &[(Vec<String>, Align)]) -> String {
+    let rows = (0..block[0].0.len()).map(|line| block.iter().map(|(lines, _)| lines[line].clone()).collect());
+    let rows: Vec<Vec<String>> = rows.filter(|row: &Vec<String>| row.iter().any(|cell| !cell.is_empty())).collect();
+    columns(&rows, |column| block[column].1)
+}
+
+/// The words of a head in lines of at most so many characters, where words and the number of lines allow it, empty ones first.
+fn broken(head: &str, width: usize) -> impl Iterator<Item = String> + use<> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in head.split(' ') {
+        let n_lines = lines.len();
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width || n_lines == HEAD_LINES => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    std::iter::repeat_n(String::new(), HEAD_LINES - lines.len()).chain(lines)
 }
 
 /// Texts longer than this are broken over lines.

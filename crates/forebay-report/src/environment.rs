@@ -2,13 +2,18 @@
 
 use std::path::Path;
 
-use forebay_record::{AnyRecord, DatasetNote, Scale, StudyCell};
+use forebay_record::{DatasetNote, Levels, Scale, StudyCell};
 use forebay_units::{PathText, count, group_digits, shell_word, unescape};
 
 use crate::data::{Data, Value};
+use crate::failures;
+use crate::level;
 use crate::number::{bytes, seconds};
 use crate::run::Run;
 use crate::table::Align::Left;
+
+/// Notes shown.
+const MAX_NOTES: usize = 60;
 
 /// The facts of a run, unknown ones left out.
 pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
@@ -21,8 +26,9 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("processor", machine.collect::<Vec<_>>().join(", ")),
         ("memory", environment.memory_bytes.map(bytes).unwrap_or_default()),
         ("kernel", environment.kernel.clone().unwrap_or_default()),
-        ("file system of the data", environment.data_file_system.clone().unwrap_or_default()),
+        ("file system", environment.data_file_system.clone().unwrap_or_default()),
         ("data", dataset(run).unwrap_or_default()),
+        ("settings", settings(run).unwrap_or_default()),
         ("made data lies in", head.data.as_deref().map(place_of).unwrap_or_default()),
         ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
         ("forebay", environment.version.clone()),
@@ -62,36 +68,32 @@ fn place_of(data: &str) -> String {
 
 /// Where the data of a single command lies.
 pub(crate) fn path(run: &Run<'_>) -> Option<String> {
-    let path = match run.record {
-        AnyRecord::Ingest(record) => &record.dataset.path,
-        AnyRecord::Probe(record) => &record.dataset.path,
-        AnyRecord::Train(record) => &record.dataset.path,
-        AnyRecord::Checkpoint(record) => &record.dataset.path,
-        AnyRecord::Workload(record) => &record.dataset.path,
-        AnyRecord::Study(_) => return None,
-    };
-    (!path.is_empty()).then(|| path.clone())
+    run.record.dataset().map(|note| note.path.clone()).filter(|path| !path.is_empty())
 }
 
 /// What was read, in words.
 pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
-    let note = match run.record {
-        AnyRecord::Ingest(record) => Some(&record.dataset),
-        AnyRecord::Probe(record) => Some(&record.dataset),
-        AnyRecord::Train(record) => Some(&record.dataset),
-        AnyRecord::Checkpoint(record) => Some(&record.dataset),
-        AnyRecord::Workload(record) => Some(&record.dataset),
-        AnyRecord::Study(_) => None,
-    };
-    match note {
+    match run.record.dataset() {
         Some(note) if *note == DatasetNote::default() => None,
         Some(note) if note.n_samples == 0 => Some(note.path.clone()),
         Some(note) => {
-            let samples = count(note.n_samples, "sample");
-            Some(format!("{}: {samples} in {} ({})", note.path, count(note.n_files, "file"), note.packing))
+            let path = if note.path.is_empty() { String::new() } else { format!("{}: ", note.path) };
+            let packing = if note.packing.is_empty() { String::new() } else { format!(" ({})", note.packing) };
+            let (samples, files) = (count(note.n_samples, "sample"), count(note.n_files, "file"));
+            Some(format!("{path}{samples} in {files}{packing}"))
         }
         None => of_study(run),
     }
+}
+
+/// What all cells of a single record have in common beside what names them; of the only cell, all that tells it from others.
+fn settings(run: &Run<'_>) -> Option<String> {
+    let all: Vec<Levels> = run.measured().flatten().map(|cell| cell.levels()).collect();
+    let mut levels = all.first()?.clone();
+    let is_named =
+        |factor: &String| all.len() > 1 && run.study.cells.iter().all(|cell| cell.factors.contains_key(factor));
+    levels.retain(|factor, level| !is_named(factor) && all.iter().all(|of| of.get(factor) == Some(level)));
+    (!run.is_study() && !levels.is_empty()).then(|| level::each(&levels).join("; "))
 }
 
 fn of_study(run: &Run<'_>) -> Option<String> {
@@ -145,6 +147,10 @@ pub(crate) fn notes(run: &Run<'_>) -> Vec<String> {
         ));
     }
     notes.extend(of_cells(run));
+    notes.extend(failures::named(run));
+    let more = notes.len().saturating_sub(MAX_NOTES);
+    notes.truncate(MAX_NOTES);
+    notes.extend((more > 0).then(|| format!("{}; the record has all.", count(more as u64, "more note"))));
     notes
 }
 

@@ -43,6 +43,8 @@ struct RunPart<'a> {
     at_a_glance: &'a Data,
     figures: Vec<FigurePart<'a>>,
     cells: &'a Data,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tables: BTreeMap<&'static str, &'a Data>,
     references: &'a Data,
     facts: BTreeMap<&'static str, String>,
     tiers: Data,
@@ -97,6 +99,7 @@ fn of_section<'a>(section: &'a Section<'_>) -> RunPart<'a> {
         at_a_glance: &section.glance,
         figures: figures.collect(),
         cells: &section.cells,
+        tables: section.tables.iter().map(|(title, data)| (*title, data)).collect(),
         references: &section.references,
         facts: environment::facts(run).into_iter().collect(),
         tiers: environment::tiers(run),

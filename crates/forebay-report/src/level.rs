@@ -66,12 +66,17 @@ pub(crate) fn title(factor: &str) -> String {
     crate::number::capital(&words)
 }
 
-/// Several levels in a row, places first, counts last: "hdd, read only, 8 threads".
+/// Several levels in a row: "hdd, read only, 8 threads".
 pub(crate) fn all(levels: &Levels) -> String {
+    let words = each(levels);
+    if words.is_empty() { "the only cell".to_owned() } else { words.join(", ") }
+}
+
+/// Several levels, places first, counts last.
+pub(crate) fn each(levels: &Levels) -> Vec<String> {
     let mut factors: Vec<(&String, &Level)> = levels.iter().collect();
     factors.sort_by_key(|(factor, _)| place(factor));
-    let words: Vec<String> = factors.into_iter().map(|(factor, level)| named(factor, level)).collect();
-    if words.is_empty() { "the only cell".to_owned() } else { words.join(", ") }
+    factors.into_iter().map(|(factor, level)| named(factor, level)).collect()
 }
 
 /// Where a factor stands among others: places first, counts last.
@@ -81,6 +86,8 @@ pub(crate) fn place(factor: &str) -> u8 {
         "mode" | "workload" | "model" | "device" | "precision" | "accelerator" | "dataset" => 1,
         "read_only" => 2,
         "threads" | "depth" | "processes" | "accelerators" => 9,
+        // Long, and hardly ever what tells cells apart.
+        "mix" => 10,
         _ => 5,
     }
 }

@@ -1,7 +1,7 @@
 //! Records and findings for people and programs: terminal tables, one self-contained HTML page, JSON, CSV.
 //!
 //! A report is made from records alone, on any machine, also from an older version's; it runs nothing and opens nothing.
-//! [`html`] and [`json`] write the same report, so the page and the file cannot differ in a number. An unknown quantity
+//! [`html`], [`json`] and [`text`](text()) write the same report, so they cannot differ in a number. An unknown quantity
 //! is shown as "–". On a terminal, control characters in a record's text are shown as escapes ([`visible`]).
 //!
 //! ```
@@ -17,15 +17,15 @@
 mod axis;
 mod basis;
 mod cells;
-mod checkpoint;
 mod compare;
 mod data;
 mod dataset;
 mod environment;
 mod export;
+mod failures;
 mod fig;
 mod grid;
-mod ingest;
+mod legend;
 mod level;
 mod limit;
 mod markup;
@@ -35,7 +35,6 @@ mod order;
 mod page;
 mod palette;
 mod prefetch;
-mod probe;
 mod processes;
 mod published;
 mod rated;
@@ -43,24 +42,17 @@ mod report;
 mod run;
 mod saves;
 mod stall;
-mod study;
 mod svg;
 mod table;
-mod train;
+mod text;
 mod verdict;
 mod visible;
-mod workload;
 
 pub use cells::in_brief;
-pub use checkpoint::checkpoint;
 pub use dataset::{inspection, verification};
 pub use export::{csv, json};
-pub use ingest::ingest;
 pub use page::html;
-pub use probe::probe;
 pub use run::NamedRun;
-pub use study::{headline, study, summary, text};
 pub use table::{Align, Table, columns};
-pub use train::train;
+pub use text::{headline, record, summary, text};
 pub use visible::{visible, visible_lines};
-pub use workload::workload;

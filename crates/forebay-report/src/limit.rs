@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{CacheState, IngestCell, Level, Levels, StudyCell, TierKind};
+use forebay_record::{CacheState, IngestCell, Level, Levels, SPEED_UP, StudyCell, TierKind};
 use forebay_units::{RatioInterval, count, ratio_interval};
 
 use crate::data::{Data, Value};
@@ -180,8 +180,8 @@ pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
         ("best_images_per_s", "best images/s", Right),
         ("best_threads", "with threads", Right),
         ("best_mb_per_s", "MB/s", Right),
-        ("speed_up", "speed-up", Right),
-        ("efficiency", "of ceiling", Right),
+        (SPEED_UP.name, "speed-up", Right),
+        (IngestCell::EFFICIENCY.info.name, "of ceiling", Right),
         ("limit", "limited by", Left),
     ]);
     for place in places {

@@ -61,7 +61,8 @@ pub(crate) fn show_in_table(info: &MetricInfo) -> fn(f64) -> String {
         Unit::Seconds if info.is_signed => cost,
         Unit::Seconds => |value| if value < 120.0 { brief_seconds(value) } else { seconds(value) },
         Unit::Microseconds => microseconds,
-        Unit::Share => percent,
+        // With a decimal, so that the parts of a whole line up.
+        Unit::Share => |share| format!("{:.1} %", share * 100.0),
         Unit::Times => times,
         Unit::Bytes => |value| bytes(value.round() as u64),
         Unit::Count(_) => |value| forebay_units::group_digits(value as u64),

@@ -4,6 +4,8 @@
 //! its own. Ordered ones, such as threads, have shades of one hue from faint to strong. The style defines the classes
 //! for light, dark and paper.
 
+use forebay_record::{TrainCell, WorkloadCell};
+
 use crate::svg::{Px, Svg};
 
 /// How many unordered series can be told apart.
@@ -60,11 +62,11 @@ pub(crate) const ACTIVITIES: &[(&str, &str, &str)] = &[
 
 /// Where the accelerator's time goes, in words and in colours: computing, waiting for data, and what else holds it up.
 pub(crate) const ACCELERATOR: &[(&str, &str, &str)] = &[
-    ("compute_s", "compute", "a-compute"),
-    ("wait_s", "wait for data", "a-starve"),
-    ("copy_s", "copy", "a-copy"),
-    ("barrier_s", "barrier", "a-resize"),
-    ("checkpoint_s", "checkpoint", "a-save"),
+    (TrainCell::COMPUTE_S.info.name, "compute", "a-compute"),
+    (TrainCell::WAIT_S.info.name, "wait for data", "a-starve"),
+    (TrainCell::COPY_S.info.name, "copy", "a-copy"),
+    (WorkloadCell::BARRIER_S.info.name, "barrier", "a-resize"),
+    (TrainCell::CHECKPOINT_S.info.name, "checkpoint", "a-save"),
     ("validate_s", "validate", "a-open"),
     ("other_s", "other", "a-wait3"),
 ];

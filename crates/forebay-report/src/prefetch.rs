@@ -59,8 +59,7 @@ fn with(cells: &[&StudyCell]) -> String {
 
 /// The run time of a cell that was measured.
 pub(crate) fn wall_s(cell: &StudyCell) -> Option<f64> {
-    let measured = cell.measured_one::<TrainCell>().is_some() && cell.error.is_none();
-    measured.then(|| cell.metric("wall_s")).flatten().map(|metric| metric.value).filter(|wall| *wall > 0.0)
+    cell.value(&TrainCell::WALL_S).filter(|wall| *wall > 0.0)
 }
 
 /// The cell with the same levels but without batches made ahead.

@@ -54,7 +54,7 @@ pub(crate) fn groups<'a>(run: &'a Run<'a>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for (cell, workload) in cells {
         let found = FACTORS.into_iter().find_map(|factor| Some((factor, level::number(cell.level(factor)?)?)));
-        let values = ["au_epoch", "au_dlio"].map(|name| cell.metric(name).map(|found| found.value));
+        let values = [&WorkloadCell::AU_EPOCH, &WorkloadCell::AU_DLIO].map(|metric| cell.value(metric));
         let (Some((factor, n)), [Some(whole), Some(dlio)]) = (found, values) else { continue };
         let mut levels = cell.factors.clone();
         levels.remove(factor);

@@ -1,6 +1,6 @@
 //! What others published, beside what was measured here.
 
-use forebay_record::{Disturbed, FigureKind, FigureSpec, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell};
+use forebay_record::{Disturbed, FigureKind, FigureSpec, IngestCell, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell};
 
 use crate::data::{Data, Tone, Value};
 use crate::level;
@@ -158,7 +158,8 @@ pub(crate) fn scaling_of<'a>(run: &'a Run<'a>, experiment: &str) -> (&'a str, &'
         figure.kind == FigureKind::SpeedUp && figure.experiment.as_deref().is_none_or(|name| name == experiment)
     };
     let figure = run.spec().figures.iter().find(of);
-    let quantity = figure.and_then(|figure| figure.metrics.first()).map_or("images_per_s", String::as_str);
+    let quantity =
+        figure.and_then(|figure| figure.metrics.first()).map_or(IngestCell::IMAGES_PER_S.info.name, String::as_str);
     (quantity, figure.and_then(|figure| figure.x.as_deref()).unwrap_or("threads"))
 }
 

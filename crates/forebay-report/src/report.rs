@@ -1,6 +1,6 @@
 //! A report before it has a form: the verdict, the figures and the tables of every run, and their comparison.
 //!
-//! The page and the JSON are two writings of this one thing, so they cannot differ in a number.
+//! The page, the JSON and the text are three writings of this one thing, so they cannot differ in a number.
 
 use forebay_record::FigureSpec;
 
@@ -8,6 +8,7 @@ use crate::cells;
 use crate::compare::{Comparison, compare};
 use crate::data::Data;
 use crate::fig::{self, Context, Drawn, Figure};
+use crate::legend;
 use crate::limit;
 use crate::number::capital;
 use crate::published::{self, Published, published};
@@ -25,6 +26,10 @@ pub(crate) struct Section<'a> {
     /// The study's words on each figure.
     pub(crate) captions: Vec<String>,
     pub(crate) cells: Data,
+    /// What its columns mean.
+    pub(crate) legend: Vec<String>,
+    /// What a cell has several of: epochs, steps.
+    pub(crate) tables: Vec<(&'static str, Data)>,
     pub(crate) references: Data,
 }
 
@@ -130,6 +135,8 @@ fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section
         figures,
         captions,
         cells: cells::table(run, None),
+        legend: legend::lines(run),
+        tables: legend::tables(run),
         references: published::table(published.iter()),
     }
 }

@@ -58,7 +58,7 @@ fn n_alike(cell: &StudyCell, other: &StudyCell) -> usize {
 
 /// How many times shorter a cell's stall is than the direct one's.
 pub(crate) fn speed_up(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
-    let stall = |cell: &StudyCell| cell.metric("stall_s").map(|of| of.value).filter(|stall| *stall > 0.0);
+    let stall = |cell: &StudyCell| stall_s(cell).filter(|stall| *stall > 0.0);
     Some(stall(direct(run, cell)?)? / stall(cell)?)
 }
 
@@ -66,6 +66,11 @@ pub(crate) fn speed_up(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
 pub(crate) fn judged(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
     let (direct, ratio) = (direct(run, cell)?, speed_up(run, cell)?);
     run.differ(&[cell, direct], ratio).then_some(ratio)
+}
+
+/// How long training stands still for a checkpoint.
+pub(crate) fn stall_s(cell: &StudyCell) -> Option<f64> {
+    cell.value(&CheckpointCell::STALL_S).or_else(|| cell.value(&TrainCell::STALL_S))
 }
 
 /// The published ratio for a cell.

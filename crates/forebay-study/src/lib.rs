@@ -35,6 +35,4 @@ pub use places::{FindPlacement, Making, Placement, Places, ToMake};
 pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
-pub use steps::{
-    Bench, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadTask, like,
-};
+pub use steps::{Bench, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadTask, like};

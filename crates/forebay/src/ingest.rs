@@ -83,7 +83,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     record.notes.extend(notes);
     ceilings.apply(&mut record);
     record.series = Some(series);
-    give(&forebay_report::ingest(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     // Where a whole repeat delivered nothing, not all that was asked for was measured.
     let is_whole =
         record.cells.len() == plan.settings.threads.len() && record.cells.iter().all(|cell| cell.empty_repeats == 0);

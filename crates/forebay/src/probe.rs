@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if let Some(profile) = &placement.kernel {
         record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
     }
-    give(&forebay_report::probe(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
     match save {
         Some(name) if stopped => remark(&format!("forebay: {name} is not saved: the probe was stopped")),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{Level, Levels, Step};
 use crate::measured::Measured;
-use crate::{AnyCell, Cell, Disturbed, Measurement};
+use crate::{AnyCell, Cell, Disturbed, Measurement, Metric};
 
 /// One combination of levels and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,11 @@ impl StudyCell {
 
     fn cells(&self) -> impl Iterator<Item = &dyn AnyCell> {
         self.result().into_iter().flat_map(Measured::cells)
+    }
+
+    /// A quantity of one experiment; `None` when the cell is of another or does not have it.
+    pub fn value<C: Cell>(&self, metric: &Metric<C>) -> Option<f64> {
+        metric.of(self.measured_one()?).map(|found| found.value)
     }
 
     /// The cells of one experiment that were measured: of a probe several, of another one or none.

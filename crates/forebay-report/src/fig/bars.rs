@@ -1,6 +1,6 @@
 //! A rate in bars: a group a level of one factor, a bar a level of another, the spread of the repeats as whiskers.
 
-use forebay_record::{Measurement, StudyCell};
+use forebay_record::{IngestCell, Measurement, StudyCell};
 
 use super::columns::factors;
 use super::{Bar, Columns, Context, Data, Drawn, Grid, Groups, Key, Tip, level, metric};
@@ -76,8 +76,10 @@ fn describe(cell: &StudyCell, quantity: &str, found: &Measurement) -> String {
         let show = metric::show(quantity);
         text.push_str(&format!(" ({} to {} in {} repeats)", show(low), show(high), found.repeats.len()));
     }
-    for other in ["images_per_s", "mb_per_s"] {
-        if let Some(value) = cell.metric(other).filter(|_| other != quantity && quantity != "efficiency") {
+    for other in [IngestCell::IMAGES_PER_S.info.name, IngestCell::MB_PER_S.info.name] {
+        if let Some(value) =
+            cell.metric(other).filter(|_| other != quantity && quantity != IngestCell::EFFICIENCY.info.name)
+        {
             text.push_str(&format!(", {}", metric::with_unit(other, value.value)));
         }
     }

@@ -4,7 +4,7 @@
 //! run without any. A published ratio of stalls is drawn where a stall so many times shorter than the direct one would
 //! end. Without a factor along the axis, the figure is one of single saves.
 
-use forebay_record::{StudyCell, TrainCell, TrainCheckpoints};
+use forebay_record::{STALL_SPEED_UP, StudyCell, TrainCell, TrainCheckpoints};
 use forebay_units::count;
 
 use crate::number::{brief_seconds, given, percent, times};
@@ -56,10 +56,6 @@ fn saved(cell: &StudyCell) -> Option<&TrainCheckpoints> {
     cell.measured_one::<TrainCell>().filter(|_| cell.error.is_none())?.checkpoints.as_ref()
 }
 
-fn value(cell: &StudyCell, name: &str) -> Option<f64> {
-    cell.metric(name).filter(|_| cell.error.is_none()).map(|of| of.value)
-}
-
 struct All<'a> {
     context: &'a Context<'a>,
     grid: &'a Grid<'a>,
@@ -91,14 +87,15 @@ impl<'a> All<'a> {
     /// The time without checkpoints, where it is one for all.
     fn base_s(&self) -> Option<f64> {
         match self.bases.as_slice() {
-            [one] => value(one, "wall_s"),
+            [one] => one.value(&TrainCell::WALL_S),
             _ => None,
         }
     }
 
     /// How much longer a cell takes than the run without checkpoints.
     fn longer(&self, cell: &StudyCell) -> Option<f64> {
-        Some(value(cell, "wall_s")? / value(self.base(cell)?, "wall_s")? - 1.0).filter(|share| share.is_finite())
+        Some(cell.value(&TrainCell::WALL_S)? / self.base(cell)?.value(&TrainCell::WALL_S)? - 1.0)
+            .filter(|share| share.is_finite())
     }
 
     /// Bars in groups, without the levels that made no checkpoints: those are the line.
@@ -186,53 +183,61 @@ impl<'a> All<'a> {
     fn data(&self) -> Data {
         let base = |cell: &StudyCell| self.base(cell).filter(|_| saved(cell).is_some());
         let ends = |cell: &StudyCell| {
-            cell.metric("stall_s").filter(|_| saved(cell).is_some()).and_then(|stalls| range(&stalls))
+            cell.metric(TrainCell::STALL_S.info.name)
+                .filter(|_| saved(cell).is_some())
+                .and_then(|stalls| range(&stalls))
         };
         let ratio = |cell: &StudyCell| stall::speed_up(self.context.run, cell);
         Columns::<&StudyCell>::new()
             .factors(factors(&self.grid.cells), |cell| cell)
-            .number("wall_s", "run time, s", quantity, |cell| value(cell, "wall_s"))
-            .number("without_s", "without checkpoints, s", quantity, move |cell| value(base(cell)?, "wall_s"))
+            .number(TrainCell::WALL_S.info.name, "run time, s", quantity, |cell| cell.value(&TrainCell::WALL_S))
+            .number("without_s", "without checkpoints, s", quantity, move |cell| base(cell)?.value(&TrainCell::WALL_S))
             .number("longer", "longer by", percent, |cell| self.longer(cell).filter(|_| saved(cell).is_some()))
-            .number("checkpoint_s", "standing still, s", quantity, |cell| value(cell, "checkpoint_s"))
+            .number(TrainCell::CHECKPOINT_S.info.name, "standing still, s", quantity, |cell| {
+                cell.value(&TrainCell::CHECKPOINT_S)
+            })
             .count("n_saves", "checkpoints", |cell| saved(cell).map(TrainCheckpoints::n_made))
-            .number("stall_s", "median stall, s", quantity, |cell| value(cell, "stall_s"))
+            .number(TrainCell::STALL_S.info.name, "median stall, s", quantity, |cell| cell.value(&TrainCell::STALL_S))
             .number("stall_s_min", "shortest", quantity, move |cell| ends(cell).map(|(low, _)| low))
             .number("stall_s_max", "longest", quantity, move |cell| ends(cell).map(|(_, high)| high))
-            .number("stall_speed_up", "shorter than direct", times, move |cell| {
+            .number(STALL_SPEED_UP.name, "shorter than direct", times, move |cell| {
                 ratio(cell).filter(|_| saved(cell).is_some())
             })
-            .number("drain_after_s", "drained after the end, s", quantity, |cell| value(cell, "drain_after_s"))
-            .count("not_saved", "not saved", |cell| saved(cell).map(TrainCheckpoints::n_not_saved).filter(|n| *n > 0))
+            .number(TrainCell::DRAIN_AFTER_S.info.name, "drained after the end, s", quantity, |cell| {
+                cell.value(&TrainCell::DRAIN_AFTER_S)
+            })
+            .count(TrainCell::NOT_SAVED.info.name, "not saved", |cell| {
+                saved(cell).map(TrainCheckpoints::n_not_saved).filter(|n| *n > 0)
+            })
             .text("error", "failed", |cell| cell.error.clone().unwrap_or_default())
             .of(self.grid.cells.iter().copied())
     }
 
     /// A run time: on top, the time in which training stood still.
     fn run_time(&self, cell: &StudyCell) -> Option<Bar> {
-        let (wall, _) = (value(cell, "wall_s")?, saved(cell)?);
-        let still = value(cell, "checkpoint_s").unwrap_or(0.0).min(wall);
+        let (wall, _) = (cell.value(&TrainCell::WALL_S)?, saved(cell)?);
+        let still = cell.value(&TrainCell::CHECKPOINT_S).unwrap_or(0.0).min(wall);
         let place = level::all(&cell.factors);
         let longer = self.longer(cell).map(|share| format!(", {} over the run without", percent(share)));
         let tip = Tip::of(cell, format!("{place}: {}{}", brief_seconds(wall), longer.unwrap_or_default()))
-            .with("metric", "wall_s")
+            .with("metric", TrainCell::WALL_S.info.name)
             .with("value", wall);
         let text = format!("{place}: stood still for checkpoints {} ({})", brief_seconds(still), percent(still / wall));
-        let more = Tip::of(cell, text).with("metric", "checkpoint_s").with("value", still);
+        let more = Tip::of(cell, text).with("metric", TrainCell::CHECKPOINT_S.info.name).with("value", still);
         let more = (still > 0.0).then_some((wall, more));
         Some(Bar { value: wall - still, label: quantity(wall), tip, more, ..Bar::default() })
     }
 
     /// The median stall, and where it would be by the published ratio.
     fn stall(&self, cell: &StudyCell) -> Option<Bar> {
-        let found = cell.metric("stall_s").filter(|_| saved(cell).is_some())?;
+        let found = cell.metric(TrainCell::STALL_S.info.name).filter(|_| saved(cell).is_some())?;
         let (median, run) = (found.value, self.context.run);
         let ratio = stall::speed_up(run, cell).map(|ratio| format!(", {} shorter than direct", times(ratio)));
         let text = format!("{}: {}{}", level::all(&cell.factors), brief_seconds(median), ratio.unwrap_or_default());
-        let tip = Tip::of(cell, text).with("metric", "stall_s").with("value", median);
+        let tip = Tip::of(cell, text).with("metric", TrainCell::STALL_S.info.name).with("value", median);
         let theirs = stall::published(run, self.context.published, cell).filter(|ratio| *ratio > 0.0);
         let published = theirs.zip(stall::direct(run, cell)).and_then(|(ratio, direct)| {
-            let at = value(direct, "stall_s")? / ratio;
+            let at = direct.value(&TrainCell::STALL_S)? / ratio;
             let (times, at_s) = (given(ratio), brief_seconds(at));
             let text = format!("published: {times}× shorter than direct, which would be {at_s}");
             Some((at, Tip::of(cell, text).with("published", ratio)))

@@ -7,7 +7,7 @@ use forebay_record::{CheckpointCell, IngestCell, StudyCell};
 use super::bars::{data, groups, highest, legend, reading};
 use super::{Context, Data, Drawn, Grid, Groups, Left, Right, Value, metric, quantity};
 
-const QUANTITY: &str = "efficiency";
+const QUANTITY: &str = IngestCell::EFFICIENCY.info.name;
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     let grid = Grid::of(context.run, context.spec);
@@ -53,9 +53,12 @@ fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
 
 fn with_ceilings(grid: &Grid<'_>) -> Data {
     let saves = grid.cells.iter().any(|cell| cell.measured_one::<CheckpointCell>().is_some());
-    let metrics = [QUANTITY, if saves { "save_mb_per_s" } else { "mb_per_s" }].map(str::to_owned);
+    let metrics =
+        [QUANTITY, if saves { CheckpointCell::SAVE_MB_PER_S.info.name } else { IngestCell::MB_PER_S.info.name }]
+            .map(str::to_owned);
     let mut data = data(&grid.cells, &metrics);
-    data.add_column("ceiling_mb_per_s", "ceiling, MB/s", Right, |i| Value::maybe(ceiling(grid.cells[i]).0, quantity));
+    let key = IngestCell::CEILING_MB_PER_S.info.name;
+    data.add_column(key, "ceiling, MB/s", Right, |i| Value::maybe(ceiling(grid.cells[i]).0, quantity));
     data.add_column("ceiling_of", "which is", Left, |i| Value::text(ceiling(grid.cells[i]).1.unwrap_or_default()));
     data
 }

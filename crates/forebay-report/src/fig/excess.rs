@@ -90,7 +90,7 @@ fn not_drawn(cells: &[&StudyCell], base: f64) -> Option<String> {
 fn bar(pair: &Pair<'_>) -> Option<Bar> {
     let (Some(with), without) = pair.seconds() else { return None };
     let tip = Tip::of(pair.with, format!("{}: {}", level::all(&pair.with.factors), brief_seconds(with)))
-        .with("metric", "wall_s")
+        .with("metric", TrainCell::WALL_S.info.name)
         .with("value", with);
     let more = pair.without.zip(without).map(|(cell, wall)| {
         let (longer, share) = (brief_seconds(wall - with), percent(wall / with - 1.0));
@@ -126,7 +126,7 @@ fn data(pairs: &[Pair<'_>]) -> Data {
     let cells: Vec<&StudyCell> = pairs.iter().map(|pair| pair.with).collect();
     let mut factors = factors(&cells);
     factors.retain(|factor| *factor != prefetch::FACTOR);
-    let wait = |pair: &&Pair<'_>| Some(pair.without?.metric("wait_s")?.value);
+    let wait = |pair: &&Pair<'_>| pair.without?.value(&TrainCell::WAIT_S);
     let error = |pair: &&Pair<'_>| pair.with.error.clone().or(pair.without.and_then(|cell| cell.error.clone()));
     Columns::new()
         .factors(factors, |pair: &&Pair<'_>| pair.with)

@@ -34,7 +34,7 @@ mod traffic;
 mod utilisation;
 mod workers;
 
-use forebay_record::{FigureKind, FigureSpec, StudyCell};
+use forebay_record::{FigureKind, FigureSpec, IngestCell, StudyCell};
 
 use crate::axis::Scale;
 use crate::basis;
@@ -95,7 +95,7 @@ impl Context<'_> {
     }
 
     fn metric(&self) -> &str {
-        self.spec.metrics.first().map_or("images_per_s", String::as_str)
+        self.spec.metrics.first().map_or(IngestCell::IMAGES_PER_S.info.name, String::as_str)
     }
 
     /// Published values of a quantity for a cell.

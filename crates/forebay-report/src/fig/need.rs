@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The quantity that published values of it are of.
-const METRIC: &str = "need_mb_per_s";
+const METRIC: &str = TrainCell::NEED_MB_PER_S.info.name;
 const COUNTS: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// Lines that are nearer to each other than this, as the logarithm of their ratio, hide one another.
@@ -181,7 +181,7 @@ fn plot<'a>(canvas: Canvas, shown: &[&Need<'_>], published: &'a [Published<'_>])
 fn data(needs: &[Need<'_>]) -> Data {
     let columns = Columns::<&Need<'_>>::new()
         .text("at", "cell", |need| level::all(&need.cell.factors))
-        .number("images_per_s", "images/s of one", quantity, |need| need.images_per_s)
+        .number(TrainCell::IMAGES_PER_S.info.name, "images/s of one", quantity, |need| need.images_per_s)
         .number("bytes_per_image", "an image", |size| bytes(size.round() as u64), |need| need.bytes);
     let for_count = |columns: Columns<'static, _>, n| {
         columns.number(&format!("mb_per_s_{n}"), &format!("MB/s for {n}"), quantity, move |need: &&Need<'_>| {

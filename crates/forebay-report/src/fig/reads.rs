@@ -2,7 +2,7 @@
 //!
 //! The last series, which has most batches made ahead, is filled; the others are outlines on top of it.
 
-use forebay_record::{Reads, StudyCell, TrainCell, WorkloadCell};
+use forebay_record::{IngestCell, Reads, StudyCell, TrainCell, WorkloadCell};
 
 use crate::number::seconds;
 
@@ -119,6 +119,6 @@ fn data(panels: &[Level<'_>]) -> Data {
     Columns::<(&Curve<'_>, usize, f64)>::new()
         .text("at", "cell", |(curve, ..)| level::all(&curve.cell.factors))
         .number("time_s", "from, s", flows::time, |(curve, i, _)| *i as f64 * curve.reads.every_s)
-        .number("mb_per_s", "MB/s", quantity, |(curve, _, mb)| mb / curve.reads.every_s)
+        .number(IngestCell::MB_PER_S.info.name, "MB/s", quantity, |(curve, _, mb)| mb / curve.reads.every_s)
         .of(ticks)
 }

@@ -1,6 +1,6 @@
 //! Every checkpoint of a training: how long training stood still for it, and until when it was safe where.
 
-use forebay_record::{SaveFate, StudyCell, TrainCell, TrainCheckpoint, TrainCheckpoints};
+use forebay_record::{CheckpointCell, SaveFate, StudyCell, TrainCell, TrainCheckpoint, TrainCheckpoints};
 use forebay_units::group_digits;
 
 use crate::number::brief_seconds;
@@ -99,9 +99,13 @@ fn data(runs: &[Run<'_>]) -> Data {
         .text("at", "cell", |(cell, _)| level::all(&cell.factors))
         .count("step", "after step", |(_, save)| save.step)
         .number("at_s", "at, s", quantity, |(_, save)| save.at_s)
-        .number("stall_s", "stood still, s", quantity, |(_, save)| save.stall_s)
-        .number("durable_fast_s", "durable on the first tier, s", quantity, |(_, save)| save.durable_fast_s)
-        .number("durable_slow_s", "on the last tier, s", quantity, |(_, save)| save.durable_slow_s)
+        .number(TrainCell::STALL_S.info.name, "stood still, s", quantity, |(_, save)| save.stall_s)
+        .number(CheckpointCell::DURABLE_FAST_S.info.name, "durable on the first tier, s", quantity, |(_, save)| {
+            save.durable_fast_s
+        })
+        .number(CheckpointCell::DURABLE_SLOW_S.info.name, "on the last tier, s", quantity, |(_, save)| {
+            save.durable_slow_s
+        })
         .text("fate", "what became of it", |(_, save)| fate(save.fate))
         .of(saves);
     data.hide_if_same("at");

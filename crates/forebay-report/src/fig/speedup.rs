@@ -1,6 +1,6 @@
 //! How a rate grows with threads, beside the ideal and beside what others published.
 
-use forebay_record::StudyCell;
+use forebay_record::{SPEED_UP, StudyCell};
 use forebay_units::{RatioInterval, ratio_interval};
 
 use crate::number::{given, times};
@@ -92,7 +92,7 @@ fn of_series<'a>(
             ratio: if is_cost { base.value / found.value } else { found.value / base.value },
             interval: if x == 0 { None } else { ratio_interval(from, to, 0.95) },
             published: context
-                .published_for(cell, "speed_up")
+                .published_for(cell, SPEED_UP.name)
                 .map(|row| (row.reference.value, row.reference.source.as_str())),
         })
     };
@@ -151,7 +151,7 @@ impl Gains<'_> {
             text.push_str(&format!("; published {}× ({source})", given(value)));
         }
         let tip = Tip::of(gain.cell, text)
-            .with("metric", "speed_up")
+            .with("metric", SPEED_UP.name)
             .with("value", gain.ratio)
             .with("series", &self.grid.series[gain.series].name)
             .with("x", gain.x);
@@ -216,7 +216,7 @@ impl Gains<'_> {
         Columns::<&Gain<'_>>::new()
             .text("at", "cell", |gain| level::all(&gain.cell.factors))
             .number(quantity, &metric::unit(quantity), metric::show(quantity), value)
-            .number("speed_up", "speed-up", times, |gain| gain.ratio)
+            .number(SPEED_UP.name, "speed-up", times, |gain| gain.ratio)
             .number("low", "95 % from", times, |gain| gain.interval.map(|interval| interval.low))
             .number("high", "to", times, |gain| gain.interval.map(|interval| interval.high))
             .number("published", "published", of_published, |gain| gain.published.map(|(value, _)| value))

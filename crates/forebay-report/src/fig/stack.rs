@@ -2,12 +2,12 @@
 
 use forebay_record::StudyCell;
 
-use crate::number::percent;
+use crate::number::{brief_seconds, percent};
 use crate::svg::{Canvas, FONT, SMALL, fitted, text_width};
 
 use super::{
-    Anchor, Area, Columns, Context, Data, Drawn, Grid, Key, Panel, Pen, Plot, Scale, Tip, X, Y, both, level, quantity,
-    thinned, tick,
+    Anchor, Area, Columns, Context, Data, Drawn, Grid, Key, Panel, Pen, Plot, Right, Scale, Tip, Value, X, Y, both,
+    level, quantity, thinned, tick,
 };
 
 /// Bars that are still looked at one by one.
@@ -172,7 +172,10 @@ fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
     for key in keys {
         let word = order.iter().find(|(known, ..)| *known == key).map_or(key, |(_, word, _)| word);
         let seconds = move |row: &&Row<'_>| row.parts.iter().find(|part| part.key == key).map(|part| part.seconds);
-        columns = columns.number(key, &format!("{word}, s"), quantity, seconds);
+        columns = columns.value(key, word, Right, move |row| {
+            let shown = |seconds: f64| format!("{} ({})", brief_seconds(seconds), percent(seconds / row.total));
+            Value::maybe(seconds(row), shown)
+        });
     }
-    columns.number("total", "all, s", quantity, |row| row.total).of(rows)
+    columns.number("total", "all", brief_seconds, |row| row.total).of(rows)
 }

@@ -20,14 +20,17 @@ const FAR_ABOVE: f64 = 1.5;
 const PANEL: f64 = 130.0;
 
 /// A part of a step: its key, its word, its line's class and the dashes it has where colours are not seen.
-const PARTS: [(&str, &str, &str); 3] =
-    [("compute_s", "compute", "tr c2l"), ("wait_s", "wait for data", "tr c1l"), ("copy_s", "copy", "tr c4l dash")];
+const PARTS: [(&str, &str, &str); 3] = [
+    (TrainCell::COMPUTE_S.info.name, "compute", "tr c2l"),
+    (TrainCell::WAIT_S.info.name, "wait for data", "tr c1l"),
+    (TrainCell::COPY_S.info.name, "copy", "tr c4l dash"),
+];
 
 /// The third part of a workload's steps, in the place of the copy.
-const BARRIER: (&str, &str, &str) = ("barrier_s", "barrier", "tr c4l dash");
+const BARRIER: (&str, &str, &str) = (WorkloadCell::BARRIER_S.info.name, "barrier", "tr c4l dash");
 
 /// What is drawn as a stroke at its step, not as a line.
-const SAVE: (&str, &str, &str) = ("checkpoint_s", "checkpoint", "spike");
+const SAVE: (&str, &str, &str) = (TrainCell::CHECKPOINT_S.info.name, "checkpoint", "spike");
 
 struct Steps<'a> {
     steps: Cow<'a, [TrainStep]>,

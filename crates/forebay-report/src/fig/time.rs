@@ -53,7 +53,8 @@ fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
 /// The bar that waits most.
 fn caption(rows: &[&Row<'_>]) -> String {
     let share = |row: &&Row<'_>| {
-        let wait = row.parts.iter().find(|part| part.key == "wait_s").map_or(0.0, |part| part.seconds);
+        let wait =
+            row.parts.iter().find(|part| part.key == TrainCell::WAIT_S.info.name).map_or(0.0, |part| part.seconds);
         wait / row.total
     };
     let shares: Vec<f64> = rows.iter().map(share).collect();

@@ -16,7 +16,9 @@ use super::{
 };
 
 /// What is drawn when the figure names nothing.
-const METRICS: [&str; 2] = ["au_epoch", "au_dlio"];
+const METRICS: [&str; 2] = [AU_EPOCH, AU_DLIO];
+const AU_EPOCH: &str = WorkloadCell::AU_EPOCH.info.name;
+const AU_DLIO: &str = WorkloadCell::AU_DLIO.info.name;
 const PANEL: f64 = 190.0;
 
 /// A value of one way to count.
@@ -173,8 +175,8 @@ fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Parts<'a> {
 /// The mean over accelerators, as a share.
 fn of_epoch(cell: &WorkloadCell, metric: &str, epoch: u64) -> Option<f64> {
     let of = |of: &forebay_record::WorkloadEpoch| match metric {
-        "au_epoch" => (of.wall_s > 0.0).then(|| of.compute_s / of.wall_s),
-        "au_dlio" => of.au_dlio,
+        AU_EPOCH => (of.wall_s > 0.0).then(|| of.compute_s / of.wall_s),
+        AU_DLIO => of.au_dlio,
         _ => None,
     };
     let values: Vec<f64> = cell.epochs_of.iter().filter(|of| of.epoch == epoch).filter_map(of).collect();

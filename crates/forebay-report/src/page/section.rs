@@ -2,9 +2,8 @@
 
 use std::fmt::Display;
 
-use forebay_record::{Scale, TrainCell};
+use forebay_record::Scale;
 
-use crate::basis;
 use crate::cells;
 use crate::environment;
 use crate::fig::Figure;
@@ -15,8 +14,6 @@ use crate::report::Section;
 const MAX_CELLS: usize = 300;
 /// Rows of data shown under a figure.
 const MAX_DATA: usize = 200;
-/// Notes shown.
-const MAX_NOTES: usize = 60;
 
 /// Writes it with headings from this level on.
 pub(super) fn write(page: &mut Markup, section: &Section<'_>, level: usize) {
@@ -167,23 +164,7 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         return;
     }
     heading(page, level, "Every cell");
-    page.element(
-        "p",
-        &[],
-        "± is half the range of the repeats over their median. A cell is cold when at most 5 % of its bytes came from memory, \
-         by the block layer's count, in every repeat; the columns beside it hold the largest shares found.",
-    );
-    if section.run.cells_of::<TrainCell>().next().is_some() {
-        page.element(
-            "p",
-            &[],
-            "Of training, AU is computing over the wall clock, the wait that of the accelerator after its first batch, the cost of \
-             I/O the time over as many steps on a batch in memory, and the lever what would help most.",
-        );
-    }
-    if section.run.study.cells.iter().any(|cell| cell.disturbed().is_some()) {
-        page.element("p", &[], basis::LEGEND);
-    }
+    section.legend.iter().for_each(|said| page.element("p", &[], said));
     let mut experiments: Vec<&str> = Vec::new();
     for cell in &section.run.study.cells {
         if !experiments.contains(&cell.experiment.as_str()) {
@@ -203,6 +184,11 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         page.close("div");
         cut(page, cells.len(), left);
         left = left.saturating_sub(cells.len()).max(20);
+    }
+    for (title, data) in &section.tables {
+        heading(page, level + 1, title);
+        page.put(&data.to_html("data", title, MAX_DATA));
+        cut(page, data.len(), MAX_DATA);
     }
 }
 
@@ -230,7 +216,6 @@ fn surroundings(page: &mut Markup, section: &Section<'_>, level: usize) {
     let notes = environment::notes(run);
     if !notes.is_empty() {
         heading(page, level + 1, "Notes");
-        list(page, "notes", &notes[..notes.len().min(MAX_NOTES)]);
-        cut(page, notes.len(), MAX_NOTES);
+        list(page, "notes", &notes);
     }
 }

@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
     }
 
     /// What every cell measured that can be measured again: a dataset is looked at once.
-    fn measured(&self) -> impl Iterator<Item = Vec<&dyn AnyCell>> {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = Vec<&dyn AnyCell>> {
         let cells = self.study.cells.iter().filter(|cell| cell.step != Step::Inspect);
         cells.filter_map(|cell| cell.result()).map(Measured::cells)
     }

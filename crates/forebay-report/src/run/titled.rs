@@ -54,8 +54,14 @@ impl Titled for IngestCell {
     fn figures(record: &Record<Self>) -> Vec<FigureSpec> {
         let x = Some("threads");
         let mut figures = vec![
-            figure("rates", "Rate by threads", FigureKind::Bars, &["images_per_s", "mb_per_s"], x),
-            figure("speed-up", "Speed-up by threads", FigureKind::SpeedUp, &["images_per_s"], x),
+            figure(
+                "rates",
+                "Rate by threads",
+                FigureKind::Bars,
+                &[Self::IMAGES_PER_S.info.name, Self::MB_PER_S.info.name],
+                x,
+            ),
+            figure("speed-up", "Speed-up by threads", FigureKind::SpeedUp, &[Self::IMAGES_PER_S.info.name], x),
         ];
         if record.cells.iter().any(|cell| cell.ceiling_mb_per_s.is_some()) {
             figures.push(figure("ceiling", "Share of the storage's ceiling", FigureKind::Efficiency, &[], x));
@@ -90,7 +96,11 @@ fn probe_figures(record: &Record<ProbeCell>, mode: &str) -> Vec<FigureSpec> {
         spec.at.insert("mode".to_owned(), Level::Text(mode.to_owned()));
         spec
     };
-    let metrics: &[&str] = if mode == "files" { &["iops", "mb_per_s"] } else { &["mb_per_s", "iops"] };
+    let metrics: &[&str] = if mode == "files" {
+        &[ProbeCell::IOPS.info.name, ProbeCell::MB_PER_S.info.name]
+    } else {
+        &[ProbeCell::MB_PER_S.info.name, ProbeCell::IOPS.info.name]
+    };
     let mut rates = named("rates", "Rate by requests in flight", FigureKind::Bars, metrics, Some("depth"));
     rates.series = Some("engine".to_owned());
     let mut figures = vec![rates];
@@ -121,7 +131,13 @@ impl Titled for TrainCell {
         let mut figures = Vec::new();
         let x = Some("batch");
         if record.cells.len() > 1 {
-            figures.push(figure("wall-clock", "Wall clock", FigureKind::Bars, &["wall_s", "images_per_s"], x));
+            figures.push(figure(
+                "wall-clock",
+                "Wall clock",
+                FigureKind::Bars,
+                &[Self::WALL_S.info.name, Self::IMAGES_PER_S.info.name],
+                x,
+            ));
         }
         figures.push(figure("time", "Where the accelerator's time went", FigureKind::Time, &[], x));
         figures.push(figure("steps", "Step by step", FigureKind::Steps, &[], x));
@@ -161,7 +177,7 @@ impl Titled for WorkloadCell {
                 "utilisation",
                 title,
                 FigureKind::Utilisation,
-                &["au_epoch", "au_dlio"],
+                &[Self::AU_EPOCH.info.name, Self::AU_DLIO.info.name],
                 Some("epoch"),
             ));
         }
@@ -203,15 +219,26 @@ impl Titled for CheckpointCell {
             spec
         };
         let has = |of: fn(&CheckpointCell) -> Option<f64>| record.cells.iter().any(|cell| of(cell).is_some());
-        let mut figures = vec![by_mode("stall", "How long training stands still", FigureKind::Bars, &["stall_s"])];
+        let mut figures =
+            vec![by_mode("stall", "How long training stands still", FigureKind::Bars, &[Self::STALL_S.info.name])];
         if has(|cell| cell.durable_fast_s) {
-            figures.push(by_mode("saves", "Until it survives a power cut", FigureKind::Bars, &["save_mb_per_s"]));
+            figures.push(by_mode(
+                "saves",
+                "Until it survives a power cut",
+                FigureKind::Bars,
+                &[Self::SAVE_MB_PER_S.info.name],
+            ));
         }
         if has(|cell| cell.ceiling_mb_per_s) {
             figures.push(by_mode("ceiling", "Saving, as a share of the ceiling", FigureKind::Efficiency, &[]));
         }
         if has(|cell| cell.restore_s) {
-            figures.push(by_mode("restores", "Reading it back, verified", FigureKind::Bars, &["restore_mb_per_s"]));
+            figures.push(by_mode(
+                "restores",
+                "Reading it back, verified",
+                FigureKind::Bars,
+                &[Self::RESTORE_MB_PER_S.info.name],
+            ));
         }
         figures
     }

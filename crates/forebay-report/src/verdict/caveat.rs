@@ -8,6 +8,7 @@ use forebay_units::{count, group_digits};
 
 use super::alike;
 use crate::environment::progress;
+use crate::failures;
 use crate::level;
 use crate::limit::Place;
 use crate::number::{listed, percent};
@@ -33,8 +34,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         incomplete(run),
         failed(run),
         not_run(run),
-        warned(run),
-        left_out(run),
+        failures::counted(run),
         disturbed(run),
         cache(run),
         emulated(run),
@@ -46,7 +46,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         quick(run),
         of_another_scale(run),
     ];
-    found.into_iter().flatten().collect()
+    warned(run).into_iter().chain(found.into_iter().flatten()).collect()
 }
 
 fn incomplete(run: &Run<'_>) -> Option<String> {
@@ -80,25 +80,18 @@ fn not_run(run: &Run<'_>) -> Option<String> {
 }
 
 /// What changes the meaning of a workload's numbers, each kind of warning once with the number of cells it was given in.
-fn warned(run: &Run<'_>) -> Option<String> {
+fn warned(run: &Run<'_>) -> Vec<String> {
     let n_cells = run.cells_of::<WorkloadCell>().count();
     let warnings = run.cells_of::<WorkloadCell>().flat_map(|(_, cell)| &cell.totals.warnings);
     let warnings = alike::merged(warnings.map(String::as_str));
-    let said = |(warning, n): &(String, u64)| match n_cells {
-        0 | 1 => warning.clone(),
-        _ => format!("{warning} ({})", count(*n, "cell")),
-    };
+    if n_cells == 1 {
+        return warnings.into_iter().map(|(warning, _)| format!("Warning: {warning}.")).collect();
+    }
+    let said = |(warning, n): &(String, u64)| format!("{warning} ({})", count(*n, "cell"));
     let more = warnings.len().saturating_sub(MAX_WARNINGS);
     let mut all: Vec<String> = warnings.iter().take(MAX_WARNINGS).map(said).collect();
     all.extend((more > 0).then(|| format!("and {more} more, with their cells")));
-    (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; ")))
-}
-
-fn left_out(run: &Run<'_>) -> Option<String> {
-    let trained = run.cells_of::<TrainCell>().map(|(_, cell)| cell.totals.failed);
-    let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.failed_samples).chain(trained).max().unwrap_or(0);
-    let was = if most == 1 { "was" } else { "were" };
-    (most > 0).then(|| format!("{} could not be read or decoded and {was} left out.", count(most, "sample")))
+    (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; "))).into_iter().collect()
 }
 
 /// Cells that others disturbed, each with what did.

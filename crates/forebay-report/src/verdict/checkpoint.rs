@@ -84,7 +84,7 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
         let theirs = theirs(cell)
             .map(|value| format!(" (published: {}×{})", given(value), if ratio < 1.0 { " shorter" } else { "" }))
             .unwrap_or_default();
-        let stall = |cell: &StudyCell| cell.metric("stall_s").map_or("–".to_owned(), |of| brief_seconds(of.value));
+        let stall = |cell: &StudyCell| stall::stall_s(cell).map_or("–".to_owned(), brief_seconds);
         let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();
         let (word, ratio) = if ratio >= 1.0 { ("shortens", ratio) } else { ("lengthens", 1.0 / ratio) };
         let which =
@@ -129,8 +129,8 @@ fn trained(run: &Run<'_>) -> Vec<String> {
         return saves::paragraph(cell);
     }
     let share = |of: &StudyCell| {
-        let value = |name: &str| of.metric(name).map(|found| found.value);
-        Some(value("checkpoint_s")? / value("wall_s")?).filter(|share| share.is_finite())
+        let share = of.value(&TrainCell::CHECKPOINT_S)? / of.value(&TrainCell::WALL_S)?;
+        Some(share).filter(|share| share.is_finite())
     };
     let shares: Vec<(&StudyCell, f64)> = cells.iter().filter_map(|(of, _)| Some((*of, share(of)?))).collect();
     let least = shares.iter().min_by(|a, b| a.1.total_cmp(&b.1));

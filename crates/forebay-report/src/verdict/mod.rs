@@ -14,7 +14,7 @@ pub(crate) use checkpoint::shorter as shorter_stalls;
 pub(crate) use workload::of_group as of_processes;
 
 use forebay_record::{
-    CheckpointCell, IngestCell, Inspection, ProbeCell, Reference, StudyCell, TrainCell, WorkloadCell,
+    CheckpointCell, IngestCell, Inspection, ProbeCell, Reference, SPEED_UP, StudyCell, TrainCell, WorkloadCell,
 };
 use forebay_units::count;
 
@@ -187,7 +187,7 @@ fn fastest(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
 fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
     let theirs = |place: &Place<'_>| {
         let of = |row: &&Published<'_>| {
-            row.reference.metric == "speed_up" && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
+            row.reference.metric == SPEED_UP.name && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
         };
         published.iter().find(of).map(|row| row.reference)
     };

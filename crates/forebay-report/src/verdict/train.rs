@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{Cause, StudyCell, TrainCell, TrainTotals};
+use forebay_record::{ByCause, Cause, Lever, StudyCell, TrainCell, TrainTotals};
 use forebay_units::{count, group_digits};
 
 use crate::level;
@@ -35,7 +35,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     if let Some(said) = hardly_waits(&cells).then(|| super::checkpoint::brief(run)).flatten() {
         return Some(said);
     }
-    let au = |(of, _): &&Trained<'_>| of.metric("au_epoch").map_or(0.0, |metric| metric.value);
+    let au = |(of, _): &&Trained<'_>| of.value(&TrainCell::AU_EPOCH).unwrap_or(0.0);
     let least = cells.iter().min_by(|a, b| au(a).total_cmp(&au(b)))?;
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
     let totals = &least.1.totals;
@@ -169,7 +169,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         parts.join(", ")
     )];
     said.push(utilisation(totals));
-    said.extend(charged(totals));
+    said.extend(charged(&totals.stall_by_cause, totals.wait_s, totals.wall_s).filter(|_| !cell.synthetic));
     if let (Some(cost), Some(baseline)) = (cell.io_cost_s, cell.baseline) {
         let alone = baseline.step_s * totals.n_steps as f64;
         let share = Some(cost / alone).filter(|share| share.is_finite());
@@ -180,14 +180,17 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
             brief_seconds(alone)
         ));
     }
-    said.extend(lever(cell));
+    said.extend(lever(&cell.lever, totals.wall_s));
     said.extend(cell.feed.map(|feed| {
         format!(
             "The accelerator takes {} images/s; {} {}; {}.",
             quantity(feed.takes_images_per_s),
             if cell.threads == 1 { "1 thread gives".to_owned() } else { count(cell.threads, "thread") + " give" },
             quantity(feed.gives_images_per_s),
-            crate::train::needed(&feed)
+            match feed.threads_needed {
+                Some(threads) => format!("{} would do", count(threads, "thread")),
+                None => "the storage is the limit, whatever the number of threads".to_owned(),
+            }
         )
     }));
     said.extend(learnt(cell));
@@ -213,15 +216,15 @@ fn utilisation(totals: &TrainTotals) -> String {
     text + "."
 }
 
-/// What the wait is charged to, the most first.
-fn charged(totals: &TrainTotals) -> Option<String> {
-    let known = totals.stall_by_cause.iter().filter(|(_, s)| s.is_finite() && **s / totals.wall_s >= 0.0005);
+/// What a wait is charged to, the most first; `None` without a wait to speak of.
+pub(super) fn charged(by_cause: &ByCause, wait_s: f64, wall_s: f64) -> Option<String> {
+    let known = by_cause.iter().filter(|(_, s)| s.is_finite() && **s / wall_s >= 0.0005);
     let mut causes: Vec<(&Cause, &f64)> = known.collect();
     causes.sort_by(|a, b| b.1.total_cmp(a.1));
-    let causes: Vec<String> =
-        causes.into_iter().map(|(cause, s)| format!("{} {}", cause.describe(), brief_seconds(*s))).collect();
-    (!causes.is_empty())
-        .then(|| format!("The wait of {} is charged to {}.", brief_seconds(totals.wait_s), listed(&causes)))
+    let said =
+        |(cause, s): (&Cause, &f64)| format!("{} {} ({})", cause.describe(), brief_seconds(*s), percent(s / wait_s));
+    let causes: Vec<String> = causes.into_iter().map(said).collect();
+    (!causes.is_empty()).then(|| format!("The wait of {} is charged to {}.", brief_seconds(wait_s), listed(&causes)))
 }
 
 /// What the network learnt by the end.
@@ -236,24 +239,20 @@ fn learnt(cell: &TrainCell) -> Option<String> {
 }
 
 /// What would help a cell most.
-fn lever(cell: &TrainCell) -> Option<String> {
-    let lever = &cell.lever;
+pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     if lever.name == "none" || lever.advice.is_empty() {
         return None;
     }
-    let advice = capital(lever.advice.trim_end_matches('.'));
+    let advice = lever.advice.trim_end_matches('.');
     let most = if lever.is_bound { "at most " } else { "about " };
-    Some(format!(
-        "What would help most: {advice}. It would save {most}{} of {}.",
-        brief_seconds(lever.saves_s),
-        brief_seconds(cell.totals.wall_s)
-    ))
+    let (saves, wall) = (brief_seconds(lever.saves_s), brief_seconds(wall_s));
+    Some(format!("What would help most: {advice}. It would save {most}{saves} of {wall}."))
 }
 
 /// What would help most cells that wait.
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
     // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
-    let share = |cell: &StudyCell| cell.metric("wait_share").map_or(0.0, |metric| metric.value);
+    let share = |cell: &StudyCell| cell.value(&TrainCell::WAIT_SHARE).unwrap_or(0.0);
     let waiting = cells.iter().filter(|(of, _)| share(of) >= HARDLY);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     waiting.for_each(|(_, cell)| *counts.entry(cell.lever.name.as_str()).or_default() += 1);

@@ -1,10 +1,10 @@
 //! What workloads say: how busy their accelerators were over whole epochs, what held them up, what DLIO's arithmetic makes of
 //! it, and why a peak is not there.
 
-use forebay_record::{StudyCell, WorkloadCell};
-use forebay_units::count;
+use forebay_record::{Judged, StudyCell, WorkloadCell, WorkloadSave};
+use forebay_units::{count, median};
 
-use crate::number::{brief_seconds, capital, given, listed, percent, quantity};
+use crate::number::{brief_seconds, bytes, capital, given, percent, quantity, seconds};
 use crate::processes::{self, Group};
 use crate::run::Run;
 
@@ -14,7 +14,7 @@ const BUSY: f64 = 0.95;
 const MAX_GROUPS: usize = 6;
 
 fn au(cell: &StudyCell) -> Option<f64> {
-    cell.metric("au_epoch").map(|found| found.value)
+    cell.value(&WorkloadCell::AU_EPOCH)
 }
 
 /// The answer; `None` where no workload was run.
@@ -55,7 +55,7 @@ fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
     };
     let rates = format!("{} samples/s{moved}", quantity(totals.samples_per_s));
     if totals.steps == 0 && !cell.saves.is_empty() {
-        return of_saves(cell);
+        return "Checkpoints were saved and restored; nothing was trained.".to_owned();
     }
     let Some(whole) = au(of) else { return format!("{} ran: {rates}.", capital(&cell.workload)) };
     let why = match cause(cell) {
@@ -65,23 +65,40 @@ fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
     format!("The accelerators were used {} over whole epochs ({rates}){why}.", percent(whole))
 }
 
-/// A run that only saved and restored: size, time and rate of the slowest rank.
-fn of_saves(cell: &WorkloadCell) -> String {
-    let one = |is_restore: bool, what: &str| {
-        let saves: Vec<_> = cell.saves.iter().filter(|save| save.is_restore == is_restore).collect();
-        let (bytes, taken_s) =
-            (saves.iter().map(|save| save.bytes).sum::<u64>(), saves.iter().map(|save| save.seconds).sum::<f64>());
-        let largest = saves.iter().map(|save| save.bytes).max()?;
-        let rate = if taken_s > 0.0 && bytes > 0 {
-            format!(", {}/s", crate::number::bytes((bytes as f64 / taken_s) as u64))
-        } else {
-            String::new()
-        };
-        let each = brief_seconds(taken_s / saves.len() as f64);
-        Some(format!("{} of {} took {each} each{rate}", count(saves.len() as u64, what), crate::number::bytes(largest)))
+/// Checkpoints or restores, each over its slowest rank.
+fn saves(cell: &WorkloadCell, is_restore: bool) -> Option<String> {
+    let saves: Vec<&WorkloadSave> = cell.saves.iter().filter(|save| save.is_restore == is_restore).collect();
+    let largest = saves.iter().map(|save| save.bytes).max()?;
+    let of = |time: fn(&WorkloadSave) -> f64| saves.iter().map(|save| time(save)).collect::<Vec<f64>>();
+    let (times, first) = (of(|save| save.seconds), of(|save| save.seconds_rank_0));
+    let (moved, all_s) = (saves.iter().map(|save| save.bytes).sum::<u64>(), times.iter().sum::<f64>());
+    let is_known = moved > 0 && all_s > 0.0;
+    let rate = if is_known { format!(", {}/s", bytes((moved as f64 / all_s) as u64)) } else { String::new() };
+    let size = if is_known { format!(" of {}", bytes(largest)) } else { String::new() };
+    let rank_0 = match (cell.totals.ranks, median(&first)) {
+        (2.., Some(first)) => format!("; the first rank's {}, which is what DLIO gives", brief_seconds(first)),
+        _ => String::new(),
     };
-    let said: Vec<String> = [one(false, "checkpoint"), one(true, "restore")].into_iter().flatten().collect();
-    format!("{}, by the slowest rank.", said.join("; "))
+    let how = match saves.iter().filter(|save| save.is_durable).count() {
+        _ if is_restore || cell.made_by.is_some() => "",
+        0 => "; not durable when they ended",
+        n if n == saves.len() => "; durable when they ended",
+        _ => "; some durable when they ended",
+    };
+    let what = capital(&count(saves.len() as u64, if is_restore { "restore" } else { "checkpoint" }));
+    let (each, all) = (brief_seconds(median(&times)?), seconds(all_s));
+    Some(format!("{what}{size}: {each} each (median of the slowest rank), {all} in all{rate}{rank_0}{how}."))
+}
+
+/// Where checkpoints went: their times and rates are of that place.
+fn saved_in(cell: &WorkloadCell) -> Option<String> {
+    let place = cell.checkpoint_place.as_ref().filter(|_| !cell.saves.is_empty())?;
+    let with = match place.is_with_data {
+        Some(true) => "; the file system of the data",
+        Some(false) => "; not the file system of the data",
+        None => "",
+    };
+    Some(format!("Checkpoints in {}{with}.", place.describe()))
 }
 
 /// What most of the stall is charged to, in words.
@@ -102,9 +119,13 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     }
     if let [(_, cell)] = cells.as_slice() {
         findings.extend(processes::of_first_step(cell));
-        findings.extend(crate::workload::saved_in(cell).map(|said| format!("{said}.")));
-        findings.extend((!cell.lever.advice.is_empty()).then(|| cell.lever.advice.clone()));
         findings.extend(judged(cell));
+        let (totals, is_ours) = (&cell.totals, cell.made_by.is_none() && cell.totals.steps > 0);
+        let waited = totals.wait_s + totals.barrier_s;
+        findings.extend(super::train::charged(&totals.stall_by_cause, waited, totals.accelerator_s));
+        findings.extend(saves(cell, false).into_iter().chain(saves(cell, true)));
+        findings.extend(saved_in(cell));
+        findings.extend(super::train::lever(&cell.lever, totals.wall_s).filter(|_| is_ours));
     } else {
         findings.extend(missed(run));
     }
@@ -139,17 +160,21 @@ fn of_group_named(group: &Group<'_>) -> String {
     }
 }
 
-/// Every limit that was not kept, or that all were.
+/// Every limit, and whether it was kept.
 fn judged(cell: &WorkloadCell) -> Option<String> {
-    let decisive: Vec<_> = cell.judged.iter().filter(|judged| judged.is_decisive).collect();
-    let word = |judged: &&forebay_record::Judged| {
+    let word = |judged: &Judged| {
         let value = judged.value.map_or("–".to_owned(), percent);
-        let kept = if judged.is_met { "met" } else { "missed" };
+        let kept = match (judged.value, judged.is_met) {
+            (None, _) => "not known",
+            (_, true) => "met",
+            (_, false) => "missed",
+        };
+        let how = if judged.is_decisive { "" } else { " (for comparison)" };
         let name = crate::metric::name(&judged.what);
-        format!("{name} {kept}: {value}, where at least {} % is asked for", given(100.0 * judged.limit))
+        format!("{name} {value}, at least {} % asked for: {kept}{how}", given(100.0 * judged.limit))
     };
-    let words: Vec<String> = decisive.iter().map(word).collect();
-    (!words.is_empty()).then(|| format!("Limits: {}.", listed(&words)))
+    let words: Vec<String> = cell.judged.iter().map(word).collect();
+    (!words.is_empty()).then(|| format!("Limits: {}.", words.join("; ")))
 }
 
 /// What the cells of a figure say of processes, group by group.

@@ -209,7 +209,7 @@ fn a_record_of_training_has_its_saves_and_their_traffic() {
         said.contains("5 checkpoints of 600.0 MB, every 20 steps, tensorflow, burst: to optane, then hdd."),
         "{said}"
     );
-    assert!(text(std::slice::from_ref(&run)).contains("\nTraining stood still for "));
+    assert!(text(std::slice::from_ref(&run)).contains("\n  Training stood still for "));
     let lines = csv(&[run]);
     for metric in ["checkpoint_s", "stall_s", "drain_after_s"] {
         assert!(lines.contains(&format!(",{metric},")), "{metric}\n{lines}");

@@ -76,7 +76,7 @@ fn a_study_that_was_cut_short_says_so_everywhere() {
     for said in [
         "The study is not complete (cells: 29 of 36 done, 1 failed). Continue with --resume.",
         "1 cell failed (ingest/read_only=true/threads=8/tier=ssd): no space left on device.",
-        "3 samples could not be read or decoded and were left out.",
+        "3 samples failed and were left out.",
         "Not all of the 28 cells that moved data are proven cold: 1 came from memory.",
         "29 of 36 done, 1 failed: incomplete",
         "data-failed=\"yes\"",

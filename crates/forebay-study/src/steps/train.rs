@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use forebay_bench::train::{self, Ended, Length, Plan, Saves, TrainSettings};
 use forebay_format::example::KeyNames;
 use forebay_measure::{Observer, Refused};
-use forebay_train::Model;
+
+use forebay_bench::checkpoint::network_bytes;
 
 use super::{Failed, Stage, StepResult, Work, record};
 
 /// Classes of a network whose data is not looked at yet: no dataset here has more.
-const MOST_CLASSES: u64 = 1_000;
+const MOST_CLASSES: usize = 1_000;
 
 /// What a cell's settings and the places of its checkpoints say against each other.
 pub(super) fn check_saves(settings: &TrainSettings, work: &Work) -> Result<(), Refused> {
@@ -73,7 +74,7 @@ pub(crate) fn state_bytes(settings: &TrainSettings) -> u64 {
     match settings.is_emulated() {
         true => emulated,
         false => {
-            let classes = settings.classes.map_or(MOST_CLASSES, |n| n as u64);
+            let classes = settings.classes.unwrap_or(MOST_CLASSES);
             emulated.max(network_bytes(settings.model(), classes))
         }
     }
@@ -92,12 +93,6 @@ pub(crate) fn most_copies(settings: &TrainSettings) -> u64 {
 pub(crate) fn n_saves(settings: &TrainSettings, n_samples: u64) -> u64 {
     let n_steps = settings.images_per_run(n_samples) / settings.batch as u64;
     settings.checkpoint_every.map_or(0, |every| n_steps / every)
-}
-
-/// Weights and the two moments that Adam has of each; no optimizer here has more.
-pub(super) fn network_bytes(model: &str, classes: u64) -> u64 {
-    let parameters = Model::named(model, classes as usize).and_then(|model| model.n_parameters());
-    parameters.map_or(0, |n| n as u64 * 4 * 3)
 }
 
 #[cfg(test)]

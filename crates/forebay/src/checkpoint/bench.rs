@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     })?;
     record.notes.extend(placements.notes);
     record.series = Some(series);
-    give(&forebay_report::checkpoint(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let is_stopped = stop::flag().load(Ordering::Relaxed);
     Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
 }

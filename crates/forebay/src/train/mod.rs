@@ -44,7 +44,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         remark(&format!("forebay: {}", forebay_units::chain(failure)));
     }
     record.notes.extend(notes);
-    give(&forebay_report::train(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     Ok(judge(&record.cells, threshold, failure.is_some() || stop::flag().load(Ordering::Relaxed)))
 }
 

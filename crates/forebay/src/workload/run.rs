@@ -234,7 +234,7 @@ fn give_all(plan: &Plan, record: &Record<WorkloadCell>, target: Option<&Output>)
     // What was measured is shown even where it cannot be kept.
     let page = plan.out.as_deref().map(|out| out::finish(out, record));
     let json = target.map(|target| (target, record.to_json()));
-    give(&forebay_report::workload(record), json)?;
+    give(&forebay_report::record(record), json)?;
     if let Some(page) = page.transpose()? {
         remark(&format!("forebay: the report is {}", page.escaped()));
     }

@@ -39,7 +39,7 @@ fn an_ingest_that_is_interrupted_in_its_warm_up_has_a_record_without_cells() {
     let ran = running.finish();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
-        ran.stdout.contains("nothing was measured\nnote: interrupted before the first repeat that would be kept\n"),
+        ran.stdout.contains("Nothing was measured.\nnote: interrupted before the first repeat that would be kept\n"),
         "{}",
         ran.stdout
     );

@@ -45,7 +45,7 @@ fn a_probe_that_is_interrupted_in_its_first_run_says_that_nothing_is_kept() {
     running.signal(libc::SIGINT);
     let ran = running.finish();
     assert_eq!(ran.code, Some(1));
-    let said = "nothing was measured\nnote: interrupted before the first run that would be kept\n";
+    let said = "Nothing was measured.\nnote: interrupted before the first run that would be kept\n";
     assert!(ran.stdout.ends_with(said), "{}", ran.stdout);
 }
 

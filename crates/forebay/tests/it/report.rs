@@ -24,7 +24,7 @@ fn a_record_of_checkpoints_shows_the_table_that_the_benchmark_printed() {
         assert_eq!(dir.met(&format!("report {n}.json")), printed, "{flags}");
     }
     let both = dir.met("report 0.json 1.json");
-    assert!(both.contains("direct  tensorflow") && both.contains("The tier hdd is "), "{both}");
+    assert!(both.contains("\ndirect, tensorflow ") && both.contains("emulated: hdd is "), "{both}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
 fn a_record_of_the_required_fields_alone_is_shown() {
     let dir = Dir::new();
     dir.write("least.json", r#"{"schema": "forebay-record/1", "command": "ingest", "cells": []}"#);
-    assert_eq!(dir.met("report least.json"), "nothing was measured\n");
+    assert_eq!(dir.met("report least.json"), "Ingest\n\nNothing was measured.\n");
 }
 
 #[test]

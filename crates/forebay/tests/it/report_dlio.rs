@@ -31,43 +31,42 @@ fn row<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 fn dlios_utilisation_stands_beside_that_of_whole_epochs() {
     let dir = with_results("dlio-1", "out");
     let text = dir.met("report --from-dlio out");
-    assert!(text.starts_with("unet3d; 16 npz files of a sample of 1.0 MB; measured by DLIO\n"), "{text}");
-    assert!(
-        text.contains("\n1 accelerator in 1 process; 2 epochs of 8 steps of 2; 50.0 ms of computing a step; "),
-        "{text}"
-    );
+    assert!(text.starts_with("Workload unet3d, measured by DLIO\n"), "{text}");
+    for said in ["; batch 2; 2 epochs; 16 files; npz; ", "; 1 rank; ", " 1 per file, 1.0 MB each\n", " 50.0 ms\n"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
     // 0.8 s of computing; the epochs took 0.557159 s and 0.461631 s by DLIO's own clock.
-    assert_eq!(row(&text, "whole epochs")[..4], ["whole", "epochs", "78.5", "%"]);
-    assert_eq!(row(&text, "as DLIO")[..4], ["as", "DLIO", "93.3", "%"], "what its summary says");
-    assert!(text.contains("\nDLIO printed 35.0 samples/s and 35.0 MiB/s"), "{text}");
-    assert!(text.contains("\nWARNING: 8 steps an epoch are few: DLIO leaves the first one out"), "{text}");
-    assert!(text.contains("\n4 checkpoints: "), "{text}");
+    assert_eq!(row(&text, "AU, whole epoch ")[3..], ["78.5", "%"]);
+    assert_eq!(row(&text, "AU, as DLIO counts ")[4..], ["93.3", "%"], "what its summary says");
+    assert!(text.contains("\nas DLIO counts, samples/s  35.0\n"), "{text}");
+    assert!(text.contains("\n  Warning: 8 steps an epoch are few: DLIO leaves the first one out"), "{text}");
+    assert!(text.contains("\n  4 checkpoints: "), "{text}");
 }
 
 #[test]
 fn times_of_all_ranks_are_added_up_and_the_parts_are_the_whole() {
     let dir = with_results("dlio-2", "out");
     let text = dir.met("report --from-dlio out");
-    assert!(text.contains("\n2 accelerators in 2 processes; 2 epochs of 4 steps of 2; "), "{text}");
+    assert!(text.contains("; 2 ranks; ") && text.contains("; 2 accelerators"), "{text}");
     dir.met("report --from-dlio out --json numbers.json");
     let numbers = String::from_utf8(dir.read("numbers.json")).unwrap();
     assert!(numbers.contains("au_epoch"), "{numbers}");
     let seconds = |name: &str| row(&text, name).into_iter().find_map(|word| word.parse::<f64>().ok()).unwrap();
-    let parts: f64 = ["  compute", "  wait for data", "  checkpoint", "  other"].into_iter().map(seconds).sum();
-    assert!((parts - seconds("all accelerators")).abs() < 0.003, "{text}");
-    assert_eq!(row(&text, "  barrier"), ["barrier", "–", "–"], "DLIO does not time them");
+    let parts: f64 = ["compute ", "wait for data ", "checkpoint ", "other "].into_iter().map(seconds).sum();
+    assert!((parts / seconds("all ") - 1.0).abs() < 0.02, "of three digits each: {text}");
+    assert!(!text.contains("\nbarrier"), "DLIO does not time them: {text}");
 }
 
 #[test]
 fn results_are_found_below_a_hydra_log_also_without_the_workload() {
     let dir = with_results("dlio-1", "run/hydra_log/unet3d/2026-11-16-05-41-59");
     let text = dir.met("report --from-dlio run");
-    assert!(text.starts_with("unet3d; "), "{text}");
+    assert!(text.starts_with("Workload unet3d, "), "{text}");
     fs::remove_dir_all(dir.path("run/hydra_log/unet3d/2026-11-16-05-41-59/.hydra")).unwrap();
     let text = dir.met("report --from-dlio run");
-    assert!(text.starts_with("DLIO; 16 files of a sample; measured by DLIO\n"), "{text}");
-    assert!(text.contains("; 2 epochs of 8 steps of 2\n"), "{text}");
-    assert_eq!(row(&text, "whole epochs")[..4], ["whole", "epochs", "78.5", "%"]);
+    assert!(text.starts_with("Workload DLIO, measured by DLIO\n") && text.contains("; 16 files; "), "{text}");
+    assert!(text.contains("; batch 2; 2 epochs; "), "{text}");
+    assert_eq!(row(&text, "AU, whole epoch ")[3..], ["78.5", "%"]);
     assert!(
         text.contains("\nnote: batch size 2, inferred from rates, files and steps: no workload is kept "),
         "{text}"
@@ -101,18 +100,18 @@ fn what_is_missing_is_noted_and_only_what_says_nothing_is_refused() {
     assert!(said.starts_with("forebay: empty: not an output folder of DLIO: no summary.json, "), "{said}");
     fs::rename(dir.path("out/per_epoch_stats.json"), dir.path("kept")).unwrap();
     let text = dir.met("report --from-dlio out");
-    assert_eq!(row(&text, "as DLIO")[2], "93.3", "{text}");
+    assert_eq!(row(&text, "AU, as DLIO counts ")[4], "93.3", "{text}");
     assert!(text.contains("\nnote: 2 of 2 epochs have no start and end in per_epoch_stats.json: "), "{text}");
     fs::rename(dir.path("kept"), dir.path("out/per_epoch_stats.json")).unwrap();
     fs::rename(dir.path("out/summary.json"), dir.path("kept")).unwrap();
     let text = dir.met("report --from-dlio out");
-    assert_eq!(row(&text, "as DLIO")[2], "93.3", "{text}");
-    assert!(!text.contains("DLIO printed"), "it did not come that far: {text}");
+    assert_eq!(row(&text, "AU, as DLIO counts ")[4], "93.3", "{text}");
+    assert!(!text.contains("as DLIO counts, samples/s"), "it did not come that far: {text}");
     assert!(text.contains("\nnote: no summary.json: "), "{text}");
     fs::rename(dir.path("kept"), dir.path("out/summary.json")).unwrap();
     dir.write("out/0_output.json", b"{torn");
     let text = dir.met("report --from-dlio out");
-    assert!(text.contains("\nAU as DLIO: 93.3 %, at least 90 % asked for: met"), "{text}");
+    assert!(text.contains("AU, as DLIO counts 93 %, at least 90 % asked for: met"), "{text}");
     assert!(text.contains("\nnote: 0_output.json is not read: "), "{text}");
     dir.write("out/summary.json", b"{}");
     fs::remove_file(dir.path("out/per_epoch_stats.json")).unwrap();
@@ -129,8 +128,8 @@ fn numbers_that_python_writes_and_json_has_not_are_read() {
     assert!(value["metric"]["train_au_mean_percentage"].is_number());
     dir.write("out/summary.json", text.replace("34.995861088293964", "NaN"));
     let text = dir.met("report --from-dlio out");
-    assert_eq!(row(&text, "as DLIO")[2], "93.3");
-    assert!(!text.contains("DLIO printed"), "{text}");
+    assert_eq!(row(&text, "AU, as DLIO counts ")[4], "93.3");
+    assert!(!text.contains("as DLIO counts, samples/s"), "{text}");
 }
 
 /// The results of two ranks that only saved and restored. The second rank's times of the first save are not there.
@@ -157,7 +156,7 @@ fn of_checkpoints() -> Dir {
 fn runs_that_only_save_and_restore_are_shown_by_the_slowest_rank_of_each_checkpoint() {
     let dir = of_checkpoints();
     let text = dir.met("report --from-dlio out");
-    for line in ["\n2 checkpoints of 1.07 GB: 3.50 s each (", "\n1 restore of 1.07 GB: 1.50 s each ("] {
+    for line in ["\n  2 checkpoints of 1.07 GB: 3.50 s each (", "\n  1 restore of 1.07 GB: 1.50 s each ("] {
         assert!(text.contains(line), "{text}");
     }
     assert!(text.contains("7.00 s in all, 306.8 MB/s; the first rank's 2.50 s"), "the second save was longest: {text}");

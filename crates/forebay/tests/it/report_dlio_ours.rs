@@ -15,10 +15,12 @@ fn figure(dir: &Dir, of: &str, metric: &str) -> f64 {
     row[value].parse().unwrap_or_else(|_| panic!("{metric}: {csv}"))
 }
 
-/// Accelerators, processes, epochs, steps and batch of an account: "1 epoch of 4 steps of 7".
+/// Accelerators, epochs, steps and batch of an account.
 fn setting(text: &str) -> Vec<&str> {
-    let line = text.lines().nth(1).unwrap_or_default();
-    line.split("; ").take(3).map(|words| words.split(" in ").next().unwrap_or_default()).collect()
+    let line = text.lines().find(|line| line.starts_with("settings ")).unwrap_or_default();
+    let is_told = |words: &&str| ["batch ", " epoch", " accelerator"].iter().any(|told| words.contains(told));
+    let steps = text.lines().filter(|line| line.starts_with("steps per epoch ")).flat_map(str::split_whitespace);
+    line.split("; ").filter(is_told).chain(steps).collect()
 }
 
 /// Runs the tiny workload with what is changed of it, and holds both accounts against each other.

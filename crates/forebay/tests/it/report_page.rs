@@ -120,8 +120,8 @@ fn without_a_file_the_tables_are_printed() {
         printed.starts_with("Characterizing deep-learning I/O workloads: the micro-benchmark\n\nStorage limits hdd;")
     );
     assert!(printed.contains("11 of 12 published values agree"), "{printed}");
-    let cells = printed.lines().filter(|line| line.contains("read only, 8 threads") && line.contains("cold")).count();
-    assert_eq!(cells, 4, "{printed}");
+    let table = printed.lines().skip_while(|line| !line.contains(" cell ")).take_while(|line| !line.is_empty());
+    assert_eq!(table.filter(|line| line.contains("read only, 8 threads")).count(), 4, "{printed}");
     assert!(dir.met("report probe.json").contains("random read"));
 }
 
@@ -133,7 +133,7 @@ fn json_and_csv_go_to_files_or_stdout() {
     assert_eq!(json["runs"][0]["figures"][1]["data"][0]["tier"], "hdd");
     assert_eq!(json["comparisons"][0]["summary"], "The runs have no cell in common: nothing can be compared.");
     let printed = dir.met("report ingest.json --json out.json --csv out.csv");
-    assert!(printed.starts_with("photos: 1,024 samples"), "the table is still printed: {printed}");
+    assert!(printed.starts_with("Ingest of photos\n"), "the table is still printed: {printed}");
     assert_eq!(dir.json("out.json")["runs"][0]["cells"].as_array().unwrap().len(), 4);
     let csv = text(&dir, "out.csv");
     assert!(csv.starts_with("run,experiment,threads,metric,unit,value,spread,n,cache,error,repeat_1,"), "{csv}");

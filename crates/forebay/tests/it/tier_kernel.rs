@@ -194,7 +194,7 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     assert_eq!(cell["ceiling_of"], "the read limit of the tier hdd (163 MB/s)");
     assert!(record["notes"].to_string().contains("the data lies on the tier hdd: ext4 of 67.1 MB on /dev/loop"));
     let printed = dir.met(&format!("ingest {flags}"));
-    assert!(printed.contains("\nThe tier hdd is a loop device throttled by the kernel.\n"), "{printed}");
+    assert!(printed.contains("emulated: hdd is a loop device throttled by the kernel.\n"), "{printed}");
     assert!(!printed.contains("of ceiling"), "what comes from memory is not limited: {printed}");
     let probed = "probe .home/tiers/hdd/data --random --size 4MiB --depth 1 --runs 2 --save of-hdd";
     assert_eq!(dir.run(probed).stderr, "forebay: saved as the ceiling of-hdd\n");
@@ -374,7 +374,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     let limits = || fs::read_to_string(group.0.join("blkio.throttle.write_bps_device")).unwrap();
     assert!(limits().ends_with(" 133000000\n"), "{}", limits());
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
-    assert!(group.run(&dir, ingest).stdout.contains("The tier hdd is a loop device throttled by the kernel."));
+    assert!(group.run(&dir, ingest).stdout.contains("emulated: hdd is a loop device throttled by the kernel."));
     dir.met("tier down");
     assert_eq!(limits(), "");
 }

@@ -34,8 +34,8 @@ fn a_run_reads_every_sample_and_its_time_adds_up() {
     let dir = with_data();
     let ran = dir.run(&format!("{RUN} --accelerators 2 --json record.json"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.starts_with("tiny; 8 npz files of a sample of 4.1 KB; set; "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\n2 accelerators in 1 process; 2 epochs of 2 steps of 2; "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("Workload tiny\ndata         set: 8 samples in 8 files (npz)\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("; batch 2; 2 epochs; "), "{}", ran.stdout);
     let record = dir.json("record.json");
     let cell = &record["cells"][0];
     assert_eq!((&cell["steps"], &cell["samples"], &cell["accelerators"]), (&8.into(), &16.into(), &2.into()));
@@ -55,7 +55,7 @@ fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
     let slow = format!("{RUN} --tier hdd --threshold 0.99");
     let ran = dir.missed(&slow);
     assert!(ran.stderr.contains("less than the 99 % asked for"), "{}", ran.stderr);
-    assert!(ran.stdout.contains("MISSED"), "{}", ran.stdout);
+    assert!(ran.stdout.contains(" asked for: missed"), "{}", ran.stdout);
     assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a share above 0, up to 1"));
 }
 
@@ -106,7 +106,10 @@ fn the_folder_of_results_has_the_record_the_page_and_dlios_files() {
     let read = String::from_utf8(dir.read("results/access-0.csv")).unwrap();
     assert_eq!(read.lines().count(), 1 + 16, "a line a sample: {read}");
     let text = dir.met("report --from-dlio results");
-    assert!(text.contains("\n1 accelerator in 1 process; 2 epochs of 4 steps of 2"), "{text}");
+    assert!(
+        text.contains("; batch 2; 2 epochs; ") && text.contains("; 1 rank; ") && text.contains("; 1 accelerator; "),
+        "{text}"
+    );
     let before = dir.tree("results");
     let said = dir.refused(&format!("{RUN} --out results"));
     assert_eq!(said, "forebay: --out results: the folder is not empty; give a new one, or remove what is there\n");
@@ -246,8 +249,8 @@ fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(is_saved_in(&dir, "results/checkpoints"));
     assert!(ran.stderr.starts_with("forebay: checkpoints go to results/checkpoints ("), "{}", ran.stderr);
-    assert!(ran.stdout.contains("\nCheckpoints in results/checkpoints ("), "{}", ran.stdout);
-    assert!(ran.stdout.contains("); the file system of the data\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n  Checkpoints in results/checkpoints ("), "{}", ran.stdout);
+    assert!(ran.stdout.contains("); the file system of the data.\n"), "{}", ran.stdout);
     let page = String::from_utf8(dir.read("results/report.html")).unwrap();
     assert!(page.contains("Checkpoints in results/checkpoints ("), "{page}");
     let mut after = [".", "set"].map(|folder| entries(&dir, folder));
@@ -274,7 +277,7 @@ fn a_run_without_a_folder_for_checkpoints_leaves_none_behind() {
         "{}",
         ran.stderr
     );
-    assert!(ran.stdout.contains("\n2 checkpoints of 65.5 KB: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n  2 checkpoints of 65.5 KB: "), "{}", ran.stdout);
     assert_eq!([".", "set"].map(|folder| entries(&dir, folder)), before);
     // Nor does one that fails.
     dir.edit("set/train/img_3_of_8.npz", |bytes| bytes.truncate(100));

@@ -33,7 +33,10 @@ pub(super) fn of(run: &Run) -> WorkloadCell {
     }
     cell.totals = totals(run, &epochs_of, cell.batch);
     let limit = run.workload.as_ref().map(|workload| workload.limits).unwrap_or_default().au;
-    let values = [("au_epoch", cell.totals.au_epoch), ("au_dlio", cell.totals.au_dlio)];
+    let values = [
+        (WorkloadCell::AU_EPOCH.info.name, cell.totals.au_epoch),
+        (WorkloadCell::AU_DLIO.info.name, cell.totals.au_dlio),
+    ];
     let values = values.into_iter().filter(|(_, value)| steps_per_epoch > 0 || value.is_some());
     cell.judged = values.map(|(what, value)| judged(what, value, limit)).collect();
     cell.totals.warnings = warnings(run, steps_per_epoch);

@@ -1,0 +1,173 @@
+//! What can be asked of a training.
+
+use super::{NEED_ACCELERATORS, TrainCell, TrainTotals};
+use crate::check::Checked;
+use crate::level::LevelsOf;
+use crate::metric::{Measurement, Metric, Unit};
+use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads};
+
+/// Metrics that code refers to; what each is stands in its label.
+impl TrainCell {
+    #[allow(missing_docs)]
+    pub const WALL_S: Metric<Self> =
+        Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wall_s)))
+            .headline()
+            .compared()
+            .or_by_rate(Self::IMAGES_PER_S.info.name);
+    #[allow(missing_docs)]
+    pub const IMAGES_PER_S: Metric<Self> =
+        Metric::higher("images_per_s", "images/s", Unit::Rate("images"), |cell: &Self| {
+            cell.median(|run| Some(run.images_per_s()))
+        })
+        .headline();
+    #[allow(missing_docs)]
+    pub const WAIT_S: Metric<Self> =
+        Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wait_s)))
+            .headline()
+            .for_programs();
+    #[allow(missing_docs)]
+    pub const COMPUTE_S: Metric<Self> =
+        Metric::lower("compute_s", "compute", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.compute_s)))
+            .for_programs();
+    #[allow(missing_docs)]
+    pub const COPY_S: Metric<Self> =
+        Metric::lower("copy_s", "copy to the device", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.copy_s)))
+            .for_programs();
+    #[allow(missing_docs)]
+    pub const WAIT_SHARE: Metric<Self> =
+        Metric::lower("wait_share", "wait after the first batch", Unit::Share, |cell: &Self| {
+            cell.median(TrainTotals::wait_share)
+        });
+    #[allow(missing_docs)]
+    pub const AU_EPOCH: Metric<Self> =
+        Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| Some(run.au_epoch)));
+    #[allow(missing_docs)]
+    pub const NEED_MB_PER_S: Metric<Self> =
+        Metric::fact("need_mb_per_s", "disk for 8 accelerators", Unit::Rate("MB"), |cell: &Self| {
+            cell.needs_mb_per_s(NEED_ACCELERATORS).map(Measurement::single)
+        })
+        .for_programs();
+    #[allow(missing_docs)]
+    pub const NOT_SAVED: Metric<Self> =
+        Metric::lower("not_saved", "not saved", Unit::Count("checkpoints"), |cell: &Self| {
+            let not_saved = cell.checkpoints.as_ref()?.n_not_saved();
+            (not_saved > 0).then(|| Measurement::single(not_saved as f64))
+        });
+    #[allow(missing_docs)]
+    pub const CHECKPOINT_S: Metric<Self> =
+        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
+            cell.checkpoints.as_ref()?;
+            cell.median(|run| Some(run.checkpoint_s))
+        });
+    #[allow(missing_docs)]
+    pub const STALL_S: Metric<Self> =
+        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
+            let saved = cell.checkpoints.as_ref()?;
+            Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
+        })
+        .headline()
+        .compared();
+    // What is written directly is not drained, however long the end of it takes.
+    #[allow(missing_docs)]
+    pub const DRAIN_AFTER_S: Metric<Self> =
+        Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {
+            let saved = cell.checkpoints.as_ref().filter(|saved| saved.mode != "direct")?;
+            saved.drain_after_s.map(Measurement::single)
+        })
+        .headline();
+}
+
+impl Cell for TrainCell {
+    const STEP: Step = Step::Train;
+    const METRICS: &'static [Metric<Self>] = &[
+        Self::WALL_S,
+        Self::IMAGES_PER_S,
+        Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
+            cell.median(|run| (run.bytes > 0).then(|| run.mb_per_s()))
+        }),
+        Self::WAIT_S,
+        Self::COMPUTE_S,
+        Self::COPY_S,
+        Self::WAIT_SHARE,
+        Self::AU_EPOCH,
+        Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
+        Metric::higher("au_dlio", "AU, as DLIO counts", Unit::Share, |cell: &Self| cell.median(|run| run.au_dlio)),
+        Metric::higher("overlap", "overlap", Unit::Share, |cell: &Self| cell.median(|run| run.overlap)),
+        Metric::lower("io_cost_s", "cost of I/O", Unit::Seconds, Self::io_cost).signed(),
+        Self::NEED_MB_PER_S,
+        Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
+            (cell.totals.failed > 0).then(|| Measurement::single(cell.totals.failed as f64))
+        }),
+        Metric::fact("resumed_from", "resumed from step", Unit::Count("steps"), |cell: &Self| {
+            cell.resumed_from.map(|step| Measurement::single(step as f64))
+        }),
+        Metric::fact("checkpoints", "checkpoints", Unit::Count("checkpoints"), |cell: &Self| {
+            cell.checkpoints.as_ref().map(|made| Measurement::single(made.n_made() as f64))
+        }),
+        Self::NOT_SAVED,
+        Self::CHECKPOINT_S,
+        Self::STALL_S,
+        Self::DRAIN_AFTER_S,
+    ];
+    const ALWAYS: &'static [&'static str] = &["model", "tier", "batch", "threads", "prefetch"];
+
+    fn levels(&self) -> Levels {
+        let is_read = !self.synthetic;
+        let levels = LevelsOf::default()
+            .integer("batch", self.batch)
+            .integer("steps", self.totals.n_steps)
+            .flag("synthetic", self.synthetic.then_some(true))
+            .integer("threads", is_read.then_some(self.threads))
+            .integer("prefetch", is_read.then_some(self.prefetch))
+            .flag("threads_auto", self.threads_auto.then_some(true))
+            .integer("device_prefetch", (self.device_prefetch > 0).then_some(self.device_prefetch))
+            .text("model", self.model.as_deref())
+            .text("device", self.device.as_str())
+            .text("precision", self.precision.as_deref())
+            .text("optimizer", self.optimizer.as_deref())
+            .medium(&self.medium)
+            .integer("resumed_from", self.resumed_from);
+        let Some(saved) = &self.checkpoints else { return levels.done() };
+        levels
+            .integer("checkpoint_every", saved.every)
+            .text("checkpoint_mode", saved.mode.as_str())
+            .text("checkpoint_format", saved.format.as_str())
+            .text("checkpoint_tier", saved.medium.tier.as_deref())
+            .text("burst_tier", saved.burst_tier())
+            .done()
+    }
+
+    fn media(&self) -> Vec<&Medium> {
+        let saved = self.checkpoints.iter().flat_map(|saved| saved.burst.iter().chain([&saved.medium]));
+        std::iter::once(&self.medium).chain(saved).collect()
+    }
+
+    fn n_repeats(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn spread(&self) -> Option<f64> {
+        self.spread
+    }
+
+    fn work(&self) -> Option<u64> {
+        Some(self.totals.images)
+    }
+
+    fn remarks(&self) -> Remarks {
+        vec![
+            ("lever", "lever", self.lever.name.clone()),
+            ("network", "network", self.network()),
+            ("output", "output", self.output.clone().unwrap_or_default()),
+            ("tried", "threads tried", TriedThreads::describe(&self.tried)),
+        ]
+    }
+
+    fn disturbed(&self) -> Option<Disturbed> {
+        self.disturbed
+    }
+
+    fn check(&self) -> Checked {
+        crate::check::train::check(self)
+    }
+}
