@@ -130,7 +130,10 @@ impl<S: Settings> TypedValueParser for Reader<S> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use forebay_bench::checkpoint::CheckpointSettings;
     use forebay_bench::ingest::IngestSettings;
+    use forebay_bench::train::TrainSettings;
+    use forebay_emulation::WorkloadSettings;
     use forebay_measure::Refused;
     use forebay_probe::ProbeSettings;
     use forebay_record::Scale;
@@ -151,7 +154,7 @@ mod tests {
     /// What a study with one cell makes of its settings: why it refuses them, or the cell's task in words.
     fn study(step: &str, settings: &str) -> Result<String, String> {
         let text = format!(
-            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 9\n[[tier]]\nname = \"hdd\"\n\
+            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 1000000\n[[tier]]\nname = \"hdd\"\n\
              profile = \"hdd\"\n[[experiment]]\nname = \"e\"\nrun = \"{step}\"\n[experiment.settings]\n{settings}"
         );
         let spec = forebay_study::parse(&text).map_err(|error| error.to_string())?;
@@ -198,5 +201,11 @@ mod tests {
     fn a_command_and_a_study_take_the_same_settings() {
         agree::<IngestSettings>("dataset = \"set\"\n", |_| Ok(()));
         agree::<ProbeSettings>("", |settings| settings.check_with(false));
+        agree::<TrainSettings>("dataset = \"set\"\n", |settings| settings.check_saves(None));
+        agree::<CheckpointSettings>("tier = \"hdd\"\n", |settings| match settings.needs_burst() {
+            Some(needs) => Err(format!("{needs} needs a burst buffer")),
+            None => Ok(()),
+        });
+        agree::<WorkloadSettings>("workload = \"default\"\n", |_| Ok(()));
     }
 }
