@@ -64,10 +64,10 @@ fn a_dataset_gives_the_sizes_and_adds_its_files_where_no_mode_is_given() {
     assert_eq!(of_files.settings.mode, Kind::ALL);
     assert_eq!(of_files.trees, [Tree { sizes: vec![100], of: "1 of 1 file as in set".to_owned() }]);
     assert_eq!(of_files.settings.mix, Some(Mix::of_one(4096)));
-    let given = planned(&[Kind::Random], dir.path(), &[small.clone()]);
+    let given = planned(&[Kind::Random], dir.path(), std::slice::from_ref(&small));
     assert_eq!((given.settings.mode, given.trees), (vec![Kind::Random], vec![]));
     assert!(!planned(&[], dir.path(), &[]).does(Kind::Files), "shards are not many files");
-    assert!(!planned(&[], &large, &[small.clone()]).does(Kind::Files), "a file has no room for files");
+    assert!(!planned(&[], &large, std::slice::from_ref(&small)).does(Kind::Files), "a file has no room for files");
     std::fs::File::create(&large).unwrap().set_len(2 << 30).unwrap();
     let of_large = Like::new(Path::new("set"), Some("4K/100"), vec![large]).unwrap();
     let said = "--files is for files up to 1.07 GB, and one has 2.15 GB; use --sequential or --random";
