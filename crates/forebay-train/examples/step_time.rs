@@ -10,7 +10,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use forebay_train::{Adam, Cpu, Cuda, Engine, Labels, Model, Network, Optimizer, Settings};
+use forebay_train::optimizer::Adam;
+use forebay_train::{Cpu, Cuda, Engine, Labels, Model, Network, Optimizer, Settings};
 
 const N_CLASSES: usize = 102;
 

@@ -37,7 +37,7 @@ mod layer;
 mod lent;
 mod model;
 mod network;
-mod optimizer;
+pub mod optimizer;
 mod rng;
 mod room;
 mod shape;
@@ -57,7 +57,7 @@ pub use layer::{AveragePool, BatchNorm, Conv, Dropout, Layer, Linear, MaxPool, N
 pub use lent::{HostMemory, Lent, PageLock};
 pub use model::Model;
 pub use network::{Network, Settings};
-pub use optimizer::{Adam, Optimizer, Rule, Sgd};
+pub use optimizer::{Optimizer, Rule};
 pub use shape::Shape;
 pub use state::{Entry, State};
 pub use view::{Fetch, Remote, Title, Values, View};

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::labels::Labels;
 use crate::lent::{HostMemory, Lent, PageLock};
 use crate::model::Model;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Adam, Optimizer};
 use crate::shape::Shape;
 
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct Settings {
 impl Settings {
     /// Adam with its usual constants on pixels as they are, one batch at a time.
     pub fn new(batch: usize, seed: u64) -> Self {
-        Self { batch, seed, optimizer: Optimizer::Adam(crate::Adam::default()), normalize: None, places: 1 }
+        Self { batch, seed, optimizer: Optimizer::Adam(Adam::default()), normalize: None, places: 1 }
     }
 }
 

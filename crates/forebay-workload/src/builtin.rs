@@ -23,7 +23,7 @@ macro_rules! builtin {
     };
 }
 
-static ALL: [Builtin; 25] = [
+static ALL: &[Builtin] = &[
     builtin!("bert_v100", "language model: 500 TFRecord files of short records, a checkpoint of 4 GB every 250 steps"),
     builtin!("cosmoflow_a100", "cosmology: 524,288 TFRecord files of 2.8 MB, batches of one, on an A100"),
     builtin!("cosmoflow_h100", "cosmology: 524,288 TFRecord files of 2.8 MB, batches of one, on an H100"),
@@ -55,7 +55,7 @@ static ALL: [Builtin; 25] = [
 ];
 
 /// Other names by which a workload is known: a model's alone means its H100, or the newest accelerator it has.
-const ALIASES: [(&str, &str); 14] = [
+const ALIASES: &[(&str, &str)] = &[
     ("bert", "bert_v100"),
     ("cosmoflow", "cosmoflow_h100"),
     ("flux", "flux_b200"),
@@ -73,7 +73,7 @@ const ALIASES: [(&str, &str); 14] = [
 ];
 
 pub fn all() -> &'static [Builtin] {
-    &ALL
+    ALL
 }
 
 /// One of them; also by DLIO's other spellings, and by a model's name alone.
@@ -189,7 +189,7 @@ mod tests {
     fn names_are_sorted_and_every_other_name_leads_somewhere() {
         assert!(all().is_sorted_by_key(|builtin| builtin.name));
         for (other, name) in ALIASES {
-            assert_eq!(find(other).unwrap().name, name);
+            assert_eq!(find(other).unwrap().name, *name);
         }
         assert!(find("unet4d").is_none());
         assert!(all().iter().all(|builtin| !builtin.about.is_empty()));

@@ -1,4 +1,4 @@
-//! Figures: one kind is one file and one line of the table below.
+//! Figures: one kind is one file here, its `mod` and its line of [`of`], and a variant of `FigureKind` in `forebay_record`.
 //!
 //! A kind picks the cells it is asked for, makes the table of values behind the picture ([`Columns`]), and says what is
 //! along the axes and which marks stand in which panel ([`Plot`], [`Groups`]), all in values. Where that is drawn on a desk
@@ -57,27 +57,29 @@ use self::plot::{Panel, Plot, around, both};
 
 type Make = fn(&Context<'_>) -> Drawn;
 
-/// Every kind of figure, its name on the page and in the JSON, and what makes it.
-const KINDS: &[(FigureKind, &str, Make)] = &[
-    (FigureKind::Table, "table", table::make),
-    (FigureKind::Bars, "bars", bars::make),
-    (FigureKind::SpeedUp, "speed-up", speedup::make),
-    (FigureKind::Efficiency, "efficiency", efficiency::make),
-    (FigureKind::Workers, "workers", workers::make),
-    (FigureKind::Trace, "trace", trace::make),
-    (FigureKind::Percentiles, "percentiles", percentiles::make),
-    (FigureKind::Distribution, "distribution", distribution::make),
-    (FigureKind::Excess, "excess", excess::make),
-    (FigureKind::Time, "time", time::make),
-    (FigureKind::Reads, "reads", reads::make),
-    (FigureKind::Sizes, "sizes", sizes::make),
-    (FigureKind::Disk, "disk", disk::make),
-    (FigureKind::Need, "need", need::make),
-    (FigureKind::Steps, "steps", steps::make),
-    (FigureKind::Checkpoints, "checkpoints", checkpoints::make),
-    (FigureKind::Traffic, "traffic", traffic::make),
-    (FigureKind::Utilisation, "utilisation", utilisation::make),
-];
+/// The name of a kind on the page and in the JSON, and what makes it.
+fn of(kind: FigureKind) -> (&'static str, Make) {
+    match kind {
+        FigureKind::Table => ("table", table::make),
+        FigureKind::Bars => ("bars", bars::make),
+        FigureKind::SpeedUp => ("speed-up", speedup::make),
+        FigureKind::Efficiency => ("efficiency", efficiency::make),
+        FigureKind::Workers => ("workers", workers::make),
+        FigureKind::Trace => ("trace", trace::make),
+        FigureKind::Percentiles => ("percentiles", percentiles::make),
+        FigureKind::Distribution => ("distribution", distribution::make),
+        FigureKind::Excess => ("excess", excess::make),
+        FigureKind::Time => ("time", time::make),
+        FigureKind::Reads => ("reads", reads::make),
+        FigureKind::Sizes => ("sizes", sizes::make),
+        FigureKind::Disk => ("disk", disk::make),
+        FigureKind::Need => ("need", need::make),
+        FigureKind::Steps => ("steps", steps::make),
+        FigureKind::Checkpoints => ("checkpoints", checkpoints::make),
+        FigureKind::Traffic => ("traffic", traffic::make),
+        FigureKind::Utilisation => ("utilisation", utilisation::make),
+    }
+}
 
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a Run<'a>,
@@ -177,10 +179,8 @@ pub(crate) fn make(context: &Context<'_>, sound: Option<&Context<'_>>) -> (&'sta
 }
 
 fn drawn(context: &Context<'_>) -> (&'static str, Drawn) {
-    match KINDS.iter().find(|(kind, _, _)| *kind == context.spec.kind) {
-        Some((_, name, make)) => (name, make(context)),
-        None => ("unknown", Drawn::nothing("This version cannot draw this kind of figure.")),
-    }
+    let (name, make) = of(context.spec.kind);
+    (name, make(context))
 }
 
 /// The first of the items that a picture has room for; what is left out is remarked.

@@ -1,8 +1,9 @@
 //! What nobody should do, and what sizes seldom are: nothing panics, and nothing is hidden.
 
+use forebay_train::optimizer::Sgd;
 use forebay_train::{
     AveragePool, BatchNorm, Block, Conv, Cpu, Labels, Linear, MaxPool, Model, Network, Node, Optimizer, Relu, Residual,
-    Settings, Sgd, Shape,
+    Settings, Shape,
 };
 
 use crate::golden::pixels;

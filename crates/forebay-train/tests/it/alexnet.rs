@@ -1,6 +1,7 @@
 //! The whole AlexNet, dropout and all, against PyTorch. Parameters are a formula that `make.py` has too.
 
-use forebay_train::{Cpu, Engine, Entry, Labels, Model, Network, Optimizer, Settings, Sgd, State};
+use forebay_train::optimizer::Sgd;
+use forebay_train::{Cpu, Engine, Entry, Labels, Model, Network, Optimizer, Settings, State};
 
 use crate::golden::{Golden, assert_close, pixels, pixels_at};
 

@@ -1,9 +1,10 @@
 //! The CUDA engine against the same golden files, where there is a device; and what is said where there is none.
 
 use forebay_testing::{Reason, not_run};
+use forebay_train::optimizer::Sgd;
 use forebay_train::{
     BatchNorm, Block, Conv, Cpu, Cuda, Dropout, Engine, Error, Labels, Linear, MaxPool, Model, Network, Node,
-    Optimizer, Precision, Relu, Residual, Settings, Sgd, Shape,
+    Optimizer, Precision, Relu, Residual, Settings, Shape,
 };
 
 use crate::golden::{assert_close, pixels};

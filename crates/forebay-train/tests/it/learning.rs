@@ -1,6 +1,7 @@
 //! Networks learn.
 
-use forebay_train::{Adam, Cpu, Engine, Labels, Model, Network, Optimizer, Settings, Shape};
+use forebay_train::optimizer::Adam;
+use forebay_train::{Cpu, Engine, Labels, Model, Network, Optimizer, Settings, Shape};
 
 use crate::golden::pixels;
 

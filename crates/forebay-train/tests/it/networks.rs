@@ -1,6 +1,7 @@
 //! Whole training steps against PyTorch: losses, updated parameters, running statistics, outputs.
 
-use forebay_train::{Adam, Cpu, Engine, Entry, Labels, Model, Network, Optimizer, Settings, Sgd, State};
+use forebay_train::optimizer::{Adam, Sgd};
+use forebay_train::{Cpu, Engine, Entry, Labels, Model, Network, Optimizer, Settings, State};
 
 use crate::golden::{Golden, assert_close, pixels};
 

@@ -1,6 +1,7 @@
 //! Every rule against PyTorch, on one linear layer whose labels are shares of classes.
 
-use forebay_train::{Adam, Cpu, Engine, Labels, Linear, Model, Network, Node, Optimizer, Settings, Sgd, Shape};
+use forebay_train::optimizer::{Adam, Sgd};
+use forebay_train::{Cpu, Engine, Labels, Linear, Model, Network, Node, Optimizer, Settings, Shape};
 
 use crate::golden::{Golden, assert_close};
 use crate::networks::load;

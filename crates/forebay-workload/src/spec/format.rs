@@ -46,7 +46,7 @@ enum Decodes {
     Always,
 }
 
-const TABLE: [Facts; 11] = [
+const TABLE: &[Facts] = &[
     Facts { decodes: Decodes::Always, ..facts(Format::Tfrecord, "tfrecord") },
     Facts {
         made: &[Compression::Gzip],

@@ -1,5 +1,5 @@
 //! The formats of a workload's data: how files are laid out, made and read. A format is one file here, its `mod` and one
-//! line of [`TABLE`]; its name and what it may be compressed with are a row of `forebay_workload`'s table.
+//! line of [`find`]; its name and what it may be compressed with are a row of `forebay_workload`'s table.
 
 mod array;
 #[cfg(test)]
@@ -33,24 +33,27 @@ use crate::{Error, Result};
 
 type New = fn(&Dataset) -> Box<dyn DataFormat>;
 
-const TABLE: &[(Format, New)] = &[
-    (Format::Tfrecord, tfrecord::new),
-    #[cfg(feature = "hdf5")]
-    (Format::Hdf5, hdf5::new),
-    (Format::Csv, csv::new),
-    (Format::Npz, npz::new),
-    (Format::Npy, npy::new),
-    (Format::Jpeg, image::new),
-    (Format::Png, image::new),
-    (Format::Parquet, parquet::new),
-    (Format::IndexedBinary, indexed::new),
-    (Format::MmapIndexedBinary, indexed::new),
-    (Format::Synthetic, synthetic::new),
-];
+/// What makes and reads files of a format; `None` where this build does neither.
+fn find(format: Format) -> Option<New> {
+    Some(match format {
+        Format::Tfrecord => tfrecord::new,
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => hdf5::new,
+        #[cfg(not(feature = "hdf5"))]
+        Format::Hdf5 => return None,
+        Format::Csv => csv::new,
+        Format::Npz => npz::new,
+        Format::Npy => npy::new,
+        Format::Jpeg | Format::Png => image::new,
+        Format::Parquet => parquet::new,
+        Format::IndexedBinary | Format::MmapIndexedBinary => indexed::new,
+        Format::Synthetic => synthetic::new,
+    })
+}
 
 /// Whether this build makes and reads files of a format; all but HDF5, which is a feature.
 pub fn is_built_in(format: Format) -> bool {
-    TABLE.iter().any(|(each, _)| *each == format)
+    find(format).is_some()
 }
 
 /// What is said of a format that is not [built in](is_built_in).
@@ -147,8 +150,7 @@ pub(crate) trait DataFormat: Send + Sync {
 }
 
 pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn DataFormat>> {
-    let found = TABLE.iter().find(|(format, _)| *format == dataset.format);
-    let (_, new) = found.ok_or_else(|| refused("dataset.format", dataset.format.name(), NO_HDF5))?;
+    let new = find(dataset.format).ok_or_else(|| refused("dataset.format", dataset.format.name(), NO_HDF5))?;
     Ok(new(dataset))
 }
 
