@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
-use clap::Args as ClapArgs;
 use forebay_bench::ingest::{IngestSettings, Plan};
-use forebay_record::IngestCell;
+use forebay_measure::value;
+use forebay_record::{IngestCell, Level};
 use forebay_storage::Profile;
 use forebay_study::Placement;
 use forebay_units::group_digits;
@@ -15,12 +15,11 @@ use crate::ceilings::{Ceilings, Name};
 use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::values::parse_positive;
+use crate::output::{JsonArgs, Outcome, done, remark};
+use crate::values::of;
 use crate::{live, stop, tier};
 
-/// The flags of `forebay ingest`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
     data: PathBuf,
@@ -55,7 +54,7 @@ pub(crate) struct Args {
     ceiling: Option<Name>,
 
     /// Exit with status 1 when the fastest cell is below this many images a second
-    #[arg(long, value_name = "RATE", value_parser = parse_positive)]
+    #[arg(long, value_name = "RATE", value_parser = of(above_0))]
     min_images_per_s: Option<f64>,
 
     /// Say what would be measured, and measure nothing
@@ -83,17 +82,21 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     record.notes.extend(notes);
     ceilings.apply(&mut record);
     record.series = Some(series);
-    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    json.give_record(&record)?;
     // Where a whole repeat delivered nothing, not all that was asked for was measured.
     let is_whole =
         record.cells.len() == plan.settings.threads.len() && record.cells.iter().all(|cell| cell.empty_repeats == 0);
     Ok(judge(&record.cells, threshold, !is_whole || stop::flag().load(Ordering::Relaxed)))
 }
 
+fn above_0(level: &Level) -> Result<f64, String> {
+    value::number("a number above 0", |number| number > 0.0)(level)
+}
+
 fn preview(plan: &Plan) -> Result<Outcome> {
     let preview = forebay_bench::ingest::preview(plan)?;
     let (data, n) = (&preview.dataset, group_digits);
-    print(&format!(
+    done(&format!(
         "{}: {} samples in {} {} (batch {}): {} repeats of {} images, warm-ups included\n",
         data.path,
         n(data.n_samples),
@@ -102,8 +105,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
         plan.settings.batch,
         n(preview.n_repeats),
         n(preview.images_per_repeat)
-    ))?;
-    Ok(Outcome::Met)
+    ))
 }
 
 /// Whether what was asked for was met. A run that was cut short did not do all that was asked.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use forebay_record::{AnyRecord, Cell, Record};
 use forebay_report::visible_lines;
 use serde::Serialize;
 
@@ -31,6 +32,12 @@ pub(crate) enum Outcome {
     Failed(u8),
 }
 
+impl Outcome {
+    pub(crate) fn of(is_met: bool) -> Self {
+        if is_met { Self::Met } else { Self::Missed }
+    }
+}
+
 /// Prints an error once, with its causes, and turns the outcome into the exit status.
 pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     match outcome {
@@ -44,7 +51,6 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     }
 }
 
-/// The exit status of an error.
 pub(crate) fn status(error: &anyhow::Error) -> u8 {
     // What was stopped did run, in part.
     if is_stopped(error) { 1 } else { 2 }
@@ -197,50 +203,74 @@ pub(crate) fn note(notes: &[String]) {
     notes.iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// Gives a result: the text to stdout, or the JSON where it was asked for, and then the text to where stdout is free.
-pub(crate) fn give(text: &str, json: Option<(&Output, String)>) -> Result<()> {
-    match json {
-        None => print(text),
-        Some((target, json)) if target.is_stdout() => target.write(&json),
-        Some((target, json)) => {
-            // What was measured is shown even where it cannot be kept.
-            let kept = target.write(&json);
+/// The end of a command that has nothing else to give than this text.
+pub(crate) fn done(text: &str) -> Result<Outcome> {
+    print(text)?;
+    Ok(Outcome::Met)
+}
+
+/// The file of a result's JSON, where one was asked for.
+#[derive(Debug)]
+pub(crate) struct Json(Option<Output>);
+
+impl Json {
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Gives findings as text, and as JSON with the schema by which they are known again.
+    pub(crate) fn give<T: Serialize>(&self, text: &str, found: &T) -> Result<()> {
+        self.give_as(text, || Ok(serde_json::to_string_pretty(&Findings::new(found))?))
+    }
+
+    pub(crate) fn give_list<T: Serialize>(&self, text: &str, found: &[T]) -> Result<()> {
+        let list = || found.iter().map(Findings::new).collect::<Vec<_>>();
+        self.give_as(text, || Ok(serde_json::to_string_pretty(&list())?))
+    }
+
+    pub(crate) fn give_record<C: Cell + Clone>(&self, record: &Record<C>) -> Result<()>
+    where
+        AnyRecord: From<Record<C>>,
+    {
+        self.give_as(&forebay_report::record(record), || Ok(record.to_json()))
+    }
+
+    /// The text goes to stdout, unless the JSON does.
+    fn give_as(&self, text: &str, json: impl FnOnce() -> Result<String>) -> Result<()> {
+        let Some(target) = &self.0 else { return print(text) };
+        // What was measured is shown even where it cannot be kept.
+        let kept = target.write(&json()?);
+        if !target.is_stdout() {
             print(text)?;
-            kept
         }
+        kept
     }
 }
 
-/// Where the JSON of a command goes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JsonArgs {
-    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    /// Write the result as JSON to FILE, or to stdout with "-"; replaces an earlier result
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Replace an existing file also where forebay did not write it
+    /// Replace FILE even if forebay did not write it
     #[arg(long, requires = "json")]
     force: bool,
 }
 
 impl JsonArgs {
     /// The file of a command that reads these and has no other output; fails now rather than after the run.
-    pub(crate) fn target<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Option<Output>> {
+    pub(crate) fn target<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Json> {
         self.target_of(&mut self.outputs(inputs))
     }
 
-    /// The outputs of a command that reads these.
     pub(crate) fn outputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Outputs {
         Outputs::beside(inputs, self.force)
     }
 
-    /// The file, beside the command's other outputs.
-    pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Option<Output>> {
-        self.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()
+    pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Json> {
+        outputs.json(self.json.as_deref())
     }
 }
 
-/// Findings with the schema by which they are known again.
 #[derive(Serialize)]
 struct Findings<'a, T> {
     schema: &'static str,
@@ -254,12 +284,3 @@ impl<'a, T> Findings<'a, T> {
     }
 }
 
-/// Findings as JSON over several lines.
-pub(crate) fn to_json<T: Serialize>(found: &T) -> Result<String> {
-    Ok(serde_json::to_string_pretty(&Findings::new(found))?)
-}
-
-/// A list of findings as JSON over several lines.
-pub(crate) fn to_json_list<T: Serialize>(found: &[T]) -> Result<String> {
-    Ok(serde_json::to_string_pretty(&found.iter().map(Findings::new).collect::<Vec<_>>())?)
-}

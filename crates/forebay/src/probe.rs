@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, anyhow};
-use clap::Args as ClapArgs;
 use forebay_dataset::{Control, Progress};
 use forebay_measure::spelled;
 use forebay_probe::ceiling::{Load, Tier};
@@ -16,15 +15,14 @@ use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 use crate::ceilings::{self, Ceilings, Name};
 use crate::flags::{Flags, flag};
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, give, print, remark};
+use crate::output::{JsonArgs, Outcome, done, remark};
 use crate::{live, progress, stop, tier};
 use forebay_study::Placement;
 
 /// A disk, a SATA flash drive and an NVMe drive, in bytes per second: for an estimate where nothing is known.
 const USUAL_RATES: [f64; 3] = [150e6, 500e6, 2_000e6];
 
-/// The flags of `forebay probe`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder on the storage to be measured; or a file there, of which only reads are measured
     #[arg(value_name = "DIR")]
@@ -102,14 +100,14 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if let Some(profile) = &placement.kernel {
         record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
     }
-    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    json.give_record(&record)?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
     match save {
         Some(name) if stopped => remark(&format!("forebay: {name} is not saved: the probe was stopped")),
         Some(name) => ceilings::save(&name, &record)?,
         None => {}
     }
-    Ok(if stopped { Outcome::Missed } else { Outcome::Met })
+    Ok(Outcome::of(!stopped))
 }
 
 /// Says that a cell was measured on a tier of the kernel. What is shaped on top of it is a device of its own.
@@ -137,8 +135,7 @@ fn preview(plan: &Plan, placement: &Placement) -> Result<Outcome> {
     for remark in &preview.remarks {
         text.push_str(&format!("note: {remark}\n"));
     }
-    print(&text)?;
-    Ok(Outcome::Met)
+    done(&text)
 }
 
 /// How long it would take: by the tier's rate, by a probe of this file system, or by what disks usually give.

@@ -15,7 +15,6 @@ use forebay_units::PathText;
 use crate::output::{Kind, Outcome, Output, Outputs, is_kept_by_runs, place, print, remark};
 use crate::study::samples;
 
-/// The flags of `forebay report`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("outputs").multiple(true))]
 pub(crate) struct Args {

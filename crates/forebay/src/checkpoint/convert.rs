@@ -9,11 +9,9 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::files::{self, Folder, Target};
-use super::give_both;
-use crate::output::{Kind, Outcome, Outputs, complain, remark};
+use crate::output::{Outcome, Outputs, complain, remark};
 use crate::{progress, stop};
 
-/// The flags of `forebay checkpoint convert`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A .safetensors file, the prefix or .index of a TensorFlow checkpoint, or a folder with one of them
@@ -61,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let read: Vec<PathBuf> = [args.input.clone()].into_iter().chain(files::names(&dir, &stem, from)).collect();
     let mut outputs = Outputs::beside(read.iter().map(PathBuf::as_path), args.force);
     files::claim(&mut outputs, "OUT", &out_dir, &out_stem, to)?;
-    let json = args.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()?;
+    let json = outputs.json(args.json.as_deref())?;
     let converted = match copy(args, from, &Folder(dir), &stem, to) {
         // It ran, and the source is damaged, as `verify` would say.
         Err(error) if is_damaged(&error) => {
@@ -72,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     let Some(converted) = converted else { return Ok(Outcome::Missed) };
     converted.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
-    give_both(&converted.text(&args.out), &converted, json.as_ref())?;
+    json.give(&converted.text(&args.out), &converted)?;
     Ok(Outcome::Met)
 }
 

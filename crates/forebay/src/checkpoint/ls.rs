@@ -7,10 +7,9 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::holder::holder;
-use super::{FolderArgs, give_both};
+use super::FolderArgs;
 use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay checkpoint ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -64,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let json = args.json.target(args.folders.dirs())?;
     let listing = Listing::of(&args.folders.bare().tiers())?;
-    give_both(&listing.text(), &listing, json.as_ref())?;
+    json.give(&listing.text(), &listing)?;
     Ok(Outcome::Met)
 }
 

@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
+use forebay_checkpoint::Tier;
 use forebay_measure::{Place, Places};
 use forebay_storage::Profile;
 use forebay_units::PathText;
-use serde::Serialize;
 
-use crate::output::{Outcome, Output, give, to_json};
-use crate::tier;
+use crate::output::{Json, JsonArgs, Outcome};
+use crate::tier::place;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -61,57 +61,58 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
     }
 }
 
-/// Where checkpoints are.
 #[derive(Debug, clap::Args)]
 struct FolderArgs {
-    /// The folder of the checkpoints
+    /// Folder of the checkpoints
     dir: PathBuf,
 
-    /// The burst buffer: the folder that they are saved to first
+    /// Burst buffer: the folder that checkpoints are saved to first
     #[arg(long, value_name = "DIR")]
     burst_dir: Option<PathBuf>,
 }
 
-/// The devices below the folders.
+/// The folders, and the devices below them.
 #[derive(Debug, clap::Args)]
-struct TierArgs {
-    /// Emulate a device in this process below DIR: hdd, ssd, optane or lustre; a tier that is up needs no such word
+struct PlaceArgs {
+    #[command(flatten)]
+    folders: FolderArgs,
+
+    /// Emulate a device below DIR: hdd, ssd, optane or lustre; not needed on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
-    /// The same below the burst buffer
+    /// Emulate a device below the burst buffer
     #[arg(long, value_name = "NAME", requires = "burst_dir")]
     burst_tier: Option<Profile>,
 }
 
-/// The places of a command, and what is to be said of them.
-struct Grounds {
-    places: Places,
-    notes: Vec<String>,
+impl PlaceArgs {
+    /// The places, and what to note of them.
+    fn places(&self) -> Result<(Places, Vec<String>)> {
+        self.folders.check()?;
+        let (slow, mut notes) = place(&self.folders.dir, self.tier.as_ref())?;
+        let fast = self.folders.burst_dir.as_deref().map(|dir| place(dir, self.burst_tier.as_ref())).transpose()?;
+        let fast = fast.map(|(place, more)| {
+            notes.extend(more);
+            place
+        });
+        Ok((Places { slow, fast, keep: usize::MAX }, notes))
+    }
+
+    /// The tiers of a command that keeps so many checkpoints on each, and the file of its result.
+    fn open(&self, json: &JsonArgs, keep: usize) -> Result<(Vec<Tier>, Json)> {
+        self.folders.check()?;
+        let json = json.target(self.folders.dirs())?;
+        Ok((Places { keep, ..self.places()?.0 }.tiers(), json))
+    }
 }
 
 impl FolderArgs {
-    /// The folders as they are.
     fn bare(&self) -> Places {
         Places { slow: Place::new(&self.dir), fast: self.burst_dir.as_ref().map(Place::new), keep: usize::MAX }
     }
 
-    /// The folders with the devices below them.
-    fn places(&self, tiers: &TierArgs, keep: usize) -> Result<Grounds> {
-        let (slow, mut notes) = place(&self.dir, tiers.tier.as_ref())?;
-        let fast = match &self.burst_dir {
-            Some(dir) => {
-                let (place, more) = place(dir, tiers.burst_tier.as_ref())?;
-                notes.extend(more);
-                Some(place)
-            }
-            None => None,
-        };
-        Ok(Grounds { places: Places { slow, fast, keep }, notes })
-    }
-
-    /// Refuses folders that are not there, one that is itself a checkpoint, and two that are not apart: nothing here makes
-    /// them.
+    /// Refuses folders that are missing, are checkpoints themselves, or lie one in the other.
     fn check(&self) -> Result<()> {
         self.dirs().try_for_each(check_folder)?;
         let Some(fast) = &self.burst_dir else { return Ok(()) };
@@ -143,17 +144,4 @@ fn check_folder(dir: &Path) -> Result<()> {
         bail!("{} is a checkpoint itself; name the folder that it lies in: {}", dir.escaped(), parent.escaped());
     }
     Ok(())
-}
-
-fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
-    let placement = tier::placement(dir)?;
-    let notes = placement.notes_beside(named);
-    let shaped = named.cloned().or(placement.shaped);
-    Ok((Place { dir: dir.to_owned(), shaped, kernel: placement.kernel }, notes))
-}
-
-/// Gives a result as text, and as JSON where that was asked for.
-fn give_both<T: Serialize>(text: &str, value: &T, target: Option<&Output>) -> Result<()> {
-    let json = target.map(|target| Ok::<_, anyhow::Error>((target, to_json(value)?))).transpose()?;
-    give(text, json)
 }

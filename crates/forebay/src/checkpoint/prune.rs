@@ -11,17 +11,13 @@ use serde::Serialize;
 use super::drain::unless_stopped;
 use super::dry::DryFs;
 use super::ls::why_foreign;
-use super::{FolderArgs, TierArgs, give_both};
+use super::PlaceArgs;
 use crate::output::{JsonArgs, Outcome, complain, remark};
 
-/// The flags of `forebay checkpoint prune`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    folders: FolderArgs,
-
-    #[command(flatten)]
-    tiers: TierArgs,
+    at: PlaceArgs,
 
     /// Checkpoints that stay in each folder
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -59,9 +55,7 @@ struct Stays {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    args.folders.check()?;
-    let json = args.json.target(args.folders.dirs())?;
-    let mut tiers = args.folders.places(&args.tiers, args.keep as usize)?.places.tiers();
+    let (mut tiers, json) = args.at.open(&args.json, args.keep as usize)?;
     if args.dry_run {
         // What would go is what goes where nothing changes.
         tiers.iter_mut().for_each(|tier| tier.fs = Arc::new(DryFs::new(Arc::clone(&tier.fs))));
@@ -80,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let is_stopped = errors.iter().any(|error| matches!(error, Error::Stopped));
     let stays = if is_stopped { Vec::new() } else { stays(&tiers, &after) };
     let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed, stays };
-    give_both(&pruned.text(), &pruned, json.as_ref())?;
+    json.give(&pruned.text(), &pruned)?;
     let is_done = errors.is_empty();
     for error in errors {
         match error {
@@ -88,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
             other => complain(&other.into()),
         }
     }
-    Ok(if is_done { Outcome::Met } else { Outcome::Missed })
+    Ok(Outcome::of(is_done))
 }
 
 /// Whether the folders hold no checkpoint and nothing that one left.

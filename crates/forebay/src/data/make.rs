@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
+use forebay_measure::value;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
-use super::pixels::parse_size;
 use super::{WorkArgs, with_progress};
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, done};
+use crate::values::of;
 
-/// The flags of `forebay data make`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// imagenet: median 112 KB, about 480x415; caltech101: 102 classes, median 12 KB
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     sigma: Option<f64>,
 
     /// All images of this size, instead of the profile's mix
-    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    #[arg(long, value_parser = of(value::pixels), value_name = "N|WxH")]
     dimensions: Option<(u32, u32)>,
 
     /// Number of class folders
@@ -68,12 +68,10 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         let images = count(plan.count(), "image");
         let classes = plan.parameters().classes;
         let classes = format!("{classes} class{}", if classes == 1 { "" } else { "es" });
-        print(&format!("{dir}: {images} in {classes}, about {}\n", plan.expected_bytes()))?;
-        return Ok(Outcome::Met);
+        return done(&format!("{dir}: {images} in {classes}, about {}\n", plan.expected_bytes()));
     }
     let made = with_progress("making", &args.work, |control| make(&plan, &args.dir, control))?;
     let kept =
         if made.n_kept > 0 { format!(", {} of them there already", group_digits(made.n_kept)) } else { String::new() };
-    print(&format!("{dir}: {}, {}{kept}\n", count(made.n_files, "image"), made.bytes))?;
-    Ok(Outcome::Met)
+    done(&format!("{dir}: {}, {}{kept}\n", count(made.n_files, "image"), made.bytes))
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use forebay_units::PathText;
 
+use super::Json;
 use super::file::{Output, Way};
 use super::kind::Kind;
 use super::place::{Identity, Input, is_same, parent, place};
@@ -61,6 +62,14 @@ impl Outputs {
         self.judge(path, &place, found.as_ref(), kind)?;
         try_file(&place, kind).with_context(|| cannot_write(path))?;
         Ok(Output { shown: path.to_owned(), way: Way::File(place) })
+    }
+
+    /// The file of `--json`.
+    ///
+    /// # Errors
+    /// When it may not or cannot be written.
+    pub(crate) fn json(&mut self, path: Option<&Path>) -> Result<Json> {
+        Ok(Json(path.map(|path| self.file("--json", path, Kind::Json)).transpose()?))
     }
 
     /// A file that others write, and judge by what is there.

@@ -10,7 +10,7 @@ use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, find_placement};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, done, remark};
 
 /// What is said of an experiment of which nothing is known before it is run.
 const NOT_KNOWN: &str = "reads and time not known";
@@ -25,8 +25,8 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
     let estimator = Estimator::new(plan, &places);
     let cells = count(plan.cells.len() as u64, "cell");
     let left = in_order(plan, rest);
-    let done = if is_resumed { done_words(rest) } else { String::new() };
-    let mut text = format!("{} at the {} scale: {cells}{done}\n\n", plan.spec.name, plan.scale.name());
+    let so_far = if is_resumed { done_words(rest) } else { String::new() };
+    let mut text = format!("{} at the {} scale: {cells}{so_far}\n\n", plan.spec.name, plan.scale.name());
     if is_resumed {
         text.push_str(&cell_lines(plan, rest));
     }
@@ -66,8 +66,7 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
             "A network counts as the accelerator that is emulated in its place, or where there is none not at all.\n",
         );
     }
-    print(&text)?;
-    Ok(Outcome::Met)
+    done(&text)
 }
 
 /// The cells that would be run, experiment by experiment.

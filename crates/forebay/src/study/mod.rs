@@ -2,7 +2,6 @@
 
 mod display;
 mod dry_run;
-mod report;
 mod run;
 pub(crate) mod samples;
 mod show;

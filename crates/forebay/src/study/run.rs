@@ -15,13 +15,12 @@ use forebay_units::{PathText, count, escaped_words, shell_word};
 use super::display::show;
 use super::samples::Samples;
 use super::{
-    Elsewhere, Scale, dry_run, explained, find_placement, found, parse_dataset, parse_tier, put_elsewhere, report,
+    Elsewhere, Scale, dry_run, explained, find_placement, found, parse_dataset, parse_tier, put_elsewhere,
 };
 use crate::live::Display;
-use crate::output::{Outcome, Outputs, print, remark};
+use crate::output::{Outcome, Outputs, print, remark, replace};
 use crate::{progress, stop};
 
-/// The flags of `forebay study run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A built-in study's name, or a study's file
@@ -91,10 +90,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
     let ended = Samples::begin(&run.out).map(|samples| run.go(samples))?;
     // What is done is shown however it ended.
-    let page = report::write(&run.out);
+    let page = write_page(&run.out);
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
+}
+
+/// Writes the run's page from its record alone; where it is, and what the run comes to.
+fn write_page(out: &Path) -> Result<(PathBuf, String)> {
+    let (page, run) = (out.join("report.html"), crate::report::read(out)?);
+    let summary = forebay_report::summary(&run);
+    replace(&page, forebay_report::html(&[run]).as_bytes())?;
+    Ok((page, summary))
 }
 
 /// The data that a study only reads.
@@ -222,7 +229,7 @@ impl<'a> Run<'a> {
         // A study of which nothing could be run has no result.
         let has_result = ended.n_left_out < ended.n_cells;
         let met = ended.n_done == ended.n_cells && ended.n_failed == 0 && has_result;
-        Ok(if met { Outcome::Met } else { Outcome::Missed })
+        Ok(Outcome::of(met))
     }
 
     /// The command that goes on with this run.

@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 
 use anyhow::{Context, Result};
-use clap::Args as ClapArgs;
 use forebay_storage::tier::Removed;
 use forebay_units::{Bytes, PathText, count};
 
 use super::{each, go_on, registry};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, done, print, remark};
 
-/// The arguments of `forebay tier down`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Tiers to remove with their data; all if none is named
     #[arg(value_name = "NAME")]
@@ -26,8 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let depth = |name: &String| registry.tier(name).ok().flatten().map_or(0, |tier| tier.depth());
     names.sort_by_cached_key(|name| Reverse(depth(name)));
     if names.is_empty() {
-        print("there are no tiers\n")?;
-        return Ok(Outcome::Met);
+        return done("there are no tiers\n");
     }
     each(&names, |name| {
         let removed = registry.down(name, &mut go_on).with_context(|| format!("cannot take down {name}"))?;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Args as ClapArgs;
 use forebay_report::{Align, Table};
 use forebay_storage::tier::{Condition, Kind, Registry, Status, Tier};
 use forebay_units::{Bytes, PathText, group_digits, shell_word};
@@ -12,13 +11,12 @@ use serde::Serialize;
 use super::measured::{self, Measured, Probe};
 use super::registry;
 use crate::home;
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 
 /// Bytes that `forebay probe` works with where no --size is given.
 const DEFAULT_PROBE: u64 = 5 << 30;
 
-/// The flags of `forebay tier list`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
@@ -30,7 +28,7 @@ struct List {
 }
 
 /// A tier as it is listed. Only the name and the state are known of one whose state file cannot be read.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Row {
     name: String,
     state: String,
@@ -57,8 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let probes = measured::probes(&home::dir()?.join("ceilings"));
     let names = registry.names()?;
     let list = List { tiers: names.iter().map(|name| row(&registry, name, &probes)).collect() };
-    let encoded = to_json(&list)?;
-    give(&render(&list), json.as_ref().map(|target| (target, encoded)))?;
+    json.give(&render(&list), &list)?;
     Ok(Outcome::Met)
 }
 
@@ -71,9 +68,9 @@ fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
         Ok(Some((tier, status))) => known(&tier, status, probes),
         Ok(None) => {
             let advice = Some(format!("forebay tier down {name} removes it"));
-            Row { advice, ..unknown(name, "left by a crash".to_owned()) }
+            Row { name: name.to_owned(), state: "left by a crash".to_owned(), advice, ..Row::default() }
         }
-        Err(error) => unknown(name, format!("unknown: {error}")),
+        Err(error) => Row { name: name.to_owned(), state: format!("unknown: {error}"), ..Row::default() },
     }
 }
 
@@ -100,24 +97,6 @@ fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
         read_bytes_per_s: Some(tier.profile.read_bytes_per_s),
         write_bytes_per_s: Some(tier.profile.write_bytes_per_s),
         iops: tier.iops,
-    }
-}
-
-fn unknown(name: &str, state: String) -> Row {
-    Row {
-        name: name.to_owned(),
-        state,
-        kind: None,
-        data: None,
-        device: None,
-        file_system: None,
-        size_bytes: None,
-        used_bytes: None,
-        read_bytes_per_s: None,
-        write_bytes_per_s: None,
-        iops: None,
-        measured: None,
-        advice: None,
     }
 }
 

@@ -14,9 +14,8 @@ use forebay_storage::tier::{Moment, Registry};
 
 use crate::output::{Outcome, complain};
 
-pub(crate) use placement::placement;
+pub(crate) use placement::{place, placement};
 
-/// What can be done with tiers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make emulated devices, or change the limits of those that are up
@@ -71,6 +70,6 @@ fn each(names: &[String], mut act: impl FnMut(&str) -> Result<()>) -> Result<Out
     errors.iter().for_each(complain);
     match last {
         Some(last) => Err(last),
-        None => Ok(if n_failed == 0 { Outcome::Met } else { Outcome::Missed }),
+        None => Ok(Outcome::of(n_failed == 0)),
     }
 }

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::Args as ClapArgs;
+use forebay_measure::value;
 use forebay_storage::tier::{Change, FileSystem, Kind, Plan, Raised, Rates, Tier, kernel_support};
 use forebay_units::{Bytes, PathText, group_digits};
 
 use super::{each, go_on, registry};
 use crate::output::{Outcome, print, remark};
+use crate::values::of;
 
-/// The flags of `forebay tier up`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// hdd, ssd, optane or lustre; or any other name with --read and --write
     #[arg(required = true, value_name = "NAME")]
@@ -22,11 +22,11 @@ pub(crate) struct Args {
     size: Option<Bytes>,
 
     /// Most bytes read a second, as 163MB/s
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     read: Option<Bytes>,
 
     /// Most bytes written a second
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     write: Option<Bytes>,
 
     /// Most requests a second, of reads and of writes; a shaped tier serves one at a time, each 1/N seconds plus its transfer
@@ -138,9 +138,4 @@ pub(super) fn describe(tier: &Tier) -> String {
             format!("shaped in process to {rates}, {latency} µs a request, {} at a time", profile.servers)
         }
     }
-}
-
-fn parse_rate(text: &str) -> Result<Bytes, String> {
-    let amount = text.trim().strip_suffix("/s").unwrap_or(text);
-    amount.parse().map_err(|error: forebay_units::ParseError| error.to_string())
 }

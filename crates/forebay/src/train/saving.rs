@@ -13,7 +13,6 @@ use crate::flags::flag;
 use crate::output::{Outputs, place};
 use crate::tier;
 
-/// Where a run saves its state.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Saving {
     /// The folder that checkpoints go to, at last
@@ -38,19 +37,21 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
-    /// Where checkpoints go; `None` where no flag asks for any.
-    pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<Saves>> {
+    /// Where checkpoints go, and what the record should note of the tiers there; `None` where no flag asks for any.
+    pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
         let has_burst = self.checkpoint_dir.as_ref().map(|_| self.burst_dir.is_some());
         settings.check_saves(has_burst).map_err(|refused| anyhow!(spelled(&refused, flag_of_place)))?;
         let Some(dir) = &self.checkpoint_dir else { return Ok(None) };
         self.check_folders(dir, data)?;
-        let place = |dir: &Path, tier: &Option<Profile>| -> Result<Place> {
-            let placement = tier::placement(dir)?;
-            Ok(Place { dir: dir.to_owned(), shaped: tier.clone().or(placement.shaped), kernel: placement.kernel })
+        let mut notes = Vec::new();
+        let mut place = |dir: &Path, tier: &Option<Profile>, which: &str| -> Result<Place> {
+            let (place, said) = tier::place(dir, tier.as_ref())?;
+            notes.extend(said.iter().map(|note| of_folder(note, which)));
+            Ok(place)
         };
-        let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier)).transpose()?;
-        let places = Places { slow: place(dir, &self.checkpoint_tier)?, fast, keep: settings.keep() };
-        Ok(Some(Saves { places, resume: self.resume }))
+        let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier, "burst")).transpose()?;
+        let slow = place(dir, &self.checkpoint_tier, "checkpoint")?;
+        Ok(Some((Saves { places: Places { slow, fast, keep: settings.keep() }, resume: self.resume }, notes)))
     }
 
     /// Refuses folders that would be taken for each other.
@@ -71,19 +72,6 @@ impl Saving {
             bail!("--checkpoint-dir {}: it lies in the folder of --burst-dir", dir.escaped());
         }
         Ok(())
-    }
-
-    /// What the record should say of the tiers below the folders.
-    pub(super) fn notes(&self) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        for (dir, tier, which) in
-            [(&self.burst_dir, &self.burst_tier, "burst"), (&self.checkpoint_dir, &self.checkpoint_tier, "checkpoint")]
-        {
-            let Some(dir) = dir else { continue };
-            let said = tier::placement(dir)?.notes_beside(tier.as_ref());
-            notes.extend(said.iter().map(|note| of_folder(note, which)));
-        }
-        Ok(notes)
     }
 }
 

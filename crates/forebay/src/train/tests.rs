@@ -20,7 +20,7 @@ fn parse(line: &str) -> Result<Line, String> {
 }
 
 fn plan(line: &str) -> Plan {
-    parse(line).unwrap().args.into_plan(&Placement::default()).unwrap()
+    parse(line).unwrap().args.into_plan(&Placement::default()).unwrap().0
 }
 
 fn refused(line: &str) -> String {

@@ -14,13 +14,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use forebay_observe::{Error, Options, Processes, Sampler};
-use forebay_units::parse_duration;
 
 use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
 use crate::stop;
+use crate::values::time;
 use rows::{Ended, Rows};
 
-/// The flags of `forebay watch`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Time between two rows, from 10ms to 1h
@@ -28,7 +27,7 @@ pub(crate) struct Args {
     /// The kernel counts the time of processors and the busy time of disks in clock ticks of up to 10 ms. In rows shorter
     /// than 100 ms the shares of processors are coarse, and that of a disk (util) is not shown; as CSV it is written as the
     /// kernel counted it and may be above 100.
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_interval, allow_hyphen_values = true)]
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time("from 10ms to 1h", is_sensible), allow_hyphen_values = true)]
     interval: Duration,
 
     /// End after so many rows; not with a command, which is followed to the end
@@ -135,8 +134,6 @@ fn status(status: ExitStatus) -> u8 {
     u8::try_from(code.unwrap_or(255)).unwrap_or(255)
 }
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_duration(text).map_err(|error| error.to_string())?;
-    let sensible = Duration::from_millis(10)..=Duration::from_secs(3_600);
-    if sensible.contains(&interval) { Ok(interval) } else { Err("give a time from 10ms to 1h".to_owned()) }
+fn is_sensible(interval: Duration) -> bool {
+    (Duration::from_millis(10)..=Duration::from_secs(3_600)).contains(&interval)
 }

@@ -10,9 +10,8 @@ use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
 use super::source::{file_of, line, text_of, told};
-use crate::output::{JsonArgs, Outcome, give, to_json_list};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
 pub(crate) struct Args {
@@ -38,12 +37,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
     let found: Vec<(Cow<'_, str>, Found)> = found.collect();
-    let json = match &target {
-        Some(target) => Some((target, to_json_list(&found.iter().map(as_json).collect::<Vec<_>>())?)),
-        None => None,
-    };
-    give(&found.iter().map(in_words).collect::<String>(), json)?;
-    Ok(if found.iter().all(|(_, found)| found.is_ok()) { Outcome::Met } else { Outcome::Missed })
+    target.give_list(&found.iter().map(in_words).collect::<String>(), &found.iter().map(as_json).collect::<Vec<_>>())?;
+    Ok(Outcome::of(found.iter().all(|(_, found)| found.is_ok())))
 }
 
 fn find(name: &str, text: &str, overrides: &[String]) -> Found {

@@ -44,9 +44,9 @@ impl Asked<'_> {
         if !stays {
             self.check_scratch()?;
         }
-        let placement = tier::placement(&dir)?;
-        let notes = placement.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
-        Ok(Chosen { place: Place { dir, shaped: placement.shaped, kernel: placement.kernel }, stays, notes })
+        let (place, notes) = tier::place(&dir, None)?;
+        let notes = notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
+        Ok(Chosen { place, stays, notes })
     }
 
     /// The folder that the user or the workload names, or the one in the results.

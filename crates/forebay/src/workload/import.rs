@@ -6,7 +6,6 @@ use forebay_workload::import::to_toml;
 use super::source::Source;
 use crate::output::{Outcome, print_data};
 
-/// The flags of `forebay workload import`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload import unet3d.yaml ++workload.train.epochs=1 > unet3d.toml")]
 pub(crate) struct Args {

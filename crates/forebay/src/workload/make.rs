@@ -17,7 +17,6 @@ use crate::flags::{Flags, Pick};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
-/// The flags of `forebay workload make`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload make unet3d_h100 --data /mnt/scratch/unet3d")]
 pub(crate) struct Args {

@@ -23,10 +23,10 @@ use super::together::{join, said_once, shared};
 use super::{out, show};
 use crate::flags::Flags;
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, Output, give, in_words, print, remark};
+use crate::output::{Json, JsonArgs, Outcome, in_words, print, remark};
+use crate::values::time;
 use crate::{live, stop, tier};
 
-/// The flags of `forebay workload run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     checkpoint_dir: Option<PathBuf>,
 
     /// How long ranks of mpirun or srun wait for one that does not come, which may be making data or saving, before all end
-    #[arg(long, default_value = "30min", value_name = "TIME", value_parser = parse_patience)]
+    #[arg(long, default_value = "30min", value_name = "TIME", value_parser = time("above 0", |time| !time.is_zero()))]
     rank_timeout: Duration,
 
     /// Say what would be run, and run nothing
@@ -103,7 +103,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
-    give_all(&plan, &record, json.as_ref())?;
+    give_all(&plan, &record, &json)?;
     // Another rank may have been asked to stop.
     let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
     Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
@@ -111,7 +111,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
 
 impl Args {
     /// The file of the record, once all outputs were found to be apart from what is read.
-    fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Option<Output>> {
+    fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Json> {
         // Results may lie beside the parts of the data, in one folder.
         let parts = [Part::Train.folder(), Part::Eval.folder(), RECORDS_MARKER].map(|part| data.join(part));
         let mut outputs = self.json.outputs(parts.iter().map(PathBuf::as_path).chain(self.source.file()));
@@ -135,7 +135,7 @@ fn out_named_by(args: &Args) -> &'static str {
 }
 
 /// The plan of this rank, what its record must say of the tier its data lies on, and where the record goes.
-fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Option<Output>)> {
+fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Json)> {
     let checked = args.source.read_with(&args.settings.0)?;
     let workload = &checked.workload;
     let data = args.data.clone().unwrap_or_else(|| data_folder(workload));
@@ -151,7 +151,7 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
     let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
     let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
     notes.extend(saves.notes);
-    let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { None };
+    let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { Json::NONE };
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
         out::begin(out, out_named_by(args))?;
     }
@@ -230,11 +230,10 @@ fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record
 }
 
 /// Gives the account and the record: to stdout, to --json, and to the folder.
-fn give_all(plan: &Plan, record: &Record<WorkloadCell>, target: Option<&Output>) -> Result<()> {
+fn give_all(plan: &Plan, record: &Record<WorkloadCell>, json: &Json) -> Result<()> {
     // What was measured is shown even where it cannot be kept.
     let page = plan.out.as_deref().map(|out| out::finish(out, record));
-    let json = target.map(|target| (target, record.to_json()));
-    give(&forebay_report::record(record), json)?;
+    json.give_record(record)?;
     if let Some(page) = page.transpose()? {
         remark(&format!("forebay: the report is {}", page.escaped()));
     }
@@ -265,12 +264,5 @@ fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
         let limit = (missed.limit * 1e6).round() / 1e4;
         remark(&format!("forebay: {}: {value}, less than the {limit} % asked for", missed.what));
     }
-    if stopped || missed.is_some() { Outcome::Missed } else { Outcome::Met }
-}
-
-fn parse_patience(text: &str) -> Result<Duration, String> {
-    match forebay_units::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("give a time above 0".to_owned()),
-        other => other.map_err(|error| error.to_string()),
-    }
+    Outcome::of(!stopped && missed.is_none())
 }

@@ -6,9 +6,8 @@ use forebay_workload::{Checked, Dataset, Part, Plan, Shuffle, Time, Workload, mo
 use serde_json::{Value, json};
 
 use super::source::{Source, refused};
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload show`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload show unet3d_h100 --accelerators 8 ++workload.reader.batch_size=4")]
 pub(crate) struct Args {
@@ -28,8 +27,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let checked = args.source.read()?;
     let accelerators = args.accelerators.unwrap_or_else(|| fewest(&checked.workload));
     let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
-    let json = target.as_ref().map(|target| to_json(&as_json(&checked, &plan)).map(|json| (target, json)));
-    give(&describe(&checked, &plan), json.transpose()?)?;
+    target.give(&describe(&checked, &plan), &as_json(&checked, &plan))?;
     Ok(Outcome::Met)
 }
 

@@ -8,9 +8,8 @@ use forebay_workload::size::{Size, mlperf};
 use serde_json::json;
 
 use super::source::Source;
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload size`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload size unet3d_h100 --accelerators 8 --host-memory 512GiB --hosts 2")]
 pub(crate) struct Args {
@@ -56,9 +55,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         "samples_for_memory": size.samples_for_memory, "files": size.files, "bytes": size.bytes,
         "subfolders": size.subfolders, "overrides": overrides,
     });
-    let json = target.as_ref().map(|target| to_json(&json).map(|json| (target, json))).transpose()?;
     let per_file = workload.dataset.n_samples_per_file;
-    give(&describe(&workload.name, args, &size, per_file, &overrides.join(" ")), json)?;
+    target.give(&describe(&workload.name, args, &size, per_file, &overrides.join(" ")), &json)?;
     Ok(Outcome::Met)
 }
 

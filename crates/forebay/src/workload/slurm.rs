@@ -7,9 +7,8 @@ use forebay_emulation::ranks::{Job, job_script};
 
 use super::run::data_folder;
 use super::source::{Source, refused};
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, done};
 
-/// The flags of `forebay workload slurm`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: forebay workload slurm unet3d_h100 --nodes 4 --ranks-per-node 2 --data /lustre/unet3d > job.sh; sbatch job.sh")]
@@ -40,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // What could not run is found here, not when the job has waited for its nodes.
     forebay_workload::Plan::new(&workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
     let data = args.data.clone().unwrap_or_else(|| data_folder(&workload));
-    print(&job_script(&Job {
+    done(&job_script(&Job {
         workload: args.source.name.clone(),
         name: workload.name.clone(),
         data,
@@ -49,6 +48,5 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         accelerators: args.accelerators,
         threads: (workload.reader.read_threads * args.accelerators).max(1),
         overrides: args.source.overrides.clone(),
-    }))?;
-    Ok(Outcome::Met)
+    }))
 }
