@@ -15,9 +15,9 @@ use forebay_report::visible_lines;
 use serde::Serialize;
 
 pub(crate) use file::{Output, replace};
-pub(crate) use guard::Outputs;
+pub(crate) use guard::{Outputs, cannot_write};
 pub(crate) use kind::{Kind, is_kept_by_runs};
-pub(crate) use place::place;
+pub(crate) use place::{parent, place};
 
 /// How a command that could run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::files::{self, Folder, Target};
-use crate::output::{Outcome, Outputs, complain, remark};
+use crate::output::{Outcome, Outputs, complain, parent, remark};
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
@@ -150,7 +150,7 @@ fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     if path.is_dir() {
         return find_in(path);
     }
-    let dir = files::parent(path);
+    let dir = parent(path).to_owned();
     let name = path.file_name().unwrap_or_default().escaped();
     if let Some((format, stem)) = format::recognise(&name).filter(|_| path.exists()) {
         return Ok((format, dir, stem.to_owned()));

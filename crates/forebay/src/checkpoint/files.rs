@@ -13,7 +13,7 @@ use forebay_checkpoint::{Name, Piece, Region, Snapshot, Tensor};
 use forebay_units::{PathText, unescape};
 
 use super::placing::{Placing, STATE};
-use crate::output::Outputs;
+use crate::output::{Outputs, parent};
 
 /// The files of a folder, by the texts of their names: formats know names as text, a folder has bytes.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -48,14 +48,11 @@ pub(super) struct Target<'a> {
     pub(super) is_good: &'a dyn Fn() -> Result<()>,
 }
 
-/// What was written.
 pub(super) struct Written {
     pub(super) files: Vec<PathBuf>,
-    /// What the reader should know.
     pub(super) remarks: Vec<String>,
 }
 
-/// Bytes of all tensors.
 pub(super) fn n_bytes(catalog: &Catalog) -> u64 {
     catalog.tensors.iter().map(|entry| entry.n_bytes).sum()
 }
@@ -71,17 +68,14 @@ pub(super) fn write(catalog: &Catalog, source: &dyn Source, target: &Target<'_>)
     let layout = target.format.plan(&target.stem, &snapshot)?;
     let mut placing = Placing::new(target, &layout, snapshot.tensors.len())?;
     let mut sums = Sums::new(&snapshot);
+    let fill = |piece: &Piece, from, into: &mut [u8]| fill(catalog, source, piece, from, into);
     for plan in &layout.files {
-        placing.write(plan, |piece, from, into| fill(catalog, source, piece, from, into), &mut sums)?;
+        placing.write(plan, fill, &mut sums)?;
     }
     let found = sums.finish()?;
     check(catalog, &found)?;
     for plan in layout.close(&found) {
-        placing.write(
-            &plan,
-            |piece, from, into| fill(catalog, source, piece, from, into),
-            &mut Sums::new(&snapshot),
-        )?;
+        placing.write(&plan, fill, &mut Sums::new(&snapshot))?;
     }
     (target.is_good)()?;
     placing.commit()
@@ -142,12 +136,7 @@ pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String
         None if format.name() == "safetensors" => bail!("{shown}: the name of a safetensors file ends in .safetensors"),
         None => &name,
     };
-    Ok((parent(path), stem.to_owned()))
-}
-
-/// The folder that a path's last name lies in.
-pub(super) fn parent(path: &Path) -> PathBuf {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+    Ok((parent(path).to_owned(), stem.to_owned()))
 }
 
 /// Whether a folder is a checkpoint.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, UnpackOptions, pack, unpack};
 use forebay_format::tfrecord::Compression;
 use forebay_measure::value;
-use forebay_record::Level;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::InputArgs;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     shard_size: Option<Bytes>,
 
     /// Compress each TFRecord shard as a whole
-    #[arg(long, value_parser = of(compression), value_name = "gzip|zlib")]
+    #[arg(long, value_parser = PossibleValuesParser::new(["gzip", "zlib"]).map(compression), value_name = "gzip|zlib")]
     compression: Option<Compression>,
 
     /// Keep the files' order instead of mixing the classes over the shards
@@ -97,8 +97,8 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     }
 }
 
-fn compression(level: &Level) -> Result<Compression, String> {
-    value::one_of([("gzip", Compression::Gzip), ("zlib", Compression::Zlib)])(level)
+fn compression(name: String) -> Compression {
+    if name == "gzip" { Compression::Gzip } else { Compression::Zlib }
 }
 
 fn packing(args: &Args) -> Option<Packing> {

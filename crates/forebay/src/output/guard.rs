@@ -176,7 +176,7 @@ fn taken(path: &Path, kind: Kind) -> anyhow::Error {
     anyhow!("cannot write {}: {what}\nhint: choose another path, or replace it with --force", path.escaped())
 }
 
-pub(super) fn cannot_write(path: &Path) -> String {
+pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.escaped())
 }
 

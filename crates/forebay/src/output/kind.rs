@@ -1,13 +1,12 @@
 //! Which existing files an output may replace: those that forebay wrote itself, recognised by their content.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
 use forebay_record::CsvLines;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
 
 /// The schema of every JSON object we write that is neither a record nor a report.
 pub(super) const FINDINGS: &str = "forebay-findings/1";
@@ -87,47 +86,20 @@ fn is_our_header(line: &str) -> bool {
 }
 
 /// Whether a text is one JSON value with a schema of ours: an object, or a list whose first element is one.
-fn is_our_json(text: impl Read) -> bool {
-    let mut parser = serde_json::Deserializer::from_reader(text);
-    let Ok(Schema(schema)) = Schema::deserialize(&mut parser) else { return false };
-    parser.end().is_ok() && schema.is_some_and(|schema| SCHEMAS.iter().any(|ours| schema.starts_with(ours)))
+fn is_our_json(mut text: impl BufRead) -> bool {
+    let is_list = text.fill_buf().is_ok_and(|head| head.trim_ascii_start().starts_with(b"["));
+    let found = match is_list {
+        true => serde_json::from_reader(text).map(|all: Vec<Ours>| all.into_iter().next()),
+        false => serde_json::from_reader(text).map(Some),
+    };
+    let schema = found.ok().flatten().and_then(|Ours { schema }| schema);
+    schema.is_some_and(|schema| SCHEMAS.iter().any(|ours| schema.starts_with(ours)))
 }
 
-/// The schema of a JSON value. All else is skipped without being kept: records may be large.
-struct Schema(Option<String>);
-
-impl<'de> Deserialize<'de> for Schema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SchemaVisitor).map(Self)
-    }
-}
-
-struct SchemaVisitor;
-
-impl<'de> Visitor<'de> for SchemaVisitor {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object or a list of objects")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut schema = None;
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "schema" {
-                schema = map.next_value::<serde_json::Value>()?.as_str().map(str::to_owned);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(schema)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let first = list.next_element::<Schema>()?;
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(first.and_then(|Schema(schema)| schema))
-    }
+/// All but the schema is skipped without being kept: records may be large.
+#[derive(Deserialize)]
+struct Ours {
+    schema: Option<String>,
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(crate) fn place(path: &Path) -> PathBuf {
 }
 
 /// The folder that a path's last name lies in.
-pub(super) fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use forebay_record::{Environment, StudyHead, StudySpec};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use forebay_record::{Environment, Scale, StudyHead, StudySpec};
 use forebay_study::{
     DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps,
     begun_on, data_of, data_to_keep, make, spaces,
@@ -14,9 +14,7 @@ use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::show;
 use super::samples::Samples;
-use super::{
-    Elsewhere, Scale, dry_run, explained, find_placement, found, parse_dataset, parse_tier, put_elsewhere,
-};
+use super::{Elsewhere, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
 use crate::live::Display;
 use crate::output::{Outcome, Outputs, print, remark, replace};
 use crate::{progress, stop};
@@ -27,8 +25,8 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// How much of it
-    #[arg(long, value_enum, default_value = "quick")]
+    /// Scale: quick (little data, minutes) or full (as published, hours)
+    #[arg(long, default_value = "quick", value_parser = PossibleValuesParser::new(["quick", "full"]).map(scale))]
     scale: Scale,
 
     /// The run's folder, which must be new or empty; runs/NAME-TIME by default
@@ -48,11 +46,11 @@ pub(crate) struct Args {
     data: Option<PathBuf>,
 
     /// Use a folder on a real device for a tier, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_tier))]
+    #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
     tier: Vec<Elsewhere>,
 
     /// Use this data for a dataset, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_dataset))]
+    #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
     dataset: Vec<Elsewhere>,
 
     /// Say what would be run, made and read, and how long that may take; write nothing
@@ -60,7 +58,6 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// A run that is under way.
 struct Run<'a> {
     args: &'a Args,
     plan: &'a Plan,
@@ -104,6 +101,10 @@ fn write_page(out: &Path) -> Result<(PathBuf, String)> {
     Ok((page, summary))
 }
 
+fn scale(name: String) -> Scale {
+    if name == Scale::Full.name() { Scale::Full } else { Scale::Quick }
+}
+
 /// The data that a study only reads.
 fn read_by(plan: &Plan) -> impl Iterator<Item = &Path> {
     plan.datasets.iter().filter_map(|dataset| match &dataset.source {
@@ -125,8 +126,8 @@ fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Rest, 
 fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
     let begun_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| begun_on(out));
     match begun_on.filter(|machine| machine.n_cores > 0) {
-        Some(machine) => Plan::for_cores(spec, args.scale.into(), machine.n_cores),
-        None => Plan::new(spec, args.scale.into()),
+        Some(machine) => Plan::for_cores(spec, args.scale, machine.n_cores),
+        None => Plan::new(spec, args.scale),
     }
 }
 

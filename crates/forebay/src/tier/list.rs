@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::measured::{self, Measured, Probe};
 use super::registry;
-use crate::home;
 use crate::output::{JsonArgs, Outcome};
 
 /// Bytes that `forebay probe` works with where no --size is given.
@@ -52,7 +51,7 @@ struct Row {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let json = args.json.target([])?;
     let registry = registry()?;
-    let probes = measured::probes(&home::dir()?.join("ceilings"));
+    let probes = measured::probes()?;
     let names = registry.names()?;
     let list = List { tiers: names.iter().map(|name| row(&registry, name, &probes)).collect() };
     json.give(&render(&list), &list)?;

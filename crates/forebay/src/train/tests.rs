@@ -152,8 +152,8 @@ fn values_without_sense_are_refused_with_what_would_have_one() {
         ("set --lr 0", "give a number above 0"),
         ("set --validate=1.5", "give a share above 0 and below 1, or a path"),
         ("set --validate=", "--validate"),
-        ("set --min-au 1.1", "give a share above 0, up to 1"),
-        ("set --min-au 0", "give a share above 0, up to 1"),
+        ("set --min-au 1.1", "give a fraction above 0, at most 1"),
+        ("set --min-au 0", "give a fraction above 0, at most 1"),
     ] {
         let said = refused(line);
         assert!(said.contains(wanted), "{line}\n{said}");

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use forebay_observe::{Error, Options, Processes, Sampler};
 
-use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
+use crate::output::{Kind, Outcome, Output, Outputs, cannot_write, complain, remark};
 use crate::stop;
 use crate::values::time;
 use rows::{Ended, Rows};
@@ -57,7 +57,6 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 }
 
 impl Args {
-    /// Where the rows go.
     fn output(&self) -> Result<Option<Output>> {
         let mut outputs = Outputs::beside([], self.force);
         self.csv.as_deref().map(|path| outputs.file("--csv", path, Kind::Table)).transpose()
@@ -71,7 +70,7 @@ fn watch(args: &Args) -> Result<Outcome> {
     stop::on_stop(move || drop(on_signal.send(Ended::Stopped)));
     let rows = match args.output()? {
         Some(csv) if csv.is_stdout() => Rows::csv_on_stdout(tell, args.count),
-        csv => Rows::table_on_stdout(csv.as_ref(), args.interval, tell, args.count)?,
+        csv => Rows::table(csv.as_ref(), args.interval, Some(tell), args.count)?,
     };
     let sampler = Sampler::start(options(args, Processes::None, rows)).map_err(|error| naming(args, error))?;
     let end = ended.recv().context("the sampler is gone")?;
@@ -85,13 +84,12 @@ fn watch(args: &Args) -> Result<Outcome> {
     }
 }
 
-/// Follows a command to its end.
 fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
     let csv = args.output()?;
     if csv.as_ref().is_some_and(Output::is_stdout) {
         bail!("--csv - would mix the rows with what the command prints; give a file");
     }
-    let rows = Rows::table_on_stderr(csv.as_ref(), args.interval)?;
+    let rows = Rows::table(csv.as_ref(), args.interval, None, None)?;
     let options = Options { on_wait: Some(Box::new(say_waiting)), ..options(args, Processes::Children, rows) };
     match forebay_observe::follow(command, options) {
         Ok(followed) => {
@@ -107,7 +105,6 @@ fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
     }
 }
 
-/// Says that descendants have outlived the command.
 fn say_waiting(n_processes: u64) {
     let whom = if n_processes == 1 { "a process".to_owned() } else { format!("{n_processes} processes") };
     remark(&format!(
@@ -123,7 +120,7 @@ fn options(args: &Args, processes: Processes, rows: Rows) -> Options {
 /// An error with the file that the rows were to go to.
 fn naming(args: &Args, error: Error) -> anyhow::Error {
     match (error, args.csv.as_deref()) {
-        (Error::Sink(source), Some(path)) => anyhow::Error::new(source).context(rows::cannot_write(path)),
+        (Error::Sink(source), Some(path)) => anyhow::Error::new(source).context(cannot_write(path)),
         (error, _) => error.into(),
     }
 }

@@ -62,14 +62,13 @@ fn delay(totals: &Totals) -> String {
 fn processes(totals: &Totals) -> String {
     let mut text = format!("at most {}", group_digits(totals.n_processes));
     if totals.n_threads > 0 {
-        write!(text, " with {}", count(totals.n_threads, "thread")).expect("a string takes every write");
+        text.push_str(&format!(" with {}", count(totals.n_threads, "thread")));
     }
     if totals.n_hidden > 0 {
-        write!(text, "; the I/O of {} is not counted: it may not be read", totals.n_hidden)
-            .expect("a string takes every write");
+        text.push_str(&format!("; the I/O of {} is not counted: no permission to read it", totals.n_hidden));
     }
     if totals.n_left > 0 {
-        write!(text, "; {} still running", totals.n_left).expect("a string takes every write");
+        text.push_str(&format!("; {} still running", totals.n_left));
     }
     text
 }

@@ -89,7 +89,6 @@ fn unchanged(checked: &Checked) -> Workload {
 }
 
 fn as_json((file, found): &(Cow<'_, str>, Found)) -> Value {
-    let said = |key: &str, text: &str| json!({"key": key, "text": text});
     let notes = found.as_ref().map_or(&[][..], |checked| &checked.notes);
     let refused =
         |(problem, line): &(Problem, Option<usize>)| json!({"key": problem.key, "text": problem.text, "line": line});
@@ -97,7 +96,7 @@ fn as_json((file, found): &(Cow<'_, str>, Found)) -> Value {
     json!({
         "file": file,
         "is_accepted": found.is_ok(),
-        "notes": notes.iter().map(|note| said(&note.key, &note.text)).collect::<Vec<_>>(),
+        "notes": notes,
         "problems": problems.iter().map(refused).collect::<Vec<_>>(),
     })
 }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<WorkloadSettings, OfData>,
 
-    /// Worker threads of a process; one a core by default, and at least four
+    /// Worker threads per process; 0 for one per core, at least four
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 
@@ -79,9 +79,9 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     }
     let start = Instant::now();
     let made = shared(ranks, make(args, &workload, &dir, ranks))?;
-    let all = ranks.gather(bytes_of(&made))?;
-    if let Some(all) = all {
-        let made = all.iter().map(|bytes| made_of(bytes)).fold(MadeRecords::default(), sum);
+    if let Some(all) = ranks.gather(serde_json::to_vec(&made)?)? {
+        let all = all.iter().map(|one| serde_json::from_slice(one)).collect::<Result<Vec<_>, _>>()?;
+        let made = all.into_iter().fold(MadeRecords::default(), sum);
         print(&format!("{}: {}\n", dir.escaped(), told(&made, start.elapsed().as_secs_f64())))?;
     }
     Ok(Outcome::Met)
@@ -124,20 +124,6 @@ fn told(made: &MadeRecords, seconds: f64) -> String {
     }
 }
 
-fn bytes_of(made: &MadeRecords) -> Vec<u8> {
-    [made.n_written, made.n_kept, made.bytes].iter().flat_map(|n| n.to_le_bytes()).collect()
-}
-
-fn made_of(bytes: &[u8]) -> MadeRecords {
-    let mut numbers = bytes.chunks_exact(8).map(|chunk| {
-        let mut number = [0; 8];
-        number.copy_from_slice(chunk);
-        u64::from_le_bytes(number)
-    });
-    let mut next = || numbers.next().unwrap_or(0);
-    MadeRecords { n_written: next(), n_kept: next(), bytes: next() }
-}
-
 fn sum(a: MadeRecords, b: MadeRecords) -> MadeRecords {
     MadeRecords { n_written: a.n_written + b.n_written, n_kept: a.n_kept + b.n_kept, bytes: a.bytes + b.bytes }
 }
@@ -149,7 +135,6 @@ mod tests {
     #[test]
     fn what_ranks_made_is_added_up() {
         let one = MadeRecords { n_written: 3, n_kept: 1, bytes: 4_000 };
-        assert_eq!(made_of(&bytes_of(&one)), one);
         assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 there already");
         let none = MadeRecords { n_kept: 1, ..MadeRecords::default() };
         assert_eq!(told(&none, 2.0), "nothing to make; 1 file there already");

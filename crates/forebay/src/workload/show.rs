@@ -211,6 +211,8 @@ fn demand(plan: &Plan) -> Option<String> {
 fn as_json(checked: &Checked, plan: &Plan) -> Value {
     let Checked { workload, notes } = checked;
     let (dataset, reader) = (&workload.dataset, &workload.reader);
+    let mut planned = json!(plan);
+    planned["checkpoint_bytes_per_rank"] = json!(if plan.checkpoints > 0 { per_rank(workload, plan) } else { Vec::new() });
     json!({
         "workload": workload.name,
         "format": dataset.format,
@@ -224,21 +226,7 @@ fn as_json(checked: &Checked, plan: &Plan) -> Value {
         "epochs": workload.train.epochs,
         "computation_s": workload.train.computation_time.mean(),
         "au": workload.limits.au,
-        "plan": {
-            "accelerators": plan.accelerators,
-            "samples_train": plan.samples_train,
-            "samples_eval": plan.samples_eval,
-            "steps_per_epoch": plan.steps_per_epoch,
-            "steps_eval": plan.steps_eval,
-            "bytes_train": plan.bytes_train,
-            "bytes_eval": plan.bytes_eval,
-            "evaluations": plan.evaluations,
-            "checkpoints": plan.checkpoints,
-            "checkpoint_bytes": plan.checkpoint_bytes,
-            "checkpoint_bytes_per_rank": if plan.checkpoints > 0 { per_rank(workload, plan) } else { Vec::new() },
-            "demand_bytes_per_s": plan.demand_bytes_per_s,
-            "compute_s": plan.compute_s,
-        },
-        "notes": notes.iter().map(|note| json!({"key": note.key, "text": note.text})).collect::<Vec<_>>(),
+        "plan": planned,
+        "notes": notes,
     })
 }

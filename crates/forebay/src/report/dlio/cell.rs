@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_record::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
-use forebay_units::{count, quantile};
+use forebay_units::count;
 use forebay_workload::dlio::{RankRun, Run};
 use forebay_workload::{Workload, metric};
 
@@ -12,7 +12,6 @@ use super::epoch::epoch;
 /// Steps an epoch below which DLIO's figure says little.
 const FEW_STEPS: u64 = 50;
 
-/// The cell.
 pub(super) fn of(run: &Run) -> WorkloadCell {
     let mut epochs_of: Vec<WorkloadEpoch> = run.ranks.iter().flat_map(of_rank).collect();
     let steps_per_epoch = epochs_of.iter().map(|epoch| epoch.n_steps).max().unwrap_or(0);
@@ -177,8 +176,8 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
         other_s: sum(|epoch| epoch.other_s),
         eval_s,
         au_eval: (eval_s > 0.0).then(|| eval_compute_s / eval_s),
-        load: quantiles(epochs.iter().flat_map(|epoch| epoch.load.clone()).collect()),
-        step: quantiles(epochs.iter().flat_map(whole_steps).collect()),
+        load: Quantiles::of(epochs.iter().flat_map(|epoch| epoch.load.clone()).collect()),
+        step: Quantiles::of(epochs.iter().flat_map(whole_steps).collect()),
         dlio_samples_per_s: printed.samples_per_s_mean,
         dlio_mib_per_s: printed.mib_per_s_mean,
         ..WorkloadTotals::default()
@@ -187,14 +186,4 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
 
 fn whole_steps(epoch: &WorkloadEpoch) -> Vec<f64> {
     epoch.load.iter().zip(&epoch.compute).map(|(load, compute)| load + compute).collect()
-}
-
-fn quantiles(mut times: Vec<f64>) -> Quantiles {
-    if times.is_empty() {
-        return Quantiles::default();
-    }
-    times.sort_by(f64::total_cmp);
-    let at = |q: f64| quantile(&times, q);
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
-    Quantiles { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
 }
