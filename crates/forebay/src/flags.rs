@@ -19,7 +19,6 @@ pub(crate) trait Pick {
     fn has(name: &str) -> bool;
 }
 
-/// Every one: the command runs the experiment.
 #[derive(Debug)]
 pub(crate) struct All;
 
@@ -63,7 +62,6 @@ impl<S: Settings, P: Pick> clap::FromArgMatches for Flags<S, P> {
     }
 }
 
-/// Whether a flag stands on the command line.
 fn is_given(matches: &ArgMatches, name: &str) -> bool {
     matches.value_source(name) == Some(ValueSource::CommandLine)
 }
@@ -95,7 +93,6 @@ fn arg<S: Settings>(setting: &'static Setting<S>) -> Arg {
     arg.action(action).value_name(setting.value).default_value(setting.default).value_parser(Reader(setting))
 }
 
-/// A comment's lines as one.
 fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

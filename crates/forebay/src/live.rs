@@ -103,7 +103,6 @@ impl Display {
         self.bar.set_prefix(left);
     }
 
-    /// A line that stays, above the others.
     pub(crate) fn say(&self, text: &str) {
         self.bar.suspend(|| remark(text));
     }
@@ -147,7 +146,6 @@ impl Drop for Display {
 /// What the line says.
 #[derive(Debug, Clone, Default)]
 struct Line {
-    /// A study's cell.
     cell: String,
     /// The repeat at work, or what is done in its place.
     what: String,

@@ -19,12 +19,9 @@ pub(crate) use guard::{Outputs, cannot_write};
 pub(crate) use kind::{Kind, is_kept_by_runs};
 pub(crate) use place::{parent, place};
 
-/// How a command that could run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It met what was asked.
     Met,
-    /// It did not.
     Missed,
     /// It ran another command, whose exit status is passed on.
     Command(u8),
@@ -53,10 +50,9 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
 
 pub(crate) fn status(error: &anyhow::Error) -> u8 {
     // What was stopped did run, in part.
-    if is_stopped(error) { 1 } else { 2 }
+    if matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled)) { 1 } else { 2 }
 }
 
-/// An error with its causes.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
@@ -80,40 +76,36 @@ pub(crate) fn complain(error: &anyhow::Error) {
 fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
     use forebay_measure::Error as Shared;
-    if let Some(forebay_checkpoint::Error::Locked { .. }) = error.downcast_ref() {
-        return Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned());
-    }
-    if let Some(forebay_record::Error::Disagrees { .. }) = error.downcast_ref() {
-        return Some("the record was changed after the run; use the original, or measure again".to_owned());
-    }
-    match error.downcast_ref() {
-        Some(Train::Shared(Shared::Checkpoint(forebay_checkpoint::Error::Locked { .. }))) => {
-            Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned())
+    use forebay_checkpoint::Error as Store;
+    let in_training = error.downcast_ref::<Train>();
+    let of_store = match in_training {
+        Some(Train::Shared(Shared::Checkpoint(error))) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    let known = match (of_store, in_training) {
+        (Some(Store::Locked { .. }), _) => "wait until it ends; `forebay checkpoint ls` and `verify` need no lock",
+        (Some(Store::NoRoom { .. }), Some(_)) => "--keep fewer, free some space, or give another --checkpoint-dir",
+        (_, Some(Train::ClassesUnknown { .. })) => "--classes N, one more than the largest label",
+        (_, Some(Train::Label { label: 0.., .. })) => "--classes N, one more than the largest label, or omit --classes",
+        (_, Some(Train::Occupied { .. })) => "--resume continues it; a new run needs another --checkpoint-dir",
+        (_, Some(Train::OtherRun { .. })) => "use that run's settings, or another --checkpoint-dir without --resume",
+        (_, Some(Train::NoState)) => "--checkpoint-size 600MB",
+        (_, Some(Train::NoLabels { path })) => match misread_label(path) {
+            Some(misread) => return Some(misread),
+            None => "--accelerator emulated:224ms emulates the network instead",
+        },
+        _ if matches!(error.downcast_ref(), Some(forebay_record::Error::Disagrees { .. })) => {
+            "the record was changed after the run; use the original, or measure again"
         }
-        Some(Train::Shared(Shared::Checkpoint(forebay_checkpoint::Error::NoRoom { .. }))) => {
-            Some("--keep fewer, remove what lies there, or give another --checkpoint-dir".to_owned())
+        _ if is_damaged(error) => "`forebay data verify` lists the damaged shards; pack those again",
+        _ => {
+            return about_data(error)
+                .or_else(|| error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned))
+                .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint())
+                .or_else(|| of_limit(error));
         }
-        Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),
-        Some(Train::Label { label: 0.., .. }) => {
-            Some("--classes N, one more than the largest label, or leave it out".to_owned())
-        }
-        Some(Train::Occupied { .. }) => {
-            Some("--resume goes on from there; a run that begins anew needs another --checkpoint-dir".to_owned())
-        }
-        Some(Train::OtherRun { .. }) => {
-            Some("give the settings of that run, or another --checkpoint-dir without --resume".to_owned())
-        }
-        Some(Train::NoState) => Some("--checkpoint-size 600MB".to_owned()),
-        Some(Train::NoLabels { path }) => Some(
-            misread_label(path)
-                .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),
-        ),
-        _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
-        _ => about_data(error)
-            .or_else(|| of_dataset(error))
-            .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint())
-            .or_else(|| of_limit(error)),
-    }
+    };
+    Some(known.to_owned())
 }
 
 /// What to do about a limit of this process that an error ran into.
@@ -130,10 +122,6 @@ fn of_limit(error: &anyhow::Error) -> Option<String> {
         libc::EFBIG => Some("raise the limit on file sizes with `ulimit -f`".to_owned()),
         _ => None,
     }
-}
-
-fn of_dataset(error: &anyhow::Error) -> Option<String> {
-    error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned)
 }
 
 /// What a list has in place of its first label, where that is what is wrong.
@@ -174,16 +162,11 @@ fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     cause.downcast_ref().or_else(|| Some(&**cause.downcast_ref::<Box<forebay_format::Error>>()?))
 }
 
-fn is_stopped(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled))
-}
-
 /// Writes text to stdout. Control characters of records and file names are shown, not obeyed.
 pub(crate) fn print(text: &str) -> Result<()> {
     print_data(&visible_lines(text))
 }
 
-/// Writes data to stdout, as it is.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -179,7 +179,6 @@ impl Args {
     }
 }
 
-/// Looks at the dataset whose sizes are taken.
 fn like(data: &Path, settings: &ProbeSettings) -> Result<Like> {
     let bar = progress::unknown("look at");
     let show = |now: Progress| progress::show(&bar, now);

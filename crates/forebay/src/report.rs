@@ -74,7 +74,6 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 impl Args {
-    /// Where page, JSON and CSV go.
     fn outputs(&self) -> Result<[Option<Output>; 3]> {
         let files = self.runs.iter().filter(|run| !run.is_dir());
         let mut outputs = Outputs::beside(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
@@ -143,7 +142,6 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     Ok(NamedRun { name: path.escaped().into_owned(), record })
 }
 
-/// Shows the page with what the desktop opens pages with.
 fn open(page: &Path) -> Result<()> {
     let opener = OsStr::new("xdg-open");
     let started =

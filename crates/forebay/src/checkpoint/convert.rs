@@ -38,7 +38,6 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-/// What was written.
 #[derive(Debug, Serialize)]
 pub(super) struct Converted {
     pub(super) format: &'static str,
@@ -187,7 +186,6 @@ fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     }
 }
 
-/// Whether checkpoints of a store lie in a folder.
 fn has_checkpoints(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| files::is_checkpoint(&entry.path())))
 }

@@ -61,17 +61,17 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     let copies = count(drained.n_drained, "checkpoint");
     json.give(&format!("{}: {copies} drained and read back{left}\n", args.at.folders.dir.escaped()), &drained)?;
-    let is_done = errors.is_empty() && drained.n_undrained == 0;
-    for error in &errors {
-        match error.downcast_ref() {
-            Some(Error::Stopped) => remark("forebay: stopped before the end"),
-            _ => complain(error),
-        }
-    }
-    Ok(Outcome::of(is_done))
+    errors.iter().for_each(complain_unless_stopped);
+    Ok(Outcome::of(errors.is_empty() && drained.n_undrained == 0))
 }
 
-/// Drains with a bar, until it is done or Ctrl-C.
+pub(super) fn complain_unless_stopped(error: &anyhow::Error) {
+    match error.downcast_ref() {
+        Some(Error::Stopped) => remark("forebay: stopped before the end"),
+        _ => complain(error),
+    }
+}
+
 fn watched(store: &Store) -> Result<usize, Error> {
     // What is copied is read back.
     let bar = progress::bytes(2 * store.undrained().n_bytes);

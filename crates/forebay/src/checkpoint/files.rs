@@ -33,15 +33,12 @@ pub(super) fn in_folder(dir: &Path, name: &str) -> PathBuf {
     dir.join(unescape(name).unwrap_or_else(|_| name.into()))
 }
 
-/// Where a checkpoint is to be written.
 pub(super) struct Target<'a> {
     pub(super) dir: PathBuf,
     /// The text of the name.
     pub(super) stem: String,
     pub(super) format: &'static dyn Format,
-    /// Whether files that are there are replaced.
     pub(super) force: bool,
-    /// Hears of bytes written.
     pub(super) moved: &'a dyn Fn(u64),
     pub(super) cancel: &'a AtomicBool,
     /// Asked once all is written, before anything gets its name.
@@ -81,7 +78,6 @@ pub(super) fn write(catalog: &Catalog, source: &dyn Source, target: &Target<'_>)
     placing.commit()
 }
 
-/// Bytes of a piece from `from` on.
 fn fill(catalog: &Catalog, source: &dyn Source, piece: &Piece, from: u64, into: &mut [u8]) -> Result<()> {
     match piece {
         Piece::Bytes(bytes) => into.copy_from_slice(&bytes[from as usize..from as usize + into.len()]),
@@ -139,7 +135,6 @@ pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String
     Ok((parent(path).to_owned(), stem.to_owned()))
 }
 
-/// Whether a folder is a checkpoint.
 pub(super) fn is_checkpoint(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| Name::parse(name.to_str()?));
     name.is_some() && dir.join("manifest.forebay").exists()

@@ -19,7 +19,6 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// All that can be seen without reading values.
 #[derive(Debug, Serialize)]
 struct Listing {
     /// Nearest first.
@@ -34,7 +33,6 @@ struct Folder {
     n_checkpoints: usize,
     /// What a save or a removal that was cut off left here.
     left_over: Vec<String>,
-    /// Who works on it now.
     held_by: Option<String>,
 }
 

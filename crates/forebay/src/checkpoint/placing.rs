@@ -20,19 +20,16 @@ use forebay_units::PathText;
 use super::files::{Target, Written, in_folder};
 use crate::output::remark;
 
-/// Bytes that are moved at once.
 const CHUNK: usize = 4 << 20;
 /// The name of TensorFlow's file about a folder.
 pub(super) const STATE: &str = "checkpoint";
 
-/// Files on their way to their names.
 pub(super) struct Placing<'a> {
     target: &'a Target<'a>,
     files: Vec<Aside>,
     remarks: Vec<String>,
 }
 
-/// A file that has not got its name yet.
 struct Aside {
     aside: PathBuf,
     path: PathBuf,
@@ -63,7 +60,6 @@ impl<'a> Placing<'a> {
         Ok(Self { target, files: Vec::new(), remarks: Vec::new() })
     }
 
-    /// Writes a file aside, piece by piece, and makes it durable.
     pub(super) fn write(
         &mut self,
         plan: &FilePlan,
@@ -97,7 +93,6 @@ impl<'a> Placing<'a> {
         file.sync_all().with_context(cannot)
     }
 
-    /// Gives the files their names and makes these durable.
     pub(super) fn commit(mut self) -> Result<Written> {
         self.files.sort_by_key(|file| turn(&file.path));
         let paths: Vec<PathBuf> = self.files.iter().map(|file| file.path.clone()).collect();
@@ -170,7 +165,6 @@ fn lost(path: &Path, error: Error) -> anyhow::Error {
     }
 }
 
-/// One thing that is done to the names of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
     Remove(usize),
@@ -224,7 +218,6 @@ fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     Err(io::Error::other(format!("another process took each of {MOST_TRIES} new files beside it")))
 }
 
-/// How the names of files begin that are to get this one.
 fn prefix(name: &str) -> String {
     format!(".{name}.")
 }
@@ -250,7 +243,6 @@ fn remove_unlocked(path: &Path) -> bool {
     file.try_lock().is_ok() && is_still(path, &file).unwrap_or(false) && fs::remove_file(path).is_ok()
 }
 
-/// Whether the path still names the open file.
 fn is_still(path: &Path, file: &File) -> io::Result<bool> {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     match fs::symlink_metadata(path) {

@@ -8,11 +8,11 @@ use forebay_checkpoint::{Damage, Error, Name, Options, Store, Tier, left_over, l
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
-use super::drain::unless_stopped;
+use super::drain::{complain_unless_stopped, unless_stopped};
 use super::dry::DryFs;
 use super::ls::why_foreign;
 use super::PlaceArgs;
-use crate::output::{JsonArgs, Outcome, complain, remark};
+use crate::output::{JsonArgs, Outcome};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -75,17 +75,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let stays = if is_stopped { Vec::new() } else { stays(&tiers, &after) };
     let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed, stays };
     json.give(&pruned.text(), &pruned)?;
-    let is_done = errors.is_empty();
-    for error in errors {
-        match error {
-            Error::Stopped => remark("forebay: stopped before the end"),
-            other => complain(&other.into()),
-        }
-    }
-    Ok(Outcome::of(is_done))
+    let errors: Vec<anyhow::Error> = errors.into_iter().map(anyhow::Error::from).collect();
+    errors.iter().for_each(complain_unless_stopped);
+    Ok(Outcome::of(errors.is_empty()))
 }
 
-/// Whether the folders hold no checkpoint and nothing that one left.
 fn is_nothing(tiers: &[Tier], before: &Survey) -> Result<bool> {
     let mut is_nothing = before.iter().all(BTreeMap::is_empty);
     for tier in tiers {
@@ -94,7 +88,6 @@ fn is_nothing(tiers: &[Tier], before: &Survey) -> Result<bool> {
     Ok(is_nothing)
 }
 
-/// The checkpoints of each tier.
 type Survey = Vec<BTreeMap<Name, Found>>;
 
 #[derive(Debug, Clone)]
@@ -144,13 +137,10 @@ fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
 fn gone(before: &Survey, after: &Survey) -> Vec<Removed> {
     let of_tier = |(before, after): (&BTreeMap<Name, Found>, &BTreeMap<Name, Found>)| {
         let gone = before.iter().filter(|(name, _)| !after.contains_key(name));
-        gone.map(|(name, found)| of(*name, found)).collect::<Vec<_>>()
+        let of = |(name, found): (&Name, &Found)| (found.folder.clone(), name.to_string(), found.bytes);
+        gone.map(of).map(|(folder, name, bytes)| Removed { folder, name, bytes }).collect::<Vec<_>>()
     };
     before.iter().zip(after).flat_map(of_tier).collect()
-}
-
-fn of(name: Name, found: &Found) -> Removed {
-    Removed { folder: found.folder.clone(), name: name.to_string(), bytes: found.bytes }
 }
 
 impl Pruned {

@@ -95,7 +95,6 @@ impl Args {
     }
 }
 
-/// The checkpoints that are wanted, with the tiers that have them.
 fn wanted(args: &Args, tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name, Vec<usize>> {
     let mut found = list(tiers, passed_over);
     found.retain(|name, _| args.step.is_none_or(|step| step == name.step));

@@ -27,7 +27,6 @@ pub(crate) struct Args {
 struct Verified {
     n_good: usize,
     n_bad: usize,
-    /// It was stopped before all were read.
     is_interrupted: bool,
     copies: Vec<Copy>,
 }

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 use forebay_format::example::KeyNames;
 use forebay_units::PathText;
 
-/// Folders named in a message.
 const NAMED: usize = 12;
 
 #[derive(Debug, Clone, Default, clap::Args)]

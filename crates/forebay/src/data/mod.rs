@@ -68,7 +68,6 @@ pub(crate) struct LookArgs {
     json: JsonArgs,
 }
 
-/// What was found, and what the machine did meanwhile.
 #[derive(Serialize)]
 struct Observed<T> {
     #[serde(flatten)]
@@ -110,7 +109,6 @@ impl LookArgs {
     }
 }
 
-/// Runs a long operation with a progress bar and Ctrl-C.
 fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) -> T) -> T {
     let bar = progress::unknown(name);
     let show = |now: Progress| progress::show(&bar, now);

@@ -20,7 +20,6 @@ use super::file::{Output, Way};
 use super::kind::Kind;
 use super::place::{Identity, Input, is_same, parent, place};
 
-/// The outputs of one command.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     inputs: Vec<Input>,
@@ -28,7 +27,6 @@ pub(crate) struct Outputs {
     force: bool,
 }
 
-/// A place that an output has.
 #[derive(Debug)]
 struct Taken {
     flag: &'static str,
@@ -109,7 +107,6 @@ impl Outputs {
         }
     }
 
-    /// Refuses what belongs to an input.
     fn keep_out(&self, path: &Path, place: &Path) -> Result<()> {
         let shown = path.escaped();
         if let Some(input) = self.inputs.iter().find(|input| input.contains(place)) {
@@ -143,7 +140,6 @@ impl Outputs {
         Ok(())
     }
 
-    /// Refuses a file that exists and may not be replaced.
     fn judge(&self, path: &Path, place: &Path, found: Option<&Metadata>, kind: Kind) -> Result<()> {
         let is_harmless = |found: &Metadata| found.is_dir() || (found.is_file() && found.len() == 0);
         let Some(found) = found.filter(|found| !is_harmless(found)) else {
@@ -167,7 +163,6 @@ impl Outputs {
     }
 }
 
-/// What is said of a file that is not replaced.
 fn taken(path: &Path, kind: Kind) -> anyhow::Error {
     let what = match kind {
         Kind::Values => "the file exists",

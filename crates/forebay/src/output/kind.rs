@@ -20,7 +20,6 @@ const HEAD: u64 = 4096;
 /// A CSV header with more columns than this many bytes hold is none of ours.
 const LINE: u64 = 1 << 20;
 
-/// What an output holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A record, a report or findings: ours have a schema.

@@ -41,7 +41,6 @@ pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file under whatever name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     device: u64,
@@ -63,7 +62,6 @@ pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     a == b || Identity::at(a).is_some_and(|file| Identity::at(b) == Some(file))
 }
 
-/// Something that a command reads.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) given: PathBuf,
@@ -75,17 +73,14 @@ impl Input {
         Self { given: path.to_owned(), place: place(path) }
     }
 
-    /// Whether a place is this input or lies in it.
     pub(super) fn contains(&self, place: &Path) -> bool {
         place.starts_with(&self.place) || self.is(place)
     }
 
-    /// Whether a place is this input, be it by another name.
     pub(super) fn is(&self, place: &Path) -> bool {
         is_same(&self.place, place)
     }
 
-    /// Whether this input lies in a folder.
     pub(super) fn lies_in(&self, folder: &Path) -> bool {
         self.place.starts_with(folder)
     }

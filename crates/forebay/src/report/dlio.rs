@@ -15,7 +15,6 @@ use forebay_report::NamedRun;
 use forebay_units::PathText;
 use forebay_workload::dlio::{Run, read_run};
 
-/// The file in which DLIO keeps the workload it ran.
 const CONFIG: &str = ".hydra/config.yaml";
 /// The file in which it keeps what the workload was called by.
 const OVERRIDES: &str = ".hydra/overrides.yaml";
@@ -23,7 +22,6 @@ const OVERRIDES: &str = ".hydra/overrides.yaml";
 /// How deep a folder of results may lie: `hydra_log/<name>/<time>`.
 const DEPTH: usize = 4;
 
-/// What DLIO does not measure.
 const BARRIERS: &str =
     "DLIO times no barriers and counts no bytes: barriers are in the other time, bytes moved are not known";
 
@@ -42,7 +40,6 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     Ok(NamedRun { name, record: AnyRecord::Workload(record) })
 }
 
-/// The folder that holds results.
 fn find(dir: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
     look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
@@ -75,7 +72,6 @@ fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<(
     Ok(())
 }
 
-/// Whether a file is one of those that DLIO writes its results to.
 fn is_result(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_of_rank = |ending: &str| name.strip_suffix(ending).is_some_and(|rank| rank.parse::<u64>().is_ok());

@@ -76,7 +76,6 @@ fn in_order<'a>(plan: &'a Plan, rest: &Rest) -> Vec<&'a CellPlan> {
     numbers.into_iter().map(|number| &plan.cells[number]).collect()
 }
 
-/// How far a run is that is gone on with.
 fn done_words(rest: &Rest) -> String {
     let kinds = [(rest.n_failed, "failed"), (rest.n_left_out, "left out")].into_iter().filter(|(n, _)| *n > 0);
     let kinds: Vec<String> = kinds.map(|(n, word)| format!("{n} {word}")).collect();

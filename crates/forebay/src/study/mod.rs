@@ -64,7 +64,6 @@ fn find_placement(path: &Path) -> Placement {
     }
 }
 
-/// Something of the study in another place than its file says.
 #[derive(Debug, Clone)]
 struct Elsewhere {
     name: String,
@@ -84,7 +83,6 @@ fn parse_elsewhere(text: OsString) -> Result<Elsewhere, String> {
     }
 }
 
-/// Puts tiers and datasets of a study elsewhere.
 fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewhere]) -> Result<()> {
     let of_tiers: Vec<String> = spec.tiers.iter().map(|tier| tier.name.clone()).collect();
     let of_datasets: Vec<String> = spec.datasets.iter().map(|dataset| dataset.name.clone()).collect();

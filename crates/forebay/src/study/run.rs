@@ -62,7 +62,6 @@ struct Run<'a> {
     args: &'a Args,
     plan: &'a Plan,
     out: PathBuf,
-    /// Where data is made.
     data: PathBuf,
     folder: Folder,
     rest: Rest,
@@ -169,7 +168,6 @@ impl<'a> Run<'a> {
         Ok(Self { args, plan, out, data, folder, rest })
     }
 
-    /// Makes the data and runs the cells.
     fn go(&mut self, samples: Samples) -> forebay_study::Result<Ended> {
         stop::finishing("the cell");
         let plan = self.plan;
@@ -233,7 +231,6 @@ impl<'a> Run<'a> {
         Ok(Outcome::of(met))
     }
 
-    /// The command that goes on with this run.
     fn resuming(&self) -> String {
         let mut line = format!("forebay study run {} --scale {}", shell_word(&self.args.study), self.plan.scale.name());
         for (flag, put) in [("--tier", &self.args.tier), ("--dataset", &self.args.dataset)] {

@@ -37,7 +37,6 @@ pub(super) fn list() -> Result<Outcome> {
     done(&text)
 }
 
-/// The data that a plan makes, in words.
 fn made(plan: &Plan) -> String {
     let plans = plan.datasets.iter().filter_map(|dataset| match &dataset.source {
         DatasetSource::Make(plan) => Some(plan),

@@ -21,7 +21,6 @@ pub(super) struct Probe {
 /// The best rates of a tier, in megabytes (10^6 bytes) per second.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Measured {
-    /// The probes they come from.
     probes: Vec<String>,
     sequential_read_mb_per_s: Option<f64>,
     sequential_write_mb_per_s: Option<f64>,

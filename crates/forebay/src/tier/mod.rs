@@ -50,7 +50,6 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
     }
 }
 
-/// The tiers of this user.
 fn registry() -> Result<Registry> {
     Ok(Registry::new(crate::home::dir()?.join("tiers")))
 }

@@ -119,7 +119,6 @@ fn say(raised: &Raised) -> Result<()> {
     print(&format!("{}: {what}: {}\n  {}\n", tier.name, tier.data().escaped(), describe(tier)))
 }
 
-/// What stands behind a tier, in words.
 pub(super) fn describe(tier: &Tier) -> String {
     let profile = &tier.profile;
     let (read, write) = (Bytes(profile.read_bytes_per_s), Bytes(profile.write_bytes_per_s));

@@ -56,7 +56,6 @@ fn check_validation(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses checkpoints that would never come.
 fn check_checkpoints(plan: &Plan) -> Result<()> {
     let (Some(_), Some(every)) = (&plan.saves, plan.settings.checkpoint_every) else { return Ok(()) };
     let n_steps = forebay_bench::train::preview(plan)?.n_steps;

@@ -54,7 +54,6 @@ impl Saving {
         Ok(Some((Saves { places: Places { slow, fast, keep: settings.keep() }, resume: self.resume }, notes)))
     }
 
-    /// Refuses folders that would be taken for each other.
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
         // Each for itself: how the two lie to each other is said below.
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
@@ -83,7 +82,6 @@ fn flag_of_place(name: &str) -> String {
     }
 }
 
-/// The checkpoints of a plan in words, for a dry run.
 pub(super) fn describe(plan: &Plan) -> Option<String> {
     let (Places { slow, fast, keep }, settings) = (&plan.saves.as_ref()?.places, &plan.settings);
     let by_way = fast.as_ref().map(|fast| format!(" by way of {}", fast.dir.escaped())).unwrap_or_default();

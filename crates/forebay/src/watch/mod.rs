@@ -117,7 +117,6 @@ fn options(args: &Args, processes: Processes, rows: Rows) -> Options {
     Options { interval: args.interval, processes, sink: Some(Box::new(rows)), ..Options::default() }
 }
 
-/// An error with the file that the rows were to go to.
 fn naming(args: &Args, error: Error) -> anyhow::Error {
     match (error, args.csv.as_deref()) {
         (Error::Sink(source), Some(path)) => anyhow::Error::new(source).context(cannot_write(path)),

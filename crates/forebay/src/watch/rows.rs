@@ -16,9 +16,7 @@ use crate::output::{Output, cannot_write, remark};
 pub(super) enum Ended {
     /// It has shown as many rows as were asked for, or its reader has seen enough.
     Enough,
-    /// Somebody stopped it.
     Stopped,
-    /// Rows could not be written.
     Failed(anyhow::Error),
 }
 

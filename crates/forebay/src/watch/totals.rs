@@ -73,7 +73,6 @@ fn processes(totals: &Totals) -> String {
     text
 }
 
-/// The disks that did anything.
 fn disks(series: &Series) -> impl Iterator<Item = &str> {
     let disks =
         series.columns.iter().filter_map(|column| column.name.strip_prefix("disk.")?.strip_suffix(".ios_per_s"));
@@ -99,7 +98,6 @@ fn disk_totals(series: &Series, disk: &str) -> String {
     )
 }
 
-/// The mean over requests of the time that they took.
 fn mean_wait_ms(series: &Series, disk: &str) -> Option<f64> {
     let of = |quantity: &str| series.values(&format!("disk.{disk}.{quantity}"));
     let (waits, rates) = (of("await_ms")?, of("ios_per_s")?);

@@ -83,7 +83,6 @@ fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
     }
 }
 
-/// The workload of a text without a key.
 fn unchanged(checked: &Checked) -> Workload {
     Workload { name: checked.workload.name.clone(), ..Workload::default() }
 }

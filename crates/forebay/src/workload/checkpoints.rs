@@ -16,13 +16,10 @@ use crate::tier;
 
 /// What of the command line and the workload says where they go.
 pub(super) struct Asked<'a> {
-    /// `--checkpoint-dir`.
     pub(super) dir: Option<&'a Path>,
-    /// DLIO's overrides.
     pub(super) overrides: &'a [String],
     pub(super) workload: &'a Workload,
     pub(super) data: &'a Path,
-    /// The folder of results.
     pub(super) out: Option<&'a Path>,
 }
 
@@ -85,7 +82,6 @@ impl Asked<'_> {
     }
 }
 
-/// Says where checkpoints go, before the run.
 pub(super) fn announce(plan: &Plan) {
     let Some(place) = checkpoint_place(plan) else { return };
     let hint = if place.is_removed { "; keep them with --out DIR or --checkpoint-dir DIR" } else { "" };

@@ -121,7 +121,6 @@ impl Args {
     }
 }
 
-/// Says what a run would fail on.
 fn foresee(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<()> {
     shared(ranks, check_data(args, &plan.workload, &plan.data))?;
     let out = plan.out.as_deref().filter(|_| ranks.rank() == 0);
@@ -129,7 +128,6 @@ fn foresee(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<()> {
     forebay_emulation::foresee(plan, ranks).map_err(|error| explained(args, plan, error))
 }
 
-/// What says where results go.
 fn out_named_by(args: &Args) -> &'static str {
     if args.out.is_some() { "--out" } else { "the workload's output.folder" }
 }
@@ -195,7 +193,6 @@ fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command that makes the data.
 fn making(args: &Args, data: &Path) -> String {
     let WorkloadSettings { shrink_bytes, dlio_decode_mb_per_s, .. } = args.settings.0;
     let shrunk = if shrink_bytes > 1.0 { format!(" --shrink-bytes {shrink_bytes}") } else { String::new() };
@@ -240,7 +237,6 @@ fn give_all(plan: &Plan, record: &Record<WorkloadCell>, json: &Json) -> Result<(
     Ok(())
 }
 
-/// Where things would go, for a run that is only shown.
 fn places(plan: &Plan) -> String {
     let system = forebay_measure::describe_environment(&plan.data, "").data_file_system;
     let system = system.map(|system| format!(" ({system})")).unwrap_or_default();

@@ -31,7 +31,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Met)
 }
 
-/// As few accelerators as the model can be spread over.
 fn fewest(workload: &Workload) -> u64 {
     let spread = &workload.model.parallelism;
     let all = spread.tensor * spread.pipeline * spread.data.unwrap_or(1);
@@ -189,7 +188,6 @@ fn saved(workload: &Workload, plan: &Plan) -> Option<String> {
     Some(words.join(", "))
 }
 
-/// What each rank saves of one checkpoint.
 fn per_rank(workload: &Workload, plan: &Plan) -> Vec<u64> {
     let bytes = |rank| {
         let files = model::shard_of(workload, rank, plan.accelerators).unwrap_or_default();

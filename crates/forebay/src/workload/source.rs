@@ -11,10 +11,8 @@ use forebay_workload::{Checked, Problem, builtin, line_of, read};
 
 use crate::flags::flag;
 
-/// Endings of files that hold workloads.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
 
-/// A workload and DLIO's way to change it.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Source {
     /// A built-in workload's name, or a file: DLIO's YAML or our TOML
@@ -27,7 +25,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads it, with its overrides.
     pub(super) fn read(&self) -> Result<Checked> {
         let (name, text) = text_of(&self.name)?;
         read(&name, &text, &self.overrides).map_err(|problems| {
@@ -43,7 +40,6 @@ impl Source {
         Ok(checked)
     }
 
-    /// The file it is read from, where it is not built in.
     pub(super) fn file(&self) -> Option<&Path> {
         file_of(&self.name)
     }
@@ -88,12 +84,10 @@ fn unknown(name: &str) -> String {
     )
 }
 
-/// What is wrong with a workload that could be read.
 pub(super) fn refused(name: &OsStr, problem: &Problem) -> anyhow::Error {
     all_refused(name, &[problem.to_string()])
 }
 
-/// All that is wrong with a workload, a line each.
 fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
     let name = name.escaped();
     match problems {
@@ -105,7 +99,6 @@ fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
     }
 }
 
-/// A problem with the line it is in.
 pub(super) fn told(problem: &Problem, line: Option<usize>) -> String {
     line.map_or_else(|| problem.to_string(), |line| format!("line {line}: {problem}"))
 }
