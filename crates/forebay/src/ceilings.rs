@@ -1,10 +1,8 @@
 //! Named ceilings on disk: one record per name, below forebay's own folder.
 
-use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use forebay_probe::ceiling::{self, Ceiling, Load, Saved, Tier};
@@ -14,24 +12,12 @@ use forebay_units::PathText;
 use crate::home;
 use crate::output::{Kind, remark, replace};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name(String);
-
-impl FromStr for Name {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let fine = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(allowed);
-        let reason = "a name is up to 100 letters, digits, '-', '_' and '.', and does not start with '.'";
-        if fine { Ok(Self(text.to_owned())) } else { Err(reason.to_owned()) }
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// A name that can be a file's on every system.
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let fine = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(allowed);
+    let reason = "a name is up to 100 letters, digits, '-', '_' and '.', and does not start with '.'";
+    if fine { Ok(text.to_owned()) } else { Err(reason.to_owned()) }
 }
 
 pub(crate) fn dir() -> Result<PathBuf> {
@@ -39,7 +25,7 @@ pub(crate) fn dir() -> Result<PathBuf> {
 }
 
 /// Fails now rather than after a long probe if nothing can be kept under a name.
-pub(crate) fn check(name: &Name) -> Result<()> {
+pub(crate) fn check(name: &str) -> Result<()> {
     let dir = dir()?;
     let cannot = || format!("cannot keep ceilings in {}", dir.escaped());
     fs::create_dir_all(&dir).with_context(cannot)?;
@@ -52,7 +38,7 @@ pub(crate) fn check(name: &Name) -> Result<()> {
     fs::write(&trial, "").and_then(|()| fs::remove_file(&trial)).with_context(cannot)
 }
 
-pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
+pub(crate) fn save(name: &str, record: &Record<ProbeCell>) -> Result<()> {
     let path = dir()?.join(format!("{name}.json"));
     let former = path.exists().then(|| fs::read_to_string(&path).ok().and_then(|text| Record::from_json(&text).ok()));
     replace(&path, record.to_json().as_bytes())?;
@@ -60,7 +46,7 @@ pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
         None => format!("forebay: saved as the ceiling {name}"),
         Some(former) => format!("forebay: replaced the ceiling {name}{}", of_another_kind(former.as_ref(), record)),
     });
-    let saved = Saved { name: name.0.clone(), record: record.clone() };
+    let saved = Saved { name: name.to_owned(), record: record.clone() };
     let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
     if usable.iter().all(Option::is_none) {
         remark(&format!("forebay: no cell of {name} is proven cold, so no result will be compared with it"));
@@ -88,7 +74,7 @@ pub(crate) struct Ceilings {
 
 impl Ceilings {
     /// Reads them; an unknown name is an error that lists what there is.
-    pub(crate) fn load(wanted: Option<&Name>) -> Result<Self> {
+    pub(crate) fn load(wanted: Option<&str>) -> Result<Self> {
         let saved = match dir() {
             Ok(dir) => load_all(&dir)?,
             // Without a home nothing can have been saved.
@@ -96,7 +82,7 @@ impl Ceilings {
             Err(error) => return Err(error),
         };
         let Some(wanted) = wanted else { return Ok(Self { saved, wanted: None }) };
-        if let Some(found) = saved.iter().position(|saved| saved.name == wanted.0) {
+        if let Some(found) = saved.iter().position(|saved| saved.name == wanted) {
             return Ok(Self { saved, wanted: Some(found) });
         }
         let names: Vec<&str> = saved.iter().map(|saved| saved.name.as_str()).collect();

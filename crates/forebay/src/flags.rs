@@ -151,8 +151,9 @@ mod tests {
     /// What a study with one cell makes of its settings: why it refuses them, or the cell's task in words.
     fn study(step: &str, settings: &str) -> Result<String, String> {
         let text = format!(
-            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 1000000\n[[tier]]\nname = \"hdd\"\n\
-             profile = \"hdd\"\n[[experiment]]\nname = \"e\"\nrun = \"{step}\"\n[experiment.settings]\n{settings}"
+            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 1000000\n\
+             [[tier]]\nname = \"hdd\"\nprofile = \"hdd\"\n\
+             [[experiment]]\nname = \"e\"\nrun = \"{step}\"\n[experiment.settings]\n{settings}"
         );
         let spec = forebay_study::parse(&text).map_err(|error| error.to_string())?;
         let plan = forebay_study::Plan::new(spec, Scale::Quick).map_err(|error| error.to_string())?;

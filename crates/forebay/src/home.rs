@@ -10,5 +10,5 @@ pub(crate) fn dir() -> Result<PathBuf> {
     let by_default = || Some(set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")))?.join("forebay"));
     set("FOREBAY_HOME")
         .or_else(by_default)
-        .context("neither FOREBAY_HOME nor HOME is set: there is no place to keep things")
+        .context("neither FOREBAY_HOME nor HOME is set")
 }

@@ -11,7 +11,7 @@ use forebay_storage::Profile;
 use forebay_study::Placement;
 use forebay_units::group_digits;
 
-use crate::ceilings::{Ceilings, Name};
+use crate::ceilings::{Ceilings, parse_name};
 use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::live::QuietArgs;
@@ -34,30 +34,30 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "cold")]
     warm: bool,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME", conflicts_with = "mmap")]
     tier: Option<Profile>,
 
-    /// Rounds that are run and not kept
+    /// Warm-up repeats, not measured
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     warmups: u32,
 
-    /// Rounds that are kept: median and spread are over these
+    /// Measured repeats; median and spread are over these
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
 
     #[command(flatten)]
     quiet: QuietArgs,
 
-    /// Set the rates beside a ceiling that `probe --save` kept; by default the newest one of the data's file system
-    #[arg(long, value_name = "NAME")]
-    ceiling: Option<Name>,
+    /// Compare with this ceiling of `probe --save`; by default the file system's newest
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    ceiling: Option<String>,
 
-    /// Exit with status 1 when the fastest cell is below this many images a second
+    /// Exit with status 1 if the fastest cell is below this many images per second
     #[arg(long, value_name = "RATE", value_parser = of(above_0))]
     min_images_per_s: Option<f64>,
 
-    /// Say what would be measured, and measure nothing
+    /// Show what would be measured; measure nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.input.path(&args.data)?;
     let placement = tier::placement(&args.data)?;
-    let ceilings = Ceilings::load(args.ceiling.as_ref())?;
+    let ceilings = Ceilings::load(args.ceiling.as_deref())?;
     if args.dry_run {
         return preview(&args.into_plan(&placement)?);
     }
@@ -114,7 +114,7 @@ fn judge(cells: &[IngestCell], threshold: Option<f64>, is_short: bool) -> Outcom
     match threshold {
         _ if is_short || cells.is_empty() => Outcome::Missed,
         Some(wanted) if best < wanted => {
-            remark(&format!("forebay: {best:.1} images/s, less than the {wanted} asked for"));
+            remark(&format!("forebay: {best:.1} images/s, below the required {wanted}"));
             Outcome::Missed
         }
         _ => Outcome::Met,
@@ -125,7 +125,7 @@ impl Args {
     fn into_plan(self, placement: &Placement) -> Result<Plan> {
         let settings = self.settings.0;
         if let (true, Some(profile)) = (settings.mmap, &placement.shaped) {
-            bail!("--mmap: the tier {} is emulated in this process, which a map goes past", profile.name);
+            bail!("--mmap bypasses the emulated tier {}, which this data lies on", profile.name);
         }
         Ok(Plan {
             settings,

@@ -17,16 +17,14 @@ use serde::Serialize;
 pub(crate) use file::{Output, replace};
 pub(crate) use guard::{Outputs, cannot_write};
 pub(crate) use kind::{Kind, is_kept_by_runs};
-pub(crate) use place::{parent, place};
+pub(crate) use place::{keep_apart, parent, place};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Met,
     Missed,
-    /// It ran another command, whose exit status is passed on.
-    Command(u8),
-    /// It could not run, or was stopped: with this status, and what there is to say was said.
-    Failed(u8),
+    /// Its exit status is that of another command, or of an error that was reported.
+    Status(u8),
 }
 
 impl Outcome {
@@ -40,7 +38,7 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Met) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
-        Ok(Outcome::Command(status) | Outcome::Failed(status)) => ExitCode::from(status),
+        Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(error) => {
             complain(&error);
             ExitCode::from(status(&error))

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<CheckpointSettings>,
 
-    /// Saves and restores that are kept, after one that is not
+    /// Saves and restores to measure, after one warm-up
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     saves: u32,
 
@@ -51,7 +51,7 @@ impl Args {
     fn plan(&self, places: Places) -> Result<Plan> {
         let settings = self.settings.0.clone();
         if let (None, Some(needs)) = (&places.fast, settings.needs_burst()) {
-            bail!("{}: name the burst buffer with --burst-dir", spelled(needs, flag));
+            bail!("{} needs a burst buffer\nhint: give its folder with --burst-dir DIR", spelled(needs, flag));
         }
         Ok(Plan { settings, places, saves: self.saves as usize, cuda_folders: crate::cuda::folders() })
     }

@@ -14,13 +14,13 @@ use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A .safetensors file, the prefix or .index of a TensorFlow checkpoint, or a folder with one of them
+    /// A .safetensors file, a TensorFlow checkpoint's prefix or .index, or a folder with one
     input: PathBuf,
 
-    /// The .safetensors file, or the prefix of the TensorFlow checkpoint, to be written; existing files are refused
+    /// The .safetensors file or TensorFlow prefix to write; must not exist
     out: PathBuf,
 
-    /// What to make
+    /// Format to write
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(format::FORMATS.map(Format::name)))]
     to: String,
 
@@ -28,12 +28,14 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Leave out string tensors, which cannot be written; without it, a checkpoint that has any is refused. The object
-    /// graph of `tf.train.Checkpoint` is always left out, with a note: it holds no values
+    /// Leave out string tensors, which cannot be converted
+    ///
+    /// Without it, a checkpoint with string tensors is refused. The object graph of `tf.train.Checkpoint` holds no values and is
+    /// always left out, with a note.
     #[arg(long)]
     drop_strings: bool,
 
-    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    /// Write the result as JSON to FILE, or to stdout with "-"; replaces an earlier result
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
@@ -84,7 +86,7 @@ fn copy(
     let catalog = from.open(stem, source).with_context(|| format!("cannot read {}", args.input.escaped()))?;
     if let Some(strings) = strings(&catalog).filter(|_| !args.drop_strings) {
         let input = args.input.escaped();
-        remark(&format!("forebay: {input}: {strings} cannot be written; --drop-strings leaves out what cannot"));
+        remark(&format!("forebay: {input}: {strings} cannot be written\nhint: --drop-strings leaves them out"));
         return Ok(None);
     }
     write(&catalog, source, &args.out, to, args.force, &|| Ok(())).map(Some)
@@ -178,11 +180,11 @@ fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
         (Some((format, stem)), _) => Ok((format, dir.to_owned(), stem)),
         (None, [(format, stem)]) => Ok((*format, dir.to_owned(), stem.clone())),
         (None, []) if has_checkpoints(dir) => bail!(
-            "{}: a folder of checkpoints; `forebay checkpoint restore` writes the newest good one, or name one of them",
+            "{} is a folder of checkpoints\nhint: name one, or use `forebay checkpoint restore` for the newest good one",
             dir.escaped()
         ),
-        (None, []) => bail!("{}: no .safetensors file and no TensorFlow checkpoint in it", dir.escaped()),
-        (None, several) => bail!("{}: {} checkpoints in it; name one of them", dir.escaped(), several.len()),
+        (None, []) => bail!("{} contains no .safetensors file and no TensorFlow checkpoint", dir.escaped()),
+        (None, several) => bail!("{}: {} checkpoints in this folder\nhint: name one of them", dir.escaped(), several.len()),
     }
 }
 

@@ -119,10 +119,10 @@ fn check(catalog: &Catalog, found: &[u32]) -> Result<()> {
 pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String)> {
     let shown = path.escaped();
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        bail!("{shown}: a folder's name; name a file in it");
+        bail!("{shown} is a folder\nhint: name a file in it");
     }
     if path.exists() && !path.is_file() {
-        bail!("{shown}: not a regular file; name one");
+        bail!("{shown} is not a regular file");
     }
     let Some(name) = path.file_name().map(PathText::escaped) else {
         bail!("{shown}: not the name of a file");
@@ -145,7 +145,7 @@ pub(super) fn check_outside(path: &Path) -> Result<()> {
     let Ok(dir) = parent(path).canonicalize() else { return Ok(()) };
     match dir.ancestors().find(|dir| is_checkpoint(dir)) {
         Some(inside) => {
-            bail!("{}: lies inside the checkpoint {}; name a place outside", path.escaped(), inside.escaped())
+            bail!("{} lies inside the checkpoint {}\nhint: choose a path outside it", path.escaped(), inside.escaped())
         }
         None => Ok(()),
     }
@@ -184,7 +184,7 @@ pub(super) fn check_apart(json: Option<&Path>, dir: &Path, stem: &str, format: &
     });
     let is_there = dir.canonicalize().ok() == parent(&json_at).canonicalize().ok();
     if is_there && (is_state || is_ours) {
-        bail!("--json {}: a file of the checkpoint itself; name another", json.escaped());
+        bail!("--json {}: part of the checkpoint itself\nhint: choose another path", json.escaped());
     }
     Ok(())
 }

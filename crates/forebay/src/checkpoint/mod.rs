@@ -21,31 +21,31 @@ use forebay_measure::{Place, Places};
 use forebay_storage::Profile;
 use forebay_units::PathText;
 
-use crate::output::{Json, JsonArgs, Outcome};
+use crate::output::{Json, JsonArgs, Outcome, keep_apart};
 use crate::tier::place;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure what saving and restoring a state costs, beside what the storage would give
+    /// Measure saving and restoring a state, beside the storage's own rate
     ///
-    /// Each mode with each format: one save that is not kept, then those that are, each made durable on all tiers and
-    /// restored, verified, from the nearest one. It works in a hidden folder of its own, which it removes.
+    /// For each mode and format: one warm-up save, then the measured ones, each made durable on all tiers and restored and
+    /// verified from the nearest. Works in a hidden folder of its own, which it removes.
     Bench(bench::Args),
-    /// List checkpoints, where their copies are, and what was left behind; reads no values and changes nothing
+    /// List checkpoints, their copies and leftovers; reads no values, changes nothing
     Ls(ls::Args),
-    /// Read checkpoints whole from their devices and compare every checksum; status 1 when one is not good
+    /// Read checkpoints from their devices and compare every checksum; status 1 if one is bad
     Verify(verify::Args),
-    /// Copy to DIR what it lacks of the burst buffer, and read it back; removes no checkpoint
+    /// Copy undrained checkpoints from the burst buffer to DIR and read them back
     Drain(drain::Args),
     /// Remove all but the newest checkpoints, never the only good copy
     Prune(prune::Args),
-    /// Write the newest good checkpoint, or that of a step, to a file
+    /// Write the newest good checkpoint, or that of a given step, to a file
     Restore(restore::Args),
-    /// Turn a safetensors file into a TensorFlow checkpoint, or the other way round, whoever wrote it
+    /// Convert between safetensors files and TensorFlow checkpoints
     ///
-    /// Exit status: 1 when the source is damaged (cut off, a failed checksum, not the format its name says) or has string
-    /// tensors and --drop-strings is missing; 2 when there is no source, it has what neither format supports, or the
-    /// target cannot be written.
+    /// Exit status: 1 if the source is damaged (truncated, a failed checksum, not the format its name says) or has string tensors
+    /// and --drop-strings is missing; 2 if there is no source, it has what neither format supports, or the target cannot be
+    /// written.
     Convert(convert::Args),
 }
 
@@ -115,15 +115,7 @@ impl FolderArgs {
     /// Refuses folders that are missing, are checkpoints themselves, or lie one in the other.
     fn check(&self) -> Result<()> {
         self.dirs().try_for_each(check_folder)?;
-        let Some(fast) = &self.burst_dir else { return Ok(()) };
-        let (near, far) = (fast.canonicalize()?, self.dir.canonicalize()?);
-        if near == far {
-            bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.escaped());
-        }
-        if near.starts_with(&far) || far.starts_with(&near) {
-            bail!("--burst-dir: {} and {} lie one in the other; keep them apart", fast.escaped(), self.dir.escaped());
-        }
-        Ok(())
+        self.burst_dir.as_deref().map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("DIR", &self.dir)))
     }
 
     /// The folders, nearest first.
@@ -141,7 +133,7 @@ fn check_folder(dir: &Path) -> Result<()> {
     }
     if files::is_checkpoint(&dir.canonicalize()?) {
         let parent = dir.join("..").canonicalize()?;
-        bail!("{} is a checkpoint itself; name the folder that it lies in: {}", dir.escaped(), parent.escaped());
+        bail!("{} is itself a checkpoint\nhint: give its folder, {}", dir.escaped(), parent.escaped());
     }
     Ok(())
 }

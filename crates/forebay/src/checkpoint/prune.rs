@@ -19,11 +19,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     at: PlaceArgs,
 
-    /// Checkpoints that stay in each folder
+    /// Checkpoints to keep in each folder
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     keep: u32,
 
-    /// Read what a removal reads, say what would go, and remove nothing
+    /// Show what would be removed; remove nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -123,10 +123,10 @@ fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
         for (name, found) in here.iter().filter(|(name, _)| !kept.contains(name)) {
             let why = match &found.look {
                 Err(damage) => {
-                    format!("damaged: {damage}; prune leaves it: remove its folder by hand if nothing of it is wanted")
+                    format!("damaged: {damage}; prune keeps it; remove its folder by hand if unwanted")
                 }
-                Ok(_) if waits(name) => "not drained yet: `forebay checkpoint drain` does that".to_owned(),
-                Ok(_) => "no newer one here is good: `forebay checkpoint verify` names what is damaged".to_owned(),
+                Ok(_) if waits(name) => "not drained yet; run `forebay checkpoint drain`".to_owned(),
+                Ok(_) => "no newer one here is good; `forebay checkpoint verify` lists the damage".to_owned(),
             };
             stays.push(Stays { folder: found.folder.clone(), name: name.to_string(), why });
         }

@@ -26,11 +26,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     at: PlaceArgs,
 
-    /// Where to write it: FILE.safetensors, or the prefix of a TensorFlow checkpoint; existing files are refused
+    /// FILE.safetensors or a TensorFlow prefix to write; must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 
-    /// The checkpoint of this step, not the newest
+    /// Restore the checkpoint of this step instead of the newest
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    /// Write the result as JSON to FILE, or to stdout with "-"; replaces an earlier result
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }

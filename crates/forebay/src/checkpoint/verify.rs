@@ -15,7 +15,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     at: PlaceArgs,
 
-    /// Only the checkpoints of this step
+    /// Verify only the checkpoints of this step
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 

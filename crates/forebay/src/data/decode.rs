@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
     let source = source.with_max_sample_size(args.settings.0.max_sample_size);
     if source.pixels().is_some() {
-        bail!("{} holds decoded images already", path.escaped());
+        bail!("{} already holds decoded images", path.escaped());
     }
     note(source.notes());
     note(source.left_out().note().as_slice());

@@ -101,7 +101,7 @@ impl LookArgs {
         let path = self.input.path(&self.path)?;
         // A look leaves nothing behind, and listing a million files takes seconds.
         stop::flag_once_begun();
-        let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&path, control));
+        let work = |_: Option<&Sampler>| with_progress(name, self.work.threads, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
         json.give(&text(&observed.found), &observed)?;
@@ -109,10 +109,10 @@ impl LookArgs {
     }
 }
 
-fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) -> T) -> T {
+pub(crate) fn with_progress<T>(name: &str, threads: u32, run: impl FnOnce(&Control<'_>) -> T) -> T {
     let bar = progress::unknown(name);
     let show = |now: Progress| progress::show(&bar, now);
-    let outcome = run(&Control { threads: work.threads as usize, cancel: stop::flag(), progress: &show });
+    let outcome = run(&Control { threads: threads as usize, cancel: stop::flag(), progress: &show });
     bar.finish_and_clear();
     outcome
 }

@@ -24,10 +24,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     select: InputArgs,
 
-    /// Where to put the shards; a second run goes on where the first one stopped
+    /// Folder for the shards; a second run continues where the first stopped
     out: PathBuf,
 
-    /// What to make
+    /// Format to write
     #[arg(long, value_enum)]
     to: Target,
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = of(value::pixels), value_name = "N|WxH")]
     size: Option<(u32, u32)>,
 
-    /// A shard is ended before it would become larger than this; 128MiB by default
+    /// Largest shard; 128MiB by default
     #[arg(long, value_name = "SIZE")]
     shard_size: Option<Bytes>,
 
@@ -43,11 +43,11 @@ pub(crate) struct Args {
     #[arg(long, value_parser = PossibleValuesParser::new(["gzip", "zlib"]).map(compression), value_name = "gzip|zlib")]
     compression: Option<Compression>,
 
-    /// Keep the files' order instead of mixing the classes over the shards
+    /// Keep the files' order instead of shuffling them
     #[arg(long)]
     keep_order: bool,
 
-    /// Seed of the mixing; 0 by default
+    /// Seed of the shuffle; 0 by default
     #[arg(long, value_name = "S", conflicts_with = "keep_order")]
     seed: Option<u64>,
 
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
-    /// Say what would be written, and write nothing
+    /// Show what would be written; write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -129,7 +129,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         return done(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()));
     }
     stop::finishing("the shards");
-    let packed = with_progress("packing", &args.work, |control| pack(&plan, &args.out, control))?;
+    let packed = with_progress("packing", args.work.threads, |control| pack(&plan, &args.out, control))?;
     let samples = count(packed.n_samples, "sample");
     let shards = count(packed.n_shards, &format!("{} shard", packing.name()));
     print(&format!("{out}: {samples} in {shards}, {}{}\n", packed.bytes, kept(packed.n_kept)))?;
@@ -138,10 +138,10 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
 
 fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
-        bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
+        bail!("--dry-run cannot tell what shards hold without reading them\nhint: use `forebay data inspect`");
     }
     let options = UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.0.max_sample_size };
-    let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, &options, control))?;
+    let done = with_progress("unpacking", args.work.threads, |control| unpack(&args.input, &args.out, &options, control))?;
     note(&done.notes);
     let files = count(done.n_files, "file");
     print(&format!("{}: {files}, {}{}\n", args.out.escaped(), done.bytes, kept(done.n_kept)))?;
@@ -151,8 +151,8 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
 fn kept(n: u64) -> String {
     match n {
         0 => String::new(),
-        1 => "; 1 was there already".to_owned(),
-        _ => format!("; {} were there already", group_digits(n)),
+        1 => "; 1 already there".to_owned(),
+        _ => format!("; {} already there", group_digits(n)),
     }
 }
 

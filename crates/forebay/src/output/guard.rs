@@ -43,9 +43,6 @@ impl Outputs {
     }
 
     /// A file to be written once there is something to write; an earlier one stays as it is until then.
-    ///
-    /// # Errors
-    /// When the file may not or cannot be written.
     pub(crate) fn file(&mut self, flag: &'static str, path: &Path, kind: Kind) -> Result<Output> {
         if is_stdout(path) {
             self.take(flag, path, None, false)?;
@@ -62,18 +59,11 @@ impl Outputs {
         Ok(Output { shown: path.to_owned(), way: Way::File(place) })
     }
 
-    /// The file of `--json`.
-    ///
-    /// # Errors
-    /// When it may not or cannot be written.
     pub(crate) fn json(&mut self, path: Option<&Path>) -> Result<Json> {
         Ok(Json(path.map(|path| self.file("--json", path, Kind::Json)).transpose()?))
     }
 
     /// A file that others write, and judge by what is there.
-    ///
-    /// # Errors
-    /// When it belongs to an input, or to another output.
     pub(crate) fn claim(&mut self, flag: &'static str, path: &Path) -> Result<PathBuf> {
         let place = place(path);
         self.keep_out(path, &place)?;
@@ -82,9 +72,6 @@ impl Outputs {
     }
 
     /// A folder that others fill.
-    ///
-    /// # Errors
-    /// When it belongs to an input, or to another output.
     pub(crate) fn folder(&mut self, flag: &'static str, path: &Path) -> Result<()> {
         let place = place(path);
         self.keep_out(path, &place)?;
@@ -92,9 +79,6 @@ impl Outputs {
     }
 
     /// A folder that others fill, and that no input may lie in.
-    ///
-    /// # Errors
-    /// When it belongs to an input, or an input to it.
     pub(crate) fn folder_apart(&mut self, flag: &'static str, path: &Path) -> Result<()> {
         self.folder(flag, path)?;
         match self.inputs.iter().find(|input| input.lies_in(&place(path))) {
@@ -123,7 +107,7 @@ impl Outputs {
     fn take(&mut self, flag: &'static str, path: &Path, place: Option<PathBuf>, is_folder: bool) -> Result<()> {
         for taken in &self.taken {
             match (&taken.place, &place) {
-                (None, None) => bail!("{} - and {flag} - cannot both have stdout", taken.flag),
+                (None, None) => bail!("{} - and {flag} - cannot both go to stdout", taken.flag),
                 (Some(other), Some(place)) if is_same(other, place) => {
                     bail!("{} and {flag} cannot both be written to {}", taken.flag, path.escaped())
                 }

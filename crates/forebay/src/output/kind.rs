@@ -40,11 +40,8 @@ impl Kind {
         }
         match self {
             Self::Json => Ok(is_our_json(BufReader::new(File::open(path)?))),
-            Self::Page => {
-                let head = start(path, HEAD)?;
-                Ok(head.contains("<meta name=\"generator\" content=\"forebay "))
-            }
-            Self::Table => Ok(is_our_header(&first_line(path)?)),
+            Self::Page => Ok(start(path, HEAD)?.contains("<meta name=\"generator\" content=\"forebay ")),
+            Self::Table => Ok(start(path, LINE)?.lines().next().is_some_and(is_our_header)),
             Self::Values => Ok(false),
         }
     }
@@ -67,12 +64,6 @@ fn start(path: &Path, n_bytes: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(n_bytes).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn first_line(path: &Path) -> io::Result<String> {
-    let mut line = Vec::new();
-    BufReader::new(File::open(path)?).take(LINE).read_until(b'\n', &mut line)?;
-    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
 /// Whether a line heads the rows of a watch or the cells of a report.

@@ -6,7 +6,9 @@ use std::io::Read;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use anyhow::{Result, bail};
 use forebay_format::Kind;
+use forebay_units::PathText;
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -34,6 +36,15 @@ pub(crate) fn place(path: &Path) -> PathBuf {
         }
     }
     place
+}
+
+/// Refuses two folders, each with the flag that names it, of which one is or holds the other.
+pub(crate) fn keep_apart((flag, a): (&str, &Path), (other, b): (&str, &Path)) -> Result<()> {
+    let (at, other_at) = (place(a), place(b));
+    if at.starts_with(&other_at) || other_at.starts_with(&at) {
+        bail!("{flag} {} and {other} {} must not lie inside one another", a.escaped(), b.escaped());
+    }
+    Ok(())
 }
 
 /// The folder that a path's last name lies in.

@@ -4,7 +4,6 @@
 //! put them back: `<rank>_output.json` has every step, `per_epoch_stats.json` (of all ranks, or `<rank>_…` of each) the clock.
 
 mod cell;
-mod epoch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ const OVERRIDES: &str = ".hydra/overrides.yaml";
 const DEPTH: usize = 4;
 
 const BARRIERS: &str =
-    "DLIO times no barriers and counts no bytes: barriers are in the other time, bytes moved are not known";
+    "DLIO times no barriers and counts no bytes: barriers are part of the other time, bytes moved are unknown";
 
 /// Reads the results in a folder, or in the one folder of results below it.
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
@@ -53,7 +52,7 @@ fn find(dir: &Path) -> Result<PathBuf> {
         ),
         several => {
             let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.escaped())).collect();
-            Err(anyhow!("{}: there are results of several runs; give one of them:{}", dir.escaped(), names.concat()))
+            Err(anyhow!("{}: results of several runs; choose one:{}", dir.escaped(), names.concat()))
         }
     }
 }
@@ -83,7 +82,7 @@ fn is_result(path: &Path) -> bool {
 /// The texts of the files that DLIO writes, by their names in the folder, and a note on each that cannot be read.
 fn texts(folder: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
     let mut names = vec![CONFIG.to_owned(), OVERRIDES.to_owned()];
-    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.escaped()))? {
         names.extend(entry?.file_name().into_string().ok().filter(|name| is_result(Path::new(name))));
     }
     let (mut files, mut notes) = (BTreeMap::new(), Vec::new());
@@ -91,7 +90,7 @@ fn texts(folder: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
         match std::fs::read_to_string(folder.join(&name)) {
             Ok(text) => drop(files.insert(name, text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => notes.push(format!("{name} is not read: {error}")),
+            Err(error) => notes.push(format!("cannot read {name}: {error}")),
         }
     }
     Ok((files, notes))

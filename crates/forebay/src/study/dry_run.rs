@@ -50,21 +50,16 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
         let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
     }
     text.push_str(&space_lines(&left, &places));
-    let from = match of_workloads {
-        true => "the workloads' computing and their tiers' profiles; what is read and decoded".to_owned(),
-        false => format!(
-            "the tiers' profiles and from {} to decode an image of 112 KB, measured now; what lies between repeats",
-            format_seconds(estimator.decode_s())
-        ),
+    let (from, without) = match of_workloads {
+        true => ("the workloads' compute times and their tiers' profiles".to_owned(), "reading and decoding"),
+        false => {
+            let decode = format_seconds(estimator.decode_s());
+            (format!("the tiers' profiles and {decode} to decode an image of 112 KB"), "work between repeats")
+        }
     };
-    let _ = writeln!(
-        text,
-        "Times are estimates from {from} comes on top, and so does the time of storage that has no profile."
-    );
+    let _ = writeln!(text, "Times are estimated from {from}, without {without} and storage that has no profile.");
     if plan.cells.iter().any(|cell| cell.work.step() == Step::Train) {
-        text.push_str(
-            "A network counts as the accelerator that is emulated in its place, or where there is none not at all.\n",
-        );
+        text.push_str("A network takes the time of the accelerator emulated in its place; without one, no time.\n");
     }
     done(&text)
 }

@@ -21,11 +21,11 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Name the studies that are built in
+    /// List the built-in studies
     List,
-    /// Say what a study asks, what it runs, and what others published
+    /// Show what a study asks, what it runs, and what others published
     Show(show::Args),
-    /// Run a study, or go on with one; leaves a record of every cell and a report
+    /// Run or resume a study; writes a record of every cell and a report
     Run(run::Args),
 }
 
@@ -59,7 +59,7 @@ fn find_placement(path: &Path) -> Placement {
     match crate::tier::placement(path) {
         Ok(found) => found,
         Err(error) => {
-            Placement { notes: vec![format!("whether it is a tier cannot be told: {error:#}")], ..Placement::default() }
+            Placement { notes: vec![format!("cannot tell whether it is a tier: {error:#}")], ..Placement::default() }
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A built-in study's name, or a study's file
+    /// Name of a built-in study, or a study file
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
@@ -29,31 +29,31 @@ pub(crate) struct Args {
     #[arg(long, default_value = "quick", value_parser = PossibleValuesParser::new(["quick", "full"]).map(scale))]
     scale: Scale,
 
-    /// The run's folder, which must be new or empty; runs/NAME-TIME by default
+    /// Folder of the run, new or empty; runs/NAME-TIME by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Go on with the run in the folder: cells that are done are not run again
+    /// Resume the run in --out; finished cells are not run again
     #[arg(long, requires = "out")]
     resume: bool,
 
-    /// Run cells again that failed
+    /// Run failed cells again
     #[arg(long, requires = "resume")]
     retry_failed: bool,
 
-    /// Where data is made, so that runs can share it; data in the run's folder by default
+    /// Folder for made data, which runs can share; data in --out by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Use a folder on a real device for a tier, instead of what the study says; may be repeated
+    /// Use this folder for a tier of the study; may be repeated
     #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
     tier: Vec<Elsewhere>,
 
-    /// Use this data for a dataset, instead of what the study says; may be repeated
+    /// Use this data for a dataset of the study; may be repeated
     #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
     dataset: Vec<Elsewhere>,
 
-    /// Say what would be run, made and read, and how long that may take; write nothing
+    /// Show what would be run, made and read, with estimated times; write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
         if !rest.cells.is_empty() && !folder.is_new() {
             if let Some(lay) = lay {
                 let (lay, data) = (lay.escaped(), data.escaped());
-                remark(&format!("forebay: the run was begun in another folder: its data is in {data}, not in {lay}"));
+                remark(&format!("forebay: the run started in another folder; its data is in {data}, not in {lay}"));
             }
             folder.append(&rest.resumed(environment(&data)))?;
         }
@@ -221,9 +221,9 @@ impl<'a> Run<'a> {
             }
         }
         if ended.stopped {
-            remark(&format!("forebay: stopped; to go on: {}", self.resuming()));
+            remark(&format!("forebay: stopped; resume with: {}", self.resuming()));
         } else if ended.n_failed > 0 {
-            remark(&format!("forebay: to run failed cells again: {} --retry-failed", self.resuming()));
+            remark(&format!("forebay: rerun failed cells with: {} --retry-failed", self.resuming()));
         }
         // A study of which nothing could be run has no result.
         let has_result = ended.n_left_out < ended.n_cells;

@@ -14,11 +14,11 @@ use crate::output::{Outcome, done, print_data};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A built-in study's name, or a study's file
+    /// Name of a built-in study, or a study file
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// Print the study's file, to be copied and changed
+    /// Print the study's file, to copy and change
     #[arg(long)]
     toml: bool,
 }

@@ -11,7 +11,7 @@ use crate::output::{Outcome, done, print, remark};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Tiers to remove with their data; all if none is named
+    /// Tiers to remove with their data; all by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let depth = |name: &String| registry.tier(name).ok().flatten().map_or(0, |tier| tier.depth());
     names.sort_by_cached_key(|name| Reverse(depth(name)));
     if names.is_empty() {
-        return done("there are no tiers\n");
+        return done("no tiers\n");
     }
     each(&names, |name| {
         let removed = registry.down(name, &mut go_on).with_context(|| format!("cannot take down {name}"))?;
@@ -41,8 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 
 fn missing(name: &str, there: &[String]) -> String {
     match there {
-        [] => format!("forebay: there is no tier {name}"),
-        _ => format!("forebay: there is no tier {name}; there are {}", there.join(", ")),
+        [] => format!("forebay: no tier {name}"),
+        _ => format!("forebay: no tier {name}; found {}", there.join(", ")),
     }
 }
 

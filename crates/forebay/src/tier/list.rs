@@ -77,7 +77,7 @@ fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
     let is_reached = status.reaches_caller != Some(false);
     let suffix = if is_reached { "" } else { "; the limits do not reach this shell's control group" };
     let measured = measured::on(tier, status.device.as_ref(), probes);
-    let probe = || format!("not measured; {} does it", probe_command(tier, status.free_bytes));
+    let probe = || format!("not measured; run {}", probe_command(tier, status.free_bytes));
     let advice = match status.condition {
         Condition::Up => measured.is_none().then(probe),
         condition => condition.remedy(&tier.name).map(|remedy| format!("{condition}; {remedy}")),
@@ -118,7 +118,7 @@ fn power_of_two_below(bytes: u64) -> String {
 fn render(list: &List) -> String {
     use Align::{Left, Right};
     if list.tiers.is_empty() {
-        return "there are no tiers; forebay tier up hdd makes one\n".to_owned();
+        return "no tiers; `forebay tier up hdd` makes one\n".to_owned();
     }
     let mut table = Table::new(&[
         ("name", Left),

@@ -27,8 +27,8 @@ pub(crate) fn placement(data: &Path) -> Result<Placement> {
     let mut notes = vec![format!("the data lies on the tier {}: {}", tier.name, describe(&tier))];
     if tier.status()?.reaches_caller == Some(false) {
         notes.push(format!(
-            "the limits of the tier {} do not reach this process, whose control group they were not set for: forebay tier up \
-             from this group sets them",
+            "the limits of the tier {} do not apply to this process's control group; `forebay tier up` from this group sets \
+             them",
             tier.name
         ));
         return Ok(Placement { notes, ..Placement::default() });

@@ -17,23 +17,25 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Size of the image, reserved as a whole; 4GiB by default
+    /// Size of the image, fully allocated; 4GiB by default
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
 
-    /// Most bytes read a second, as 163MB/s
+    /// Read limit in bytes per second, as 163MB/s
     #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     read: Option<Bytes>,
 
-    /// Most bytes written a second
+    /// Write limit in bytes per second
     #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     write: Option<Bytes>,
 
-    /// Most requests a second, of reads and of writes; a shaped tier serves one at a time, each 1/N seconds plus its transfer
+    /// Limit of requests per second, for reads and for writes
+    ///
+    /// A shaped tier serves one request at a time, each in 1/N seconds plus its transfer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iops: Option<u32>,
 
-    /// An existing folder that image and mount point go into, each tier in a folder of its name; forebay's own by default
+    /// Existing folder for image and mount point, in a folder per tier; forebay's by default
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TYPE")]
     fs: Option<FileSystem>,
 
-    /// Emulate in process, also as root
+    /// Emulate in process, even as root
     #[arg(long, conflicts_with_all = ["size", "fs"])]
     shaped: bool,
 }
@@ -74,7 +76,7 @@ impl Args {
                     ""
                 };
                 remark(&format!(
-                    "forebay: {obstacle}: shaping in process instead, which slows down forebay alone{unused}"
+                    "forebay: {obstacle}: shaping in process instead, which slows down only forebay{unused}"
                 ));
                 Kind::Shaped
             }
@@ -114,7 +116,7 @@ fn say(raised: &Raised) -> Result<()> {
         Change::New => "up",
         Change::Again => "up again",
         Change::Limits => "limits changed",
-        Change::Nothing => "up already, nothing changed",
+        Change::Nothing => "already up, nothing changed",
     };
     print(&format!("{}: {what}: {}\n  {}\n", tier.name, tier.data().escaped(), describe(tier)))
 }
@@ -134,7 +136,7 @@ pub(super) fn describe(tier: &Tier) -> String {
         (Kind::Kernel, None) => format!("limited by the kernel to {rates}"),
         (Kind::Shaped, _) => {
             let latency = profile.latency_ns as f64 / 1e3;
-            format!("shaped in process to {rates}, {latency} µs a request, {} at a time", profile.servers)
+            format!("shaped in process to {rates}, {latency} µs per request, {} at a time", profile.servers)
         }
     }
 }

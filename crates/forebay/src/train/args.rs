@@ -46,14 +46,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<TrainSettings>,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
-    /// Judge the network after every epoch, on other data or on a share of this that is not learnt from; alone on 0.1 of it
+    /// Validate after each epoch on PATH or on a held-out fraction [default: 0.1]
     #[arg(
         long,
-        value_name = "PATH|SHARE",
+        value_name = "PATH|FRACTION",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "0.1",
@@ -65,11 +65,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     saving: Saving,
 
-    /// Exit with status 1 when the accelerator computes for less than this share of the run
-    #[arg(long, value_name = "SHARE", value_parser = of(share), conflicts_with = "dry_run")]
+    /// Exit with status 1 if the accelerator computes for less than this fraction of the run
+    #[arg(long, value_name = "FRACTION", value_parser = of(share), conflicts_with = "dry_run")]
     pub(super) min_au: Option<f64>,
 
-    /// Say what would be trained, and train nothing
+    /// Show what would be trained; train nothing
     #[arg(long, conflicts_with = "json")]
     pub(super) dry_run: bool,
 
@@ -111,10 +111,10 @@ impl Args {
 /// A number is a share; a path that looks like one is written `./0.5`.
 fn parse_validate(text: OsString) -> Result<Validate, String> {
     match text.to_str().and_then(|text| text.parse::<f64>().ok()) {
-        None if text.is_empty() => Err("give a path, or a share above 0 and below 1".to_owned()),
+        None if text.is_empty() => Err("give a path, or a fraction above 0 and below 1".to_owned()),
         None => Ok(Validate::Data(PathBuf::from(text))),
         Some(share) if share > 0.0 && share < 1.0 => Ok(Validate::Share(share)),
-        Some(_) => Err("give a share above 0 and below 1, or a path".to_owned()),
+        Some(_) => Err("give a fraction above 0 and below 1, or a path".to_owned()),
     }
 }
 

@@ -51,7 +51,7 @@ fn check_validation(plan: &Plan) -> Result<()> {
     let (Some(_), Length::Steps(n_steps)) = (&plan.validate, plan.settings.length()) else { return Ok(()) };
     let an_epoch = forebay_bench::train::preview(plan)?.steps_per_epoch;
     if n_steps < an_epoch {
-        bail!("--validate: {} end before the first epoch does, which has {an_epoch}", count(n_steps, "step"));
+        bail!("--validate: {} end before the first epoch, which has {an_epoch}", count(n_steps, "step"));
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
     let an_epoch = if data.path.is_empty() {
         String::new()
     } else {
-        format!(", {} an epoch", group_digits(preview.steps_per_epoch))
+        format!(", {} per epoch", group_digits(preview.steps_per_epoch))
     };
     let taken_by = match (preview.n_parameters, preview.classes) {
         (Some(n), Some(classes)) => {
@@ -108,7 +108,7 @@ fn judge(cells: &[TrainCell], threshold: Option<f64>, stopped: bool) -> Outcome 
     let au = cell.totals.au_epoch;
     match threshold {
         Some(wanted) if au < wanted => {
-            remark(&format!("forebay: an AU of {au:.3}, less than the {wanted} asked for"));
+            remark(&format!("forebay: an AU of {au:.3}, below the required {wanted}"));
             Outcome::Missed
         }
         _ => Outcome::Met,

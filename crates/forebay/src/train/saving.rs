@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use forebay_bench::checkpoint::mode_name;
 use forebay_bench::train::{Plan, Saves, TrainSettings};
 use forebay_measure::{Place, Places, spelled};
@@ -10,28 +10,28 @@ use forebay_storage::Profile;
 use forebay_units::{PathText, group_digits};
 
 use crate::flags::flag;
-use crate::output::{Outputs, place};
+use crate::output::{Outputs, keep_apart};
 use crate::tier;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Saving {
-    /// The folder that checkpoints go to, at last
+    /// Folder for checkpoints
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
-    /// A folder on a faster device that they go to first; they are drained from there behind training's back
+    /// Burst buffer: a folder on a faster device, drained in the background
     #[arg(long, value_name = "DIR", requires = "checkpoint_dir")]
     burst_dir: Option<PathBuf>,
 
-    /// Go on from the newest good checkpoint; begin anew where there is none
+    /// Resume from the newest good checkpoint, if there is one
     #[arg(long, requires = "checkpoint_dir")]
     resume: bool,
 
-    /// Emulate a device in this process for --checkpoint-dir: hdd, ssd, optane or lustre
+    /// Emulate a device for --checkpoint-dir: hdd, ssd, optane or lustre
     #[arg(long, value_name = "NAME", requires = "checkpoint_dir")]
     checkpoint_tier: Option<Profile>,
 
-    /// Emulate a device in this process for --burst-dir
+    /// Emulate a device for --burst-dir
     #[arg(long, value_name = "NAME", requires = "burst_dir")]
     burst_tier: Option<Profile>,
 }
@@ -59,18 +59,8 @@ impl Saving {
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
             dir.map_or(Ok(()), |dir| Outputs::beside(data, false).folder(flag, dir))?;
         }
-        let Some(burst) = &self.burst_dir else { return Ok(()) };
-        let (fast, slow) = (place(burst), place(dir));
-        if fast == slow {
-            bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.escaped());
-        }
-        if fast.starts_with(&slow) {
-            bail!("--burst-dir {}: it lies in the folder of --checkpoint-dir", burst.escaped());
-        }
-        if slow.starts_with(&fast) {
-            bail!("--checkpoint-dir {}: it lies in the folder of --burst-dir", dir.escaped());
-        }
-        Ok(())
+        let fast = self.burst_dir.as_deref();
+        fast.map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("--checkpoint-dir", dir)))
     }
 }
 
@@ -84,7 +74,7 @@ fn flag_of_place(name: &str) -> String {
 
 pub(super) fn describe(plan: &Plan) -> Option<String> {
     let (Places { slow, fast, keep }, settings) = (&plan.saves.as_ref()?.places, &plan.settings);
-    let by_way = fast.as_ref().map(|fast| format!(" by way of {}", fast.dir.escaped())).unwrap_or_default();
+    let by_way = fast.as_ref().map(|fast| format!(" via {}", fast.dir.escaped())).unwrap_or_default();
     let (every, mode) = (group_digits(settings.checkpoint_every?), mode_name(plan.mode()));
     let (dir, format) = (slow.dir.escaped(), settings.format());
     Some(format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {format}, {keep} kept"))

@@ -22,29 +22,28 @@ use rows::{Ended, Rows};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Time between two rows, from 10ms to 1h
+    /// Time between rows, from 10ms to 1h
     ///
-    /// The kernel counts the time of processors and the busy time of disks in clock ticks of up to 10 ms. In rows shorter
-    /// than 100 ms the shares of processors are coarse, and that of a disk (util) is not shown; as CSV it is written as the
-    /// kernel counted it and may be above 100.
+    /// The kernel counts processor time and disk busy time in clock ticks of up to 10 ms. In rows shorter than 100 ms processor
+    /// percentages are coarse and a disk's util is not shown; CSV has it as the kernel counted it, possibly above 100.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time("from 10ms to 1h", is_sensible), allow_hyphen_values = true)]
     interval: Duration,
 
-    /// End after so many rows; not with a command, which is followed to the end
+    /// Stop after N rows; not with a command, which is followed to its end
     #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Write every quantity as CSV to a file, row by row; "-" writes it to stdout instead of the table, not with a command
+    /// Write every quantity as CSV to FILE; "-" writes to stdout instead of the table
     ///
-    /// An earlier table of forebay's is replaced; other files only with --force.
+    /// "-" cannot be used with a command. Replaces an earlier table of forebay; other files only with --force.
     #[arg(long, value_name = "FILE|-")]
     csv: Option<PathBuf>,
 
-    /// Replace an existing file also where forebay did not write it
+    /// Replace FILE even if forebay did not write it
     #[arg(long, requires = "csv")]
     force: bool,
 
-    /// The command to follow; it has stdin and stdout to itself, and the table goes to stderr
+    /// Command to follow; it keeps stdin and stdout, and the table goes to stderr
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -87,19 +86,19 @@ fn watch(args: &Args) -> Result<Outcome> {
 fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
     let csv = args.output()?;
     if csv.as_ref().is_some_and(Output::is_stdout) {
-        bail!("--csv - would mix the rows with what the command prints; give a file");
+        bail!("--csv - would mix rows with the command's output\nhint: give a file");
     }
     let rows = Rows::table(csv.as_ref(), args.interval, None, None)?;
     let options = Options { on_wait: Some(Box::new(say_waiting)), ..options(args, Processes::Children, rows) };
     match forebay_observe::follow(command, options) {
         Ok(followed) => {
             remark(&totals::text(command, &followed));
-            Ok(Outcome::Command(status(followed.status)))
+            Ok(Outcome::Status(status(followed.status)))
         }
         Err(Error::Command { program, source }) => {
             let code = if source.kind() == ErrorKind::NotFound { 127 } else { 126 };
             complain(&Error::Command { program, source }.into());
-            Ok(Outcome::Command(code))
+            Ok(Outcome::Status(code))
         }
         Err(error) => Err(naming(args, error)),
     }
@@ -108,7 +107,7 @@ fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
 fn say_waiting(n_processes: u64) {
     let whom = if n_processes == 1 { "a process".to_owned() } else { format!("{n_processes} processes") };
     remark(&format!(
-        "forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C ends the waiting)"
+        "forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C stops waiting)"
     ));
 }
 

@@ -15,7 +15,7 @@ use crate::output::{JsonArgs, Outcome};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
 pub(crate) struct Args {
-    /// DLIO's YAML or our TOML; or names of built-in workloads; ++workload.a.b=c overrides a key of all of them
+    /// DLIO's YAML, our TOML or built-in names; ++workload.a.b=c overrides a key of all
     #[arg(required = true, value_name = "FILE")]
     files: Vec<OsString>,
 
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (overrides, files): (Vec<&OsString>, Vec<&OsString>) = args.files.iter().partition(is_override);
     let overrides: Vec<String> = overrides.into_iter().map(|word| word.escaped().into_owned()).collect();
     if files.is_empty() {
-        bail!("overrides alone: give a file, or the name of a built-in workload");
+        bail!("no workload given\nhint: give a file or the name of a built-in workload");
     }
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
@@ -64,7 +64,7 @@ const STEPS: &str = "train.total_training_steps";
 
 fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
     match found {
-        Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no key: all of DLIO's defaults\n"),
+        Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no keys: all DLIO defaults\n"),
         Ok(checked) if checked.notes.is_empty() => format!("{file}: every key is honoured\n"),
         Ok(checked) => {
             let mut out = format!("{file}: every key is honoured, {}\n", count(checked.notes.len() as u64, "note"));

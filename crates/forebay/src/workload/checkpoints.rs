@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use forebay_emulation::{Plan, checkpoint_place};
 use forebay_measure::Place;
+use forebay_units::PathText;
 use forebay_workload::Workload;
 
 use crate::output::remark;
@@ -73,9 +74,9 @@ impl Asked<'_> {
         }
         if !self.data.is_dir() && !workflow.generate_data {
             bail!(
-                "this workload saves checkpoints, and there is no data folder {} to put them in for the time of the run\n\
+                "this workload saves checkpoints, but there is no data folder {} to hold them during the run\n\
                  hint: name a folder with --checkpoint-dir DIR, or keep them with the results of --out DIR",
-                self.data.display()
+                self.data.escaped()
             );
         }
         Ok(())

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Where to make it: train and valid lie in it; the workload's data_folder by default
+    /// Folder for train and valid; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 
-    /// Say what would be made and what it would be refused for, and make nothing
+    /// Show what would be made, or why it is refused; make nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -112,10 +112,10 @@ fn planned(workload: &Workload, part: Part) -> Option<String> {
 fn told(made: &MadeRecords, seconds: f64) -> String {
     let kept = match made.n_kept {
         0 => String::new(),
-        n => format!("; {} there already", group_digits(n)),
+        n => format!("; {} already there", group_digits(n)),
     };
     match made.n_written {
-        0 => format!("nothing to make; {} there already", count(made.n_kept, "file")),
+        0 => format!("nothing to make; {} already there", count(made.n_kept, "file")),
         n => {
             let rate = Bytes((made.bytes as f64 / seconds.max(1e-6)) as u64);
             let (files, took) = (count(n, "file"), format_seconds(seconds));
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn what_ranks_made_is_added_up() {
         let one = MadeRecords { n_written: 3, n_kept: 1, bytes: 4_000 };
-        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 there already");
+        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 already there");
         let none = MadeRecords { n_kept: 1, ..MadeRecords::default() };
-        assert_eq!(told(&none, 2.0), "nothing to make; 1 file there already");
+        assert_eq!(told(&none, 2.0), "nothing to make; 1 file already there");
     }
 }

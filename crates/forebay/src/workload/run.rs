@@ -37,35 +37,36 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Where the data is: train and valid lie in it; the workload's data_folder by default
+    /// Folder with train and valid; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
     #[command(flatten)]
     settings: Flags<WorkloadSettings>,
 
-    /// A new or empty folder for record.json, report.html and DLIO's result files; the workload's output.folder by default
+    /// New or empty folder for record, page and DLIO files; the workload's output.folder by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write which sample was read when, in training and in evaluations, a file a rank, among the results
+    /// Log when each sample was read, in a file per rank in --out
     #[arg(long)]
     access_log: bool,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
-    /// Folder for checkpoints [default: the workload's checkpoint_folder inside --out; without --out a scratch folder in --data, removed
-    /// at the end]
+    /// Folder for checkpoints
+    ///
+    /// By default the workload's checkpoint_folder inside --out; without --out a scratch folder in --data, removed at the end.
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
-    /// How long ranks of mpirun or srun wait for one that does not come, which may be making data or saving, before all end
+    /// How long ranks wait for a missing one before all end
     #[arg(long, default_value = "30min", value_name = "TIME", value_parser = time("above 0", |time| !time.is_zero()))]
     rank_timeout: Duration,
 
-    /// Say what would be run, and run nothing
+    /// Show what would be run; run nothing
     #[arg(long, conflicts_with = "json")]
     dry_run: bool,
 
@@ -144,7 +145,7 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
     let mut notes = placement.notes_beside(args.tier.as_ref());
     let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
     if args.access_log && out.is_none() {
-        bail!("--access-log: give --out DIR, where it is written to");
+        bail!("--access-log needs --out DIR, the folder it is written to");
     }
     let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
     let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
@@ -188,7 +189,7 @@ fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
         Err(error) => return Err(anyhow!("cannot list {}: {error}", folder.escaped())),
     };
     if is_empty {
-        bail!("{}: there is no data of this workload\nhint: {}", folder.escaped(), making(args, data));
+        bail!("{}: no data for this workload\nhint: {}", folder.escaped(), making(args, data));
     }
     Ok(())
 }
@@ -232,7 +233,7 @@ fn give_all(plan: &Plan, record: &Record<WorkloadCell>, json: &Json) -> Result<(
     let page = plan.out.as_deref().map(|out| out::finish(out, record));
     json.give_record(record)?;
     if let Some(page) = page.transpose()? {
-        remark(&format!("forebay: the report is {}", page.escaped()));
+        remark(&format!("forebay: report: {}", page.escaped()));
     }
     Ok(())
 }
@@ -258,7 +259,7 @@ fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
         let value = missed.value.map_or("–".to_owned(), |value| format!("{:.1} %", 100.0 * value));
         // A share such as 0.57 has no exact hundredfold.
         let limit = (missed.limit * 1e6).round() / 1e4;
-        remark(&format!("forebay: {}: {value}, less than the {limit} % asked for", missed.what));
+        remark(&format!("forebay: {}: {value}, below the required {limit} %", missed.what));
     }
     Outcome::of(!stopped && missed.is_none())
 }

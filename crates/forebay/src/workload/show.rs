@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// For so many accelerators; 1 by default, or as few as the model can be spread over
+    /// Number of accelerators; by default 1, or the fewest the model can be spread over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     accelerators: Option<u64>,
 
@@ -110,7 +110,7 @@ fn reader(workload: &Workload) -> String {
         order("samples", reader.sample_shuffle),
     ];
     words.extend(reader.transfer_size.map(|size| format!("reads of at most {}", Bytes(size))));
-    words.extend(reader.odirect.then(|| "past the page cache".to_owned()));
+    words.extend(reader.odirect.then(|| "bypassing the page cache".to_owned()));
     words.extend(reader.in_memory.then(|| "kept in memory once read".to_owned()));
     if !reader.preprocess_time.is_zero() {
         words.push(format!("{} on every sample", law(&reader.preprocess_time)));
@@ -133,7 +133,7 @@ fn train(workload: &Workload, plan: &Plan) -> String {
     let steps = count(plan.steps_per_epoch, "step");
     let each = if plan.accelerators > 1 { "each of " } else { "" };
     format!(
-        "{} of {steps} for {each}{}, {} of computing a step; {} at least; {} read",
+        "{} of {steps} for {each}{}, {} of compute per step; {} at least; {} read",
         count(epochs, "epoch"),
         count(plan.accelerators, "accelerator"),
         law(&workload.train.computation_time),
@@ -166,7 +166,7 @@ fn evaluation(workload: &Workload, plan: &Plan) -> String {
     let steps = count(plan.steps_eval, "step");
     let epochs = if plan.evaluations.len() == 1 { "epoch" } else { "epochs" };
     let after = after.join(", ");
-    format!("after {epochs} {after}{more}: {steps}, {} of computing each", law(&workload.evaluation.eval_time))
+    format!("after {epochs} {after}{more}: {steps}, {} of compute each", law(&workload.evaluation.eval_time))
 }
 
 fn saved(workload: &Workload, plan: &Plan) -> Option<String> {

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Accelerators of all hosts together
+    /// Accelerators over all hosts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     accelerators: u64,
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE")]
     host_memory: Bytes,
 
-    /// Hosts
+    /// Number of hosts
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     hosts: u64,
 
@@ -39,12 +39,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     if !workload.workflow.train {
         bail!(
-            "{}: it does not train, so that the rule, which is about the data, says nothing",
+            "{}: it does not train, so MLPerf's dataset rule does not apply",
             args.source.name.escaped()
         );
     }
     if args.host_memory.0 < LEAST_MEMORY {
-        bail!("--host-memory {}: no host has so little; give it a unit, as in 512GiB", args.host_memory);
+        bail!("--host-memory {}: too small for a host\nhint: give a unit, as in 512GiB", args.host_memory);
     }
     let target = args.json.target(args.source.file())?;
     let size = mlperf(&workload, args.accelerators, args.hosts, args.host_memory.0);
@@ -80,10 +80,10 @@ fn describe(name: &str, args: &Args, size: &Size, per_file: u64, overrides: &str
     let _ = writeln!(out, "500 steps of every accelerator   {steps:>width$} samples{}", mark(!by_memory));
     let _ = writeln!(out, "5 times the memory of the hosts  {memory:>width$} samples{}", mark(by_memory));
     let files = count(size.files, "file");
-    let each = if per_file == 1 { "1 sample".to_owned() } else { format!("{} samples", n(per_file)) };
+    let each = count(per_file, "sample");
     let _ = writeln!(out, "{files} of {each}, {}", Bytes(size.bytes));
     if size.subfolders > 0 {
-        let _ = writeln!(out, "more than 10,000 files: {} are advised", count(size.subfolders, "subfolder"));
+        let _ = writeln!(out, "more than 10,000 files: {} recommended", count(size.subfolders, "subfolder"));
     }
     let _ = writeln!(out, "use: {overrides}");
     out

@@ -16,19 +16,19 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Nodes
+    /// Number of nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     nodes: u64,
 
-    /// Processes on each node
+    /// Processes per node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     ranks_per_node: u64,
 
-    /// Emulated accelerators of each process
+    /// Emulated accelerators per process
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     accelerators: u64,
 
-    /// Where the data is, on a file system that all nodes share; the workload's data_folder by default
+    /// Data folder on a shared file system; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }

@@ -14,8 +14,8 @@ use crate::flags::flag;
 const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
 
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Source {
-    /// A built-in workload's name, or a file: DLIO's YAML or our TOML
+pub(crate) struct Source {
+    /// Name of a built-in workload, or a file: DLIO's YAML or our TOML
     #[arg(value_name = "NAME|FILE")]
     pub(super) name: OsString,
 
@@ -77,9 +77,9 @@ pub(super) fn text_of(source: &OsStr) -> Result<(String, String)> {
 
 fn unknown(name: &str) -> String {
     let near = nearest(name, builtin::all().iter().map(|builtin| builtin.name));
-    let near = near.map(|near| format!("; {near} is near"));
+    let near = near.map(|near| format!("; did you mean `{near}`?"));
     format!(
-        "there is no workload called {name}, and no such file{}\nhint: `forebay workload list` names them",
+        "no workload or file named {name}{}\nhint: `forebay workload list` lists them",
         near.unwrap_or_default()
     )
 }
@@ -120,10 +120,10 @@ pub(super) fn line(problem: &Problem, text: &str, overrides: &[String]) -> Optio
 fn parse_override(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('+');
     match bare.split_once('=') {
-        Some(("workload", name)) => Err(format!("give the workload's name alone, in the first place: {name}")),
+        Some(("workload", name)) => Err(format!("give only the workload's name, as the first argument: {name}")),
         Some((key, _)) if key.starts_with("workload.") => Ok(text.to_owned()),
         Some((key, _)) if key.starts_with("hydra.") => {
-            Err("this is of DLIO's launcher; --out DIR says where results go".to_owned())
+            Err("this sets DLIO's launcher; use --out DIR for results".to_owned())
         }
         _ => Err("give an override as ++workload.reader.batch_size=4".to_owned()),
     }
@@ -138,7 +138,7 @@ mod tests {
         assert!(parse_override("++workload.reader.batch_size=4").is_ok());
         assert_eq!(
             parse_override("workload=unet3d").unwrap_err(),
-            "give the workload's name alone, in the first place: unet3d"
+            "give only the workload's name, as the first argument: unet3d"
         );
         assert!(parse_override("++hydra.run.dir=x").unwrap_err().contains("--out"));
         assert!(parse_override("reader.batch_size=4").is_err() && parse_override("other").is_err());

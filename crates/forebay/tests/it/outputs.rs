@@ -185,7 +185,7 @@ fn two_outputs_of_a_command_never_share_a_file() {
     for (line, said) in [
         ("report run.json --html same --json same", "forebay: --html and --json cannot both be written to same\n"),
         ("report run.json --json ./same --csv alias", "forebay: --json and --csv cannot both be written to alias\n"),
-        ("report run.json --json - --csv /dev/stdout", "forebay: --json - and --csv - cannot both have stdout\n"),
+        ("report run.json --json - --csv /dev/stdout", "forebay: --json - and --csv - cannot both go to stdout\n"),
         (
             "workload run tiny.yaml --data records --out results --json results/record.json",
             "forebay: cannot write results/record.json: it lies inside --out results, which this command fills\n",

@@ -73,7 +73,7 @@ fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
     assert!(said("binary").starts_with("forebay: cannot show binary: not a record: give a run's folder"));
     assert_eq!(
         said("folder"),
-        "forebay: cannot show folder: there is neither a record.jsonl nor a record.json in this folder\n"
+        "forebay: cannot show folder: no record.jsonl or record.json in this folder\n"
     );
     assert!(said("torn").starts_with("forebay: cannot show torn: not a record"), "{}", said("torn"));
 }

@@ -139,7 +139,7 @@ fn json_and_csv_go_to_files_or_stdout() {
     assert!(csv.starts_with("run,experiment,threads,metric,unit,value,spread,n,cache,error,repeat_1,"), "{csv}");
     assert_eq!(dir.met("report ingest.json --csv -"), csv);
     let both = dir.refused("report ingest.json --csv - --json -");
-    assert_eq!(both, "forebay: --json - and --csv - cannot both have stdout\n");
+    assert_eq!(both, "forebay: --json - and --csv - cannot both go to stdout\n");
 }
 
 #[test]
