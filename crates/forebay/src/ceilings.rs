@@ -76,7 +76,7 @@ impl Ceilings {
     /// Reads them; an unknown name is an error that lists what there is.
     pub(crate) fn load(wanted: Option<&str>) -> Result<Self> {
         let saved = match dir() {
-            Ok(dir) => load_all(&dir)?,
+            Ok(dir) => load_all(&dir, remark)?,
             // Without a home nothing can have been saved.
             Err(_) if wanted.is_none() => Vec::new(),
             Err(error) => return Err(error),
@@ -99,7 +99,8 @@ impl Ceilings {
     }
 }
 
-pub(crate) fn load_all(dir: &Path) -> Result<Vec<Saved>> {
+/// The records in a folder, by name; `hear` is told of files that are none.
+pub(crate) fn load_all(dir: &Path, hear: impl Fn(&str)) -> Result<Vec<Saved>> {
     let cannot = || format!("cannot read {}", dir.escaped());
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -115,7 +116,7 @@ pub(crate) fn load_all(dir: &Path) -> Result<Vec<Saved>> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.escaped()))?;
         match Record::from_json(&text) {
             Ok(record) => saved.push(Saved { name: name.to_owned(), record }),
-            Err(error) => remark(&format!("forebay: ignoring the ceiling {}: {error}", path.escaped())),
+            Err(error) => hear(&format!("forebay: ignoring the ceiling {}: {error}", path.escaped())),
         }
     }
     saved.sort_by(|a, b| a.name.cmp(&b.name));

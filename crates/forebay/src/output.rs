@@ -73,8 +73,8 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// What to do about an error, in the words of the command line where a library does not know them.
 fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
-    use forebay_measure::Error as Shared;
     use forebay_checkpoint::Error as Store;
+    use forebay_measure::Error as Shared;
     let in_training = error.downcast_ref::<Train>();
     let of_store = match in_training {
         Some(Train::Shared(Shared::Checkpoint(error))) => Some(error),
@@ -264,4 +264,3 @@ impl<'a, T> Findings<'a, T> {
         Self { schema: kind::FINDINGS, found }
     }
 }
-

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-
 use super::{Checked, Wrong, is_close, is_within, same, same_known, wrong};
 use crate::check::train::{lever, one_of};
 use crate::{Cause, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadTotals};

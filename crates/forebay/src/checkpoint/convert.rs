@@ -184,7 +184,9 @@ fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
             dir.escaped()
         ),
         (None, []) => bail!("{} contains no .safetensors file and no TensorFlow checkpoint", dir.escaped()),
-        (None, several) => bail!("{}: {} checkpoints in this folder\nhint: name one of them", dir.escaped(), several.len()),
+        (None, several) => {
+            bail!("{}: {} checkpoints in this folder\nhint: name one of them", dir.escaped(), several.len())
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use forebay_report::{Align, columns, visible};
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
-use super::holder::holder;
 use super::FolderArgs;
+use super::holder::holder;
 use crate::output::{JsonArgs, Outcome};
 
 #[derive(Debug, clap::Args)]

@@ -8,10 +8,10 @@ use forebay_checkpoint::{Damage, Error, Name, Options, Store, Tier, left_over, l
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
+use super::PlaceArgs;
 use super::drain::{complain_unless_stopped, unless_stopped};
 use super::dry::DryFs;
 use super::ls::why_foreign;
-use super::PlaceArgs;
 use crate::output::{JsonArgs, Outcome};
 
 #[derive(Debug, clap::Args)]

@@ -77,8 +77,11 @@ struct Observed<T> {
 
 impl LookArgs {
     fn inspect(&self) -> Result<Outcome> {
-        let options =
-            InspectOptions { keys: self.input.keys(), max_sample: self.limit.0.max_sample_size, ..InspectOptions::default() };
+        let options = InspectOptions {
+            keys: self.input.keys(),
+            max_sample: self.limit.0.max_sample_size,
+            ..InspectOptions::default()
+        };
         self.look("inspecting", |path, control| inspect(path, &options, control), forebay_report::inspection)?;
         Ok(Outcome::Met)
     }

@@ -140,8 +140,10 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
         bail!("--dry-run cannot tell what shards hold without reading them\nhint: use `forebay data inspect`");
     }
-    let options = UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.0.max_sample_size };
-    let done = with_progress("unpacking", args.work.threads, |control| unpack(&args.input, &args.out, &options, control))?;
+    let options =
+        UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.0.max_sample_size };
+    let done =
+        with_progress("unpacking", args.work.threads, |control| unpack(&args.input, &args.out, &options, control))?;
     note(&done.notes);
     let files = count(done.n_files, "file");
     print(&format!("{}: {files}, {}{}\n", args.out.escaped(), done.bytes, kept(done.n_kept)))?;

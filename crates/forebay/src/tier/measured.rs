@@ -48,7 +48,7 @@ pub(super) fn probes() -> Result<Vec<Probe>> {
         let saved_at_ns = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
         Some(Probe { saved, saved_at_ns })
     };
-    let mut probes: Vec<Probe> = ceilings::load_all(&dir)?.into_iter().filter_map(probe).collect();
+    let mut probes: Vec<Probe> = ceilings::load_all(&dir, |_| {})?.into_iter().filter_map(probe).collect();
     probes.sort_by(|a, b| b.saved.record.environment.started_at.cmp(&a.saved.record.environment.started_at));
     Ok(probes)
 }

@@ -106,9 +106,7 @@ fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
 
 fn say_waiting(n_processes: u64) {
     let whom = if n_processes == 1 { "a process".to_owned() } else { format!("{n_processes} processes") };
-    remark(&format!(
-        "forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C stops waiting)"
-    ));
+    remark(&format!("forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C stops waiting)"));
 }
 
 fn options(args: &Args, processes: Processes, rows: Rows) -> Options {

@@ -37,7 +37,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
     let found: Vec<(Cow<'_, str>, Found)> = found.collect();
-    target.give_list(&found.iter().map(in_words).collect::<String>(), &found.iter().map(as_json).collect::<Vec<_>>())?;
+    target
+        .give_list(&found.iter().map(in_words).collect::<String>(), &found.iter().map(as_json).collect::<Vec<_>>())?;
     Ok(Outcome::of(found.iter().all(|(_, found)| found.is_ok())))
 }
 

@@ -210,7 +210,8 @@ fn as_json(checked: &Checked, plan: &Plan) -> Value {
     let Checked { workload, notes } = checked;
     let (dataset, reader) = (&workload.dataset, &workload.reader);
     let mut planned = json!(plan);
-    planned["checkpoint_bytes_per_rank"] = json!(if plan.checkpoints > 0 { per_rank(workload, plan) } else { Vec::new() });
+    planned["checkpoint_bytes_per_rank"] =
+        json!(if plan.checkpoints > 0 { per_rank(workload, plan) } else { Vec::new() });
     json!({
         "workload": workload.name,
         "format": dataset.format,

@@ -38,10 +38,7 @@ const LEAST_MEMORY: u64 = 64 << 20;
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     if !workload.workflow.train {
-        bail!(
-            "{}: it does not train, so MLPerf's dataset rule does not apply",
-            args.source.name.escaped()
-        );
+        bail!("{}: it does not train, so MLPerf's dataset rule does not apply", args.source.name.escaped());
     }
     if args.host_memory.0 < LEAST_MEMORY {
         bail!("--host-memory {}: too small for a host\nhint: give a unit, as in 512GiB", args.host_memory);

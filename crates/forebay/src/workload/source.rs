@@ -78,10 +78,7 @@ pub(super) fn text_of(source: &OsStr) -> Result<(String, String)> {
 fn unknown(name: &str) -> String {
     let near = nearest(name, builtin::all().iter().map(|builtin| builtin.name));
     let near = near.map(|near| format!("; did you mean `{near}`?"));
-    format!(
-        "no workload or file named {name}{}\nhint: `forebay workload list` lists them",
-        near.unwrap_or_default()
-    )
+    format!("no workload or file named {name}{}\nhint: `forebay workload list` lists them", near.unwrap_or_default())
 }
 
 pub(super) fn refused(name: &OsStr, problem: &Problem) -> anyhow::Error {

@@ -92,7 +92,7 @@ fn what_cannot_be_read_or_named_is_refused() {
         "forebay: nothing: no such file, and no TensorFlow checkpoint has that prefix\n"
     );
     fs::create_dir(dir.path("empty")).unwrap();
-    assert!(refused("empty x --to tensorflow").contains("no .safetensors file and no TensorFlow checkpoint in it"));
+    assert!(refused("empty x --to tensorflow").contains("contains no .safetensors file and no TensorFlow checkpoint"));
     let input = named_step("a", 20);
     assert_eq!(
         refused(&format!("{input} x --to safetensors")),

@@ -106,7 +106,10 @@ fn a_restore_replaces_nothing_unless_it_is_told_to() {
     save(&dir, "slow", "safetensors", &[20]);
     dir.write("out.safetensors", "mine");
     let said = dir.refused("checkpoint restore slow --to out.safetensors");
-    assert_eq!(said, "forebay: ./out.safetensors already exists\nhint: choose another name, or replace it with --force\n");
+    assert_eq!(
+        said,
+        "forebay: ./out.safetensors already exists\nhint: choose another name, or replace it with --force\n"
+    );
     assert_eq!(dir.read("out.safetensors"), b"mine");
     dir.met("checkpoint restore slow --to out.safetensors --force");
     assert_eq!(tensor(&dir.read("out.safetensors"), "layer/w"), values(20)[0]);

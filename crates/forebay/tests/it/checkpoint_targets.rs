@@ -88,7 +88,7 @@ fn json_never_takes_the_name_of_what_is_read_or_written() {
     save(&dir, "slow", "safetensors", &[20]);
     let refused = |line: &str| {
         let said = dir.refused(&format!("checkpoint {line}"));
-        assert!(said.contains("a file of the checkpoint itself; name another"), "{said}");
+        assert!(said.contains("part of the checkpoint itself\nhint: choose another path"), "{said}");
     };
     refused("restore slow --to out.safetensors --json out.safetensors");
     refused("restore slow --to out.safetensors --json ./slow/../out.safetensors");
@@ -163,9 +163,9 @@ fn every_command_says_what_is_wrong_with_a_folder() {
             }
         }
     }
-    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("keep them apart"));
+    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("must not lie inside one another"));
     let said = dir.refused("checkpoint convert slow x --to tensorflow");
-    assert!(said.contains("a folder of checkpoints; `forebay checkpoint restore` writes the newest"), "{said}");
+    assert!(said.contains("is a folder of checkpoints\nhint: name one, or use `forebay checkpoint restore`"), "{said}");
 }
 
 /// TensorFlow's own checkpoint with tensors of strings.

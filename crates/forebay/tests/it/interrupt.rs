@@ -100,7 +100,7 @@ fn an_interrupted_pack_goes_on_to_the_same_result() {
     assert!(!dir.path("out/manifest.json").exists(), "the manifest comes last");
     assert!(dir.met("data verify out").contains(" good, 0 bad; "), "what is there is whole");
     let said = dir.met(&line("out"));
-    assert!(said.starts_with("out: 24 samples in 24 ") && said.ends_with(" there already\n"), "{said}");
+    assert!(said.starts_with("out: 24 samples in 24 ") && said.ends_with(" already there\n"), "{said}");
     assert_eq!(dir.tree("out"), dir.tree("whole"));
 }
 

@@ -110,7 +110,7 @@ fn the_limit_is_what_the_flag_says() {
     }
     let said = dir.refused("train --synthetic --max-sample-size 1MB");
     assert!(said.contains("cannot be used with"), "{said}");
-    assert!(dir.refused("ingest one --max-sample-size 0").contains("a sample has at least 1 byte"));
+    assert!(dir.refused("ingest one --max-sample-size 0").contains("give a size from 1 B to "));
     dir.met("data pack set shards --to tfrecord");
     let ran = dir.missed("data pack shards back --to files --max-sample-size 1KB");
     assert!(ran.stderr.contains("exceeds the sample size limit of 1.0 KB"), "{}", ran.stderr);

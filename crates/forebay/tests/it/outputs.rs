@@ -109,7 +109,7 @@ fn nothing_is_written_into_what_is_read_be_it_with_force() {
             let line = line(argument, inside);
             for line in [line.clone(), forced(&line)].iter().filter(|line| is_file || !line.contains("--force")) {
                 let said = dir.refused(line);
-                let wanted = [" lies inside the input ", " is the input ", " a file of the checkpoint itself"];
+                let wanted = [" lies inside the input ", " is the input ", " part of the checkpoint itself"];
                 assert!(wanted.iter().any(|wanted| said.contains(wanted)), "{line}: {said}");
             }
         }

@@ -295,7 +295,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let said = dir.met("probe . --size 1GiB --tier hdd --dry-run --save never --json never.json");
     let (first, second) = said.split_once('\n').unwrap();
     assert!(
-        first.starts_with(".: 7 cells of 6 runs: 6.44 GB written and at most 38.65 GB read; 1.07 GB of the "),
+        first.starts_with(".: 7 cells of 6 runs: 6.44 GB written and at most 38.65 GB read; 1.07 GB of "),
         "{said}"
     );
     assert!(first.ends_with(" free on disk during the run, 33.7 MB of memory"), "{said}");

@@ -94,8 +94,7 @@ fn saving_again_replaces_the_ceiling_and_a_damaged_one_is_left_out() {
     assert!(ran.stderr.starts_with("forebay: replaced the ceiling disk\n"), "{}", ran.stderr);
     assert_eq!(dir.json(".home/ceilings/disk.json"), dir.json("again.json"));
     let ran = dir.run("probe . --random --tier ssd --size 4MiB --depth 1 --runs 2 --save disk");
-    let said =
-        ["forebay: replaced the ceiling disk; it was a real disk (", " and is now the tier ssd, "];
+    let said = ["forebay: replaced the ceiling disk; it was a real disk (", " and is now the tier ssd, "];
     assert!(ran.stderr.starts_with(said[0]) && ran.stderr.contains(said[1]), "{}", ran.stderr);
     dir.write(".home/ceilings/disk.json", "{");
     let ran = dir.run("ingest set --cold --threads 1 --repeats 1");

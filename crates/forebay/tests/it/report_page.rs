@@ -163,7 +163,7 @@ fn a_file_that_cannot_be_written_is_named_before_anything_is_done() {
     let said = dir.refused("report ingest.json --html gone/page.html --csv out.csv");
     assert_eq!(said, "forebay: cannot write gone/page.html: No such file or directory (os error 2)\n");
     assert!(!dir.path("out.csv").exists());
-    assert!(dir.refused("report ingest.json --html -").contains("--html: give a file"));
+    assert!(dir.refused("report ingest.json --html -").contains("--html needs a file"));
     let former = "former";
     dir.write("page.html", former);
     dir.refused("report gone.json --html page.html");

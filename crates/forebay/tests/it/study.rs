@@ -247,7 +247,7 @@ fn a_tier_can_be_a_folder_on_a_real_device() {
         said.starts_with("forebay: tiny.toml: tier \"disk\": ")
             && said.ends_with("/gone is not a folder that is there\n")
     );
-    assert!(dir.refused("study run tiny.toml --tier disk").contains("give NAME=DIR"));
+    assert!(dir.refused("study run tiny.toml --tier disk").contains("give NAME=PATH"));
 }
 
 #[test]
@@ -305,9 +305,9 @@ fn a_name_is_put_elsewhere_once() {
     let dir = Dir::with_set();
     dir.write("tiny.toml", TINY);
     let said = dir.refused("study run tiny.toml --dataset set=set --dataset set=set");
-    assert_eq!(said, "forebay: --dataset set: it is given twice\n");
+    assert_eq!(said, "forebay: --dataset set is given twice\n");
     let said = dir.refused("study run tiny.toml --tier disk=set --tier disk=set");
-    assert_eq!(said, "forebay: --tier disk: it is given twice\n");
+    assert_eq!(said, "forebay: --tier disk is given twice\n");
     let done = dir.run("study run tiny.toml --dataset set=set --dry-run");
     assert_eq!((done.code, done.stderr), (Some(0), format!("listing {}\n", dir.path("set").display())));
 }

@@ -44,7 +44,10 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
     let dir = Dir::new();
     let up = "tier up mine --shaped --read 50MB/s --write 20MB/s --iops 250";
     let said = dir.met(up);
-    assert!(said.contains("50.0 MB/s read, 20.0 MB/s write, 250 requests/s, 4000 µs per request, 1 at a time"), "{said}");
+    assert!(
+        said.contains("50.0 MB/s read, 20.0 MB/s write, 250 requests/s, 4000 µs per request, 1 at a time"),
+        "{said}"
+    );
     let state = dir.read(".home/tiers/mine/tier.json");
     assert!(dir.met(up).starts_with("mine: already up, nothing changed: "));
     assert_eq!(dir.read(".home/tiers/mine/tier.json"), state);
@@ -102,7 +105,7 @@ fn what_makes_no_tier_is_refused_before_anything_is_made() {
         ("hdd ../x", "hint: use letters, digits, - and _"),
         ("hdd --read 1B/s", "hint: give at least 64 KB/s"),
         ("hdd --read 99999999GB/s", "hint: give at most 1TB/s"),
-        ("hdd --read 5furlongs/s", "unknown unit"),
+        ("hdd --read 5furlongs/s", "give a rate above 0, as 100MB/s"),
         ("hdd --iops 0", "--iops"),
         ("hdd --fs btrfs", "\"btrfs\" is not one of ext4, xfs"),
         ("hdd --dir nowhere", "nowhere"),

@@ -210,7 +210,10 @@ fn a_tier_that_is_not_up_is_neither_measured_nor_robbed() {
     dir.met("tier up hdd --size 64MiB");
     let data = dir.data("hdd");
     let listed = dir.met("tier list");
-    assert!(listed.contains(&format!("hdd: not measured; run forebay probe {data} --size 16MiB --save hdd")), "{listed}");
+    assert!(
+        listed.contains(&format!("hdd: not measured; run forebay probe {data} --size 16MiB --save hdd")),
+        "{listed}"
+    );
     assert!(Command::new("umount").arg(&data).status().unwrap().success());
     dir.write(".home/tiers/hdd/data/photos/a.jpg", "mine");
     let wanted = "the tier hdd, which is not up: it is down (unmounted by hand)\nhint: forebay tier up hdd brings it up, forebay \

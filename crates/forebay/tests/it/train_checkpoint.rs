@@ -142,7 +142,10 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
             "direct saves go to the last place at once: leave --burst-dir out",
         ),
         (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a place in front: give --burst-dir"),
-        (format!("{saves} {size} --burst-dir ck"), "--burst-dir ck and --checkpoint-dir ck must not lie inside one another"),
+        (
+            format!("{saves} {size} --burst-dir ck"),
+            "--burst-dir ck and --checkpoint-dir ck must not lie inside one another",
+        ),
         (
             format!("{saves} {size} --burst-dir ck/fast"),
             "--burst-dir ck/fast and --checkpoint-dir ck must not lie inside one another",
