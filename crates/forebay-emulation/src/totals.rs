@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use forebay_record::{CacheEvidence, CacheState, Cause, Quantiles, WorkloadEpoch, WorkloadSave, WorkloadTotals};
-use forebay_units::quantile;
 use forebay_workload::{Workload, metric};
 
 use forebay_measure::stall::Causes;
@@ -242,11 +241,7 @@ fn steps(epoch: &Epoch) -> impl Iterator<Item = u64> + '_ {
 }
 
 fn quantiles(ns: impl Iterator<Item = u64>) -> Quantiles {
-    let mut sorted: Vec<f64> = ns.map(|ns| ns as f64 / 1e9).collect();
-    sorted.sort_by(f64::total_cmp);
-    let Some(max) = sorted.last().copied() else { return Quantiles::default() };
-    let at = |q| quantile(&sorted, q);
-    Quantiles { mean: mean(&sorted).unwrap_or(0.0), p50: at(0.5), p90: at(0.9), p99: at(0.99), max }
+    Quantiles::of(ns.map(|ns| ns as f64 / 1e9).collect())
 }
 
 fn mean(values: &[f64]) -> Option<f64> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_units::{Bytes, format_seconds, group_digits};
+use forebay_units::{Bytes, format_seconds, group_digits, quantile};
 use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
@@ -28,6 +28,17 @@ pub struct Quantiles {
     pub p99: f64,
     /// Maximum.
     pub max: f64,
+}
+
+impl Quantiles {
+    /// Of times in any order; all 0 where there are none.
+    pub fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        let Some(max) = times.last().copied() else { return Self::default() };
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let at = |q| quantile(&times, q);
+        Self { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max }
+    }
 }
 
 /// Totals of one run. Rates are over the training time of all epochs, with checkpoints and without evaluations.

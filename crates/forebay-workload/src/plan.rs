@@ -5,7 +5,7 @@ use crate::check::Problem;
 use crate::dataset::Part;
 use crate::model;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Plan {
     pub accelerators: u64,
     pub samples_train: u64,

@@ -1,10 +1,8 @@
-//! Named ceilings on disk: one record a name, below forebay's own folder.
+//! Named ceilings on disk: one record per name, below forebay's own folder.
 
-use std::fmt;
 use std::fs;
-use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use forebay_probe::ceiling::{self, Ceiling, Load, Saved, Tier};
@@ -12,86 +10,63 @@ use forebay_record::{Environment, IngestCell, ProbeCell, Record};
 use forebay_units::PathText;
 
 use crate::home;
-use crate::output::{Kind, remark};
+use crate::output::{Kind, remark, replace};
 
-/// A name that is a file's name on every system.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name(String);
-
-impl FromStr for Name {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let fine = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(allowed);
-        let reason = "a name has up to 100 letters, digits, '-', '_' and '.', and does not begin with '.'";
-        if fine { Ok(Self(text.to_owned())) } else { Err(reason.to_owned()) }
-    }
+/// A name that can be a file's on every system.
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let fine = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(allowed);
+    let reason = "a name is up to 100 letters, digits, '-', '_' and '.', and does not start with '.'";
+    if fine { Ok(text.to_owned()) } else { Err(reason.to_owned()) }
 }
 
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn dir() -> Result<PathBuf> {
+pub(crate) fn dir() -> Result<PathBuf> {
     Ok(home::dir()?.join("ceilings"))
 }
 
 /// Fails now rather than after a long probe if nothing can be kept under a name.
-pub(crate) fn check(name: &Name) -> Result<()> {
+pub(crate) fn check(name: &str) -> Result<()> {
     let dir = dir()?;
     let cannot = || format!("cannot keep ceilings in {}", dir.escaped());
     fs::create_dir_all(&dir).with_context(cannot)?;
     let path = dir.join(format!("{name}.json"));
     if path.exists() && !Kind::Json.is_ours(&path).with_context(cannot)? {
-        let path = path.display();
+        let path = path.escaped();
         bail!("cannot save {name}: {path} exists and was not written by forebay\nhint: choose another name");
     }
     let trial = dir.join(format!(".trial-{}", std::process::id()));
     fs::write(&trial, "").and_then(|()| fs::remove_file(&trial)).with_context(cannot)
 }
 
-/// Keeps a record under a name; a former one of that name is replaced as a whole.
-pub(crate) fn save(name: &Name, record: &Record<ProbeCell>) -> Result<()> {
+pub(crate) fn save(name: &str, record: &Record<ProbeCell>) -> Result<()> {
     let path = dir()?.join(format!("{name}.json"));
-    let temporary = path.with_file_name(format!(".{name}-{}", std::process::id()));
-    let cannot = || format!("cannot write {}", path.escaped());
     let former = path.exists().then(|| fs::read_to_string(&path).ok().and_then(|text| Record::from_json(&text).ok()));
-    let written = fs::File::create(&temporary).and_then(|mut file| {
-        file.write_all(record.to_json().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, &path)
-    });
-    written.inspect_err(|_| drop(fs::remove_file(&temporary))).with_context(cannot)?;
+    replace(&path, record.to_json().as_bytes())?;
     remark(&match former {
         None => format!("forebay: saved as the ceiling {name}"),
-        Some(former) => format!("forebay: replaces the ceiling {name}{}", of_another_kind(former.as_ref(), record)),
+        Some(former) => format!("forebay: replaced the ceiling {name}{}", of_another_kind(former.as_ref(), record)),
     });
-    let saved = Saved { name: name.0.clone(), record: record.clone() };
+    let saved = Saved { name: name.to_owned(), record: record.clone() };
     let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
     if usable.iter().all(Option::is_none) {
-        remark(&format!("forebay: nothing in {name} is proven cold, so no result will be set beside it"));
+        remark(&format!("forebay: no cell of {name} is proven cold, so no result will be compared with it"));
     }
     Ok(())
 }
 
-/// What is said of a former record that measured something else.
 fn of_another_kind(former: Option<&Record<ProbeCell>>, record: &Record<ProbeCell>) -> String {
     let Some(former) = former.filter(|former| tier_of(former) != tier_of(record)) else { return String::new() };
     let say = |of: &Record<ProbeCell>| match tier_of(of) {
         Some(tier) => format!("the tier {}, {}", tier.name, tier.kind.describe()),
         None => format!("a real disk ({})", of.environment.data_file_system.as_deref().unwrap_or("unknown")),
     };
-    format!(", which was of another kind: {}; it is now {}", say(former), say(record))
+    format!("; it was {} and is now {}", say(former), say(record))
 }
 
 fn tier_of(record: &Record<ProbeCell>) -> Option<Tier<'_>> {
     record.cells.iter().find_map(|cell| Tier::of(cell.medium.tier.as_ref(), cell.medium.kind))
 }
 
-/// The ceilings that were saved, and the one that the user wants.
 pub(crate) struct Ceilings {
     saved: Vec<Saved>,
     wanted: Option<usize>,
@@ -99,27 +74,22 @@ pub(crate) struct Ceilings {
 
 impl Ceilings {
     /// Reads them; an unknown name is an error that lists what there is.
-    pub(crate) fn load(wanted: Option<&Name>) -> Result<Self> {
+    pub(crate) fn load(wanted: Option<&str>) -> Result<Self> {
         let saved = match dir() {
-            Ok(dir) => load_all(dir)?,
+            Ok(dir) => load_all(&dir, remark)?,
             // Without a home nothing can have been saved.
             Err(_) if wanted.is_none() => Vec::new(),
             Err(error) => return Err(error),
         };
         let Some(wanted) = wanted else { return Ok(Self { saved, wanted: None }) };
-        match saved.iter().position(|saved| saved.name == wanted.0) {
-            Some(found) => Ok(Self { saved, wanted: Some(found) }),
-            None if saved.is_empty() => {
-                bail!("there is no ceiling {wanted}; save one with forebay probe DIR --save {wanted}")
-            }
-            None => {
-                let names: Vec<&str> = saved.iter().map(|saved| saved.name.as_str()).collect();
-                bail!("there is no ceiling {wanted}; there are {}", names.join(", "))
-            }
+        if let Some(found) = saved.iter().position(|saved| saved.name == wanted) {
+            return Ok(Self { saved, wanted: Some(found) });
         }
+        let names: Vec<&str> = saved.iter().map(|saved| saved.name.as_str()).collect();
+        let there = if names.is_empty() { String::new() } else { format!("; saved: {}", names.join(", ")) };
+        bail!("no ceiling {wanted}{there}\nhint: `forebay probe DIR --save {wanted}` saves one")
     }
 
-    /// Sets the results beside their ceilings.
     pub(crate) fn apply(&self, record: &mut Record<IngestCell>) {
         ceiling::apply(record, &self.saved, self.wanted.map(|wanted| &self.saved[wanted]));
     }
@@ -129,9 +99,10 @@ impl Ceilings {
     }
 }
 
-fn load_all(dir: PathBuf) -> Result<Vec<Saved>> {
+/// The records in a folder, by name; `hear` is told of files that are none.
+pub(crate) fn load_all(dir: &Path, hear: impl Fn(&str)) -> Result<Vec<Saved>> {
     let cannot = || format!("cannot read {}", dir.escaped());
-    let entries = match fs::read_dir(&dir) {
+    let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.with_context(cannot)?,
     };
@@ -145,7 +116,7 @@ fn load_all(dir: PathBuf) -> Result<Vec<Saved>> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.escaped()))?;
         match Record::from_json(&text) {
             Ok(record) => saved.push(Saved { name: name.to_owned(), record }),
-            Err(error) => remark(&format!("forebay: the ceiling {} is left out: {error}", path.escaped())),
+            Err(error) => hear(&format!("forebay: ignoring the ceiling {}: {error}", path.escaped())),
         }
     }
     saved.sort_by(|a, b| a.name.cmp(&b.name));

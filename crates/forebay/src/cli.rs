@@ -4,9 +4,9 @@ use clap::{Parser, Subcommand};
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
 ///
-/// Exit status: 0 ran and met what was asked, 1 ran and did not (bad files found by `data verify` or left out by
-/// `data pack`, a missed threshold, an interrupted run), 2 could not run. A measurement names samples that fail, and goes on.
-/// Where a whole repeat delivers nothing, the status is 1.
+/// Exit status: 0 ran and met what was asked; 1 ran and did not (bad files found by `data verify` or left out by `data pack`,
+/// a missed threshold, an interrupted run); 2 could not run. A measurement names failed samples and continues; if a whole
+/// repeat delivers nothing, the status is 1.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -24,31 +24,31 @@ pub(crate) enum Command {
     /// Make, inspect, pack, verify and decode datasets
     #[command(subcommand)]
     Data(crate::data::Command),
-    /// Measure how many images a second this machine and this storage can feed
+    /// Measure how many images per second this machine and its storage can feed
     ///
     /// The pipeline is list → shuffle → map (read, decode, resize) → ignore errors → batch, iterated until consumed.
     Ingest(crate::ingest::Args),
-    /// Measure what a disk gives without a pipeline: sequential, random and small-file rates, cold, with latencies
+    /// Measure storage without a pipeline: sequential, random and small-file rates, latencies
     Probe(crate::probe::Args),
-    /// Train a network from the data, or emulate what would, and say how long the accelerator waited, why, and what would help
+    /// Train a network, or emulate one, and report how long the accelerator waited and why
     ///
-    /// Every moment is a computation, a wait for data, a copy, a validation or something else; together they are the wall clock.
+    /// Compute, wait for data, copies, validation and other time add up to the wall clock.
     Train(Box<crate::train::Args>),
     /// Measure what checkpoints cost; list, verify, drain, prune, restore and convert them
     #[command(subcommand)]
     Checkpoint(crate::checkpoint::Command),
-    /// Show what the machine does, or what a command does to it
+    /// Watch the machine, or a command and its descendants
     ///
-    /// Prints a row at every tick: processors, the busiest disk, memory, time lost to I/O, network. With a command it
-    /// follows that one and its descendants until all have ended, and prints totals; the exit status is the command's
-    /// (128 plus the number of the signal that ended it; 127 when there is no such command, 126 when it cannot be run).
-    /// Ctrl-C ends the command, or the waiting for descendants that have outlived it and are left running, or the watch
-    /// when there is no command. Signals sent to the watch alone are passed on to the command and all its descendants.
+    /// Prints a row per interval: processors, the busiest disk, memory, time lost to I/O, network. With a command it follows the
+    /// command and its descendants until all have ended, and prints totals; the exit status is the command's (128 plus the
+    /// signal that ended it; 127 if there is no such command, 126 if it cannot be run). Ctrl-C ends the command, then the wait
+    /// for its descendants, or the watch if there is no command. Signals sent only to the watch are passed on to the command
+    /// and all its descendants.
     Watch(crate::watch::Args),
-    /// Run whole studies: many measurements from one file, resumable, with a report
+    /// Run studies: many measurements from one file, resumable, with a report
     #[command(subcommand)]
     Study(crate::study::Command),
-    /// Show and compare earlier runs: as tables, as a page with figures, as JSON or CSV
+    /// Show and compare earlier runs as tables, a page with figures, JSON or CSV
     Report(crate::report::Args),
     /// Bring up, take down and list emulated devices
     #[command(subcommand)]

@@ -11,7 +11,6 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     prefixes.flat_map(|prefix| below(&prefix)).collect()
 }
 
-/// Those below one prefix.
 fn below(prefix: &Path) -> Vec<PathBuf> {
     let is_python = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3"));
     let pythons = entries(&prefix.join("lib")).into_iter().filter(is_python);

@@ -19,7 +19,6 @@ pub(crate) trait Pick {
     fn has(name: &str) -> bool;
 }
 
-/// Every one: the command runs the experiment.
 #[derive(Debug)]
 pub(crate) struct All;
 
@@ -63,7 +62,6 @@ impl<S: Settings, P: Pick> clap::FromArgMatches for Flags<S, P> {
     }
 }
 
-/// Whether a flag stands on the command line.
 fn is_given(matches: &ArgMatches, name: &str) -> bool {
     matches.value_source(name) == Some(ValueSource::CommandLine)
 }
@@ -95,7 +93,6 @@ fn arg<S: Settings>(setting: &'static Setting<S>) -> Arg {
     arg.action(action).value_name(setting.value).default_value(setting.default).value_parser(Reader(setting))
 }
 
-/// A comment's lines as one.
 fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
@@ -154,8 +151,9 @@ mod tests {
     /// What a study with one cell makes of its settings: why it refuses them, or the cell's task in words.
     fn study(step: &str, settings: &str) -> Result<String, String> {
         let text = format!(
-            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 1000000\n[[tier]]\nname = \"hdd\"\n\
-             profile = \"hdd\"\n[[experiment]]\nname = \"e\"\nrun = \"{step}\"\n[experiment.settings]\n{settings}"
+            "name = \"one\"\ntitle = \"one\"\n[[dataset]]\nname = \"set\"\nmake = \"caltech101\"\ncount = 1000000\n\
+             [[tier]]\nname = \"hdd\"\nprofile = \"hdd\"\n\
+             [[experiment]]\nname = \"e\"\nrun = \"{step}\"\n[experiment.settings]\n{settings}"
         );
         let spec = forebay_study::parse(&text).map_err(|error| error.to_string())?;
         let plan = forebay_study::Plan::new(spec, Scale::Quick).map_err(|error| error.to_string())?;

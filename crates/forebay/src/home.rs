@@ -8,7 +8,5 @@ use anyhow::{Context, Result};
 pub(crate) fn dir() -> Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let by_default = || Some(set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")))?.join("forebay"));
-    set("FOREBAY_HOME")
-        .or_else(by_default)
-        .context("neither FOREBAY_HOME nor HOME is set: there is no place to keep things")
+    set("FOREBAY_HOME").or_else(by_default).context("neither FOREBAY_HOME nor HOME is set")
 }

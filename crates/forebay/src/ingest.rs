@@ -4,23 +4,22 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
-use clap::Args as ClapArgs;
 use forebay_bench::ingest::{IngestSettings, Plan};
-use forebay_record::IngestCell;
+use forebay_measure::value;
+use forebay_record::{IngestCell, Level};
 use forebay_storage::Profile;
 use forebay_study::Placement;
 use forebay_units::group_digits;
 
-use crate::ceilings::{Ceilings, Name};
+use crate::ceilings::{Ceilings, parse_name};
 use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::values::parse_positive;
+use crate::output::{JsonArgs, Outcome, done, remark};
+use crate::values::of;
 use crate::{live, stop, tier};
 
-/// The flags of `forebay ingest`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
     data: PathBuf,
@@ -35,30 +34,30 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "cold")]
     warm: bool,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME", conflicts_with = "mmap")]
     tier: Option<Profile>,
 
-    /// Rounds that are run and not kept
+    /// Warm-up repeats, not measured
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     warmups: u32,
 
-    /// Rounds that are kept: median and spread are over these
+    /// Measured repeats; median and spread are over these
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
 
     #[command(flatten)]
     quiet: QuietArgs,
 
-    /// Set the rates beside a ceiling that `probe --save` kept; by default the newest one of the data's file system
-    #[arg(long, value_name = "NAME")]
-    ceiling: Option<Name>,
+    /// Compare with this ceiling of `probe --save`; by default the file system's newest
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    ceiling: Option<String>,
 
-    /// Exit with status 1 when the fastest cell is below this many images a second
-    #[arg(long, value_name = "RATE", value_parser = parse_positive)]
+    /// Exit with status 1 if the fastest cell is below this many images per second
+    #[arg(long, value_name = "RATE", value_parser = of(above_0))]
     min_images_per_s: Option<f64>,
 
-    /// Say what would be measured, and measure nothing
+    /// Show what would be measured; measure nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -69,7 +68,7 @@ pub(crate) struct Args {
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.input.path(&args.data)?;
     let placement = tier::placement(&args.data)?;
-    let ceilings = Ceilings::load(args.ceiling.as_ref())?;
+    let ceilings = Ceilings::load(args.ceiling.as_deref())?;
     if args.dry_run {
         return preview(&args.into_plan(&placement)?);
     }
@@ -83,17 +82,21 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     record.notes.extend(notes);
     ceilings.apply(&mut record);
     record.series = Some(series);
-    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    json.give_record(&record)?;
     // Where a whole repeat delivered nothing, not all that was asked for was measured.
     let is_whole =
         record.cells.len() == plan.settings.threads.len() && record.cells.iter().all(|cell| cell.empty_repeats == 0);
     Ok(judge(&record.cells, threshold, !is_whole || stop::flag().load(Ordering::Relaxed)))
 }
 
+fn above_0(level: &Level) -> Result<f64, String> {
+    value::number("a number above 0", |number| number > 0.0)(level)
+}
+
 fn preview(plan: &Plan) -> Result<Outcome> {
     let preview = forebay_bench::ingest::preview(plan)?;
     let (data, n) = (&preview.dataset, group_digits);
-    print(&format!(
+    done(&format!(
         "{}: {} samples in {} {} (batch {}): {} repeats of {} images, warm-ups included\n",
         data.path,
         n(data.n_samples),
@@ -102,8 +105,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
         plan.settings.batch,
         n(preview.n_repeats),
         n(preview.images_per_repeat)
-    ))?;
-    Ok(Outcome::Met)
+    ))
 }
 
 /// Whether what was asked for was met. A run that was cut short did not do all that was asked.
@@ -112,7 +114,7 @@ fn judge(cells: &[IngestCell], threshold: Option<f64>, is_short: bool) -> Outcom
     match threshold {
         _ if is_short || cells.is_empty() => Outcome::Missed,
         Some(wanted) if best < wanted => {
-            remark(&format!("forebay: {best:.1} images/s, less than the {wanted} asked for"));
+            remark(&format!("forebay: {best:.1} images/s, below the required {wanted}"));
             Outcome::Missed
         }
         _ => Outcome::Met,
@@ -123,7 +125,7 @@ impl Args {
     fn into_plan(self, placement: &Placement) -> Result<Plan> {
         let settings = self.settings.0;
         if let (true, Some(profile)) = (settings.mmap, &placement.shaped) {
-            bail!("--mmap: the tier {} is emulated in this process, which a map goes past", profile.name);
+            bail!("--mmap bypasses the emulated tier {}, which this data lies on", profile.name);
         }
         Ok(Plan {
             settings,

@@ -11,26 +11,26 @@ use forebay_measure::{EXTRA_REPEATS, Event, Observer};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Cell, Record, Series};
 use forebay_units::{Bytes, count, escaped_words, format_seconds, group_digits};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::output::remark;
-use crate::{progress, stop};
+use crate::progress::{self, style};
+use crate::stop;
 
 /// A message is cut to the terminal's width: one that wraps would leave rows behind.
 const LINE: &str = "{wide_msg}";
 const BAR: &str = "{wide_bar} {percent} %  {eta} left\n{wide_msg}";
 const CELLS: &str = "{wide_bar} {pos}/{len} cells  {prefix}\n{wide_msg}";
 
-/// The record of a run on this data, as far as it is known before.
+/// The record of a run on this data, before it is run.
 pub(crate) fn record<C: Cell>(data: &Path) -> Record<C> {
     let environment = forebay_measure::describe_environment(data, env!("CARGO_PKG_VERSION"));
     Record::new(escaped_words(std::env::args_os()), environment)
 }
 
-/// What is done about other processes.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct QuietArgs {
-    /// Repeats per row that are run again when other processes used the machine meanwhile
+    /// Repeats per row to run again when other processes used the machine
     #[arg(long, default_value_t = EXTRA_REPEATS, value_name = "N")]
     extra_repeats: usize,
 }
@@ -72,7 +72,6 @@ fn mark(sampler: &Sampler, event: &Event) {
     }
 }
 
-/// Shows how a run goes, or how a study does.
 pub(crate) struct Display {
     bar: ProgressBar,
     prefix: &'static str,
@@ -82,7 +81,6 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    /// Of one run.
     pub(crate) fn new(target: ProgressDrawTarget, prefix: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(LINE));
         Self { bar, prefix, counts_cells: false, line: Mutex::default() }
@@ -95,19 +93,16 @@ impl Display {
         std::io::stderr().is_terminal().then_some(display)
     }
 
-    /// A cell begins.
     pub(crate) fn begin_cell(&self, id: &str) {
-        *self.line() = Line { cell: id.to_owned(), ..Line::default() };
+        *self.line() = Line { cell: id.to_owned(), since: Some(Instant::now()), ..Line::default() };
     }
 
-    /// So many cells are done.
     pub(crate) fn show_cells(&self, n_done: usize, n_cells: usize, left: String) {
         self.bar.set_length(n_cells as u64);
         self.bar.set_position(n_done as u64);
         self.bar.set_prefix(left);
     }
 
-    /// A line that stays, above the others.
     pub(crate) fn say(&self, text: &str) {
         self.bar.suspend(|| remark(text));
     }
@@ -133,7 +128,7 @@ impl Display {
         }
         let mut line = self.line();
         line.hear(event);
-        let seconds = line.since.elapsed().as_secs_f64() - line.validating_s;
+        let seconds = line.since.get_or_insert_with(Instant::now).elapsed().as_secs_f64() - line.validating_s;
         self.bar.set_message(line.text(seconds));
     }
 
@@ -148,14 +143,9 @@ impl Drop for Display {
     }
 }
 
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the template is one of ours")
-}
-
 /// What the line says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Line {
-    /// A study's cell.
     cell: String,
     /// The repeat at work, or what is done in its place.
     what: String,
@@ -167,30 +157,11 @@ struct Line {
     /// Since the repeat, or its steps, began.
     images: u64,
     bytes: u64,
-    since: Instant,
+    since: Option<Instant>,
     validating_s: f64,
     counts_images: bool,
     /// The last checkpoint, in words.
     saved: Option<String>,
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self {
-            cell: String::new(),
-            what: String::new(),
-            epoch: None,
-            steps: [0; 3],
-            loss: None,
-            wait_share: 0.0,
-            images: 0,
-            bytes: 0,
-            since: Instant::now(),
-            validating_s: 0.0,
-            counts_images: false,
-            saved: None,
-        }
-    }
 }
 
 impl Line {
@@ -217,7 +188,7 @@ impl Line {
             }
             Event::Draining { n_left } => {
                 let left = count(n_left as u64, "checkpoint");
-                self.begin(format!("draining: {left} left; Ctrl-C leaves the rest to the next start"));
+                self.begin(format!("draining: {left} left; Ctrl-C leaves the rest for the next run"));
             }
             Event::Validated { validation, .. } => self.validating_s += validation.seconds,
             Event::Remark { .. } => {}
@@ -226,7 +197,7 @@ impl Line {
 
     fn begin(&mut self, what: String) {
         let (cell, counts_images) = (std::mem::take(&mut self.cell), self.counts_images);
-        *self = Self { cell, what, counts_images, ..Self::default() };
+        *self = Self { cell, what, counts_images, since: Some(Instant::now()), ..Self::default() };
     }
 
     fn text(&self, seconds: f64) -> String {

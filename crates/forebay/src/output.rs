@@ -10,25 +10,27 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use forebay_record::{AnyRecord, Cell, Record};
 use forebay_report::visible_lines;
 use serde::Serialize;
 
 pub(crate) use file::{Output, replace};
-pub(crate) use guard::Outputs;
+pub(crate) use guard::{Outputs, cannot_write};
 pub(crate) use kind::{Kind, is_kept_by_runs};
-pub(crate) use place::place;
+pub(crate) use place::{keep_apart, parent, place};
 
-/// How a command that could run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It met what was asked.
     Met,
-    /// It did not.
     Missed,
-    /// It ran another command, whose exit status is passed on.
-    Command(u8),
-    /// It could not run, or was stopped: with this status, and what there is to say was said.
-    Failed(u8),
+    /// Its exit status is that of another command, or of an error that was reported.
+    Status(u8),
+}
+
+impl Outcome {
+    pub(crate) fn of(is_met: bool) -> Self {
+        if is_met { Self::Met } else { Self::Missed }
+    }
 }
 
 /// Prints an error once, with its causes, and turns the outcome into the exit status.
@@ -36,7 +38,7 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Met) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
-        Ok(Outcome::Command(status) | Outcome::Failed(status)) => ExitCode::from(status),
+        Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(error) => {
             complain(&error);
             ExitCode::from(status(&error))
@@ -44,13 +46,11 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
     }
 }
 
-/// The exit status of an error.
 pub(crate) fn status(error: &anyhow::Error) -> u8 {
     // What was stopped did run, in part.
-    if is_stopped(error) { 1 } else { 2 }
+    if matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled)) { 1 } else { 2 }
 }
 
-/// An error with its causes.
 pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
@@ -73,41 +73,37 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// What to do about an error, in the words of the command line where a library does not know them.
 fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
+    use forebay_checkpoint::Error as Store;
     use forebay_measure::Error as Shared;
-    if let Some(forebay_checkpoint::Error::Locked { .. }) = error.downcast_ref() {
-        return Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned());
-    }
-    if let Some(forebay_record::Error::Disagrees { .. }) = error.downcast_ref() {
-        return Some("the record was changed after the run; use the original, or measure again".to_owned());
-    }
-    match error.downcast_ref() {
-        Some(Train::Shared(Shared::Checkpoint(forebay_checkpoint::Error::Locked { .. }))) => {
-            Some("wait until it ends; `forebay checkpoint ls` and `verify` need no lock".to_owned())
+    let in_training = error.downcast_ref::<Train>();
+    let of_store = match in_training {
+        Some(Train::Shared(Shared::Checkpoint(error))) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    let known = match (of_store, in_training) {
+        (Some(Store::Locked { .. }), _) => "wait until it ends; `forebay checkpoint ls` and `verify` need no lock",
+        (Some(Store::NoRoom { .. }), Some(_)) => "--keep fewer, free some space, or give another --checkpoint-dir",
+        (_, Some(Train::ClassesUnknown { .. })) => "--classes N, one more than the largest label",
+        (_, Some(Train::Label { label: 0.., .. })) => "--classes N, one more than the largest label, or omit --classes",
+        (_, Some(Train::Occupied { .. })) => "--resume continues it; a new run needs another --checkpoint-dir",
+        (_, Some(Train::OtherRun { .. })) => "use that run's settings, or another --checkpoint-dir without --resume",
+        (_, Some(Train::NoState)) => "--checkpoint-size 600MB",
+        (_, Some(Train::NoLabels { path })) => match misread_label(path) {
+            Some(misread) => return Some(misread),
+            None => "--accelerator emulated:224ms emulates the network instead",
+        },
+        _ if matches!(error.downcast_ref(), Some(forebay_record::Error::Disagrees { .. })) => {
+            "the record was changed after the run; use the original, or measure again"
         }
-        Some(Train::Shared(Shared::Checkpoint(forebay_checkpoint::Error::NoRoom { .. }))) => {
-            Some("--keep fewer, remove what lies there, or give another --checkpoint-dir".to_owned())
+        _ if is_damaged(error) => "`forebay data verify` lists the damaged shards; pack those again",
+        _ => {
+            return about_data(error)
+                .or_else(|| error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned))
+                .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint())
+                .or_else(|| of_limit(error));
         }
-        Some(Train::ClassesUnknown { .. }) => Some("--classes N, one more than the largest label".to_owned()),
-        Some(Train::Label { label: 0.., .. }) => {
-            Some("--classes N, one more than the largest label, or leave it out".to_owned())
-        }
-        Some(Train::Occupied { .. }) => {
-            Some("--resume goes on from there; a run that begins anew needs another --checkpoint-dir".to_owned())
-        }
-        Some(Train::OtherRun { .. }) => {
-            Some("give the settings of that run, or another --checkpoint-dir without --resume".to_owned())
-        }
-        Some(Train::NoState) => Some("--checkpoint-size 600MB".to_owned()),
-        Some(Train::NoLabels { path }) => Some(
-            misread_label(path)
-                .unwrap_or_else(|| "--accelerator emulated:224ms takes a network's time instead".to_owned()),
-        ),
-        _ if is_damaged(error) => Some("`forebay data verify` names every damaged shard; pack those again".to_owned()),
-        _ => about_data(error)
-            .or_else(|| of_dataset(error))
-            .or_else(|| error.downcast_ref::<forebay_storage::tier::Error>()?.hint())
-            .or_else(|| of_limit(error)),
-    }
+    };
+    Some(known.to_owned())
 }
 
 /// What to do about a limit of this process that an error ran into.
@@ -124,10 +120,6 @@ fn of_limit(error: &anyhow::Error) -> Option<String> {
         libc::EFBIG => Some("raise the limit on file sizes with `ulimit -f`".to_owned()),
         _ => None,
     }
-}
-
-fn of_dataset(error: &anyhow::Error) -> Option<String> {
-    error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned)
 }
 
 /// What a list has in place of its first label, where that is what is wrong.
@@ -168,16 +160,11 @@ fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     cause.downcast_ref().or_else(|| Some(&**cause.downcast_ref::<Box<forebay_format::Error>>()?))
 }
 
-fn is_stopped(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled))
-}
-
 /// Writes text to stdout. Control characters of records and file names are shown, not obeyed.
 pub(crate) fn print(text: &str) -> Result<()> {
     print_data(&visible_lines(text))
 }
 
-/// Writes data to stdout, as it is.
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -197,50 +184,74 @@ pub(crate) fn note(notes: &[String]) {
     notes.iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// Gives a result: the text to stdout, or the JSON where it was asked for, and then the text to where stdout is free.
-pub(crate) fn give(text: &str, json: Option<(&Output, String)>) -> Result<()> {
-    match json {
-        None => print(text),
-        Some((target, json)) if target.is_stdout() => target.write(&json),
-        Some((target, json)) => {
-            // What was measured is shown even where it cannot be kept.
-            let kept = target.write(&json);
+/// The end of a command that has nothing else to give than this text.
+pub(crate) fn done(text: &str) -> Result<Outcome> {
+    print(text)?;
+    Ok(Outcome::Met)
+}
+
+/// The file of a result's JSON, where one was asked for.
+#[derive(Debug)]
+pub(crate) struct Json(Option<Output>);
+
+impl Json {
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Gives findings as text, and as JSON with the schema by which they are known again.
+    pub(crate) fn give<T: Serialize>(&self, text: &str, found: &T) -> Result<()> {
+        self.give_as(text, || Ok(serde_json::to_string_pretty(&Findings::new(found))?))
+    }
+
+    pub(crate) fn give_list<T: Serialize>(&self, text: &str, found: &[T]) -> Result<()> {
+        let list = || found.iter().map(Findings::new).collect::<Vec<_>>();
+        self.give_as(text, || Ok(serde_json::to_string_pretty(&list())?))
+    }
+
+    pub(crate) fn give_record<C: Cell + Clone>(&self, record: &Record<C>) -> Result<()>
+    where
+        AnyRecord: From<Record<C>>,
+    {
+        self.give_as(&forebay_report::record(record), || Ok(record.to_json()))
+    }
+
+    /// The text goes to stdout, unless the JSON does.
+    fn give_as(&self, text: &str, json: impl FnOnce() -> Result<String>) -> Result<()> {
+        let Some(target) = &self.0 else { return print(text) };
+        // What was measured is shown even where it cannot be kept.
+        let kept = target.write(&json()?);
+        if !target.is_stdout() {
             print(text)?;
-            kept
         }
+        kept
     }
 }
 
-/// Where the JSON of a command goes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JsonArgs {
-    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    /// Write the result as JSON to FILE, or to stdout with "-"; replaces an earlier result
     #[arg(long, value_name = "FILE|-")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Replace an existing file also where forebay did not write it
+    /// Replace FILE even if forebay did not write it
     #[arg(long, requires = "json")]
     force: bool,
 }
 
 impl JsonArgs {
     /// The file of a command that reads these and has no other output; fails now rather than after the run.
-    pub(crate) fn target<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Option<Output>> {
+    pub(crate) fn target<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Json> {
         self.target_of(&mut self.outputs(inputs))
     }
 
-    /// The outputs of a command that reads these.
     pub(crate) fn outputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Outputs {
         Outputs::beside(inputs, self.force)
     }
 
-    /// The file, beside the command's other outputs.
-    pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Option<Output>> {
-        self.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()
+    pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Json> {
+        outputs.json(self.json.as_deref())
     }
 }
 
-/// Findings with the schema by which they are known again.
 #[derive(Serialize)]
 struct Findings<'a, T> {
     schema: &'static str,
@@ -252,14 +263,4 @@ impl<'a, T> Findings<'a, T> {
     fn new(found: &'a T) -> Self {
         Self { schema: kind::FINDINGS, found }
     }
-}
-
-/// Findings as JSON over several lines.
-pub(crate) fn to_json<T: Serialize>(found: &T) -> Result<String> {
-    Ok(serde_json::to_string_pretty(&Findings::new(found))?)
-}
-
-/// A list of findings as JSON over several lines.
-pub(crate) fn to_json_list<T: Serialize>(found: &[T]) -> Result<String> {
-    Ok(serde_json::to_string_pretty(&found.iter().map(Findings::new).collect::<Vec<_>>())?)
 }

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, anyhow};
-use clap::Args as ClapArgs;
-use forebay_dataset::{Control, Progress};
 use forebay_measure::spelled;
 use forebay_probe::ceiling::{Load, Tier};
 use forebay_probe::{Kind, Like, Plan, Preview, ProbeSettings, TIME_LIMIT};
@@ -13,69 +11,69 @@ use forebay_record::{ProbeCell, TierKind};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 
-use crate::ceilings::{self, Ceilings, Name};
+use crate::ceilings::{self, Ceilings, parse_name};
+use crate::data::with_progress;
 use crate::flags::{Flags, flag};
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, give, print, remark};
-use crate::{live, progress, stop, tier};
+use crate::output::{JsonArgs, Outcome, done, remark};
+use crate::{live, stop, tier};
 use forebay_study::Placement;
 
 /// A disk, a SATA flash drive and an NVMe drive, in bytes per second: for an estimate where nothing is known.
 const USUAL_RATES: [f64; 3] = [150e6, 500e6, 2_000e6];
 
-/// The flags of `forebay probe`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A folder on the storage to be measured; or a file there, of which only reads are measured
+    /// A folder on the storage to measure, or a file there to measure reads of
     #[arg(value_name = "DIR")]
     target: PathBuf,
 
     #[command(flatten)]
     settings: Flags<ProbeSettings>,
 
-    /// Write one file (fsync included) and read it, from end to end; short for the mode sequential
+    /// Write one file (with fsync) and read it end to end; same as --mode sequential
     ///
-    /// The file is made anew in each run, with its space allocated before the clock starts. With sync and direct, each
+    /// Each run makes a new file, with its space allocated before the clock starts. With sync and direct, each
     /// thread has a part of the file; uring has one stream with all requests in flight.
     #[arg(long)]
     sequential: bool,
 
-    /// Read pieces of that file in random order, none twice, for at most 5 s per run; short for the mode random
+    /// Read blocks of that file in random order, at most 5 s per run; same as --mode random
     #[arg(long)]
     random: bool,
 
-    /// Open, read and close small files in random order, each once, for at most 5 s per run; short for the mode files
+    /// Open, read and close small files, at most 5 s per run; same as --mode files
     ///
-    /// The files are made in DIR and removed at the end: as long as those of --like (a random choice of them where
-    /// they do not fit into --size), or of --mix, or of --block.
+    /// The files are made in DIR and removed at the end. Their sizes are those of --like (a random choice where they exceed
+    /// --size), of --mix, or of --block. Each is read once, in random order.
     #[arg(long)]
     files: bool,
 
-    /// Take the sizes from a dataset: the mix that `data inspect` names; for --files the lengths of its files
+    /// Take block and file sizes from a dataset, as `data inspect` shows them
     ///
-    /// DATA is only looked at. Where no mode is given, a dataset of files adds the files mode to the other two.
+    /// DATA is only listed. Without a mode, a dataset of files adds the files mode to the other two.
     #[arg(long, value_name = "DATA")]
     like: Option<PathBuf>,
 
-    /// Runs of each cell; the first is not kept
+    /// Runs per cell; the first is a warm-up
     #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     runs: u32,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre
+    /// Emulate a device: hdd, ssd, optane or lustre
     ///
-    /// An emulated device takes one write after the other: its writes are measured with depth 1 alone. It takes them ahead
-    /// as a drive's cache does, so that single writes have no latency.
+    /// An emulated device serves one write at a time, so writes are measured at depth 1 only. It accepts them ahead, as a
+    /// drive's cache does, so single writes have no latency.
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
     #[command(flatten)]
     quiet: QuietArgs,
 
-    /// Keep the record under a name, as a ceiling that ingest sets beside its rates
-    #[arg(long, value_name = "NAME")]
-    save: Option<Name>,
+    /// Save the record as a named ceiling, which ingest compares its rates with
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    save: Option<String>,
 
-    /// Say what would be done, and do nothing
+    /// Show what would be done; do nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -90,7 +88,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
     let json = args.json.target(args.inputs())?;
     let (save, quiet) = (args.save.clone(), args.quiet);
-    save.as_ref().map_or(Ok(()), ceilings::check)?;
+    save.as_deref().map_or(Ok(()), ceilings::check)?;
     let notes = placement.notes_beside(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
     stop::begun();
@@ -102,14 +100,14 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     if let Some(profile) = &placement.kernel {
         record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
     }
-    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    json.give_record(&record)?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
     match save {
         Some(name) if stopped => remark(&format!("forebay: {name} is not saved: the probe was stopped")),
         Some(name) => ceilings::save(&name, &record)?,
         None => {}
     }
-    Ok(if stopped { Outcome::Missed } else { Outcome::Met })
+    Ok(Outcome::of(!stopped))
 }
 
 /// Says that a cell was measured on a tier of the kernel. What is shaped on top of it is a device of its own.
@@ -122,9 +120,9 @@ fn stand_on(cell: &mut ProbeCell, kernel: &str) {
 
 fn preview(plan: &Plan, placement: &Placement) -> Result<Outcome> {
     let preview = forebay_probe::preview(plan)?;
-    let free = preview.free_bytes.map_or(String::new(), |free| format!(" of the {} that are free", Bytes(free)));
+    let free = preview.free_bytes.map_or(String::new(), |free| format!(" of {} free", Bytes(free)));
     let mut text = format!(
-        "{}: {} cells of {} runs: {} written and at most {} read; {}{free} on the disk meanwhile, {} of memory\n",
+        "{}: {} cells of {} runs: {} written and at most {} read; {}{free} on disk during the run, {} of memory\n",
         plan.target.escaped(),
         group_digits(preview.n_cells),
         plan.runs,
@@ -137,8 +135,7 @@ fn preview(plan: &Plan, placement: &Placement) -> Result<Outcome> {
     for remark in &preview.remarks {
         text.push_str(&format!("note: {remark}\n"));
     }
-    print(&text)?;
-    Ok(Outcome::Met)
+    done(&text)
 }
 
 /// How long it would take: by the tier's rate, by a probe of this file system, or by what disks usually give.
@@ -182,14 +179,9 @@ impl Args {
     }
 }
 
-/// Looks at the dataset whose sizes are taken.
 fn like(data: &Path, settings: &ProbeSettings) -> Result<Like> {
-    let bar = progress::unknown("look at");
-    let show = |now: Progress| progress::show(&bar, now);
-    let control = Control { threads: 0, cancel: stop::flag_once_begun(), progress: &show };
-    let found = forebay_study::like(data, settings, &control);
-    bar.finish_and_clear();
-    found
+    stop::flag_once_begun();
+    with_progress("listing", 0, |control| forebay_study::like(data, settings, control))
 }
 
 // The help names it.

@@ -14,12 +14,10 @@ const TICK: Duration = Duration::from_millis(100);
 
 const ITEMS: &str = "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left";
 
-/// A bar that counts images.
 pub(crate) fn images(total: u64) -> ProgressBar {
     bar(total, "{msg:28} {wide_bar} {human_pos}/{human_len} images  {per_sec}  {eta} left")
 }
 
-/// A bar that counts bytes, by thousands as the results do.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
     bar(total, "{msg:48} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left")
 }
@@ -54,7 +52,7 @@ fn bar(total: u64, template: &str) -> ProgressBar {
     ProgressBar::new(total).with_style(style(template))
 }
 
-fn style(template: &str) -> ProgressStyle {
+pub(crate) fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("the template is one of ours");
     style.with_key("found", |_: &ProgressState, out: &mut dyn Write| {
         // A line that cannot be written is not shown.

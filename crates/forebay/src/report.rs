@@ -15,32 +15,32 @@ use forebay_units::PathText;
 use crate::output::{Kind, Outcome, Output, Outputs, is_kept_by_runs, place, print, remark};
 use crate::study::samples;
 
-/// The flags of `forebay report`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("outputs").multiple(true))]
 pub(crate) struct Args {
-    /// Records written with --json, or folders of `study run`; two or more are compared with the first
+    /// Records of --json or folders of `study run`; further ones are compared with the first
     #[arg(required_unless_present = "from_dlio", value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Show an output folder of DLIO itself: its AU, and that of whole epochs from the same per-step times; may be repeated
+    /// Show an output folder of DLIO: its AU, and the AU of whole epochs; may be repeated
     #[arg(long, value_name = "DIR")]
     from_dlio: Vec<PathBuf>,
 
-    /// Write the report as one self-contained page; an earlier page is replaced
+    /// Write the report as a self-contained page; replaces an earlier page
     #[arg(long, value_name = "FILE", group = "outputs")]
     html: Option<PathBuf>,
 
-    /// Write the page's numbers as JSON to a file, or to stdout with "-"
+    /// Write the page's numbers as JSON to FILE, or to stdout with "-"
     #[arg(long, value_name = "FILE|-", group = "outputs")]
     json: Option<PathBuf>,
 
-    /// Write every cell as a CSV table, one line per cell and quantity, to a file, or to stdout with "-"; text that a
-    /// spreadsheet would take for a formula gets a leading apostrophe
+    /// Write a CSV line per cell and quantity to FILE, or to stdout with "-"
+    ///
+    /// Text that a spreadsheet would take for a formula gets a leading apostrophe.
     #[arg(long, value_name = "FILE|-", group = "outputs")]
     csv: Option<PathBuf>,
 
-    /// Replace existing files also where forebay did not write them
+    /// Replace existing files even if forebay did not write them
     #[arg(long, requires = "outputs")]
     force: bool,
 
@@ -75,7 +75,6 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 impl Args {
-    /// Where page, JSON and CSV go.
     fn outputs(&self) -> Result<[Option<Output>; 3]> {
         let files = self.runs.iter().filter(|run| !run.is_dir());
         let mut outputs = Outputs::beside(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
@@ -86,7 +85,7 @@ impl Args {
         };
         let html = output("--html", &self.html, Kind::Page)?;
         if html.as_ref().is_some_and(Output::is_stdout) {
-            bail!("--html: give a file; a page is not for a terminal");
+            bail!("--html needs a file; a page cannot go to stdout");
         }
         Ok([html, output("--json", &self.json, Kind::Json)?, output("--csv", &self.csv, Kind::Table)?])
     }
@@ -120,14 +119,14 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     let file = if is_folder { kept().unwrap_or(path.join("record.jsonl")) } else { path.to_owned() };
     let bytes = match std::fs::read(&file) {
         Err(error) if is_folder && error.kind() == ErrorKind::NotFound => {
-            bail!("{}: there is neither a record.jsonl nor a record.json in this folder", cannot())
+            bail!("{}: no record.jsonl or record.json in this folder", cannot())
         }
         read => read.with_context(cannot)?,
     };
     let text = String::from_utf8(bytes).ok();
     // What names no schema of ours was never a record; where one is damaged, the reader's words help.
     let Some(text) = text.filter(|text| text.contains("\"forebay-record/")) else {
-        bail!("{}: not a record: give a run's folder, its record.jsonl, or a file written with --json", cannot())
+        bail!("{}: not a record\nhint: give a run's folder, its record.jsonl, or a file written with --json", cannot())
     };
     let mut record = AnyRecord::from_text(&text).with_context(cannot)?;
     record.check().with_context(cannot)?;
@@ -136,7 +135,7 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
         match samples::read(file.parent().unwrap_or(Path::new(""))) {
             Ok(series) => study.series = series,
             Err(error) => {
-                remark(&format!("forebay: {error:#}; the report is without it"));
+                remark(&format!("forebay: {error:#}; the report omits it"));
                 study.head.notes.push(format!("The per-second series is not shown: {error:#}."));
             }
         }
@@ -144,7 +143,6 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     Ok(NamedRun { name: path.escaped().into_owned(), record })
 }
 
-/// Shows the page with what the desktop opens pages with.
 fn open(page: &Path) -> Result<()> {
     let opener = OsStr::new("xdg-open");
     let started =

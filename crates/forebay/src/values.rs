@@ -1,33 +1,37 @@
-//! What the values of flags may be, where several commands take them and no experiment declares them.
+//! Values of flags that no experiment declares, read as those of settings are.
 
-use forebay_measure::value;
+use std::time::Duration;
+
+use forebay_bench::ingest::IngestSettings;
 use forebay_record::Level;
-use forebay_units::Bytes;
+use forebay_units::parse_duration;
 
-/// How large a sample may be: the flag of every command that reads samples.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct SampleLimit {
-    /// Largest sample to read (a file, a record or a tar sample); a larger one counts as failed
-    #[arg(long, default_value = "256MiB", value_parser = parse_sample_size, value_name = "SIZE")]
-    max_sample_size: Bytes,
+use crate::flags::{Flags, Pick};
+
+/// A reader of `forebay_measure::value` as clap wants it.
+pub(crate) fn of<T>(read: fn(&Level) -> Result<T, String>) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| read(&Level::of_text(text))
 }
 
-impl SampleLimit {
-    pub(crate) fn bytes(self) -> Bytes {
-        self.max_sample_size
+/// A time within bounds; `wanted` names them.
+pub(crate) fn time(
+    wanted: &'static str,
+    is_fine: fn(Duration) -> bool,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| match parse_duration(text) {
+        Ok(time) if !is_fine(time) => Err(format!("give a time {wanted}")),
+        other => other.map_err(|error| error.to_string()),
     }
 }
 
-fn parse_sample_size(text: &str) -> Result<Bytes, String> {
-    value::bytes(1..=u64::MAX)(&Level::of_text(text))
-}
+/// The flag of every command that reads samples and runs no experiment.
+pub(crate) type SampleLimit = Flags<IngestSettings, OfSamples>;
 
-/// A number above 0.
-pub(crate) fn parse_positive(text: &str) -> Result<f64, String> {
-    value::number("a number above 0", |number| number > 0.0)(&Level::of_text(text))
-}
+#[derive(Debug)]
+pub(crate) struct OfSamples;
 
-/// Bytes per second, at least one: `100MB` or `100MB/s`.
-pub(crate) fn parse_bytes_per_s(text: &str) -> Result<Bytes, String> {
-    value::bytes_per_s(&Level::of_text(text))
+impl Pick for OfSamples {
+    fn has(name: &str) -> bool {
+        name == "max_sample_size"
+    }
 }

@@ -76,7 +76,7 @@ impl IngestSettings {
     }
 
     /// What an image becomes; tensor shards keep their size where none is asked for.
-    pub(super) fn image(&self) -> ImageSpec {
+    pub fn image(&self) -> ImageSpec {
         let (width, height) = self.size.unwrap_or((224, 224));
         ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled }
     }

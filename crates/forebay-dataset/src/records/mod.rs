@@ -40,7 +40,7 @@ use crate::{Control, Error, Result, write};
 /// Threads where nothing says how many and there are not that many cores.
 const LEAST_WORKERS: usize = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct MadeRecords {
     pub n_written: u64,
     pub n_kept: u64,

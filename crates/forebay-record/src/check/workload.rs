@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use forebay_units::quantile;
-
 use super::{Checked, Wrong, is_close, is_within, same, same_known, wrong};
 use crate::check::train::{lever, one_of};
 use crate::{Cause, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadTotals};
@@ -163,16 +161,17 @@ fn steps(cell: &WorkloadCell) -> Checked {
     quantiles("step", &cell.totals.step, whole.collect())
 }
 
-fn quantiles(name: &str, written: &Quantiles, mut times: Vec<f64>) -> Checked {
-    times.sort_by(f64::total_cmp);
-    let Some(max) = times.last().copied() else { return Ok(()) };
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
+fn quantiles(name: &str, written: &Quantiles, times: Vec<f64>) -> Checked {
+    if times.is_empty() {
+        return Ok(());
+    }
+    let derived = Quantiles::of(times);
     for (of, written, derived) in [
-        ("mean", written.mean, mean),
-        ("p50", written.p50, quantile(&times, 0.5)),
-        ("p90", written.p90, quantile(&times, 0.9)),
-        ("p99", written.p99, quantile(&times, 0.99)),
-        ("max", written.max, max),
+        ("mean", written.mean, derived.mean),
+        ("p50", written.p50, derived.p50),
+        ("p90", written.p90, derived.p90),
+        ("p99", written.p99, derived.p99),
+        ("max", written.max, derived.max),
     ] {
         same(&format!("{name}.{of}"), written, derived, FROM_STEPS)?;
     }

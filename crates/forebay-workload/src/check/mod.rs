@@ -20,7 +20,7 @@ use tree::Tree;
 use crate::{Compression, Dataset, Format, Framework, Loader, Workload};
 
 /// A remark on a key that is honoured, for instance that it does more here than in DLIO.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Note {
     /// The key, as `checkpoint.fsync`.
     pub key: String,

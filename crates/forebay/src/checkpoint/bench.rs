@@ -6,25 +6,21 @@ use anyhow::{Result, bail};
 use forebay_bench::checkpoint::{CheckpointSettings, Plan};
 use forebay_measure::{Places, spelled};
 
-use super::{FolderArgs, TierArgs, files};
+use super::{PlaceArgs, files};
 use crate::flags::{Flags, flag};
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, give};
+use crate::output::{JsonArgs, Outcome};
 use crate::{live, stop};
 
-/// The flags of `forebay checkpoint bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    folders: FolderArgs,
-
-    #[command(flatten)]
-    tiers: TierArgs,
+    at: PlaceArgs,
 
     #[command(flatten)]
     settings: Flags<CheckpointSettings>,
 
-    /// Saves and restores that are kept, after one that is not
+    /// Saves and restores to measure, after one warm-up
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     saves: u32,
 
@@ -36,28 +32,26 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    args.folders.check()?;
-    let placements = args.folders.places(&args.tiers, 1)?;
-    let plan = args.plan(placements.places)?;
+    let (places, notes) = args.at.places()?;
+    let plan = args.plan(Places { keep: 1, ..places })?;
     // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
     stop::finishing("the save");
     let (mut record, series) = live::observed("saving", "", stop::flag(), args.quiet, |observer| {
-        forebay_bench::checkpoint::run(&plan, live::record(&args.folders.dir), observer).map_err(anyhow::Error::from)
+        forebay_bench::checkpoint::run(&plan, live::record(&args.at.folders.dir), observer).map_err(anyhow::Error::from)
     })?;
-    record.notes.extend(placements.notes);
+    record.notes.extend(notes);
     record.series = Some(series);
-    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
-    let is_stopped = stop::flag().load(Ordering::Relaxed);
-    Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
+    json.give_record(&record)?;
+    Ok(Outcome::of(!stop::flag().load(Ordering::Relaxed)))
 }
 
 impl Args {
     fn plan(&self, places: Places) -> Result<Plan> {
         let settings = self.settings.0.clone();
         if let (None, Some(needs)) = (&places.fast, settings.needs_burst()) {
-            bail!("{}: name the burst buffer with --burst-dir", spelled(needs, flag));
+            bail!("{} needs a burst buffer\nhint: give its folder with --burst-dir DIR", spelled(needs, flag));
         }
         Ok(Plan { settings, places, saves: self.saves as usize, cuda_folders: crate::cuda::folders() })
     }

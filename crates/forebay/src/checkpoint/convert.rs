@@ -9,20 +9,18 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::files::{self, Folder, Target};
-use super::give_both;
-use crate::output::{Kind, Outcome, Outputs, complain, remark};
+use crate::output::{Outcome, Outputs, complain, parent, remark};
 use crate::{progress, stop};
 
-/// The flags of `forebay checkpoint convert`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A .safetensors file, the prefix or .index of a TensorFlow checkpoint, or a folder with one of them
+    /// A .safetensors file, a TensorFlow checkpoint's prefix or .index, or a folder with one
     input: PathBuf,
 
-    /// The .safetensors file, or the prefix of the TensorFlow checkpoint, to be written; existing files are refused
+    /// The .safetensors file or TensorFlow prefix to write; must not exist
     out: PathBuf,
 
-    /// What to make
+    /// Format to write
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(format::FORMATS.map(Format::name)))]
     to: String,
 
@@ -30,17 +28,18 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Leave out string tensors, which cannot be written; without it, a checkpoint that has any is refused. The object
-    /// graph of `tf.train.Checkpoint` is always left out, with a note: it holds no values
+    /// Leave out string tensors, which cannot be converted
+    ///
+    /// Without it, a checkpoint with string tensors is refused. The object graph of `tf.train.Checkpoint` holds no values and is
+    /// always left out, with a note.
     #[arg(long)]
     drop_strings: bool,
 
-    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    /// Write the result as JSON to FILE, or to stdout with "-"; replaces an earlier result
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
 
-/// What was written.
 #[derive(Debug, Serialize)]
 pub(super) struct Converted {
     pub(super) format: &'static str,
@@ -61,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let read: Vec<PathBuf> = [args.input.clone()].into_iter().chain(files::names(&dir, &stem, from)).collect();
     let mut outputs = Outputs::beside(read.iter().map(PathBuf::as_path), args.force);
     files::claim(&mut outputs, "OUT", &out_dir, &out_stem, to)?;
-    let json = args.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()?;
+    let json = outputs.json(args.json.as_deref())?;
     let converted = match copy(args, from, &Folder(dir), &stem, to) {
         // It ran, and the source is damaged, as `verify` would say.
         Err(error) if is_damaged(&error) => {
@@ -72,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     let Some(converted) = converted else { return Ok(Outcome::Missed) };
     converted.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
-    give_both(&converted.text(&args.out), &converted, json.as_ref())?;
+    json.give(&converted.text(&args.out), &converted)?;
     Ok(Outcome::Met)
 }
 
@@ -87,7 +86,7 @@ fn copy(
     let catalog = from.open(stem, source).with_context(|| format!("cannot read {}", args.input.escaped()))?;
     if let Some(strings) = strings(&catalog).filter(|_| !args.drop_strings) {
         let input = args.input.escaped();
-        remark(&format!("forebay: {input}: {strings} cannot be written; --drop-strings leaves out what cannot"));
+        remark(&format!("forebay: {input}: {strings} cannot be written\nhint: --drop-strings leaves them out"));
         return Ok(None);
     }
     write(&catalog, source, &args.out, to, args.force, &|| Ok(())).map(Some)
@@ -152,7 +151,7 @@ fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     if path.is_dir() {
         return find_in(path);
     }
-    let dir = files::parent(path);
+    let dir = parent(path).to_owned();
     let name = path.file_name().unwrap_or_default().escaped();
     if let Some((format, stem)) = format::recognise(&name).filter(|_| path.exists()) {
         return Ok((format, dir, stem.to_owned()));
@@ -181,15 +180,16 @@ fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
         (Some((format, stem)), _) => Ok((format, dir.to_owned(), stem)),
         (None, [(format, stem)]) => Ok((*format, dir.to_owned(), stem.clone())),
         (None, []) if has_checkpoints(dir) => bail!(
-            "{}: a folder of checkpoints; `forebay checkpoint restore` writes the newest good one, or name one of them",
+            "{} is a folder of checkpoints\nhint: name one, or use `forebay checkpoint restore` for the newest good one",
             dir.escaped()
         ),
-        (None, []) => bail!("{}: no .safetensors file and no TensorFlow checkpoint in it", dir.escaped()),
-        (None, several) => bail!("{}: {} checkpoints in it; name one of them", dir.escaped(), several.len()),
+        (None, []) => bail!("{} contains no .safetensors file and no TensorFlow checkpoint", dir.escaped()),
+        (None, several) => {
+            bail!("{}: {} checkpoints in this folder\nhint: name one of them", dir.escaped(), several.len())
+        }
     }
 }
 
-/// Whether checkpoints of a store lie in a folder.
 fn has_checkpoints(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| files::is_checkpoint(&entry.path())))
 }

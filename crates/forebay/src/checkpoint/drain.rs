@@ -1,37 +1,30 @@
 //! `forebay checkpoint drain`: the burst buffer's checkpoints to where they belong, now.
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
 use forebay_checkpoint::{Error, Options, Store, heeding};
+use forebay_measure::value;
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
-use super::{FolderArgs, TierArgs, give_both};
+use super::PlaceArgs;
 use crate::output::{JsonArgs, Outcome, complain, in_words, remark};
-use crate::values::parse_bytes_per_s;
+use crate::values::of;
 use crate::{progress, stop};
 
 /// How often Ctrl-C is looked for.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The flags of `forebay checkpoint drain`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("burst_dir", |arg| arg.required(true)))]
 pub(crate) struct Args {
-    /// The folder of the checkpoints
-    dir: PathBuf,
-
-    /// The burst buffer: the folder that they are saved to first
-    #[arg(long, value_name = "DIR")]
-    burst_dir: PathBuf,
-
     #[command(flatten)]
-    tiers: TierArgs,
+    at: PlaceArgs,
 
-    /// The most that is copied a second, as 100MB; what was copied is read back as fast at the most
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes_per_s)]
+    /// Most bytes to copy per second, as 100MB; also limits reading them back
+    #[arg(long, value_name = "SIZE", value_parser = of(value::bytes_per_s))]
     drain_rate: Option<Bytes>,
 
     #[command(flatten)]
@@ -49,10 +42,7 @@ struct Drained {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let folders = FolderArgs { dir: args.dir.clone(), burst_dir: Some(args.burst_dir.clone()) };
-    folders.check()?;
-    let json = args.json.target(folders.dirs())?;
-    let tiers = folders.places(&args.tiers, usize::MAX)?.places.tiers();
+    let (tiers, json) = args.at.open(&args.json, usize::MAX)?;
     let drain_bytes_per_s = args.drain_rate.map(|rate| rate.0);
     let options = Options { drain_bytes_per_s, drains_behind: false, ..Options::default() };
     let store = Store::open(tiers, options)?;
@@ -70,18 +60,18 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         n => format!("; {n} still to be drained"),
     };
     let copies = count(drained.n_drained, "checkpoint");
-    give_both(&format!("{}: {copies} drained and read back{left}\n", args.dir.escaped()), &drained, json.as_ref())?;
-    let is_done = errors.is_empty() && drained.n_undrained == 0;
-    for error in &errors {
-        match error.downcast_ref() {
-            Some(Error::Stopped) => remark("forebay: stopped before the end"),
-            _ => complain(error),
-        }
-    }
-    Ok(if is_done { Outcome::Met } else { Outcome::Missed })
+    json.give(&format!("{}: {copies} drained and read back{left}\n", args.at.folders.dir.escaped()), &drained)?;
+    errors.iter().for_each(complain_unless_stopped);
+    Ok(Outcome::of(errors.is_empty() && drained.n_undrained == 0))
 }
 
-/// Drains with a bar, until it is done or Ctrl-C.
+pub(super) fn complain_unless_stopped(error: &anyhow::Error) {
+    match error.downcast_ref() {
+        Some(Error::Stopped) => remark("forebay: stopped before the end"),
+        _ => complain(error),
+    }
+}
+
 fn watched(store: &Store) -> Result<usize, Error> {
     // What is copied is read back.
     let bar = progress::bytes(2 * store.undrained().n_bytes);

@@ -1,5 +1,4 @@
-//! A file system on which nothing changes, though it looks so to whoever changes it: what a command would do is found out
-//! by letting it do it.
+//! A file system that only pretends to change: a dry run finds out what a command would do by letting it do it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,11 +10,8 @@ use forebay_checkpoint::{Error, File, Fs, Guard, Kind, Operation, Reading, Resul
 pub(super) struct DryFs {
     inner: Arc<dyn Fs>,
     gone: Mutex<BTreeSet<PathBuf>>,
-    /// What something was renamed to, to be removed there: it holds nothing.
-    trash: Mutex<BTreeSet<PathBuf>>,
 }
 
-/// The lock of a folder that nobody changes.
 #[derive(Debug)]
 struct NoLock;
 
@@ -23,15 +19,11 @@ impl Guard for NoLock {}
 
 impl DryFs {
     pub(super) fn new(inner: Arc<dyn Fs>) -> Self {
-        Self { inner, gone: Mutex::default(), trash: Mutex::default() }
+        Self { inner, gone: Mutex::default() }
     }
 
     fn gone(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
         self.gone.lock().expect("no holder of this lock panics")
-    }
-
-    fn trash(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.trash.lock().expect("no holder of this lock panics")
     }
 
     /// What is asked of a path that seems to be gone fails.
@@ -41,7 +33,6 @@ impl DryFs {
     }
 }
 
-/// What a change says that nothing here needs.
 fn refuse<T>(operation: Operation, path: &Path) -> Result<T> {
     let what = std::io::Error::new(std::io::ErrorKind::Unsupported, "nothing is written in a dry run");
     Err(Error::from_io(operation, path, what))
@@ -70,15 +61,15 @@ impl Fs for DryFs {
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.gone().insert(path.to_owned());
-        Ok(())
+        self.remove(path)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        if self.trash().contains(dir) {
-            return Ok(Vec::new());
-        }
-        let names = self.inner.list(dir)?;
+        let names = match self.inner.list(dir) {
+            // What something was renamed to, to be removed there.
+            Err(Error::NotFound { .. }) => return Ok(Vec::new()),
+            names => names?,
+        };
         let gone = self.gone();
         Ok(names.into_iter().filter(|name| !gone.contains(&dir.join(name))).collect())
     }
@@ -88,10 +79,8 @@ impl Fs for DryFs {
         self.inner.kind(path)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.gone().insert(from.to_owned());
-        self.trash().insert(to.to_owned());
-        Ok(())
+    fn rename(&self, from: &Path, _: &Path) -> Result<()> {
+        self.remove(from)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

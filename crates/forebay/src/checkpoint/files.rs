@@ -13,7 +13,7 @@ use forebay_checkpoint::{Name, Piece, Region, Snapshot, Tensor};
 use forebay_units::{PathText, unescape};
 
 use super::placing::{Placing, STATE};
-use crate::output::Outputs;
+use crate::output::{Outputs, parent};
 
 /// The files of a folder, by the texts of their names: formats know names as text, a folder has bytes.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -33,29 +33,23 @@ pub(super) fn in_folder(dir: &Path, name: &str) -> PathBuf {
     dir.join(unescape(name).unwrap_or_else(|_| name.into()))
 }
 
-/// Where a checkpoint is to be written.
 pub(super) struct Target<'a> {
     pub(super) dir: PathBuf,
     /// The text of the name.
     pub(super) stem: String,
     pub(super) format: &'static dyn Format,
-    /// Whether files that are there are replaced.
     pub(super) force: bool,
-    /// Hears of bytes written.
     pub(super) moved: &'a dyn Fn(u64),
     pub(super) cancel: &'a AtomicBool,
     /// Asked once all is written, before anything gets its name.
     pub(super) is_good: &'a dyn Fn() -> Result<()>,
 }
 
-/// What was written.
 pub(super) struct Written {
     pub(super) files: Vec<PathBuf>,
-    /// What the reader should know.
     pub(super) remarks: Vec<String>,
 }
 
-/// Bytes of all tensors.
 pub(super) fn n_bytes(catalog: &Catalog) -> u64 {
     catalog.tensors.iter().map(|entry| entry.n_bytes).sum()
 }
@@ -71,23 +65,19 @@ pub(super) fn write(catalog: &Catalog, source: &dyn Source, target: &Target<'_>)
     let layout = target.format.plan(&target.stem, &snapshot)?;
     let mut placing = Placing::new(target, &layout, snapshot.tensors.len())?;
     let mut sums = Sums::new(&snapshot);
+    let fill = |piece: &Piece, from, into: &mut [u8]| fill(catalog, source, piece, from, into);
     for plan in &layout.files {
-        placing.write(plan, |piece, from, into| fill(catalog, source, piece, from, into), &mut sums)?;
+        placing.write(plan, fill, &mut sums)?;
     }
     let found = sums.finish()?;
     check(catalog, &found)?;
     for plan in layout.close(&found) {
-        placing.write(
-            &plan,
-            |piece, from, into| fill(catalog, source, piece, from, into),
-            &mut Sums::new(&snapshot),
-        )?;
+        placing.write(&plan, fill, &mut Sums::new(&snapshot))?;
     }
     (target.is_good)()?;
     placing.commit()
 }
 
-/// Bytes of a piece from `from` on.
 fn fill(catalog: &Catalog, source: &dyn Source, piece: &Piece, from: u64, into: &mut [u8]) -> Result<()> {
     match piece {
         Piece::Bytes(bytes) => into.copy_from_slice(&bytes[from as usize..from as usize + into.len()]),
@@ -129,10 +119,10 @@ fn check(catalog: &Catalog, found: &[u32]) -> Result<()> {
 pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String)> {
     let shown = path.escaped();
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        bail!("{shown}: a folder's name; name a file in it");
+        bail!("{shown} is a folder\nhint: name a file in it");
     }
     if path.exists() && !path.is_file() {
-        bail!("{shown}: not a regular file; name one");
+        bail!("{shown} is not a regular file");
     }
     let Some(name) = path.file_name().map(PathText::escaped) else {
         bail!("{shown}: not the name of a file");
@@ -142,15 +132,9 @@ pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String
         None if format.name() == "safetensors" => bail!("{shown}: the name of a safetensors file ends in .safetensors"),
         None => &name,
     };
-    Ok((parent(path), stem.to_owned()))
+    Ok((parent(path).to_owned(), stem.to_owned()))
 }
 
-/// The folder that a path's last name lies in.
-pub(super) fn parent(path: &Path) -> PathBuf {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// Whether a folder is a checkpoint.
 pub(super) fn is_checkpoint(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| Name::parse(name.to_str()?));
     name.is_some() && dir.join("manifest.forebay").exists()
@@ -161,7 +145,7 @@ pub(super) fn check_outside(path: &Path) -> Result<()> {
     let Ok(dir) = parent(path).canonicalize() else { return Ok(()) };
     match dir.ancestors().find(|dir| is_checkpoint(dir)) {
         Some(inside) => {
-            bail!("{}: lies inside the checkpoint {}; name a place outside", path.escaped(), inside.escaped())
+            bail!("{} lies inside the checkpoint {}\nhint: choose a path outside it", path.escaped(), inside.escaped())
         }
         None => Ok(()),
     }
@@ -200,7 +184,7 @@ pub(super) fn check_apart(json: Option<&Path>, dir: &Path, stem: &str, format: &
     });
     let is_there = dir.canonicalize().ok() == parent(&json_at).canonicalize().ok();
     if is_there && (is_state || is_ours) {
-        bail!("--json {}: a file of the checkpoint itself; name another", json.escaped());
+        bail!("--json {}: part of the checkpoint itself\nhint: choose another path", json.escaped());
     }
     Ok(())
 }

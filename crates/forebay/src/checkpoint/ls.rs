@@ -6,11 +6,10 @@ use forebay_report::{Align, columns, visible};
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
+use super::FolderArgs;
 use super::holder::holder;
-use super::{FolderArgs, give_both};
 use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay checkpoint ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -20,7 +19,6 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// All that can be seen without reading values.
 #[derive(Debug, Serialize)]
 struct Listing {
     /// Nearest first.
@@ -35,7 +33,6 @@ struct Folder {
     n_checkpoints: usize,
     /// What a save or a removal that was cut off left here.
     left_over: Vec<String>,
-    /// Who works on it now.
     held_by: Option<String>,
 }
 
@@ -64,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let json = args.json.target(args.folders.dirs())?;
     let listing = Listing::of(&args.folders.bare().tiers())?;
-    give_both(&listing.text(), &listing, json.as_ref())?;
+    json.give(&listing.text(), &listing)?;
     Ok(Outcome::Met)
 }
 

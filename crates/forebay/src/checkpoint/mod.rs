@@ -16,36 +16,36 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
+use forebay_checkpoint::Tier;
 use forebay_measure::{Place, Places};
 use forebay_storage::Profile;
 use forebay_units::PathText;
-use serde::Serialize;
 
-use crate::output::{Outcome, Output, give, to_json};
-use crate::tier;
+use crate::output::{Json, JsonArgs, Outcome, keep_apart};
+use crate::tier::place;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure what saving and restoring a state costs, beside what the storage would give
+    /// Measure saving and restoring a state, beside the storage's own rate
     ///
-    /// Each mode with each format: one save that is not kept, then those that are, each made durable on all tiers and
-    /// restored, verified, from the nearest one. It works in a hidden folder of its own, which it removes.
+    /// For each mode and format: one warm-up save, then the measured ones, each made durable on all tiers and restored and
+    /// verified from the nearest. Works in a hidden folder of its own, which it removes.
     Bench(bench::Args),
-    /// List checkpoints, where their copies are, and what was left behind; reads no values and changes nothing
+    /// List checkpoints, their copies and leftovers; reads no values, changes nothing
     Ls(ls::Args),
-    /// Read checkpoints whole from their devices and compare every checksum; status 1 when one is not good
+    /// Read checkpoints from their devices and compare every checksum; status 1 if one is bad
     Verify(verify::Args),
-    /// Copy to DIR what it lacks of the burst buffer, and read it back; removes no checkpoint
+    /// Copy undrained checkpoints from the burst buffer to DIR and read them back
     Drain(drain::Args),
     /// Remove all but the newest checkpoints, never the only good copy
     Prune(prune::Args),
-    /// Write the newest good checkpoint, or that of a step, to a file
+    /// Write the newest good checkpoint, or that of a given step, to a file
     Restore(restore::Args),
-    /// Turn a safetensors file into a TensorFlow checkpoint, or the other way round, whoever wrote it
+    /// Convert between safetensors files and TensorFlow checkpoints
     ///
-    /// Exit status: 1 when the source is damaged (cut off, a failed checksum, not the format its name says) or has string
-    /// tensors and --drop-strings is missing; 2 when there is no source, it has what neither format supports, or the
-    /// target cannot be written.
+    /// Exit status: 1 if the source is damaged (truncated, a failed checksum, not the format its name says) or has string tensors
+    /// and --drop-strings is missing; 2 if there is no source, it has what neither format supports, or the target cannot be
+    /// written.
     Convert(convert::Args),
 }
 
@@ -61,68 +61,61 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
     }
 }
 
-/// Where checkpoints are.
 #[derive(Debug, clap::Args)]
 struct FolderArgs {
-    /// The folder of the checkpoints
+    /// Folder of the checkpoints
     dir: PathBuf,
 
-    /// The burst buffer: the folder that they are saved to first
+    /// Burst buffer: the folder that checkpoints are saved to first
     #[arg(long, value_name = "DIR")]
     burst_dir: Option<PathBuf>,
 }
 
-/// The devices below the folders.
+/// The folders, and the devices below them.
 #[derive(Debug, clap::Args)]
-struct TierArgs {
-    /// Emulate a device in this process below DIR: hdd, ssd, optane or lustre; a tier that is up needs no such word
+struct PlaceArgs {
+    #[command(flatten)]
+    folders: FolderArgs,
+
+    /// Emulate a device below DIR: hdd, ssd, optane or lustre; not needed on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
-    /// The same below the burst buffer
+    /// Emulate a device below the burst buffer
     #[arg(long, value_name = "NAME", requires = "burst_dir")]
     burst_tier: Option<Profile>,
 }
 
-/// The places of a command, and what is to be said of them.
-struct Grounds {
-    places: Places,
-    notes: Vec<String>,
+impl PlaceArgs {
+    /// The places, and what to note of them.
+    fn places(&self) -> Result<(Places, Vec<String>)> {
+        self.folders.check()?;
+        let (slow, mut notes) = place(&self.folders.dir, self.tier.as_ref())?;
+        let fast = self.folders.burst_dir.as_deref().map(|dir| place(dir, self.burst_tier.as_ref())).transpose()?;
+        let fast = fast.map(|(place, more)| {
+            notes.extend(more);
+            place
+        });
+        Ok((Places { slow, fast, keep: usize::MAX }, notes))
+    }
+
+    /// The tiers of a command that keeps so many checkpoints on each, and the file of its result.
+    fn open(&self, json: &JsonArgs, keep: usize) -> Result<(Vec<Tier>, Json)> {
+        self.folders.check()?;
+        let json = json.target(self.folders.dirs())?;
+        Ok((Places { keep, ..self.places()?.0 }.tiers(), json))
+    }
 }
 
 impl FolderArgs {
-    /// The folders as they are.
     fn bare(&self) -> Places {
         Places { slow: Place::new(&self.dir), fast: self.burst_dir.as_ref().map(Place::new), keep: usize::MAX }
     }
 
-    /// The folders with the devices below them.
-    fn places(&self, tiers: &TierArgs, keep: usize) -> Result<Grounds> {
-        let (slow, mut notes) = place(&self.dir, tiers.tier.as_ref())?;
-        let fast = match &self.burst_dir {
-            Some(dir) => {
-                let (place, more) = place(dir, tiers.burst_tier.as_ref())?;
-                notes.extend(more);
-                Some(place)
-            }
-            None => None,
-        };
-        Ok(Grounds { places: Places { slow, fast, keep }, notes })
-    }
-
-    /// Refuses folders that are not there, one that is itself a checkpoint, and two that are not apart: nothing here makes
-    /// them.
+    /// Refuses folders that are missing, are checkpoints themselves, or lie one in the other.
     fn check(&self) -> Result<()> {
         self.dirs().try_for_each(check_folder)?;
-        let Some(fast) = &self.burst_dir else { return Ok(()) };
-        let (near, far) = (fast.canonicalize()?, self.dir.canonicalize()?);
-        if near == far {
-            bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.escaped());
-        }
-        if near.starts_with(&far) || far.starts_with(&near) {
-            bail!("--burst-dir: {} and {} lie one in the other; keep them apart", fast.escaped(), self.dir.escaped());
-        }
-        Ok(())
+        self.burst_dir.as_deref().map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("DIR", &self.dir)))
     }
 
     /// The folders, nearest first.
@@ -140,20 +133,7 @@ fn check_folder(dir: &Path) -> Result<()> {
     }
     if files::is_checkpoint(&dir.canonicalize()?) {
         let parent = dir.join("..").canonicalize()?;
-        bail!("{} is a checkpoint itself; name the folder that it lies in: {}", dir.escaped(), parent.escaped());
+        bail!("{} is itself a checkpoint\nhint: give its folder, {}", dir.escaped(), parent.escaped());
     }
     Ok(())
-}
-
-fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
-    let placement = tier::placement(dir)?;
-    let notes = placement.notes_beside(named);
-    let shaped = named.cloned().or(placement.shaped);
-    Ok((Place { dir: dir.to_owned(), shaped, kernel: placement.kernel }, notes))
-}
-
-/// Gives a result as text, and as JSON where that was asked for.
-fn give_both<T: Serialize>(text: &str, value: &T, target: Option<&Output>) -> Result<()> {
-    let json = target.map(|target| Ok::<_, anyhow::Error>((target, to_json(value)?))).transpose()?;
-    give(text, json)
 }

@@ -20,19 +20,16 @@ use forebay_units::PathText;
 use super::files::{Target, Written, in_folder};
 use crate::output::remark;
 
-/// Bytes that are moved at once.
 const CHUNK: usize = 4 << 20;
 /// The name of TensorFlow's file about a folder.
 pub(super) const STATE: &str = "checkpoint";
 
-/// Files on their way to their names.
 pub(super) struct Placing<'a> {
     target: &'a Target<'a>,
     files: Vec<Aside>,
     remarks: Vec<String>,
 }
 
-/// A file that has not got its name yet.
 struct Aside {
     aside: PathBuf,
     path: PathBuf,
@@ -45,7 +42,7 @@ impl<'a> Placing<'a> {
     /// Refuses before a byte is written when a name is taken, and removes what killed runs left of these files.
     pub(super) fn new(target: &'a Target<'a>, layout: &Layout, n_tensors: usize) -> Result<Self> {
         if !target.dir.is_dir() {
-            bail!("{}: no such folder; make it first", target.dir.escaped());
+            bail!("{}: no such folder", target.dir.escaped());
         }
         let closing = layout.close(&vec![0; n_tensors]);
         let plans = || layout.files.iter().chain(&closing);
@@ -53,7 +50,7 @@ impl<'a> Placing<'a> {
             let path = in_folder(&target.dir, &plan.name);
             let Ok(found) = path.symlink_metadata() else { continue };
             if found.is_dir() {
-                bail!("{} is a folder; name another", path.escaped());
+                bail!("{} is a folder\nhint: choose another name", path.escaped());
             }
             if !target.force && plan.name != STATE && !is_empty(&path) {
                 return Err(taken(&path));
@@ -63,7 +60,6 @@ impl<'a> Placing<'a> {
         Ok(Self { target, files: Vec::new(), remarks: Vec::new() })
     }
 
-    /// Writes a file aside, piece by piece, and makes it durable.
     pub(super) fn write(
         &mut self,
         plan: &FilePlan,
@@ -72,7 +68,7 @@ impl<'a> Placing<'a> {
     ) -> Result<()> {
         let path = in_folder(&self.target.dir, &plan.name);
         if plan.name == STATE && !self.target.force && path.exists() {
-            self.remarks.push(format!("{} is left as it is: it names another checkpoint", path.escaped()));
+            self.remarks.push(format!("{} is unchanged: it names another checkpoint", path.escaped()));
             return Ok(());
         }
         let cannot = || format!("cannot write {}", path.escaped());
@@ -97,7 +93,6 @@ impl<'a> Placing<'a> {
         file.sync_all().with_context(cannot)
     }
 
-    /// Gives the files their names and makes these durable.
     pub(super) fn commit(mut self) -> Result<Written> {
         self.files.sort_by_key(|file| turn(&file.path));
         let paths: Vec<PathBuf> = self.files.iter().map(|file| file.path.clone()).collect();
@@ -125,7 +120,7 @@ impl<'a> Placing<'a> {
                     fs::rename(aside, path).with_context(|| format!("cannot write {}", path.escaped()))?;
                 } else {
                     if is_empty(path) {
-                        fs::remove_file(path).with_context(|| format!("cannot write {}", path.display()))?;
+                        fs::remove_file(path).with_context(|| format!("cannot write {}", path.escaped()))?;
                     }
                     LocalFs.rename(aside, path).map_err(|error| lost(path, error))?;
                 }
@@ -159,7 +154,7 @@ fn is_empty(path: &Path) -> bool {
 }
 
 fn taken(path: &Path) -> anyhow::Error {
-    anyhow::anyhow!("{} is there already; name another, or give --force to replace it", path.escaped())
+    anyhow::anyhow!("{} already exists\nhint: choose another name, or replace it with --force", path.escaped())
 }
 
 /// Why a file did not get its name: mostly because another run was faster.
@@ -170,7 +165,6 @@ fn lost(path: &Path, error: Error) -> anyhow::Error {
     }
 }
 
-/// One thing that is done to the names of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
     Remove(usize),
@@ -221,10 +215,9 @@ fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
             Ok(()) | Err(TryLockError::Error(_)) => return Ok((aside, file)),
         }
     }
-    Err(io::Error::other(format!("another process took each of {MOST_TRIES} new files beside it")))
+    Err(io::Error::other(format!("other processes took all {MOST_TRIES} temporary names")))
 }
 
-/// How the names of files begin that are to get this one.
 fn prefix(name: &str) -> String {
     format!(".{name}.")
 }
@@ -239,7 +232,7 @@ fn remove_left_overs(dir: &Path, name: &str) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if is_ours(&path.file_name().unwrap_or_default().escaped()) && remove_unlocked(&path) {
-            remark(&format!("forebay: removed {}, which a run that was killed had left", path.escaped()));
+            remark(&format!("forebay: removed {}, left by a killed run", path.escaped()));
         }
     }
 }
@@ -250,7 +243,6 @@ fn remove_unlocked(path: &Path) -> bool {
     file.try_lock().is_ok() && is_still(path, &file).unwrap_or(false) && fs::remove_file(path).is_ok()
 }
 
-/// Whether the path still names the open file.
 fn is_still(path: &Path, file: &File) -> io::Result<bool> {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     match fs::symlink_metadata(path) {
@@ -271,7 +263,7 @@ mod tests {
         let (path, _file) = create_aside(dir.path(), "m").unwrap();
         assert_eq!(path, aside(MOST_TRIES - 1));
         let error = create_aside(dir.path(), "m").unwrap_err();
-        assert_eq!(error.to_string(), "another process took each of 100 new files beside it");
+        assert_eq!(error.to_string(), "other processes took all 100 temporary names");
     }
 
     /// A folder with an old checkpoint, and what is done to put a new one in its place.

@@ -8,26 +8,22 @@ use forebay_checkpoint::{Damage, Error, Name, Options, Store, Tier, left_over, l
 use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
-use super::drain::unless_stopped;
+use super::PlaceArgs;
+use super::drain::{complain_unless_stopped, unless_stopped};
 use super::dry::DryFs;
 use super::ls::why_foreign;
-use super::{FolderArgs, TierArgs, give_both};
-use crate::output::{JsonArgs, Outcome, complain, remark};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay checkpoint prune`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    folders: FolderArgs,
+    at: PlaceArgs,
 
-    #[command(flatten)]
-    tiers: TierArgs,
-
-    /// Checkpoints that stay in each folder
+    /// Checkpoints to keep in each folder
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     keep: u32,
 
-    /// Read what a removal reads, say what would go, and remove nothing
+    /// Show what would be removed; remove nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -59,9 +55,7 @@ struct Stays {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    args.folders.check()?;
-    let json = args.json.target(args.folders.dirs())?;
-    let mut tiers = args.folders.places(&args.tiers, args.keep as usize)?.places.tiers();
+    let (mut tiers, json) = args.at.open(&args.json, args.keep as usize)?;
     if args.dry_run {
         // What would go is what goes where nothing changes.
         tiers.iter_mut().for_each(|tier| tier.fs = Arc::new(DryFs::new(Arc::clone(&tier.fs))));
@@ -80,18 +74,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let is_stopped = errors.iter().any(|error| matches!(error, Error::Stopped));
     let stays = if is_stopped { Vec::new() } else { stays(&tiers, &after) };
     let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed, stays };
-    give_both(&pruned.text(), &pruned, json.as_ref())?;
-    let is_done = errors.is_empty();
-    for error in errors {
-        match error {
-            Error::Stopped => remark("forebay: stopped before the end"),
-            other => complain(&other.into()),
-        }
-    }
-    Ok(if is_done { Outcome::Met } else { Outcome::Missed })
+    json.give(&pruned.text(), &pruned)?;
+    let errors: Vec<anyhow::Error> = errors.into_iter().map(anyhow::Error::from).collect();
+    errors.iter().for_each(complain_unless_stopped);
+    Ok(Outcome::of(errors.is_empty()))
 }
 
-/// Whether the folders hold no checkpoint and nothing that one left.
 fn is_nothing(tiers: &[Tier], before: &Survey) -> Result<bool> {
     let mut is_nothing = before.iter().all(BTreeMap::is_empty);
     for tier in tiers {
@@ -100,7 +88,6 @@ fn is_nothing(tiers: &[Tier], before: &Survey) -> Result<bool> {
     Ok(is_nothing)
 }
 
-/// The checkpoints of each tier.
 type Survey = Vec<BTreeMap<Name, Found>>;
 
 #[derive(Debug, Clone)]
@@ -136,10 +123,10 @@ fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
         for (name, found) in here.iter().filter(|(name, _)| !kept.contains(name)) {
             let why = match &found.look {
                 Err(damage) => {
-                    format!("damaged: {damage}; prune leaves it: remove its folder by hand if nothing of it is wanted")
+                    format!("damaged: {damage}; prune keeps it; remove its folder by hand if unwanted")
                 }
-                Ok(_) if waits(name) => "not drained yet: `forebay checkpoint drain` does that".to_owned(),
-                Ok(_) => "no newer one here is good: `forebay checkpoint verify` names what is damaged".to_owned(),
+                Ok(_) if waits(name) => "not drained yet; run `forebay checkpoint drain`".to_owned(),
+                Ok(_) => "no newer one here is good; `forebay checkpoint verify` lists the damage".to_owned(),
             };
             stays.push(Stays { folder: found.folder.clone(), name: name.to_string(), why });
         }
@@ -150,13 +137,10 @@ fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
 fn gone(before: &Survey, after: &Survey) -> Vec<Removed> {
     let of_tier = |(before, after): (&BTreeMap<Name, Found>, &BTreeMap<Name, Found>)| {
         let gone = before.iter().filter(|(name, _)| !after.contains_key(name));
-        gone.map(|(name, found)| of(*name, found)).collect::<Vec<_>>()
+        let of = |(name, found): (&Name, &Found)| (found.folder.clone(), name.to_string(), found.bytes);
+        gone.map(of).map(|(folder, name, bytes)| Removed { folder, name, bytes }).collect::<Vec<_>>()
     };
     before.iter().zip(after).flat_map(of_tier).collect()
-}
-
-fn of(name: Name, found: &Found) -> Removed {
-    Removed { folder: found.folder.clone(), name: name.to_string(), bytes: found.bytes }
 }
 
 impl Pruned {

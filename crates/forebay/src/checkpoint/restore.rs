@@ -14,27 +14,23 @@ use forebay_units::PathText;
 use serde::Serialize;
 
 use super::convert::{self, Converted};
-use super::{FolderArgs, TierArgs, files, give_both};
-use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
+use super::{PlaceArgs, files};
+use crate::output::{Json, Outcome, Outputs, complain, remark};
 use crate::stop;
 
 /// How often everything is looked at anew because it changed meanwhile.
 const TIMES_ANEW: usize = 8;
 
-/// The flags of `forebay checkpoint restore`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    folders: FolderArgs,
+    at: PlaceArgs,
 
-    #[command(flatten)]
-    tiers: TierArgs,
-
-    /// Where to write it: FILE.safetensors, or the prefix of a TensorFlow checkpoint; existing files are refused
+    /// FILE.safetensors or a TensorFlow prefix to write; must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 
-    /// The checkpoint of this step, not the newest
+    /// Restore the checkpoint of this step instead of the newest
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 
@@ -42,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Write the result as JSON to a file, or to stdout with "-"; an earlier result is replaced
+    /// Write the result as JSON to FILE, or to stdout with "-"; replaces an earlier result
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
@@ -60,49 +56,30 @@ struct Report {
     written: Option<Converted>,
 }
 
-/// What was written, and of which.
-struct Found {
-    name: Name,
-    tier: usize,
-    metric: Option<f64>,
-    passed_over: Vec<PassedOver>,
-    written: Converted,
-}
-
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    args.folders.check()?;
+    args.at.folders.check()?;
     let (dir, stem) = files::split(&args.to, args.format()?)?;
     files::check_outside(&args.to)?;
     files::check_apart(args.json.as_deref(), &dir, &stem, args.format()?)?;
-    let mut outputs = Outputs::beside(args.folders.dirs(), args.force);
+    let mut outputs = Outputs::beside(args.at.folders.dirs(), args.force);
     files::claim(&mut outputs, "--to", &dir, &stem, args.format()?)?;
-    let json = args.json.as_deref().map(|path| outputs.file("--json", path, Kind::Json)).transpose()?;
-    let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
+    let json = outputs.json(args.json.as_deref())?;
+    let tiers = args.at.places()?.0.tiers();
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
-    let found = match first_good(args, &tiers) {
+    let (text, report) = match first_good(args, &tiers) {
         Ok(found) => found,
-        Err(error) => return nothing(error, json.as_ref()),
+        Err(error) => return nothing(error, &json),
     };
-    found.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
-    found.written.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
-    let folder = tiers[found.tier].dir.escaped().into_owned();
-    let text = format!("step {} of {folder}, verified\n{}", found.name.step, found.written.text(&args.to));
-    let report = Report {
-        name: Some(found.name.to_string()),
-        step: Some(found.name.step),
-        folder: Some(folder),
-        metric: found.metric,
-        passed_over: in_words(&found.passed_over),
-        written: Some(found.written),
-    };
-    give_both(&text, &report, json.as_ref())?;
+    report.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
+    report.written.iter().flat_map(|written| &written.remarks).for_each(|text| remark(&format!("forebay: {text}")));
+    json.give(&text, &report)?;
     Ok(Outcome::Met)
 }
 
-/// It ran, and there is nothing good; what was found instead is told.
-fn nothing(error: anyhow::Error, json: Option<&Output>) -> Result<Outcome> {
+/// It ran and found nothing good, which is a result too.
+fn nothing(error: anyhow::Error, json: &Json) -> Result<Outcome> {
     let Some(Error::NothingGood { passed_over, .. }) = error.downcast_ref() else { return Err(error) };
-    give_both("", &Report { passed_over: in_words(passed_over), ..Report::default() }, json)?;
+    json.give("", &Report { passed_over: in_words(passed_over), ..Report::default() })?;
     complain(&error);
     Ok(Outcome::Missed)
 }
@@ -112,14 +89,12 @@ fn in_words(passed_over: &[PassedOver]) -> Vec<String> {
 }
 
 impl Args {
-    /// The format that the name asks for.
     fn format(&self) -> Result<&'static dyn Format> {
         let is_safetensors = self.to.extension().is_some_and(|extension| extension == "safetensors");
         format::named(if is_safetensors { "safetensors" } else { "tensorflow" }).context("both are in the table")
     }
 }
 
-/// The checkpoints that are wanted, with the tiers that have them.
 fn wanted(args: &Args, tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name, Vec<usize>> {
     let mut found = list(tiers, passed_over);
     found.retain(|name, _| args.step.is_none_or(|step| step == name.step));
@@ -127,7 +102,7 @@ fn wanted(args: &Args, tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTr
 }
 
 /// Writes the newest that is good to its last byte, from the nearest folder; of the others nothing is left.
-fn first_good(args: &Args, tiers: &[Tier]) -> Result<Found> {
+fn first_good(args: &Args, tiers: &[Tier]) -> Result<(String, Report)> {
     let mut n_anew = 0;
     'anew: loop {
         let mut passed_over = Vec::new();
@@ -135,7 +110,14 @@ fn first_good(args: &Args, tiers: &[Tier]) -> Result<Found> {
         let copies = found.iter().rev().flat_map(|(name, at)| at.iter().map(|tier| (*name, *tier)));
         for (name, tier) in copies {
             let damage = match write(args, &tiers[tier], name)? {
-                Ok((metric, written)) => return Ok(Found { name, tier, metric, passed_over, written }),
+                Ok((metric, written)) => {
+                    let folder = tiers[tier].dir.escaped().into_owned();
+                    let text = format!("step {} of {folder}, verified\n{}", name.step, written.text(&args.to));
+                    let passed_over = in_words(&passed_over);
+                    let (step, written) = (Some(name.step), Some(written));
+                    let (name, folder) = (Some(name.to_string()), Some(folder));
+                    return Ok((text, Report { name, step, folder, metric, passed_over, written }));
+                }
                 Err(damage) => damage,
             };
             // It may have been moved to a farther folder after they were listed.
@@ -162,7 +144,6 @@ fn write(args: &Args, tier: &Tier, name: Name) -> Result<Result<(Option<f64>, Co
     }
 }
 
-/// Writes it in the format that the name asks for.
 fn copy(args: &Args, checkpoint: &Checkpoint) -> Result<Converted> {
     let catalog = checkpoint.catalog()?;
     let is_good = || match checkpoint.verify_rest(stop::flag()) {

@@ -6,20 +6,16 @@ use forebay_report::visible;
 use forebay_units::{Bytes, PathText};
 use serde::Serialize;
 
-use super::{FolderArgs, TierArgs, give_both};
+use super::PlaceArgs;
 use crate::output::{JsonArgs, Outcome, remark};
 use crate::{progress, stop};
 
-/// The flags of `forebay checkpoint verify`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    folders: FolderArgs,
+    at: PlaceArgs,
 
-    #[command(flatten)]
-    tiers: TierArgs,
-
-    /// Only the checkpoints of this step
+    /// Verify only the checkpoints of this step
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 
@@ -31,7 +27,6 @@ pub(crate) struct Args {
 struct Verified {
     n_good: usize,
     n_bad: usize,
-    /// It was stopped before all were read.
     is_interrupted: bool,
     copies: Vec<Copy>,
 }
@@ -47,9 +42,7 @@ struct Copy {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    args.folders.check()?;
-    let json = args.json.target(args.folders.dirs())?;
-    let tiers = args.folders.places(&args.tiers, usize::MAX)?.places.tiers();
+    let (tiers, json) = args.at.open(&args.json, usize::MAX)?;
     // Folders that cannot be listed are errors of the command, not of a checkpoint.
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
     let found = list(&tiers, &mut Vec::new());
@@ -59,12 +52,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         .flat_map(|(name, places)| places.iter().map(|place| (*name, &tiers[*place])))
         .collect();
     let verified = all_of(&wanted);
-    give_both(&verified.text(args.step), &verified, json.as_ref())?;
+    json.give(&verified.text(args.step), &verified)?;
     if verified.is_interrupted {
         remark("forebay: stopped before the end");
     }
-    let met = verified.n_bad == 0 && verified.n_good > 0 && !verified.is_interrupted;
-    Ok(if met { Outcome::Met } else { Outcome::Missed })
+    Ok(Outcome::of(verified.n_bad == 0 && verified.n_good > 0 && !verified.is_interrupted))
 }
 
 fn all_of(wanted: &[(Name, &Tier)]) -> Verified {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
+use forebay_bench::ingest::IngestSettings;
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
@@ -12,12 +13,10 @@ use forebay_storage::Local;
 use forebay_units::{PathText, count};
 
 use super::InputArgs;
-use super::pixels::{PixelArgs, parse_size};
+use crate::flags::{Flags, Pick};
 use crate::output::{Kind, Outcome, Outputs, note, print, remark};
-use crate::values::SampleLimit;
 use crate::{progress, stop};
 
-/// The flags of `forebay data decode`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder, a list, an image, or TFRecord or tar shards
@@ -26,7 +25,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// The array's file, in NumPy's format, or stdout with "-"; images in the source's order; an existing file is refused
+    /// NumPy file to write, or "-" for stdout; images keep the source's order
     #[arg(long, value_name = "FILE.npy|-")]
     to: PathBuf,
 
@@ -34,29 +33,32 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Output size in pixels
-    #[arg(long, default_value = "224", value_parser = parse_size, value_name = "N|WxH")]
-    size: (u32, u32),
-
     #[command(flatten)]
-    pixels: PixelArgs,
+    settings: Flags<IngestSettings, OfPixels>,
+}
 
-    #[command(flatten)]
-    limit: SampleLimit,
+/// What ingest takes on samples and their pixels.
+#[derive(Debug)]
+struct OfPixels;
+
+impl Pick for OfPixels {
+    fn has(name: &str) -> bool {
+        ["size", "dtype", "layout", "scaled", "max_sample_size"].contains(&name)
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let path = args.input.path(&args.path)?;
     let to = Outputs::beside([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
-    let source = source.with_max_sample_size(args.limit.bytes());
+    let source = source.with_max_sample_size(args.settings.0.max_sample_size);
     if source.pixels().is_some() {
-        bail!("{} holds decoded images already", path.escaped());
+        bail!("{} already holds decoded images", path.escaped());
     }
     note(source.notes());
     note(source.left_out().note().as_slice());
     let n = source.n_samples();
-    let spec = args.pixels.spec(args.size);
+    let spec = args.settings.0.image();
     // Written aside and renamed, so that no half array is left where an image fails.
     let mut file = to.begin()?;
     file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;

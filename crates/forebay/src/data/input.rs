@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use forebay_format::example::KeyNames;
+use forebay_units::PathText;
 
-/// Folders named in a message.
 const NAMED: usize = 12;
 
-/// The flags that select what is read of a dataset.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct InputArgs {
     /// Read one split: the folder of this name in the dataset, such as train or val
@@ -17,15 +16,14 @@ pub(crate) struct InputArgs {
 
     /// TFRecord feature that holds the image [default: found by content]
     #[arg(long, value_name = "NAME")]
-    pub(crate) image_key: Option<String>,
+    image_key: Option<String>,
 
     /// TFRecord feature that holds the label, one int64 [default: found by name and type]
     #[arg(long, value_name = "NAME")]
-    pub(crate) label_key: Option<String>,
+    label_key: Option<String>,
 }
 
 impl InputArgs {
-    /// The features asked for by name.
     pub(crate) fn keys(&self) -> KeyNames {
         KeyNames { image: self.image_key.clone(), label: self.label_key.clone() }
     }
@@ -34,20 +32,20 @@ impl InputArgs {
     pub(crate) fn path(&self, data: &Path) -> Result<PathBuf> {
         let Some(name) = &self.split else { return Ok(data.to_owned()) };
         if data.is_file() {
-            bail!("--split {name}: {} is a file, not a folder with splits", data.display());
+            bail!("--split {name}: {} is a file, not a folder with splits", data.escaped());
         }
         let folders = folders_in(data)?;
         let found = folders.iter().find(|folder| *folder == name);
         match found.or_else(|| folders.iter().find(|folder| folder.eq_ignore_ascii_case(name))) {
             Some(folder) => Ok(data.join(folder)),
-            None => bail!("--split {name}: no such folder in {}; found {}", data.display(), listed(&folders)),
+            None => bail!("--split {name}: no such folder in {}; found {}", data.escaped(), listed(&folders)),
         }
     }
 }
 
 /// The names of the folders right below one, without hidden ones, in order.
 fn folders_in(data: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(data).with_context(|| format!("listing {}", data.display()))?;
+    let entries = std::fs::read_dir(data).with_context(|| format!("cannot list {}", data.escaped()))?;
     let mut names: Vec<String> = entries
         .flatten()
         .filter(|entry| entry.path().is_dir())

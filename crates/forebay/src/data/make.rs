@@ -4,27 +4,27 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
+use forebay_measure::value;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
-use super::pixels::parse_size;
 use super::{WorkArgs, with_progress};
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, done};
+use crate::values::of;
 
-/// The flags of `forebay data make`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// imagenet: median 112 KB, about 480x415; caltech101: 102 classes, median 12 KB
     #[arg(value_name = "imagenet|caltech101")]
     profile: Profile,
 
-    /// Where to make it; a second run goes on where the first one stopped
+    /// Folder to make it in; a second run continues where the first stopped
     dir: PathBuf,
 
-    /// How many images; the profile's own number by default
+    /// Number of images; the profile's own by default
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
-    /// Seed of everything in the images
+    /// Seed of the images
     #[arg(long, default_value_t = 0, value_name = "S")]
     seed: u64,
 
@@ -36,8 +36,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIGMA")]
     sigma: Option<f64>,
 
-    /// All images of this size, instead of the profile's mix
-    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    /// Make all images this size instead of the profile's mix
+    #[arg(long, value_parser = of(value::pixels), value_name = "N|WxH")]
     dimensions: Option<(u32, u32)>,
 
     /// Number of class folders
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
-    /// Say what would be made, and make nothing
+    /// Show what would be made; make nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -68,12 +68,10 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         let images = count(plan.count(), "image");
         let classes = plan.parameters().classes;
         let classes = format!("{classes} class{}", if classes == 1 { "" } else { "es" });
-        print(&format!("{dir}: {images} in {classes}, about {}\n", plan.expected_bytes()))?;
-        return Ok(Outcome::Met);
+        return done(&format!("{dir}: {images} in {classes}, about {}\n", plan.expected_bytes()));
     }
-    let made = with_progress("making", &args.work, |control| make(&plan, &args.dir, control))?;
+    let made = with_progress("making", args.work.threads, |control| make(&plan, &args.dir, control))?;
     let kept =
-        if made.n_kept > 0 { format!(", {} of them there already", group_digits(made.n_kept)) } else { String::new() };
-    print(&format!("{dir}: {}, {}{kept}\n", count(made.n_files, "image"), made.bytes))?;
-    Ok(Outcome::Met)
+        if made.n_kept > 0 { format!(", {} of them already there", group_digits(made.n_kept)) } else { String::new() };
+    done(&format!("{dir}: {}, {}{kept}\n", count(made.n_files, "image"), made.bytes))
 }

@@ -2,59 +2,54 @@
 
 mod decode;
 mod input;
-mod inspect;
 mod make;
 mod pack;
-mod pixels;
-mod verify;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
-use forebay_dataset::{Control, Progress};
+use forebay_dataset::{Control, InspectOptions, Progress, VerifyOptions, inspect, verify};
 use forebay_observe::{Options, Sampler, observe};
 use forebay_record::Series;
 use serde::Serialize;
 
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 use crate::values::SampleLimit;
 use crate::{progress, stop};
 pub(crate) use input::InputArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a seeded set of synthetic photographs: the same bytes on every machine
+    /// Make a dataset of synthetic photographs; the same seed gives the same bytes
     Make(make::Args),
-    /// Say what a folder, a list or shards hold: sizes, formats, dimensions, bad files, the fio mix
+    /// Describe a dataset: sizes, formats, dimensions, bad files, fio block mix
     Inspect(LookArgs),
-    /// Turn image files into TFRecord, tar or tensor shards, or shards back into files
+    /// Pack image files into TFRecord, tar or tensor shards, or unpack shards into files
     Pack(pack::Args),
-    /// Check every checksum and decode every image; name each bad one
+    /// Check every checksum and decode every image; list the bad ones
     Verify(LookArgs),
-    /// Decode and resize images exactly as ingest does, into one NumPy array
+    /// Decode and resize images exactly as ingest does, into a NumPy array
     Decode(decode::Args),
 }
 
 pub(crate) fn run(command: Command) -> Result<Outcome> {
     match command {
         Command::Make(args) => make::run(args),
-        Command::Inspect(args) => inspect::run(&args),
+        Command::Inspect(args) => args.inspect(),
         Command::Pack(args) => pack::run(args),
-        Command::Verify(args) => verify::run(&args),
+        Command::Verify(args) => args.verify(),
         Command::Decode(args) => decode::run(args),
     }
 }
 
-/// How a long operation is run.
 #[derive(Debug, clap::Args)]
 struct WorkArgs {
-    /// Worker threads; one a core by default
+    /// Worker threads; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 }
 
-/// What is looked at, and where the findings go.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LookArgs {
     /// A folder, a list, an image, or shards
@@ -73,7 +68,6 @@ pub(crate) struct LookArgs {
     json: JsonArgs,
 }
 
-/// What was found, and what the machine did meanwhile.
 #[derive(Serialize)]
 struct Observed<T> {
     #[serde(flatten)]
@@ -82,6 +76,23 @@ struct Observed<T> {
 }
 
 impl LookArgs {
+    fn inspect(&self) -> Result<Outcome> {
+        let options = InspectOptions {
+            keys: self.input.keys(),
+            max_sample: self.limit.0.max_sample_size,
+            ..InspectOptions::default()
+        };
+        self.look("inspecting", |path, control| inspect(path, &options, control), forebay_report::inspection)?;
+        Ok(Outcome::Met)
+    }
+
+    fn verify(&self) -> Result<Outcome> {
+        let options = VerifyOptions { keys: self.input.keys(), max_sample: self.limit.0.max_sample_size };
+        let found =
+            self.look("verifying", |path, control| verify(path, &options, control), forebay_report::verification)?;
+        Ok(Outcome::of(found.is_sound()))
+    }
+
     /// Looks, and gives what was found as text and, where asked for, as JSON.
     fn look<T: Serialize>(
         &self,
@@ -93,20 +104,18 @@ impl LookArgs {
         let path = self.input.path(&self.path)?;
         // A look leaves nothing behind, and listing a million files takes seconds.
         stop::flag_once_begun();
-        let work = |_: Option<&Sampler>| with_progress(name, &self.work, |control| look(&path, control));
+        let work = |_: Option<&Sampler>| with_progress(name, self.work.threads, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
-        let json = json.as_ref().map(|target| Ok::<_, anyhow::Error>((target, to_json(&observed)?))).transpose()?;
-        give(&text(&observed.found), json)?;
+        json.give(&text(&observed.found), &observed)?;
         Ok(observed.found)
     }
 }
 
-/// Runs a long operation with a progress bar and Ctrl-C.
-fn with_progress<T>(name: &str, work: &WorkArgs, run: impl FnOnce(&Control<'_>) -> T) -> T {
+pub(crate) fn with_progress<T>(name: &str, threads: u32, run: impl FnOnce(&Control<'_>) -> T) -> T {
     let bar = progress::unknown(name);
     let show = |now: Progress| progress::show(&bar, now);
-    let outcome = run(&Control { threads: work.threads as usize, cancel: stop::flag(), progress: &show });
+    let outcome = run(&Control { threads: threads as usize, cancel: stop::flag(), progress: &show });
     bar.finish_and_clear();
     outcome
 }

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, UnpackOptions, pack, unpack};
 use forebay_format::tfrecord::Compression;
+use forebay_measure::value;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::InputArgs;
-use super::pixels::parse_size;
 use super::{WorkArgs, with_progress};
-use crate::output::{Outcome, Outputs, note, print, remark};
+use crate::output::{Outcome, Outputs, done, note, print, remark};
 use crate::stop;
-use crate::values::SampleLimit;
+use crate::values::{SampleLimit, of};
 
-/// The flags of `forebay data pack`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Image files (a folder or a list); with `--to files`, TFRecord or tar shards
@@ -24,30 +24,30 @@ pub(crate) struct Args {
     #[command(flatten)]
     select: InputArgs,
 
-    /// Where to put the shards; a second run goes on where the first one stopped
+    /// Folder for the shards; a second run continues where the first stopped
     out: PathBuf,
 
-    /// What to make
+    /// Format to write
     #[arg(long, value_enum)]
     to: Target,
 
     /// Size of tensor images in pixels; 256x256 by default
-    #[arg(long, value_parser = parse_size, value_name = "N|WxH")]
+    #[arg(long, value_parser = of(value::pixels), value_name = "N|WxH")]
     size: Option<(u32, u32)>,
 
-    /// A shard is ended before it would become larger than this; 128MiB by default
+    /// Largest shard; 128MiB by default
     #[arg(long, value_name = "SIZE")]
     shard_size: Option<Bytes>,
 
     /// Compress each TFRecord shard as a whole
-    #[arg(long, value_enum, value_name = "gzip|zlib")]
-    compression: Option<CompressionArg>,
+    #[arg(long, value_parser = PossibleValuesParser::new(["gzip", "zlib"]).map(compression), value_name = "gzip|zlib")]
+    compression: Option<Compression>,
 
-    /// Keep the files' order instead of mixing the classes over the shards
+    /// Keep the files' order instead of shuffling them
     #[arg(long)]
     keep_order: bool,
 
-    /// Seed of the mixing; 0 by default
+    /// Seed of the shuffle; 0 by default
     #[arg(long, value_name = "S", conflicts_with = "keep_order")]
     seed: Option<u64>,
 
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
-    /// Say what would be written, and write nothing
+    /// Show what would be written; write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -74,31 +74,20 @@ enum Target {
     Files,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CompressionArg {
-    Gzip,
-    Zlib,
-}
-
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
-    if args.compression.is_some() && args.to != Target::Tfrecord {
-        bail!("--compression belongs to --to tfrecord");
-    }
-    if args.size.is_some() && args.to != Target::Tensor {
-        bail!("--size belongs to --to tensor");
-    }
-    let of_shards = [
-        ("--shard-size", args.shard_size.is_some()),
-        ("--keep-order", args.keep_order),
-        ("--seed", args.seed.is_some()),
-    ];
-    if let Some((flag, _)) = of_shards.iter().find(|(_, given)| *given && args.to == Target::Files) {
-        bail!("{flag} belongs to making shards, not to --to files");
-    }
-    let of_records =
-        [("--image-key", args.select.image_key.is_some()), ("--label-key", args.select.label_key.is_some())];
-    if let Some((flag, _)) = of_records.iter().find(|(_, given)| *given && args.to != Target::Files) {
-        bail!("{flag} belongs to --to files");
+    let (to_files, keys) = (args.to == Target::Files, args.select.keys());
+    for (flag, is_given, is_used, by) in [
+        ("--compression", args.compression.is_some(), args.to == Target::Tfrecord, "--to tfrecord"),
+        ("--size", args.size.is_some(), args.to == Target::Tensor, "--to tensor"),
+        ("--shard-size", args.shard_size.is_some(), !to_files, "--to tfrecord, tar or tensor"),
+        ("--keep-order", args.keep_order, !to_files, "--to tfrecord, tar or tensor"),
+        ("--seed", args.seed.is_some(), !to_files, "--to tfrecord, tar or tensor"),
+        ("--image-key", keys.image.is_some(), to_files, "--to files"),
+        ("--label-key", keys.label.is_some(), to_files, "--to files"),
+    ] {
+        if is_given && !is_used {
+            bail!("{flag} needs {by}");
+        }
     }
     args.input = args.select.path(&args.input)?;
     Outputs::beside([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
@@ -108,15 +97,14 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     }
 }
 
+fn compression(name: String) -> Compression {
+    if name == "gzip" { Compression::Gzip } else { Compression::Zlib }
+}
+
 fn packing(args: &Args) -> Option<Packing> {
     let (width, height) = args.size.unwrap_or((256, 256));
-    let compression = match args.compression {
-        None => Compression::None,
-        Some(CompressionArg::Gzip) => Compression::Gzip,
-        Some(CompressionArg::Zlib) => Compression::Zlib,
-    };
     match args.to {
-        Target::Tfrecord => Some(Packing::TfRecord { compression }),
+        Target::Tfrecord => Some(Packing::TfRecord { compression: args.compression.unwrap_or(Compression::None) }),
         Target::Tar => Some(Packing::Tar),
         Target::Tensor => Some(Packing::Tensor { width, height }),
         Target::Files => None,
@@ -129,7 +117,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         shard_size: args.shard_size.unwrap_or(usual.shard_size),
         shuffle: (!args.keep_order).then(|| args.seed.unwrap_or(0)),
         stop_at_bad: args.strict,
-        max_sample: args.limit.bytes(),
+        max_sample: args.limit.0.max_sample_size,
         ..usual
     };
     let plan = PackPlan::new(&args.input, options)?;
@@ -138,11 +126,10 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
     if args.dry_run {
         let files = count(plan.n_files(), "file");
         let shards = count(plan.n_shards(), &format!("{} shard", packing.name()));
-        print(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()))?;
-        return Ok(Outcome::Met);
+        return done(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()));
     }
     stop::finishing("the shards");
-    let packed = with_progress("packing", &args.work, |control| pack(&plan, &args.out, control))?;
+    let packed = with_progress("packing", args.work.threads, |control| pack(&plan, &args.out, control))?;
     let samples = count(packed.n_samples, "sample");
     let shards = count(packed.n_shards, &format!("{} shard", packing.name()));
     print(&format!("{out}: {samples} in {shards}, {}{}\n", packed.bytes, kept(packed.n_kept)))?;
@@ -151,10 +138,12 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
 
 fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
-        bail!("--dry-run: what shards hold is known only after reading them; see `forebay data inspect`");
+        bail!("--dry-run cannot tell what shards hold without reading them\nhint: use `forebay data inspect`");
     }
-    let options = UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.bytes() };
-    let done = with_progress("unpacking", &args.work, |control| unpack(&args.input, &args.out, &options, control))?;
+    let options =
+        UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.0.max_sample_size };
+    let done =
+        with_progress("unpacking", args.work.threads, |control| unpack(&args.input, &args.out, &options, control))?;
     note(&done.notes);
     let files = count(done.n_files, "file");
     print(&format!("{}: {files}, {}{}\n", args.out.escaped(), done.bytes, kept(done.n_kept)))?;
@@ -164,8 +153,8 @@ fn run_unpack(args: &Args) -> Result<Outcome> {
 fn kept(n: u64) -> String {
     match n {
         0 => String::new(),
-        1 => "; 1 was there already".to_owned(),
-        _ => format!("; {} were there already", group_digits(n)),
+        1 => "; 1 already there".to_owned(),
+        _ => format!("; {} already there", group_digits(n)),
     }
 }
 

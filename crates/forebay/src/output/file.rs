@@ -37,7 +37,6 @@ impl Output {
         matches!(self.way, Way::Stdout)
     }
 
-    /// The path as it was given.
     pub(crate) fn path(&self) -> &Path {
         &self.shown
     }

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use forebay_units::PathText;
 
+use super::Json;
 use super::file::{Output, Way};
 use super::kind::Kind;
 use super::place::{Identity, Input, is_same, parent, place};
 
-/// The outputs of one command.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     inputs: Vec<Input>,
@@ -27,7 +27,6 @@ pub(crate) struct Outputs {
     force: bool,
 }
 
-/// A place that an output has.
 #[derive(Debug)]
 struct Taken {
     flag: &'static str,
@@ -44,9 +43,6 @@ impl Outputs {
     }
 
     /// A file to be written once there is something to write; an earlier one stays as it is until then.
-    ///
-    /// # Errors
-    /// When the file may not or cannot be written.
     pub(crate) fn file(&mut self, flag: &'static str, path: &Path, kind: Kind) -> Result<Output> {
         if is_stdout(path) {
             self.take(flag, path, None, false)?;
@@ -63,10 +59,11 @@ impl Outputs {
         Ok(Output { shown: path.to_owned(), way: Way::File(place) })
     }
 
+    pub(crate) fn json(&mut self, path: Option<&Path>) -> Result<Json> {
+        Ok(Json(path.map(|path| self.file("--json", path, Kind::Json)).transpose()?))
+    }
+
     /// A file that others write, and judge by what is there.
-    ///
-    /// # Errors
-    /// When it belongs to an input, or to another output.
     pub(crate) fn claim(&mut self, flag: &'static str, path: &Path) -> Result<PathBuf> {
         let place = place(path);
         self.keep_out(path, &place)?;
@@ -75,9 +72,6 @@ impl Outputs {
     }
 
     /// A folder that others fill.
-    ///
-    /// # Errors
-    /// When it belongs to an input, or to another output.
     pub(crate) fn folder(&mut self, flag: &'static str, path: &Path) -> Result<()> {
         let place = place(path);
         self.keep_out(path, &place)?;
@@ -85,9 +79,6 @@ impl Outputs {
     }
 
     /// A folder that others fill, and that no input may lie in.
-    ///
-    /// # Errors
-    /// When it belongs to an input, or an input to it.
     pub(crate) fn folder_apart(&mut self, flag: &'static str, path: &Path) -> Result<()> {
         self.folder(flag, path)?;
         match self.inputs.iter().find(|input| input.lies_in(&place(path))) {
@@ -100,7 +91,6 @@ impl Outputs {
         }
     }
 
-    /// Refuses what belongs to an input.
     fn keep_out(&self, path: &Path, place: &Path) -> Result<()> {
         let shown = path.escaped();
         if let Some(input) = self.inputs.iter().find(|input| input.contains(place)) {
@@ -117,7 +107,7 @@ impl Outputs {
     fn take(&mut self, flag: &'static str, path: &Path, place: Option<PathBuf>, is_folder: bool) -> Result<()> {
         for taken in &self.taken {
             match (&taken.place, &place) {
-                (None, None) => bail!("{} - and {flag} - cannot both have stdout", taken.flag),
+                (None, None) => bail!("{} - and {flag} - cannot both go to stdout", taken.flag),
                 (Some(other), Some(place)) if is_same(other, place) => {
                     bail!("{} and {flag} cannot both be written to {}", taken.flag, path.escaped())
                 }
@@ -134,7 +124,6 @@ impl Outputs {
         Ok(())
     }
 
-    /// Refuses a file that exists and may not be replaced.
     fn judge(&self, path: &Path, place: &Path, found: Option<&Metadata>, kind: Kind) -> Result<()> {
         let is_harmless = |found: &Metadata| found.is_dir() || (found.is_file() && found.len() == 0);
         let Some(found) = found.filter(|found| !is_harmless(found)) else {
@@ -158,7 +147,6 @@ impl Outputs {
     }
 }
 
-/// What is said of a file that is not replaced.
 fn taken(path: &Path, kind: Kind) -> anyhow::Error {
     let what = match kind {
         Kind::Values => "the file exists",
@@ -167,7 +155,7 @@ fn taken(path: &Path, kind: Kind) -> anyhow::Error {
     anyhow!("cannot write {}: {what}\nhint: choose another path, or replace it with --force", path.escaped())
 }
 
-pub(super) fn cannot_write(path: &Path) -> String {
+pub(crate) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.escaped())
 }
 

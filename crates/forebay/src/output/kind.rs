@@ -1,13 +1,12 @@
 //! Which existing files an output may replace: those that forebay wrote itself, recognised by their content.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
 use forebay_record::CsvLines;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
 
 /// The schema of every JSON object we write that is neither a record nor a report.
 pub(super) const FINDINGS: &str = "forebay-findings/1";
@@ -21,7 +20,6 @@ const HEAD: u64 = 4096;
 /// A CSV header with more columns than this many bytes hold is none of ours.
 const LINE: u64 = 1 << 20;
 
-/// What an output holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A record, a report or findings: ours have a schema.
@@ -42,11 +40,8 @@ impl Kind {
         }
         match self {
             Self::Json => Ok(is_our_json(BufReader::new(File::open(path)?))),
-            Self::Page => {
-                let head = start(path, HEAD)?;
-                Ok(head.contains("<meta name=\"generator\" content=\"forebay "))
-            }
-            Self::Table => Ok(is_our_header(&first_line(path)?)),
+            Self::Page => Ok(start(path, HEAD)?.contains("<meta name=\"generator\" content=\"forebay ")),
+            Self::Table => Ok(start(path, LINE)?.lines().next().is_some_and(is_our_header)),
             Self::Values => Ok(false),
         }
     }
@@ -71,12 +66,6 @@ fn start(path: &Path, n_bytes: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn first_line(path: &Path) -> io::Result<String> {
-    let mut line = Vec::new();
-    BufReader::new(File::open(path)?).take(LINE).read_until(b'\n', &mut line)?;
-    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
-}
-
 /// Whether a line heads the rows of a watch or the cells of a report.
 fn is_our_header(line: &str) -> bool {
     let (_, of_rows) = CsvLines::begin(Duration::ZERO, &[]);
@@ -87,47 +76,20 @@ fn is_our_header(line: &str) -> bool {
 }
 
 /// Whether a text is one JSON value with a schema of ours: an object, or a list whose first element is one.
-fn is_our_json(text: impl Read) -> bool {
-    let mut parser = serde_json::Deserializer::from_reader(text);
-    let Ok(Schema(schema)) = Schema::deserialize(&mut parser) else { return false };
-    parser.end().is_ok() && schema.is_some_and(|schema| SCHEMAS.iter().any(|ours| schema.starts_with(ours)))
+fn is_our_json(mut text: impl BufRead) -> bool {
+    let is_list = text.fill_buf().is_ok_and(|head| head.trim_ascii_start().starts_with(b"["));
+    let found = match is_list {
+        true => serde_json::from_reader(text).map(|all: Vec<Ours>| all.into_iter().next()),
+        false => serde_json::from_reader(text).map(Some),
+    };
+    let schema = found.ok().flatten().and_then(|Ours { schema }| schema);
+    schema.is_some_and(|schema| SCHEMAS.iter().any(|ours| schema.starts_with(ours)))
 }
 
-/// The schema of a JSON value. All else is skipped without being kept: records may be large.
-struct Schema(Option<String>);
-
-impl<'de> Deserialize<'de> for Schema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SchemaVisitor).map(Self)
-    }
-}
-
-struct SchemaVisitor;
-
-impl<'de> Visitor<'de> for SchemaVisitor {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object or a list of objects")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut schema = None;
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "schema" {
-                schema = map.next_value::<serde_json::Value>()?.as_str().map(str::to_owned);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(schema)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let first = list.next_element::<Schema>()?;
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(first.and_then(|Schema(schema)| schema))
-    }
+/// All but the schema is skipped without being kept: records may be large.
+#[derive(Deserialize)]
+struct Ours {
+    schema: Option<String>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::io::Read;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use anyhow::{Result, bail};
 use forebay_format::Kind;
+use forebay_units::PathText;
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -36,12 +38,20 @@ pub(crate) fn place(path: &Path) -> PathBuf {
     place
 }
 
+/// Refuses two folders, each with the flag that names it, of which one is or holds the other.
+pub(crate) fn keep_apart((flag, a): (&str, &Path), (other, b): (&str, &Path)) -> Result<()> {
+    let (at, other_at) = (place(a), place(b));
+    if at.starts_with(&other_at) || other_at.starts_with(&at) {
+        bail!("{flag} {} and {other} {} must not lie inside one another", a.escaped(), b.escaped());
+    }
+    Ok(())
+}
+
 /// The folder that a path's last name lies in.
-pub(super) fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file under whatever name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     device: u64,
@@ -63,7 +73,6 @@ pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     a == b || Identity::at(a).is_some_and(|file| Identity::at(b) == Some(file))
 }
 
-/// Something that a command reads.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) given: PathBuf,
@@ -75,17 +84,14 @@ impl Input {
         Self { given: path.to_owned(), place: place(path) }
     }
 
-    /// Whether a place is this input or lies in it.
     pub(super) fn contains(&self, place: &Path) -> bool {
         place.starts_with(&self.place) || self.is(place)
     }
 
-    /// Whether a place is this input, be it by another name.
     pub(super) fn is(&self, place: &Path) -> bool {
         is_same(&self.place, place)
     }
 
-    /// Whether this input lies in a folder.
     pub(super) fn lies_in(&self, folder: &Path) -> bool {
         self.place.starts_with(folder)
     }

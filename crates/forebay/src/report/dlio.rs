@@ -4,7 +4,6 @@
 //! put them back: `<rank>_output.json` has every step, `per_epoch_stats.json` (of all ranks, or `<rank>_…` of each) the clock.
 
 mod cell;
-mod epoch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,6 @@ use forebay_report::NamedRun;
 use forebay_units::PathText;
 use forebay_workload::dlio::{Run, read_run};
 
-/// The file in which DLIO keeps the workload it ran.
 const CONFIG: &str = ".hydra/config.yaml";
 /// The file in which it keeps what the workload was called by.
 const OVERRIDES: &str = ".hydra/overrides.yaml";
@@ -23,9 +21,8 @@ const OVERRIDES: &str = ".hydra/overrides.yaml";
 /// How deep a folder of results may lie: `hydra_log/<name>/<time>`.
 const DEPTH: usize = 4;
 
-/// What DLIO does not measure.
 const BARRIERS: &str =
-    "DLIO times no barriers and counts no bytes: barriers are in the other time, bytes moved are not known";
+    "DLIO times no barriers and counts no bytes: barriers are part of the other time, bytes moved are unknown";
 
 /// Reads the results in a folder, or in the one folder of results below it.
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
@@ -42,7 +39,6 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     Ok(NamedRun { name, record: AnyRecord::Workload(record) })
 }
 
-/// The folder that holds results.
 fn find(dir: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
     look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
@@ -56,7 +52,7 @@ fn find(dir: &Path) -> Result<PathBuf> {
         ),
         several => {
             let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.escaped())).collect();
-            Err(anyhow!("{}: there are results of several runs; give one of them:{}", dir.escaped(), names.concat()))
+            Err(anyhow!("{}: results of several runs; choose one:{}", dir.escaped(), names.concat()))
         }
     }
 }
@@ -75,7 +71,6 @@ fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<(
     Ok(())
 }
 
-/// Whether a file is one of those that DLIO writes its results to.
 fn is_result(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_of_rank = |ending: &str| name.strip_suffix(ending).is_some_and(|rank| rank.parse::<u64>().is_ok());
@@ -87,7 +82,7 @@ fn is_result(path: &Path) -> bool {
 /// The texts of the files that DLIO writes, by their names in the folder, and a note on each that cannot be read.
 fn texts(folder: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
     let mut names = vec![CONFIG.to_owned(), OVERRIDES.to_owned()];
-    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.escaped()))? {
         names.extend(entry?.file_name().into_string().ok().filter(|name| is_result(Path::new(name))));
     }
     let (mut files, mut notes) = (BTreeMap::new(), Vec::new());
@@ -95,7 +90,7 @@ fn texts(folder: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
         match std::fs::read_to_string(folder.join(&name)) {
             Ok(text) => drop(files.insert(name, text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => notes.push(format!("{name} is not read: {error}")),
+            Err(error) => notes.push(format!("cannot read {name}: {error}")),
         }
     }
     Ok((files, notes))

@@ -9,7 +9,6 @@ use super::about;
 use crate::live::Display;
 use crate::output::remark;
 
-/// Shows how a study goes on a terminal, or in lines.
 pub(super) fn show(display: Option<&Display>, event: Event<'_>) {
     match (event, display) {
         (Event::Started { cell, at }, Some(display)) => {

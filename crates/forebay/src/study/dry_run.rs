@@ -10,7 +10,7 @@ use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, find_placement};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, done, remark};
 
 /// What is said of an experiment of which nothing is known before it is run.
 const NOT_KNOWN: &str = "reads and time not known";
@@ -25,8 +25,8 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
     let estimator = Estimator::new(plan, &places);
     let cells = count(plan.cells.len() as u64, "cell");
     let left = in_order(plan, rest);
-    let done = if is_resumed { done_words(rest) } else { String::new() };
-    let mut text = format!("{} at the {} scale: {cells}{done}\n\n", plan.spec.name, plan.scale.name());
+    let so_far = if is_resumed { done_words(rest) } else { String::new() };
+    let mut text = format!("{} at the {} scale: {cells}{so_far}\n\n", plan.spec.name, plan.scale.name());
     if is_resumed {
         text.push_str(&cell_lines(plan, rest));
     }
@@ -50,24 +50,18 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
         let _ = writeln!(text, "tier {}: {}, {}", tier.name, tier.kind.describe(), tier.description);
     }
     text.push_str(&space_lines(&left, &places));
-    let from = match of_workloads {
-        true => "the workloads' computing and their tiers' profiles; what is read and decoded".to_owned(),
-        false => format!(
-            "the tiers' profiles and from {} to decode an image of 112 KB, measured now; what lies between repeats",
-            format_seconds(estimator.decode_s())
-        ),
+    let (from, without) = match of_workloads {
+        true => ("the workloads' compute times and their tiers' profiles".to_owned(), "reading and decoding"),
+        false => {
+            let decode = format_seconds(estimator.decode_s());
+            (format!("the tiers' profiles and {decode} to decode an image of 112 KB"), "work between repeats")
+        }
     };
-    let _ = writeln!(
-        text,
-        "Times are estimates from {from} comes on top, and so does the time of storage that has no profile."
-    );
+    let _ = writeln!(text, "Times are estimated from {from}, without {without} and storage that has no profile.");
     if plan.cells.iter().any(|cell| cell.work.step() == Step::Train) {
-        text.push_str(
-            "A network counts as the accelerator that is emulated in its place, or where there is none not at all.\n",
-        );
+        text.push_str("A network takes the time of the accelerator emulated in its place; without one, no time.\n");
     }
-    print(&text)?;
-    Ok(Outcome::Met)
+    done(&text)
 }
 
 /// The cells that would be run, experiment by experiment.
@@ -77,7 +71,6 @@ fn in_order<'a>(plan: &'a Plan, rest: &Rest) -> Vec<&'a CellPlan> {
     numbers.into_iter().map(|number| &plan.cells[number]).collect()
 }
 
-/// How far a run is that is gone on with.
 fn done_words(rest: &Rest) -> String {
     let kinds = [(rest.n_failed, "failed"), (rest.n_left_out, "left out")].into_iter().filter(|(n, _)| *n > 0);
     let kinds: Vec<String> = kinds.map(|(n, word)| format!("{n} {word}")).collect();

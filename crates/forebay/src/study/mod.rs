@@ -2,7 +2,6 @@
 
 mod display;
 mod dry_run;
-mod report;
 mod run;
 pub(crate) mod samples;
 mod show;
@@ -13,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use forebay_record::{DatasetSpec, StudySpec};
 use forebay_study::{Error, Found, Placement, find};
 use forebay_units::{PathText, chain};
@@ -22,11 +21,11 @@ use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Name the studies that are built in
+    /// List the built-in studies
     List,
-    /// Say what a study asks, what it runs, and what others published
+    /// Show what a study asks, what it runs, and what others published
     Show(show::Args),
-    /// Run a study, or go on with one; leaves a record of every cell and a report
+    /// Run or resume a study; writes a record of every cell and a report
     Run(run::Args),
 }
 
@@ -38,25 +37,6 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
     }
 }
 
-/// How much of a study is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Scale {
-    /// Few bytes, the same structure: minutes
-    Quick,
-    /// As published: hours
-    Full,
-}
-
-impl From<Scale> for forebay_record::Scale {
-    fn from(scale: Scale) -> Self {
-        match scale {
-            Scale::Quick => Self::Quick,
-            Scale::Full => Self::Full,
-        }
-    }
-}
-
-/// A study by its name or file.
 fn found(name: &OsStr) -> Result<Found> {
     find(name).map_err(|error| explained(Some(name), error))
 }
@@ -79,29 +59,19 @@ fn find_placement(path: &Path) -> Placement {
     match crate::tier::placement(path) {
         Ok(found) => found,
         Err(error) => {
-            Placement { notes: vec![format!("whether it is a tier cannot be told: {error:#}")], ..Placement::default() }
+            Placement { notes: vec![format!("cannot tell whether it is a tier: {error:#}")], ..Placement::default() }
         }
     }
 }
 
-/// Something of the study in another place than its file says.
 #[derive(Debug, Clone)]
 struct Elsewhere {
     name: String,
     path: PathBuf,
 }
 
-/// "hdd=/mnt/hdd".
-fn parse_tier(text: OsString) -> Result<Elsewhere, String> {
-    parse_elsewhere(&text, "NAME=DIR")
-}
-
-/// "images=/mnt/images", or a list or a shard there.
-fn parse_dataset(text: OsString) -> Result<Elsewhere, String> {
-    parse_elsewhere(&text, "NAME=PATH")
-}
-
-fn parse_elsewhere(text: &OsStr, wanted: &str) -> Result<Elsewhere, String> {
+/// "hdd=/mnt/hdd", "images=/mnt/images".
+fn parse_elsewhere(text: OsString) -> Result<Elsewhere, String> {
     let bytes = text.as_bytes();
     let split = bytes.iter().position(|&byte| byte == b'=').map(|at| (&bytes[..at], &bytes[at + 1..]));
     match split.map(|(name, path)| (std::str::from_utf8(name), OsStr::from_bytes(path))) {
@@ -109,37 +79,34 @@ fn parse_elsewhere(text: &OsStr, wanted: &str) -> Result<Elsewhere, String> {
             let path = std::path::absolute(path).map_err(|error| error.to_string())?;
             Ok(Elsewhere { name: name.to_owned(), path })
         }
-        _ => Err(format!("give {wanted}")),
+        _ => Err("give NAME=PATH".to_owned()),
     }
 }
 
-/// Puts tiers and datasets of a study elsewhere.
 fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewhere]) -> Result<()> {
-    for (flag, all) in [("--tier", tiers), ("--dataset", datasets)] {
+    let of_tiers: Vec<String> = spec.tiers.iter().map(|tier| tier.name.clone()).collect();
+    let of_datasets: Vec<String> = spec.datasets.iter().map(|dataset| dataset.name.clone()).collect();
+    for (what, all, known) in [("tier", tiers, of_tiers), ("dataset", datasets, of_datasets)] {
         let mut seen = HashSet::new();
         if let Some(put) = all.iter().find(|put| !seen.insert(put.name.as_str())) {
-            bail!("{flag} {}: it is given twice", put.name);
+            bail!("--{what} {} is given twice", put.name);
+        }
+        if let Some(put) = all.iter().find(|put| !known.contains(&put.name)) {
+            let there = if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) };
+            bail!("--{what} {}: the study has no such {what}{there}", put.name);
         }
     }
-    for put in tiers {
-        let Some(tier) = spec.tiers.iter_mut().find(|tier| tier.name == put.name) else {
-            let known: Vec<&str> = spec.tiers.iter().map(|tier| tier.name.as_str()).collect();
-            bail!("--tier {}: the study has no such tier{}", put.name, listed(&known));
-        };
-        (tier.profile, tier.path) = (None, Some(put.path.clone()));
+    for tier in &mut spec.tiers {
+        if let Some(put) = tiers.iter().find(|put| put.name == tier.name) {
+            (tier.profile, tier.path) = (None, Some(put.path.clone()));
+        }
     }
-    for put in datasets {
-        let Some(dataset) = spec.datasets.iter_mut().find(|dataset| dataset.name == put.name) else {
-            let known: Vec<&str> = spec.datasets.iter().map(|dataset| dataset.name.as_str()).collect();
-            bail!("--dataset {}: the study has no such dataset{}", put.name, listed(&known));
-        };
-        *dataset = DatasetSpec { name: put.name.clone(), path: Some(put.path.clone()), ..DatasetSpec::default() };
+    for dataset in &mut spec.datasets {
+        if let Some(Elsewhere { name, path }) = datasets.iter().find(|put| put.name == dataset.name).cloned() {
+            *dataset = DatasetSpec { name, path: Some(path), ..DatasetSpec::default() };
+        }
     }
     Ok(())
-}
-
-fn listed(known: &[&str]) -> String {
-    if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) }
 }
 
 const YEAR: u64 = 365 * 86_400;

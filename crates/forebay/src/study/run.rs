@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use forebay_record::{Environment, StudyHead, StudySpec};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use forebay_record::{Environment, Scale, StudyHead, StudySpec};
 use forebay_study::{
     DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps,
     begun_on, data_of, data_to_keep, make, spaces,
@@ -14,59 +14,54 @@ use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::show;
 use super::samples::Samples;
-use super::{
-    Elsewhere, Scale, dry_run, explained, find_placement, found, parse_dataset, parse_tier, put_elsewhere, report,
-};
+use super::{Elsewhere, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
 use crate::live::Display;
-use crate::output::{Outcome, Outputs, print, remark};
+use crate::output::{Outcome, Outputs, print, remark, replace};
 use crate::{progress, stop};
 
-/// The flags of `forebay study run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A built-in study's name, or a study's file
+    /// Name of a built-in study, or a study file
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// How much of it
-    #[arg(long, value_enum, default_value = "quick")]
+    /// Scale: quick (little data, minutes) or full (as published, hours)
+    #[arg(long, default_value = "quick", value_parser = PossibleValuesParser::new(["quick", "full"]).map(scale))]
     scale: Scale,
 
-    /// The run's folder, which must be new or empty; runs/NAME-TIME by default
+    /// Folder of the run, new or empty; runs/NAME-TIME by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Go on with the run in the folder: cells that are done are not run again
+    /// Resume the run in --out; finished cells are not run again
     #[arg(long, requires = "out")]
     resume: bool,
 
-    /// Run cells again that failed
+    /// Run failed cells again
     #[arg(long, requires = "resume")]
     retry_failed: bool,
 
-    /// Where data is made, so that runs can share it; data in the run's folder by default
+    /// Folder for made data, which runs can share; data in --out by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Use a folder on a real device for a tier, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_tier))]
+    /// Use this folder for a tier of the study; may be repeated
+    #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
     tier: Vec<Elsewhere>,
 
-    /// Use this data for a dataset, instead of what the study says; may be repeated
-    #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_dataset))]
+    /// Use this data for a dataset of the study; may be repeated
+    #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
     dataset: Vec<Elsewhere>,
 
-    /// Say what would be run, made and read, and how long that may take; write nothing
+    /// Show what would be run, made and read, with estimated times; write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// A run that is under way.
 struct Run<'a> {
     args: &'a Args,
     plan: &'a Plan,
     out: PathBuf,
-    /// Where data is made.
     data: PathBuf,
     folder: Folder,
     rest: Rest,
@@ -91,10 +86,22 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
     let ended = Samples::begin(&run.out).map(|samples| run.go(samples))?;
     // What is done is shown however it ended.
-    let page = report::write(&run.out);
+    let page = write_page(&run.out);
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
+}
+
+/// Writes the run's page from its record alone; where it is, and what the run comes to.
+fn write_page(out: &Path) -> Result<(PathBuf, String)> {
+    let (page, run) = (out.join("report.html"), crate::report::read(out)?);
+    let summary = forebay_report::summary(&run);
+    replace(&page, forebay_report::html(&[run]).as_bytes())?;
+    Ok((page, summary))
+}
+
+fn scale(name: String) -> Scale {
+    if name == Scale::Full.name() { Scale::Full } else { Scale::Quick }
 }
 
 /// The data that a study only reads.
@@ -118,8 +125,8 @@ fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Rest, 
 fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
     let begun_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| begun_on(out));
     match begun_on.filter(|machine| machine.n_cores > 0) {
-        Some(machine) => Plan::for_cores(spec, args.scale.into(), machine.n_cores),
-        None => Plan::new(spec, args.scale.into()),
+        Some(machine) => Plan::for_cores(spec, args.scale, machine.n_cores),
+        None => Plan::new(spec, args.scale),
     }
 }
 
@@ -154,14 +161,13 @@ impl<'a> Run<'a> {
         if !rest.cells.is_empty() && !folder.is_new() {
             if let Some(lay) = lay {
                 let (lay, data) = (lay.escaped(), data.escaped());
-                remark(&format!("forebay: the run was begun in another folder: its data is in {data}, not in {lay}"));
+                remark(&format!("forebay: the run started in another folder; its data is in {data}, not in {lay}"));
             }
             folder.append(&rest.resumed(environment(&data)))?;
         }
         Ok(Self { args, plan, out, data, folder, rest })
     }
 
-    /// Makes the data and runs the cells.
     fn go(&mut self, samples: Samples) -> forebay_study::Result<Ended> {
         stop::finishing("the cell");
         let plan = self.plan;
@@ -215,17 +221,16 @@ impl<'a> Run<'a> {
             }
         }
         if ended.stopped {
-            remark(&format!("forebay: stopped; to go on: {}", self.resuming()));
+            remark(&format!("forebay: stopped; resume with: {}", self.resuming()));
         } else if ended.n_failed > 0 {
-            remark(&format!("forebay: to run failed cells again: {} --retry-failed", self.resuming()));
+            remark(&format!("forebay: rerun failed cells with: {} --retry-failed", self.resuming()));
         }
         // A study of which nothing could be run has no result.
         let has_result = ended.n_left_out < ended.n_cells;
         let met = ended.n_done == ended.n_cells && ended.n_failed == 0 && has_result;
-        Ok(if met { Outcome::Met } else { Outcome::Missed })
+        Ok(Outcome::of(met))
     }
 
-    /// The command that goes on with this run.
     fn resuming(&self) -> String {
         let mut line = format!("forebay study run {} --scale {}", shell_word(&self.args.study), self.plan.scale.name());
         for (flag, put) in [("--tier", &self.args.tier), ("--dataset", &self.args.dataset)] {

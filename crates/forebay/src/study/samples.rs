@@ -13,11 +13,9 @@ use forebay_units::PathText;
 
 use crate::output::remark;
 
-/// Observes the machine until it is dropped.
 pub(super) struct Samples(Sampler);
 
 impl Samples {
-    /// Begins the next file of a run.
     pub(super) fn begin(out: &Path) -> Result<Self> {
         let path = (1..).map(|number| file(out, number)).find(|path| !path.exists());
         let path = path.expect("there are more numbers than files");
@@ -29,14 +27,12 @@ impl Samples {
         Ok(Self(Sampler::start(options).with_context(|| format!("cannot write {name}"))?))
     }
 
-    /// Marks the cells.
     pub(super) fn mark(&self, event: &Event<'_>) {
         if let Event::Started { cell, .. } = event {
             self.0.mark(cell.id.as_str());
         }
     }
 
-    /// Takes a last row.
     pub(super) fn end(self) {
         self.0.stop();
     }

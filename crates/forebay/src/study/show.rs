@@ -10,16 +10,15 @@ use forebay_study::{DATA, DatasetSource, Found, Making, Places, Plan, built_in};
 use forebay_units::{Bytes, PathText, count};
 
 use super::{explained, find_placement, found};
-use crate::output::{Outcome, print, print_data};
+use crate::output::{Outcome, done, print_data};
 
-/// The flags of `forebay study show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A built-in study's name, or a study's file
+    /// Name of a built-in study, or a study file
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// Print the study's file, to be copied and changed
+    /// Print the study's file, to copy and change
     #[arg(long)]
     toml: bool,
 }
@@ -35,11 +34,9 @@ pub(super) fn list() -> Result<Outcome> {
             let _ = writeln!(text, "  {:<5}  {cells}, {}", scale.name(), made(&plan));
         }
     }
-    print(&text)?;
-    Ok(Outcome::Met)
+    done(&text)
 }
 
-/// The data that a plan makes, in words.
 fn made(plan: &Plan) -> String {
     let plans = plan.datasets.iter().filter_map(|dataset| match &dataset.source {
         DatasetSource::Make(plan) => Some(plan),
@@ -71,8 +68,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let plans = [Scale::Quick, Scale::Full]
         .map(|scale| Plan::new(spec.clone(), scale).map_err(|error| explained(Some(&args.study), error)));
     let [quick, full] = plans;
-    print(&describe(&spec, &quick?, &full?))?;
-    Ok(Outcome::Met)
+    done(&describe(&spec, &quick?, &full?))
 }
 
 fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {

@@ -3,17 +3,15 @@
 use std::cmp::Reverse;
 
 use anyhow::{Context, Result};
-use clap::Args as ClapArgs;
 use forebay_storage::tier::Removed;
 use forebay_units::{Bytes, PathText, count};
 
 use super::{each, go_on, registry};
-use crate::output::{Outcome, print, remark};
+use crate::output::{Outcome, done, print, remark};
 
-/// The arguments of `forebay tier down`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Tiers to remove with their data; all if none is named
+    /// Tiers to remove with their data; all by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
@@ -26,8 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let depth = |name: &String| registry.tier(name).ok().flatten().map_or(0, |tier| tier.depth());
     names.sort_by_cached_key(|name| Reverse(depth(name)));
     if names.is_empty() {
-        print("there are no tiers\n")?;
-        return Ok(Outcome::Met);
+        return done("no tiers\n");
     }
     each(&names, |name| {
         let removed = registry.down(name, &mut go_on).with_context(|| format!("cannot take down {name}"))?;
@@ -44,8 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 
 fn missing(name: &str, there: &[String]) -> String {
     match there {
-        [] => format!("forebay: there is no tier {name}"),
-        _ => format!("forebay: there is no tier {name}; there are {}", there.join(", ")),
+        [] => format!("forebay: no tier {name}"),
+        _ => format!("forebay: no tier {name}; found {}", there.join(", ")),
     }
 }
 

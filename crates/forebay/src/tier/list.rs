@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Args as ClapArgs;
 use forebay_report::{Align, Table};
 use forebay_storage::tier::{Condition, Kind, Registry, Status, Tier};
 use forebay_units::{Bytes, PathText, group_digits, shell_word};
@@ -11,14 +10,12 @@ use serde::Serialize;
 
 use super::measured::{self, Measured, Probe};
 use super::registry;
-use crate::home;
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 
 /// Bytes that `forebay probe` works with where no --size is given.
 const DEFAULT_PROBE: u64 = 5 << 30;
 
-/// The flags of `forebay tier list`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
@@ -30,7 +27,7 @@ struct List {
 }
 
 /// A tier as it is listed. Only the name and the state are known of one whose state file cannot be read.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Row {
     name: String,
     state: String,
@@ -54,11 +51,10 @@ struct Row {
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let json = args.json.target([])?;
     let registry = registry()?;
-    let probes = measured::probes(&home::dir()?.join("ceilings"));
+    let probes = measured::probes()?;
     let names = registry.names()?;
     let list = List { tiers: names.iter().map(|name| row(&registry, name, &probes)).collect() };
-    let encoded = to_json(&list)?;
-    give(&render(&list), json.as_ref().map(|target| (target, encoded)))?;
+    json.give(&render(&list), &list)?;
     Ok(Outcome::Met)
 }
 
@@ -71,9 +67,9 @@ fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
         Ok(Some((tier, status))) => known(&tier, status, probes),
         Ok(None) => {
             let advice = Some(format!("forebay tier down {name} removes it"));
-            Row { advice, ..unknown(name, "left by a crash".to_owned()) }
+            Row { name: name.to_owned(), state: "left by a crash".to_owned(), advice, ..Row::default() }
         }
-        Err(error) => unknown(name, format!("unknown: {error}")),
+        Err(error) => Row { name: name.to_owned(), state: format!("unknown: {error}"), ..Row::default() },
     }
 }
 
@@ -81,7 +77,7 @@ fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
     let is_reached = status.reaches_caller != Some(false);
     let suffix = if is_reached { "" } else { "; the limits do not reach this shell's control group" };
     let measured = measured::on(tier, status.device.as_ref(), probes);
-    let probe = || format!("not measured; {} does it", probe_command(tier, status.free_bytes));
+    let probe = || format!("not measured; run {}", probe_command(tier, status.free_bytes));
     let advice = match status.condition {
         Condition::Up => measured.is_none().then(probe),
         condition => condition.remedy(&tier.name).map(|remedy| format!("{condition}; {remedy}")),
@@ -100,24 +96,6 @@ fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
         read_bytes_per_s: Some(tier.profile.read_bytes_per_s),
         write_bytes_per_s: Some(tier.profile.write_bytes_per_s),
         iops: tier.iops,
-    }
-}
-
-fn unknown(name: &str, state: String) -> Row {
-    Row {
-        name: name.to_owned(),
-        state,
-        kind: None,
-        data: None,
-        device: None,
-        file_system: None,
-        size_bytes: None,
-        used_bytes: None,
-        read_bytes_per_s: None,
-        write_bytes_per_s: None,
-        iops: None,
-        measured: None,
-        advice: None,
     }
 }
 
@@ -140,7 +118,7 @@ fn power_of_two_below(bytes: u64) -> String {
 fn render(list: &List) -> String {
     use Align::{Left, Right};
     if list.tiers.is_empty() {
-        return "there are no tiers; forebay tier up hdd makes one\n".to_owned();
+        return "no tiers; `forebay tier up hdd` makes one\n".to_owned();
     }
     let mut table = Table::new(&[
         ("name", Left),

@@ -1,26 +1,26 @@
 //! What saved probes measured on a tier.
 
-use std::fs;
-use std::path::Path;
 use std::time::UNIX_EPOCH;
+
+use anyhow::Result;
+use forebay_probe::ceiling::Saved;
 
 use forebay_record::{CacheState, ProbeCell, ProbeMode, Record, TierKind};
 use forebay_storage::tier::{Device, Kind, Tier};
 use forebay_units::PathText;
 use serde::Serialize;
 
-/// A probe that was saved under a name.
+use crate::ceilings;
+
 pub(super) struct Probe {
-    name: String,
+    saved: Saved,
     /// When its file was written, in nanoseconds since 1970.
     saved_at_ns: u128,
-    record: Record<ProbeCell>,
 }
 
-/// The best rates of a tier, in megabytes (10^6 bytes) a second.
+/// The best rates of a tier, in megabytes (10^6 bytes) per second.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Measured {
-    /// The probes they come from.
     probes: Vec<String>,
     sequential_read_mb_per_s: Option<f64>,
     sequential_write_mb_per_s: Option<f64>,
@@ -28,7 +28,6 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// In words for the table.
     pub(super) fn describe(&self) -> String {
         let rate = |what: &str, rate: Option<f64>| rate.map(|rate| format!("{what} {rate:.1}"));
         let rates = [
@@ -41,19 +40,17 @@ impl Measured {
     }
 }
 
-/// All saved probes, the newest first. What is no probe is passed over.
-pub(super) fn probes(ceilings: &Path) -> Vec<Probe> {
-    let entries = fs::read_dir(ceilings).into_iter().flatten().flatten();
-    let mut probes: Vec<Probe> = entries.filter_map(|entry| probe(&entry.path())).collect();
-    probes.sort_by(|a, b| b.record.environment.started_at.cmp(&a.record.environment.started_at));
-    probes
-}
-
-fn probe(path: &Path) -> Option<Probe> {
-    let name = path.file_stem()?.to_str()?.to_owned();
-    let saved_at_ns = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-    let record = Record::from_json(&fs::read_to_string(path).ok()?).ok()?;
-    Some(Probe { name, saved_at_ns, record })
+/// All saved probes, the newest first.
+pub(super) fn probes() -> Result<Vec<Probe>> {
+    let dir = ceilings::dir()?;
+    let probe = |saved: Saved| {
+        let file = dir.join(format!("{}.json", saved.name)).metadata().ok()?;
+        let saved_at_ns = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        Some(Probe { saved, saved_at_ns })
+    };
+    let mut probes: Vec<Probe> = ceilings::load_all(&dir, |_| {})?.into_iter().filter_map(probe).collect();
+    probes.sort_by(|a, b| b.saved.record.environment.started_at.cmp(&a.saved.record.environment.started_at));
+    Ok(probes)
 }
 
 /// What was measured since the tier has its present limits; the newest probe that has a rate gives it.
@@ -62,7 +59,7 @@ pub(super) fn on(tier: &Tier, device: Option<&Device>, probes: &[Probe]) -> Opti
     // A probe of former limits, or of a former owner of the loop device, says nothing of this tier.
     for probe in probes.iter().filter(|probe| tier.limited_at_ns.is_some_and(|at| probe.saved_at_ns >= u128::from(at)))
     {
-        let cells: Vec<&ProbeCell> = cells(tier, device, &probe.record).collect();
+        let cells: Vec<&ProbeCell> = cells(tier, device, &probe.saved.record).collect();
         let mut used = false;
         for (rate, mode) in [
             (&mut found.sequential_read_mb_per_s, ProbeMode::SequentialRead),
@@ -76,7 +73,7 @@ pub(super) fn on(tier: &Tier, device: Option<&Device>, probes: &[Probe]) -> Opti
             }
         }
         if used {
-            found.probes.push(probe.name.clone());
+            found.probes.push(probe.saved.name.clone());
         }
     }
     (!found.probes.is_empty()).then_some(found)

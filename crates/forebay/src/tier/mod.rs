@@ -14,32 +14,31 @@ use forebay_storage::tier::{Moment, Registry};
 
 use crate::output::{Outcome, complain};
 
-pub(crate) use placement::placement;
+pub(crate) use placement::{place, placement};
 
-/// What can be done with tiers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make emulated devices, or change the limits of those that are up
+    /// Bring up emulated devices, or change their limits
     ///
-    /// As root: an image file on a loop device with a file system of its own, mounted, and limited by the kernel to the rates of
-    /// the profile (Table I of Chien et al. 2018) or to those given. The kernel limits rates, not seek times; --iops limits
-    /// requests. Under control groups of version 1, whose limits are not inherited, only programs in the root group and in the
-    /// caller's own are limited; a remark names other groups with programs in them.
+    /// As root: an image file on a loop device with its own file system, mounted, and limited by the kernel to the rates of the
+    /// profile (Table I of Chien et al. 2018) or to those given. The kernel limits rates, not seek times; --iops limits requests.
+    /// Under cgroup v1, whose limits are not inherited, only programs in the root group and the caller's own group are limited;
+    /// a remark names other groups that have programs.
     ///
-    /// Without root, or with --shaped: a folder. forebay ingest slows itself down as the profile's device would, seek times
-    /// included, when its data lies there; other programs are not slowed down.
+    /// Without root, or with --shaped: a folder. forebay slows itself down as the profile's device would, seek times included,
+    /// when its data lies there; other programs run at full speed.
     ///
-    /// A tier that is there keeps what no flag names, also after a restart of the machine: its name alone brings it up as it
-    /// was. A tier that is up as asked for is left alone; other rates are set; another size, file system or kind is refused. When one of
-    /// several names fails, the others are still brought up, and the exit status is 1; it is 2 when none could be.
+    /// A tier keeps its settings, also across a reboot: its name alone brings it up again. Rates can be changed; a different
+    /// size, file system or kind is refused. If one of several names fails, the others are still brought up and the exit status
+    /// is 1; it is 2 if none could be.
     Up(up::Args),
-    /// Remove tiers with all data on them; all tiers if none is named
+    /// Remove tiers with all their data
     ///
-    /// Also removes what a kill or a crash left half-way. A tier that somebody works on is left up, and they are named. Files
-    /// that were put into the folder of a tier while it was not mounted are not removed, but named. A tier that lies on
-    /// another one goes before it. A name that is not there is no failure.
+    /// Also removes what a kill or crash left behind. A tier in use stays up, and its users are named. Files written into a
+    /// tier's folder while it was not mounted are kept and named. A tier that lies on another is removed first. A name that does
+    /// not exist is no failure.
     Down(down::Args),
-    /// Show all tiers, their limits, and what a saved probe measured on each
+    /// List tiers, their limits, and what saved probes measured on them
     List(list::Args),
 }
 
@@ -51,7 +50,6 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
     }
 }
 
-/// The tiers of this user.
 fn registry() -> Result<Registry> {
     Ok(Registry::new(crate::home::dir()?.join("tiers")))
 }
@@ -71,6 +69,6 @@ fn each(names: &[String], mut act: impl FnMut(&str) -> Result<()>) -> Result<Out
     errors.iter().for_each(complain);
     match last {
         Some(last) => Err(last),
-        None => Ok(if n_failed == 0 { Outcome::Met } else { Outcome::Missed }),
+        None => Ok(Outcome::of(n_failed == 0)),
     }
 }

@@ -3,37 +3,39 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::Args as ClapArgs;
+use forebay_measure::value;
 use forebay_storage::tier::{Change, FileSystem, Kind, Plan, Raised, Rates, Tier, kernel_support};
 use forebay_units::{Bytes, PathText, group_digits};
 
 use super::{each, go_on, registry};
 use crate::output::{Outcome, print, remark};
+use crate::values::of;
 
-/// The flags of `forebay tier up`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// hdd, ssd, optane or lustre; or any other name with --read and --write
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Size of the image, reserved as a whole; 4GiB by default
+    /// Size of the image, fully allocated; 4GiB by default
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
 
-    /// Most bytes read a second, as 163MB/s
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    /// Read limit in bytes per second, as 163MB/s
+    #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     read: Option<Bytes>,
 
-    /// Most bytes written a second
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    /// Write limit in bytes per second
+    #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     write: Option<Bytes>,
 
-    /// Most requests a second, of reads and of writes; a shaped tier serves one at a time, each 1/N seconds plus its transfer
+    /// Limit of requests per second, for reads and for writes
+    ///
+    /// A shaped tier serves one request at a time, each in 1/N seconds plus its transfer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iops: Option<u32>,
 
-    /// An existing folder that image and mount point go into, each tier in a folder of its name; forebay's own by default
+    /// Existing folder for image and mount point, in a folder per tier; forebay's by default
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TYPE")]
     fs: Option<FileSystem>,
 
-    /// Emulate in process, also as root
+    /// Emulate in process, even as root
     #[arg(long, conflicts_with_all = ["size", "fs"])]
     shaped: bool,
 }
@@ -74,7 +76,7 @@ impl Args {
                     ""
                 };
                 remark(&format!(
-                    "forebay: {obstacle}: shaping in process instead, which slows down forebay alone{unused}"
+                    "forebay: {obstacle}: shaping in process instead, which slows down only forebay{unused}"
                 ));
                 Kind::Shaped
             }
@@ -114,12 +116,11 @@ fn say(raised: &Raised) -> Result<()> {
         Change::New => "up",
         Change::Again => "up again",
         Change::Limits => "limits changed",
-        Change::Nothing => "up already, nothing changed",
+        Change::Nothing => "already up, nothing changed",
     };
     print(&format!("{}: {what}: {}\n  {}\n", tier.name, tier.data().escaped(), describe(tier)))
 }
 
-/// What stands behind a tier, in words.
 pub(super) fn describe(tier: &Tier) -> String {
     let profile = &tier.profile;
     let (read, write) = (Bytes(profile.read_bytes_per_s), Bytes(profile.write_bytes_per_s));
@@ -135,12 +136,7 @@ pub(super) fn describe(tier: &Tier) -> String {
         (Kind::Kernel, None) => format!("limited by the kernel to {rates}"),
         (Kind::Shaped, _) => {
             let latency = profile.latency_ns as f64 / 1e3;
-            format!("shaped in process to {rates}, {latency} µs a request, {} at a time", profile.servers)
+            format!("shaped in process to {rates}, {latency} µs per request, {} at a time", profile.servers)
         }
     }
-}
-
-fn parse_rate(text: &str) -> Result<Bytes, String> {
-    let amount = text.trim().strip_suffix("/s").unwrap_or(text);
-    amount.parse().map_err(|error: forebay_units::ParseError| error.to_string())
 }

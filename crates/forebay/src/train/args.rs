@@ -7,6 +7,8 @@ use anyhow::Result;
 use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use forebay_bench::train::{Plan, TrainSettings, Validate};
+use forebay_measure::value;
+use forebay_record::Level;
 use forebay_storage::Profile;
 use forebay_study::Placement;
 
@@ -14,6 +16,7 @@ use super::saving::Saving;
 use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::output::JsonArgs;
+use crate::values::of;
 
 /// What is said of data, and would be ignored of a batch in memory.
 const OF_DATA: [&str; 11] = [
@@ -30,7 +33,6 @@ const OF_DATA: [&str; 11] = [
     "label_key",
 ];
 
-/// The flags of `forebay train`.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["data", "synthetic"])))]
 #[command(mut_arg("synthetic", |arg| arg.conflicts_with_all(OF_DATA)))]
@@ -44,14 +46,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<TrainSettings>,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
-    pub(super) tier: Option<Profile>,
+    tier: Option<Profile>,
 
-    /// Judge the network after every epoch, on other data or on a share of this that is not learnt from; alone on 0.1 of it
+    /// Validate after each epoch on PATH or on a held-out fraction [default: 0.1]
     #[arg(
         long,
-        value_name = "PATH|SHARE",
+        value_name = "PATH|FRACTION",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "0.1",
@@ -61,13 +63,13 @@ pub(crate) struct Args {
     validate: Option<Validate>,
 
     #[command(flatten)]
-    pub(super) saving: Saving,
+    saving: Saving,
 
-    /// Exit with status 1 when the accelerator computes for less than this share of the run
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, conflicts_with = "dry_run")]
+    /// Exit with status 1 if the accelerator computes for less than this fraction of the run
+    #[arg(long, value_name = "FRACTION", value_parser = of(share), conflicts_with = "dry_run")]
     pub(super) min_au: Option<f64>,
 
-    /// Say what would be trained, and train nothing
+    /// Show what would be trained; train nothing
     #[arg(long, conflicts_with = "json")]
     pub(super) dry_run: bool,
 
@@ -76,7 +78,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What is read.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
         let validation = match &self.validate {
             Some(Validate::Data(path)) => Some(path.as_path()),
@@ -85,11 +86,13 @@ impl Args {
         self.data.as_deref().into_iter().chain(validation)
     }
 
-    /// What the flags come to on this placement.
-    pub(super) fn into_plan(self, placement: &Placement) -> Result<Plan> {
+    /// What the flags come to on this placement, and what the record should note.
+    pub(super) fn into_plan(self, placement: &Placement) -> Result<(Plan, Vec<String>)> {
         let settings = self.settings.0;
-        let saves = self.saving.saves(&settings, self.data.as_deref())?;
-        Ok(Plan {
+        let (saves, more) = self.saving.saves(&settings, self.data.as_deref())?.unzip();
+        let mut notes = placement.notes_beside(self.tier.as_ref());
+        notes.extend(more.into_iter().flatten());
+        let plan = Plan {
             settings,
             data: self.data,
             keys: self.input.keys(),
@@ -100,23 +103,21 @@ impl Args {
             saves,
             warmups: 0,
             repeats: 1,
-        })
+        };
+        Ok((plan, notes))
     }
 }
 
 /// A number is a share; a path that looks like one is written `./0.5`.
 fn parse_validate(text: OsString) -> Result<Validate, String> {
     match text.to_str().and_then(|text| text.parse::<f64>().ok()) {
-        None if text.is_empty() => Err("give a path, or a share above 0 and below 1".to_owned()),
+        None if text.is_empty() => Err("give a path, or a fraction above 0 and below 1".to_owned()),
         None => Ok(Validate::Data(PathBuf::from(text))),
         Some(share) if share > 0.0 && share < 1.0 => Ok(Validate::Share(share)),
-        Some(_) => Err("give a share above 0 and below 1, or a path".to_owned()),
+        Some(_) => Err("give a fraction above 0 and below 1, or a path".to_owned()),
     }
 }
 
-fn parse_share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err("give a share above 0, up to 1".to_owned()),
-    }
+fn share(level: &Level) -> Result<f64, String> {
+    value::number("a fraction above 0, at most 1", |share| share > 0.0 && share <= 1.0)(level)
 }

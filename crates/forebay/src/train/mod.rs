@@ -15,7 +15,7 @@ use forebay_units::{count, group_digits};
 pub(crate) use args::Args;
 
 use crate::live::QuietArgs;
-use crate::output::{Outcome, give, print, remark};
+use crate::output::{Outcome, done, remark};
 use crate::{live, stop, tier};
 use forebay_study::Placement;
 
@@ -23,15 +23,13 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;
     let placement = args.data.as_deref().map_or(Ok(Placement::default()), tier::placement)?;
     if args.dry_run {
-        return preview(&args.into_plan(&placement)?);
+        return preview(&args.into_plan(&placement)?.0);
     }
     let json = args.json.target(args.inputs())?;
     let threshold = args.min_au;
-    let mut notes = placement.notes_beside(args.tier.as_ref());
-    notes.extend(args.saving.notes()?);
     // Where nothing is read there is no path, and no file system to describe.
     let data = args.data.clone().unwrap_or_default();
-    let plan = args.into_plan(&placement)?;
+    let (plan, notes) = args.into_plan(&placement)?;
     check_validation(&plan)?;
     check_checkpoints(&plan)?;
     stop::finishing(if plan.saves.is_some() { "the step and its checkpoint" } else { "the step" });
@@ -44,7 +42,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         remark(&format!("forebay: {}", forebay_units::chain(failure)));
     }
     record.notes.extend(notes);
-    give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
+    json.give_record(&record)?;
     Ok(judge(&record.cells, threshold, failure.is_some() || stop::flag().load(Ordering::Relaxed)))
 }
 
@@ -53,12 +51,11 @@ fn check_validation(plan: &Plan) -> Result<()> {
     let (Some(_), Length::Steps(n_steps)) = (&plan.validate, plan.settings.length()) else { return Ok(()) };
     let an_epoch = forebay_bench::train::preview(plan)?.steps_per_epoch;
     if n_steps < an_epoch {
-        bail!("--validate: {} end before the first epoch does, which has {an_epoch}", count(n_steps, "step"));
+        bail!("--validate: {} end before the first epoch, which has {an_epoch}", count(n_steps, "step"));
     }
     Ok(())
 }
 
-/// Refuses checkpoints that would never come.
 fn check_checkpoints(plan: &Plan) -> Result<()> {
     let (Some(_), Some(every)) = (&plan.saves, plan.settings.checkpoint_every) else { return Ok(()) };
     let n_steps = forebay_bench::train::preview(plan)?.n_steps;
@@ -87,7 +84,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
     let an_epoch = if data.path.is_empty() {
         String::new()
     } else {
-        format!(", {} an epoch", group_digits(preview.steps_per_epoch))
+        format!(", {} per epoch", group_digits(preview.steps_per_epoch))
     };
     let taken_by = match (preview.n_parameters, preview.classes) {
         (Some(n), Some(classes)) => {
@@ -96,8 +93,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
         _ => preview.taken_by,
     };
     let (batch, saves) = (group_digits(plan.settings.batch as u64), saving::describe(plan).unwrap_or_default());
-    print(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}\n"))?;
-    Ok(Outcome::Met)
+    done(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}\n"))
 }
 
 /// Whether what was asked for was met. A run that was stopped did not do all that was asked.
@@ -107,12 +103,12 @@ fn judge(cells: &[TrainCell], threshold: Option<f64>, stopped: bool) -> Outcome 
     }
     // Without a step there is nothing to judge: a run that goes on from its last checkpoint has none left.
     let Some(cell) = cells.first() else {
-        return if threshold.is_none() { Outcome::Met } else { Outcome::Missed };
+        return Outcome::of(threshold.is_none());
     };
     let au = cell.totals.au_epoch;
     match threshold {
         Some(wanted) if au < wanted => {
-            remark(&format!("forebay: an AU of {au:.3}, less than the {wanted} asked for"));
+            remark(&format!("forebay: an AU of {au:.3}, below the required {wanted}"));
             Outcome::Missed
         }
         _ => Outcome::Met,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use forebay_bench::checkpoint::mode_name;
 use forebay_bench::train::{Plan, Saves, TrainSettings};
 use forebay_measure::{Place, Places, spelled};
@@ -10,80 +10,57 @@ use forebay_storage::Profile;
 use forebay_units::{PathText, group_digits};
 
 use crate::flags::flag;
-use crate::output::{Outputs, place};
+use crate::output::{Outputs, keep_apart};
 use crate::tier;
 
-/// Where a run saves its state.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Saving {
-    /// The folder that checkpoints go to, at last
+    /// Folder for checkpoints
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
-    /// A folder on a faster device that they go to first; they are drained from there behind training's back
+    /// Burst buffer: a folder on a faster device, drained in the background
     #[arg(long, value_name = "DIR", requires = "checkpoint_dir")]
     burst_dir: Option<PathBuf>,
 
-    /// Go on from the newest good checkpoint; begin anew where there is none
+    /// Resume from the newest good checkpoint, if there is one
     #[arg(long, requires = "checkpoint_dir")]
     resume: bool,
 
-    /// Emulate a device in this process for --checkpoint-dir: hdd, ssd, optane or lustre
+    /// Emulate a device for --checkpoint-dir: hdd, ssd, optane or lustre
     #[arg(long, value_name = "NAME", requires = "checkpoint_dir")]
     checkpoint_tier: Option<Profile>,
 
-    /// Emulate a device in this process for --burst-dir
+    /// Emulate a device for --burst-dir
     #[arg(long, value_name = "NAME", requires = "burst_dir")]
     burst_tier: Option<Profile>,
 }
 
 impl Saving {
-    /// Where checkpoints go; `None` where no flag asks for any.
-    pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<Saves>> {
+    /// Where checkpoints go, and what the record should note of the tiers there; `None` where no flag asks for any.
+    pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
         let has_burst = self.checkpoint_dir.as_ref().map(|_| self.burst_dir.is_some());
         settings.check_saves(has_burst).map_err(|refused| anyhow!(spelled(&refused, flag_of_place)))?;
         let Some(dir) = &self.checkpoint_dir else { return Ok(None) };
         self.check_folders(dir, data)?;
-        let place = |dir: &Path, tier: &Option<Profile>| -> Result<Place> {
-            let placement = tier::placement(dir)?;
-            Ok(Place { dir: dir.to_owned(), shaped: tier.clone().or(placement.shaped), kernel: placement.kernel })
+        let mut notes = Vec::new();
+        let mut place = |dir: &Path, tier: &Option<Profile>, which: &str| -> Result<Place> {
+            let (place, said) = tier::place(dir, tier.as_ref())?;
+            notes.extend(said.iter().map(|note| of_folder(note, which)));
+            Ok(place)
         };
-        let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier)).transpose()?;
-        let places = Places { slow: place(dir, &self.checkpoint_tier)?, fast, keep: settings.keep() };
-        Ok(Some(Saves { places, resume: self.resume }))
+        let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier, "burst")).transpose()?;
+        let slow = place(dir, &self.checkpoint_tier, "checkpoint")?;
+        Ok(Some((Saves { places: Places { slow, fast, keep: settings.keep() }, resume: self.resume }, notes)))
     }
 
-    /// Refuses folders that would be taken for each other.
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
         // Each for itself: how the two lie to each other is said below.
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
             dir.map_or(Ok(()), |dir| Outputs::beside(data, false).folder(flag, dir))?;
         }
-        let Some(burst) = &self.burst_dir else { return Ok(()) };
-        let (fast, slow) = (place(burst), place(dir));
-        if fast == slow {
-            bail!("--burst-dir {}: it is the folder of --checkpoint-dir", burst.escaped());
-        }
-        if fast.starts_with(&slow) {
-            bail!("--burst-dir {}: it lies in the folder of --checkpoint-dir", burst.escaped());
-        }
-        if slow.starts_with(&fast) {
-            bail!("--checkpoint-dir {}: it lies in the folder of --burst-dir", dir.escaped());
-        }
-        Ok(())
-    }
-
-    /// What the record should say of the tiers below the folders.
-    pub(super) fn notes(&self) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        for (dir, tier, which) in
-            [(&self.burst_dir, &self.burst_tier, "burst"), (&self.checkpoint_dir, &self.checkpoint_tier, "checkpoint")]
-        {
-            let Some(dir) = dir else { continue };
-            let said = tier::placement(dir)?.notes_beside(tier.as_ref());
-            notes.extend(said.iter().map(|note| of_folder(note, which)));
-        }
-        Ok(notes)
+        let fast = self.burst_dir.as_deref();
+        fast.map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("--checkpoint-dir", dir)))
     }
 }
 
@@ -95,10 +72,9 @@ fn flag_of_place(name: &str) -> String {
     }
 }
 
-/// The checkpoints of a plan in words, for a dry run.
 pub(super) fn describe(plan: &Plan) -> Option<String> {
     let (Places { slow, fast, keep }, settings) = (&plan.saves.as_ref()?.places, &plan.settings);
-    let by_way = fast.as_ref().map(|fast| format!(" by way of {}", fast.dir.escaped())).unwrap_or_default();
+    let by_way = fast.as_ref().map(|fast| format!(" via {}", fast.dir.escaped())).unwrap_or_default();
     let (every, mode) = (group_digits(settings.checkpoint_every?), mode_name(plan.mode()));
     let (dir, format) = (slow.dir.escaped(), settings.format());
     Some(format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {format}, {keep} kept"))

@@ -20,7 +20,7 @@ fn parse(line: &str) -> Result<Line, String> {
 }
 
 fn plan(line: &str) -> Plan {
-    parse(line).unwrap().args.into_plan(&Placement::default()).unwrap()
+    parse(line).unwrap().args.into_plan(&Placement::default()).unwrap().0
 }
 
 fn refused(line: &str) -> String {
@@ -150,10 +150,10 @@ fn values_without_sense_are_refused_with_what_would_have_one() {
         ("set --threads 1,2", "give a number from 1 to 1,024, or auto"),
         ("set --batch 0", "give a whole number from 1 to 1,000,000"),
         ("set --lr 0", "give a number above 0"),
-        ("set --validate=1.5", "give a share above 0 and below 1, or a path"),
+        ("set --validate=1.5", "give a fraction above 0 and below 1, or a path"),
         ("set --validate=", "--validate"),
-        ("set --min-au 1.1", "give a share above 0, up to 1"),
-        ("set --min-au 0", "give a share above 0, up to 1"),
+        ("set --min-au 1.1", "give a fraction above 0, at most 1"),
+        ("set --min-au 0", "give a fraction above 0, at most 1"),
     ] {
         let said = refused(line);
         assert!(said.contains(wanted), "{line}\n{said}");

@@ -14,38 +14,36 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use forebay_observe::{Error, Options, Processes, Sampler};
-use forebay_units::parse_duration;
 
-use crate::output::{Kind, Outcome, Output, Outputs, complain, remark};
+use crate::output::{Kind, Outcome, Output, Outputs, cannot_write, complain, remark};
 use crate::stop;
+use crate::values::time;
 use rows::{Ended, Rows};
 
-/// The flags of `forebay watch`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Time between two rows, from 10ms to 1h
+    /// Time between rows, from 10ms to 1h
     ///
-    /// The kernel counts the time of processors and the busy time of disks in clock ticks of up to 10 ms. In rows shorter
-    /// than 100 ms the shares of processors are coarse, and that of a disk (util) is not shown; as CSV it is written as the
-    /// kernel counted it and may be above 100.
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = parse_interval, allow_hyphen_values = true)]
+    /// The kernel counts processor time and disk busy time in clock ticks of up to 10 ms. In rows shorter than 100 ms processor
+    /// percentages are coarse and a disk's util is not shown; CSV has it as the kernel counted it, possibly above 100.
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time("from 10ms to 1h", is_sensible), allow_hyphen_values = true)]
     interval: Duration,
 
-    /// End after so many rows; not with a command, which is followed to the end
+    /// Stop after N rows; not with a command, which is followed to its end
     #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Write every quantity as CSV to a file, row by row; "-" writes it to stdout instead of the table, not with a command
+    /// Write every quantity as CSV to FILE; "-" writes to stdout instead of the table
     ///
-    /// An earlier table of forebay's is replaced; other files only with --force.
+    /// "-" cannot be used with a command. Replaces an earlier table of forebay; other files only with --force.
     #[arg(long, value_name = "FILE|-")]
     csv: Option<PathBuf>,
 
-    /// Replace an existing file also where forebay did not write it
+    /// Replace FILE even if forebay did not write it
     #[arg(long, requires = "csv")]
     force: bool,
 
-    /// The command to follow; it has stdin and stdout to itself, and the table goes to stderr
+    /// Command to follow; it keeps stdin and stdout, and the table goes to stderr
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -58,7 +56,6 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 }
 
 impl Args {
-    /// Where the rows go.
     fn output(&self) -> Result<Option<Output>> {
         let mut outputs = Outputs::beside([], self.force);
         self.csv.as_deref().map(|path| outputs.file("--csv", path, Kind::Table)).transpose()
@@ -72,7 +69,7 @@ fn watch(args: &Args) -> Result<Outcome> {
     stop::on_stop(move || drop(on_signal.send(Ended::Stopped)));
     let rows = match args.output()? {
         Some(csv) if csv.is_stdout() => Rows::csv_on_stdout(tell, args.count),
-        csv => Rows::table_on_stdout(csv.as_ref(), args.interval, tell, args.count)?,
+        csv => Rows::table(csv.as_ref(), args.interval, Some(tell), args.count)?,
     };
     let sampler = Sampler::start(options(args, Processes::None, rows)).map_err(|error| naming(args, error))?;
     let end = ended.recv().context("the sampler is gone")?;
@@ -86,34 +83,30 @@ fn watch(args: &Args) -> Result<Outcome> {
     }
 }
 
-/// Follows a command to its end.
 fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
     let csv = args.output()?;
     if csv.as_ref().is_some_and(Output::is_stdout) {
-        bail!("--csv - would mix the rows with what the command prints; give a file");
+        bail!("--csv - would mix rows with the command's output\nhint: give a file");
     }
-    let rows = Rows::table_on_stderr(csv.as_ref(), args.interval)?;
+    let rows = Rows::table(csv.as_ref(), args.interval, None, None)?;
     let options = Options { on_wait: Some(Box::new(say_waiting)), ..options(args, Processes::Children, rows) };
     match forebay_observe::follow(command, options) {
         Ok(followed) => {
             remark(&totals::text(command, &followed));
-            Ok(Outcome::Command(status(followed.status)))
+            Ok(Outcome::Status(status(followed.status)))
         }
         Err(Error::Command { program, source }) => {
             let code = if source.kind() == ErrorKind::NotFound { 127 } else { 126 };
             complain(&Error::Command { program, source }.into());
-            Ok(Outcome::Command(code))
+            Ok(Outcome::Status(code))
         }
         Err(error) => Err(naming(args, error)),
     }
 }
 
-/// Says that descendants have outlived the command.
 fn say_waiting(n_processes: u64) {
     let whom = if n_processes == 1 { "a process".to_owned() } else { format!("{n_processes} processes") };
-    remark(&format!(
-        "forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C ends the waiting)"
-    ));
+    remark(&format!("forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C stops waiting)"));
 }
 
 fn options(args: &Args, processes: Processes, rows: Rows) -> Options {
@@ -121,10 +114,9 @@ fn options(args: &Args, processes: Processes, rows: Rows) -> Options {
     Options { interval: args.interval, processes, sink: Some(Box::new(rows)), ..Options::default() }
 }
 
-/// An error with the file that the rows were to go to.
 fn naming(args: &Args, error: Error) -> anyhow::Error {
     match (error, args.csv.as_deref()) {
-        (Error::Sink(source), Some(path)) => anyhow::Error::new(source).context(rows::cannot_write(path)),
+        (Error::Sink(source), Some(path)) => anyhow::Error::new(source).context(cannot_write(path)),
         (error, _) => error.into(),
     }
 }
@@ -135,8 +127,6 @@ fn status(status: ExitStatus) -> u8 {
     u8::try_from(code.unwrap_or(255)).unwrap_or(255)
 }
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_duration(text).map_err(|error| error.to_string())?;
-    let sensible = Duration::from_millis(10)..=Duration::from_secs(3_600);
-    if sensible.contains(&interval) { Ok(interval) } else { Err("give a time from 10ms to 1h".to_owned()) }
+fn is_sensible(interval: Duration) -> bool {
+    (Duration::from_millis(10)..=Duration::from_secs(3_600)).contains(&interval)
 }

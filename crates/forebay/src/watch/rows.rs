@@ -1,7 +1,6 @@
 //! Where the rows go: a table for people, CSV for programs.
 
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -9,24 +8,20 @@ use anyhow::Result;
 use console::Term;
 use forebay_observe::{CsvSink, Sink};
 use forebay_record::Row;
-use forebay_units::PathText;
 
 use super::table::Table;
-use crate::output::{Output, remark};
+use crate::output::{Output, cannot_write, remark};
 
 /// Why a watch without a command ends.
 pub(super) enum Ended {
     /// It has shown as many rows as were asked for, or its reader has seen enough.
     Enough,
-    /// Somebody stopped it.
     Stopped,
-    /// Rows could not be written.
     Failed(anyhow::Error),
 }
 
 type Writer = Box<dyn Write + Send>;
 
-/// Takes the rows.
 pub(super) struct Rows {
     table: Option<(Table, Writer)>,
     csv: Option<CsvSink<Writer>>,
@@ -36,7 +31,6 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Only CSV, to stdout.
     pub(super) fn csv_on_stdout(tell: Sender<Ended>, count: Option<u64>) -> Self {
         let told = tell.clone();
         let csv = CsvSink::new(Box::new(io::stdout()) as Writer, move |error| {
@@ -45,32 +39,28 @@ impl Rows {
         Self { table: None, csv: Some(csv), tell: Some(tell), left: count }
     }
 
-    /// A table to stdout, and CSV to a file if there is one.
-    pub(super) fn table_on_stdout(
+    /// A table, and CSV to a file if there is one. Beside a command, where nobody is told, the table goes to stderr, and the
+    /// command goes on whatever fails.
+    pub(super) fn table(
         csv: Option<&Output>,
         interval: Duration,
-        tell: Sender<Ended>,
+        tell: Option<Sender<Ended>>,
         count: Option<u64>,
     ) -> Result<Self> {
-        let told = tell.clone();
-        let csv = csv.map(|output| {
-            let what = cannot_write(output.path());
-            csv_file(output, move |error| drop(told.send(Ended::Failed(anyhow::Error::new(error).context(what)))))
-        });
-        let table = Table::new(height(&Term::stdout()), false, interval);
-        Ok(Self { table: Some((table, Box::new(io::stdout()))), csv: csv.transpose()?, tell: Some(tell), left: count })
-    }
-
-    /// A table to stderr beside a command, and CSV to a file if there is one. Whatever fails, the command goes on.
-    pub(super) fn table_on_stderr(csv: Option<&Output>, interval: Duration) -> Result<Self> {
-        let csv = csv.map(|output| {
-            let what = cannot_write(output.path());
-            csv_file(output, move |error| {
-                remark(&format!("forebay: {what}: {error}; the rows from here on are not kept"))
-            })
-        });
-        let table = Table::new(height(&Term::stderr()), true, interval);
-        Ok(Self { table: Some((table, Box::new(io::stderr()))), csv: csv.transpose()?, tell: None, left: None })
+        let sink = |output: &Output| -> Result<CsvSink<Writer>> {
+            let (what, told) = (cannot_write(output.path()), tell.clone());
+            Ok(CsvSink::new(output.open()?, move |error| match told {
+                Some(told) => drop(told.send(Ended::Failed(anyhow::Error::new(error).context(what)))),
+                None => remark(&format!("forebay: {what}: {error}; later rows are not kept")),
+            }))
+        };
+        let csv = csv.map(sink).transpose()?;
+        let (term, out): (Term, Writer) = match tell {
+            Some(_) => (Term::stdout(), Box::new(io::stdout())),
+            None => (Term::stderr(), Box::new(io::stderr())),
+        };
+        let height = term.is_term().then(|| usize::from(term.size().0));
+        Ok(Self { table: Some((Table::new(height, tell.is_none(), interval), out)), csv, tell, left: count })
     }
 
     fn tell(&self, ended: Ended) {
@@ -112,24 +102,10 @@ impl Sink for Rows {
     }
 }
 
-/// What is wrong with a file, in words.
-pub(super) fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.escaped())
-}
-
-fn csv_file(output: &Output, on_error: impl FnOnce(io::Error) + Send + 'static) -> Result<CsvSink<Writer>> {
-    Ok(CsvSink::new(output.open()?, on_error))
-}
-
 fn failed(error: io::Error, what: &'static str) -> Ended {
     match error.kind() {
         // The reader, such as `head`, has seen enough.
         ErrorKind::BrokenPipe => Ended::Enough,
         _ => Ended::Failed(anyhow::Error::new(error).context(what)),
     }
-}
-
-/// The lines of a terminal; `None` when it is not one.
-fn height(term: &Term) -> Option<usize> {
-    term.is_term().then(|| usize::from(term.size().0))
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use forebay_record::Row;
 
-/// A column: its name, its unit, its width, and how to make its text.
 struct Column {
     name: &'static str,
     unit: &'static str,
@@ -42,7 +41,6 @@ const COMMAND: [Column; 2] = [
     column("procs", "", 5, |s| whole(s.row.get("process.processes"))),
     column("rss", "GB", 6, |s| giga(s.row.get("process.rss_bytes"))),
 ];
-/// Where there is a GPU.
 const GPU: [Column; 1] = [column("gpu0", "%", 4, |s| whole(s.row.get("gpu.0.util_percent")))];
 
 /// A row with what the columns need besides.
@@ -50,9 +48,7 @@ struct Shown<'a> {
     row: &'a Row<'a>,
     is_late: bool,
     time_digits: usize,
-    /// The time since the row before.
     span_s: f64,
-    /// The busiest disk.
     disk: Option<&'a str>,
 }
 
@@ -71,7 +67,6 @@ impl Shown<'_> {
     }
 }
 
-/// Writes rows as lines, with a header where it is due.
 pub(super) struct Table {
     height: Option<usize>,
     of_command: bool,
@@ -88,7 +83,6 @@ impl Table {
         Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0, last_disk: None, last_time_s: 0.0 }
     }
 
-    /// The lines of a row.
     pub(super) fn row(&mut self, row: &Row<'_>) -> String {
         let has_gpu = row.names.iter().any(|name| name.starts_with("gpu."));
         let of_command: &[Column] = if self.of_command { &COMMAND } else { &[] };

@@ -62,19 +62,17 @@ fn delay(totals: &Totals) -> String {
 fn processes(totals: &Totals) -> String {
     let mut text = format!("at most {}", group_digits(totals.n_processes));
     if totals.n_threads > 0 {
-        write!(text, " with {}", count(totals.n_threads, "thread")).expect("a string takes every write");
+        text.push_str(&format!(" with {}", count(totals.n_threads, "thread")));
     }
     if totals.n_hidden > 0 {
-        write!(text, "; the I/O of {} is not counted: it may not be read", totals.n_hidden)
-            .expect("a string takes every write");
+        text.push_str(&format!("; the I/O of {} is not counted: no permission to read it", totals.n_hidden));
     }
     if totals.n_left > 0 {
-        write!(text, "; {} still running", totals.n_left).expect("a string takes every write");
+        text.push_str(&format!("; {} still running", totals.n_left));
     }
     text
 }
 
-/// The disks that did anything.
 fn disks(series: &Series) -> impl Iterator<Item = &str> {
     let disks =
         series.columns.iter().filter_map(|column| column.name.strip_prefix("disk.")?.strip_suffix(".ios_per_s"));
@@ -100,7 +98,6 @@ fn disk_totals(series: &Series, disk: &str) -> String {
     )
 }
 
-/// The mean over requests of the time that they took.
 fn mean_wait_ms(series: &Series, disk: &str) -> Option<f64> {
     let of = |quantity: &str| series.values(&format!("disk.{disk}.{quantity}"));
     let (waits, rates) = (of("await_ms")?, of("ios_per_s")?);

@@ -10,13 +10,12 @@ use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
 use super::source::{file_of, line, text_of, told};
-use crate::output::{JsonArgs, Outcome, give, to_json_list};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
 pub(crate) struct Args {
-    /// DLIO's YAML or our TOML; or names of built-in workloads; ++workload.a.b=c overrides a key of all of them
+    /// DLIO's YAML, our TOML or built-in names; ++workload.a.b=c overrides a key of all
     #[arg(required = true, value_name = "FILE")]
     files: Vec<OsString>,
 
@@ -33,17 +32,14 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (overrides, files): (Vec<&OsString>, Vec<&OsString>) = args.files.iter().partition(is_override);
     let overrides: Vec<String> = overrides.into_iter().map(|word| word.escaped().into_owned()).collect();
     if files.is_empty() {
-        bail!("overrides alone: give a file, or the name of a built-in workload");
+        bail!("no workload given\nhint: give a file or the name of a built-in workload");
     }
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
     let found: Vec<(Cow<'_, str>, Found)> = found.collect();
-    let json = match &target {
-        Some(target) => Some((target, to_json_list(&found.iter().map(as_json).collect::<Vec<_>>())?)),
-        None => None,
-    };
-    give(&found.iter().map(in_words).collect::<String>(), json)?;
-    Ok(if found.iter().all(|(_, found)| found.is_ok()) { Outcome::Met } else { Outcome::Missed })
+    target
+        .give_list(&found.iter().map(in_words).collect::<String>(), &found.iter().map(as_json).collect::<Vec<_>>())?;
+    Ok(Outcome::of(found.iter().all(|(_, found)| found.is_ok())))
 }
 
 fn find(name: &str, text: &str, overrides: &[String]) -> Found {
@@ -69,7 +65,7 @@ const STEPS: &str = "train.total_training_steps";
 
 fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
     match found {
-        Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no key: all of DLIO's defaults\n"),
+        Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no keys: all DLIO defaults\n"),
         Ok(checked) if checked.notes.is_empty() => format!("{file}: every key is honoured\n"),
         Ok(checked) => {
             let mut out = format!("{file}: every key is honoured, {}\n", count(checked.notes.len() as u64, "note"));
@@ -88,13 +84,11 @@ fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
     }
 }
 
-/// The workload of a text without a key.
 fn unchanged(checked: &Checked) -> Workload {
     Workload { name: checked.workload.name.clone(), ..Workload::default() }
 }
 
 fn as_json((file, found): &(Cow<'_, str>, Found)) -> Value {
-    let said = |key: &str, text: &str| json!({"key": key, "text": text});
     let notes = found.as_ref().map_or(&[][..], |checked| &checked.notes);
     let refused =
         |(problem, line): &(Problem, Option<usize>)| json!({"key": problem.key, "text": problem.text, "line": line});
@@ -102,7 +96,7 @@ fn as_json((file, found): &(Cow<'_, str>, Found)) -> Value {
     json!({
         "file": file,
         "is_accepted": found.is_ok(),
-        "notes": notes.iter().map(|note| said(&note.key, &note.text)).collect::<Vec<_>>(),
+        "notes": notes,
         "problems": problems.iter().map(refused).collect::<Vec<_>>(),
     })
 }

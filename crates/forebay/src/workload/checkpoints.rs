@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use forebay_emulation::{Plan, checkpoint_place};
 use forebay_measure::Place;
+use forebay_units::PathText;
 use forebay_workload::Workload;
 
 use crate::output::remark;
@@ -16,13 +17,10 @@ use crate::tier;
 
 /// What of the command line and the workload says where they go.
 pub(super) struct Asked<'a> {
-    /// `--checkpoint-dir`.
     pub(super) dir: Option<&'a Path>,
-    /// DLIO's overrides.
     pub(super) overrides: &'a [String],
     pub(super) workload: &'a Workload,
     pub(super) data: &'a Path,
-    /// The folder of results.
     pub(super) out: Option<&'a Path>,
 }
 
@@ -44,9 +42,9 @@ impl Asked<'_> {
         if !stays {
             self.check_scratch()?;
         }
-        let placement = tier::placement(&dir)?;
-        let notes = placement.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
-        Ok(Chosen { place: Place { dir, shaped: placement.shaped, kernel: placement.kernel }, stays, notes })
+        let (place, notes) = tier::place(&dir, None)?;
+        let notes = notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
+        Ok(Chosen { place, stays, notes })
     }
 
     /// The folder that the user or the workload names, or the one in the results.
@@ -76,16 +74,15 @@ impl Asked<'_> {
         }
         if !self.data.is_dir() && !workflow.generate_data {
             bail!(
-                "this workload saves checkpoints, and there is no data folder {} to put them in for the time of the run\n\
+                "this workload saves checkpoints, but there is no data folder {} to hold them during the run\n\
                  hint: name a folder with --checkpoint-dir DIR, or keep them with the results of --out DIR",
-                self.data.display()
+                self.data.escaped()
             );
         }
         Ok(())
     }
 }
 
-/// Says where checkpoints go, before the run.
 pub(super) fn announce(plan: &Plan) {
     let Some(place) = checkpoint_place(plan) else { return };
     let hint = if place.is_removed { "; keep them with --out DIR or --checkpoint-dir DIR" } else { "" };

@@ -5,9 +5,8 @@ use forebay_report::{Align, Table};
 use forebay_workload::builtin;
 use serde_json::json;
 
-use crate::output::{JsonArgs, Outcome, give, to_json_list};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload list`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "DLIO's variants for object stores (unet3d_*_s3) are not among them: data is read from files.\n\n\
@@ -28,7 +27,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         .iter()
         .map(|builtin| json!({"name": builtin.name, "about": builtin.about, "toml": builtin.text}))
         .collect();
-    let json = target.as_ref().map(|target| to_json_list(&all).map(|json| (target, json))).transpose()?;
-    give(&table.render(), json)?;
+    target.give_list(&table.render(), &all)?;
     Ok(Outcome::Met)
 }

@@ -17,25 +17,24 @@ use crate::flags::{Flags, Pick};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
-/// The flags of `forebay workload make`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload make unet3d_h100 --data /mnt/scratch/unet3d")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Where to make it: train and valid lie in it; the workload's data_folder by default
+    /// Folder for train and valid; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
     #[command(flatten)]
     settings: Flags<WorkloadSettings, OfData>,
 
-    /// Worker threads of a process; one a core by default, and at least four
+    /// Worker threads per process; 0 for one per core, at least four
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 
-    /// Say what would be made and what it would be refused for, and make nothing
+    /// Show what would be made, or why it is refused; make nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -80,9 +79,9 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     }
     let start = Instant::now();
     let made = shared(ranks, make(args, &workload, &dir, ranks))?;
-    let all = ranks.gather(bytes_of(&made))?;
-    if let Some(all) = all {
-        let made = all.iter().map(|bytes| made_of(bytes)).fold(MadeRecords::default(), sum);
+    if let Some(all) = ranks.gather(serde_json::to_vec(&made)?)? {
+        let all = all.iter().map(|one| serde_json::from_slice(one)).collect::<Result<Vec<_>, _>>()?;
+        let made = all.into_iter().fold(MadeRecords::default(), sum);
         print(&format!("{}: {}\n", dir.escaped(), told(&made, start.elapsed().as_secs_f64())))?;
     }
     Ok(Outcome::Met)
@@ -113,30 +112,16 @@ fn planned(workload: &Workload, part: Part) -> Option<String> {
 fn told(made: &MadeRecords, seconds: f64) -> String {
     let kept = match made.n_kept {
         0 => String::new(),
-        n => format!("; {} there already", group_digits(n)),
+        n => format!("; {} already there", group_digits(n)),
     };
     match made.n_written {
-        0 => format!("nothing to make; {} there already", count(made.n_kept, "file")),
+        0 => format!("nothing to make; {} already there", count(made.n_kept, "file")),
         n => {
             let rate = Bytes((made.bytes as f64 / seconds.max(1e-6)) as u64);
             let (files, took) = (count(n, "file"), format_seconds(seconds));
             format!("{files} made, {} in {took}, {rate}/s{kept}", Bytes(made.bytes))
         }
     }
-}
-
-fn bytes_of(made: &MadeRecords) -> Vec<u8> {
-    [made.n_written, made.n_kept, made.bytes].iter().flat_map(|n| n.to_le_bytes()).collect()
-}
-
-fn made_of(bytes: &[u8]) -> MadeRecords {
-    let mut numbers = bytes.chunks_exact(8).map(|chunk| {
-        let mut number = [0; 8];
-        number.copy_from_slice(chunk);
-        u64::from_le_bytes(number)
-    });
-    let mut next = || numbers.next().unwrap_or(0);
-    MadeRecords { n_written: next(), n_kept: next(), bytes: next() }
 }
 
 fn sum(a: MadeRecords, b: MadeRecords) -> MadeRecords {
@@ -150,9 +135,8 @@ mod tests {
     #[test]
     fn what_ranks_made_is_added_up() {
         let one = MadeRecords { n_written: 3, n_kept: 1, bytes: 4_000 };
-        assert_eq!(made_of(&bytes_of(&one)), one);
-        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 there already");
+        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 already there");
         let none = MadeRecords { n_kept: 1, ..MadeRecords::default() };
-        assert_eq!(told(&none, 2.0), "nothing to make; 1 file there already");
+        assert_eq!(told(&none, 2.0), "nothing to make; 1 file already there");
     }
 }

@@ -2,7 +2,6 @@
 
 mod check;
 mod checkpoints;
-mod import;
 mod list;
 mod make;
 mod out;
@@ -15,26 +14,28 @@ mod together;
 
 use anyhow::Result;
 use clap::Subcommand;
+use forebay_workload::import::to_toml;
 
-use crate::output::Outcome;
+use crate::output::{Outcome, print_data};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Name the workloads that are built in
+    /// List the built-in workloads
     List(list::Args),
-    /// Say what a workload would do: files, bytes, steps, demand, checkpoints
+    /// Show what a workload would do: files, bytes, steps, demand, checkpoints
     Show(show::Args),
-    /// Check DLIO's files or ours: every key is honoured or refused by name
+    /// Check workload files: every key is honoured or refused by name
     Check(check::Args),
-    /// Write a workload as our TOML, to be changed and kept
-    Import(import::Args),
-    /// Say how big a dataset MLPerf Storage's rule demands
+    /// Print a workload as our TOML, to change and keep
+    #[command(after_help = "Example: forebay workload import unet3d.yaml ++workload.train.epochs=1 > unet3d.toml")]
+    Import(source::Source),
+    /// Show how large a dataset MLPerf Storage's rules require
     Size(size::Args),
-    /// Make the data of a workload: seeded, incompressible, in parallel; a second call goes on where the first one stopped
+    /// Make the data of a workload; a second run continues where the first stopped
     Make(make::Args),
-    /// Run a workload on emulated accelerators: real reads, true utilisation, DLIO's figures beside it
+    /// Run a workload on emulated accelerators, with DLIO's own figures beside ours
     Run(Box<run::Args>),
-    /// Write the job script that runs a workload under Slurm
+    /// Print a Slurm job script that runs a workload
     Slurm(slurm::Args),
 }
 
@@ -43,7 +44,10 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Import(args) => import::run(&args),
+        Command::Import(source) => {
+            print_data(&format!("{}\n", to_toml(&source.read()?).trim_end()))?;
+            Ok(Outcome::Met)
+        }
         Command::Size(args) => size::run(&args),
         Command::Make(args) => make::run(&args),
         Command::Run(args) => run::run(&args),

@@ -26,7 +26,7 @@ pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
         entries => entries.with_context(|| format!("{named_by} {} is not a folder for results", out.escaped()))?,
     };
     if entries.next().is_some() {
-        bail!("{named_by} {}: the folder is not empty; give a new one, or remove what is there", out.escaped());
+        bail!("{named_by} {}: the folder is not empty\nhint: give a new one, or empty it", out.escaped());
     }
     Ok(())
 }

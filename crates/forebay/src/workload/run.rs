@@ -23,10 +23,10 @@ use super::together::{join, said_once, shared};
 use super::{out, show};
 use crate::flags::Flags;
 use crate::live::QuietArgs;
-use crate::output::{JsonArgs, Outcome, Output, give, in_words, print, remark};
+use crate::output::{Json, JsonArgs, Outcome, in_words, print, remark};
+use crate::values::time;
 use crate::{live, stop, tier};
 
-/// The flags of `forebay workload run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,35 +37,36 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Where the data is: train and valid lie in it; the workload's data_folder by default
+    /// Folder with train and valid; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
     #[command(flatten)]
     settings: Flags<WorkloadSettings>,
 
-    /// A new or empty folder for record.json, report.html and DLIO's result files; the workload's output.folder by default
+    /// New or empty folder for record, page and DLIO files; the workload's output.folder by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write which sample was read when, in training and in evaluations, a file a rank, among the results
+    /// Log when each sample was read, in a file per rank in --out
     #[arg(long)]
     access_log: bool,
 
-    /// Emulate a device in this process: hdd, ssd, optane or lustre; data on a tier that is up needs no such word
+    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
-    /// Folder for checkpoints [default: the workload's checkpoint_folder inside --out; without --out a scratch folder in --data, removed
-    /// at the end]
+    /// Folder for checkpoints
+    ///
+    /// By default the workload's checkpoint_folder inside --out; without --out a scratch folder in --data, removed at the end.
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
-    /// How long ranks of mpirun or srun wait for one that does not come, which may be making data or saving, before all end
-    #[arg(long, default_value = "30min", value_name = "TIME", value_parser = parse_patience)]
+    /// How long ranks wait for a missing one before all end
+    #[arg(long, default_value = "30min", value_name = "TIME", value_parser = time("above 0", |time| !time.is_zero()))]
     rank_timeout: Duration,
 
-    /// Say what would be run, and run nothing
+    /// Show what would be run; run nothing
     #[arg(long, conflicts_with = "json")]
     dry_run: bool,
 
@@ -103,7 +104,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
-    give_all(&plan, &record, json.as_ref())?;
+    give_all(&plan, &record, &json)?;
     // Another rank may have been asked to stop.
     let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
     Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
@@ -111,7 +112,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
 
 impl Args {
     /// The file of the record, once all outputs were found to be apart from what is read.
-    fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Option<Output>> {
+    fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Json> {
         // Results may lie beside the parts of the data, in one folder.
         let parts = [Part::Train.folder(), Part::Eval.folder(), RECORDS_MARKER].map(|part| data.join(part));
         let mut outputs = self.json.outputs(parts.iter().map(PathBuf::as_path).chain(self.source.file()));
@@ -121,7 +122,6 @@ impl Args {
     }
 }
 
-/// Says what a run would fail on.
 fn foresee(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<()> {
     shared(ranks, check_data(args, &plan.workload, &plan.data))?;
     let out = plan.out.as_deref().filter(|_| ranks.rank() == 0);
@@ -129,13 +129,12 @@ fn foresee(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<()> {
     forebay_emulation::foresee(plan, ranks).map_err(|error| explained(args, plan, error))
 }
 
-/// What says where results go.
 fn out_named_by(args: &Args) -> &'static str {
     if args.out.is_some() { "--out" } else { "the workload's output.folder" }
 }
 
 /// The plan of this rank, what its record must say of the tier its data lies on, and where the record goes.
-fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Option<Output>)> {
+fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Json)> {
     let checked = args.source.read_with(&args.settings.0)?;
     let workload = &checked.workload;
     let data = args.data.clone().unwrap_or_else(|| data_folder(workload));
@@ -146,12 +145,12 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
     let mut notes = placement.notes_beside(args.tier.as_ref());
     let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
     if args.access_log && out.is_none() {
-        bail!("--access-log: give --out DIR, where it is written to");
+        bail!("--access-log needs --out DIR, the folder it is written to");
     }
     let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
     let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
     notes.extend(saves.notes);
-    let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { None };
+    let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { Json::NONE };
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
         out::begin(out, out_named_by(args))?;
     }
@@ -190,12 +189,11 @@ fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
         Err(error) => return Err(anyhow!("cannot list {}: {error}", folder.escaped())),
     };
     if is_empty {
-        bail!("{}: there is no data of this workload\nhint: {}", folder.escaped(), making(args, data));
+        bail!("{}: no data for this workload\nhint: {}", folder.escaped(), making(args, data));
     }
     Ok(())
 }
 
-/// The command that makes the data.
 fn making(args: &Args, data: &Path) -> String {
     let WorkloadSettings { shrink_bytes, dlio_decode_mb_per_s, .. } = args.settings.0;
     let shrunk = if shrink_bytes > 1.0 { format!(" --shrink-bytes {shrink_bytes}") } else { String::new() };
@@ -230,18 +228,16 @@ fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record
 }
 
 /// Gives the account and the record: to stdout, to --json, and to the folder.
-fn give_all(plan: &Plan, record: &Record<WorkloadCell>, target: Option<&Output>) -> Result<()> {
+fn give_all(plan: &Plan, record: &Record<WorkloadCell>, json: &Json) -> Result<()> {
     // What was measured is shown even where it cannot be kept.
     let page = plan.out.as_deref().map(|out| out::finish(out, record));
-    let json = target.map(|target| (target, record.to_json()));
-    give(&forebay_report::record(record), json)?;
+    json.give_record(record)?;
     if let Some(page) = page.transpose()? {
-        remark(&format!("forebay: the report is {}", page.escaped()));
+        remark(&format!("forebay: report: {}", page.escaped()));
     }
     Ok(())
 }
 
-/// Where things would go, for a run that is only shown.
 fn places(plan: &Plan) -> String {
     let system = forebay_measure::describe_environment(&plan.data, "").data_file_system;
     let system = system.map(|system| format!(" ({system})")).unwrap_or_default();
@@ -263,14 +259,7 @@ fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
         let value = missed.value.map_or("–".to_owned(), |value| format!("{:.1} %", 100.0 * value));
         // A share such as 0.57 has no exact hundredfold.
         let limit = (missed.limit * 1e6).round() / 1e4;
-        remark(&format!("forebay: {}: {value}, less than the {limit} % asked for", missed.what));
+        remark(&format!("forebay: {}: {value}, below the required {limit} %", missed.what));
     }
-    if stopped || missed.is_some() { Outcome::Missed } else { Outcome::Met }
-}
-
-fn parse_patience(text: &str) -> Result<Duration, String> {
-    match forebay_units::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("give a time above 0".to_owned()),
-        other => other.map_err(|error| error.to_string()),
-    }
+    Outcome::of(!stopped && missed.is_none())
 }

@@ -6,16 +6,15 @@ use forebay_workload::{Checked, Dataset, Part, Plan, Shuffle, Time, Workload, mo
 use serde_json::{Value, json};
 
 use super::source::{Source, refused};
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload show`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload show unet3d_h100 --accelerators 8 ++workload.reader.batch_size=4")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// For so many accelerators; 1 by default, or as few as the model can be spread over
+    /// Number of accelerators; by default 1, or the fewest the model can be spread over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     accelerators: Option<u64>,
 
@@ -28,12 +27,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let checked = args.source.read()?;
     let accelerators = args.accelerators.unwrap_or_else(|| fewest(&checked.workload));
     let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
-    let json = target.as_ref().map(|target| to_json(&as_json(&checked, &plan)).map(|json| (target, json)));
-    give(&describe(&checked, &plan), json.transpose()?)?;
+    target.give(&describe(&checked, &plan), &as_json(&checked, &plan))?;
     Ok(Outcome::Met)
 }
 
-/// As few accelerators as the model can be spread over.
 fn fewest(workload: &Workload) -> u64 {
     let spread = &workload.model.parallelism;
     let all = spread.tensor * spread.pipeline * spread.data.unwrap_or(1);
@@ -113,7 +110,7 @@ fn reader(workload: &Workload) -> String {
         order("samples", reader.sample_shuffle),
     ];
     words.extend(reader.transfer_size.map(|size| format!("reads of at most {}", Bytes(size))));
-    words.extend(reader.odirect.then(|| "past the page cache".to_owned()));
+    words.extend(reader.odirect.then(|| "bypassing the page cache".to_owned()));
     words.extend(reader.in_memory.then(|| "kept in memory once read".to_owned()));
     if !reader.preprocess_time.is_zero() {
         words.push(format!("{} on every sample", law(&reader.preprocess_time)));
@@ -136,7 +133,7 @@ fn train(workload: &Workload, plan: &Plan) -> String {
     let steps = count(plan.steps_per_epoch, "step");
     let each = if plan.accelerators > 1 { "each of " } else { "" };
     format!(
-        "{} of {steps} for {each}{}, {} of computing a step; {} at least; {} read",
+        "{} of {steps} for {each}{}, {} of compute per step; {} at least; {} read",
         count(epochs, "epoch"),
         count(plan.accelerators, "accelerator"),
         law(&workload.train.computation_time),
@@ -169,7 +166,7 @@ fn evaluation(workload: &Workload, plan: &Plan) -> String {
     let steps = count(plan.steps_eval, "step");
     let epochs = if plan.evaluations.len() == 1 { "epoch" } else { "epochs" };
     let after = after.join(", ");
-    format!("after {epochs} {after}{more}: {steps}, {} of computing each", law(&workload.evaluation.eval_time))
+    format!("after {epochs} {after}{more}: {steps}, {} of compute each", law(&workload.evaluation.eval_time))
 }
 
 fn saved(workload: &Workload, plan: &Plan) -> Option<String> {
@@ -191,7 +188,6 @@ fn saved(workload: &Workload, plan: &Plan) -> Option<String> {
     Some(words.join(", "))
 }
 
-/// What each rank saves of one checkpoint.
 fn per_rank(workload: &Workload, plan: &Plan) -> Vec<u64> {
     let bytes = |rank| {
         let files = model::shard_of(workload, rank, plan.accelerators).unwrap_or_default();
@@ -213,6 +209,9 @@ fn demand(plan: &Plan) -> Option<String> {
 fn as_json(checked: &Checked, plan: &Plan) -> Value {
     let Checked { workload, notes } = checked;
     let (dataset, reader) = (&workload.dataset, &workload.reader);
+    let mut planned = json!(plan);
+    planned["checkpoint_bytes_per_rank"] =
+        json!(if plan.checkpoints > 0 { per_rank(workload, plan) } else { Vec::new() });
     json!({
         "workload": workload.name,
         "format": dataset.format,
@@ -226,21 +225,7 @@ fn as_json(checked: &Checked, plan: &Plan) -> Value {
         "epochs": workload.train.epochs,
         "computation_s": workload.train.computation_time.mean(),
         "au": workload.limits.au,
-        "plan": {
-            "accelerators": plan.accelerators,
-            "samples_train": plan.samples_train,
-            "samples_eval": plan.samples_eval,
-            "steps_per_epoch": plan.steps_per_epoch,
-            "steps_eval": plan.steps_eval,
-            "bytes_train": plan.bytes_train,
-            "bytes_eval": plan.bytes_eval,
-            "evaluations": plan.evaluations,
-            "checkpoints": plan.checkpoints,
-            "checkpoint_bytes": plan.checkpoint_bytes,
-            "checkpoint_bytes_per_rank": if plan.checkpoints > 0 { per_rank(workload, plan) } else { Vec::new() },
-            "demand_bytes_per_s": plan.demand_bytes_per_s,
-            "compute_s": plan.compute_s,
-        },
-        "notes": notes.iter().map(|note| json!({"key": note.key, "text": note.text})).collect::<Vec<_>>(),
+        "plan": planned,
+        "notes": notes,
     })
 }

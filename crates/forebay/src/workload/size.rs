@@ -8,16 +8,15 @@ use forebay_workload::size::{Size, mlperf};
 use serde_json::json;
 
 use super::source::Source;
-use crate::output::{JsonArgs, Outcome, give, to_json};
+use crate::output::{JsonArgs, Outcome};
 
-/// The flags of `forebay workload size`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload size unet3d_h100 --accelerators 8 --host-memory 512GiB --hosts 2")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Accelerators of all hosts together
+    /// Accelerators over all hosts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     accelerators: u64,
 
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE")]
     host_memory: Bytes,
 
-    /// Hosts
+    /// Number of hosts
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     hosts: u64,
 
@@ -39,13 +38,10 @@ const LEAST_MEMORY: u64 = 64 << 20;
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     if !workload.workflow.train {
-        bail!(
-            "{}: it does not train, so that the rule, which is about the data, says nothing",
-            args.source.name.escaped()
-        );
+        bail!("{}: it does not train, so MLPerf's dataset rule does not apply", args.source.name.escaped());
     }
     if args.host_memory.0 < LEAST_MEMORY {
-        bail!("--host-memory {}: no host has so little; give it a unit, as in 512GiB", args.host_memory);
+        bail!("--host-memory {}: too small for a host\nhint: give a unit, as in 512GiB", args.host_memory);
     }
     let target = args.json.target(args.source.file())?;
     let size = mlperf(&workload, args.accelerators, args.hosts, args.host_memory.0);
@@ -56,9 +52,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         "samples_for_memory": size.samples_for_memory, "files": size.files, "bytes": size.bytes,
         "subfolders": size.subfolders, "overrides": overrides,
     });
-    let json = target.as_ref().map(|target| to_json(&json).map(|json| (target, json))).transpose()?;
     let per_file = workload.dataset.n_samples_per_file;
-    give(&describe(&workload.name, args, &size, per_file, &overrides.join(" ")), json)?;
+    target.give(&describe(&workload.name, args, &size, per_file, &overrides.join(" ")), &json)?;
     Ok(Outcome::Met)
 }
 
@@ -82,10 +77,10 @@ fn describe(name: &str, args: &Args, size: &Size, per_file: u64, overrides: &str
     let _ = writeln!(out, "500 steps of every accelerator   {steps:>width$} samples{}", mark(!by_memory));
     let _ = writeln!(out, "5 times the memory of the hosts  {memory:>width$} samples{}", mark(by_memory));
     let files = count(size.files, "file");
-    let each = if per_file == 1 { "1 sample".to_owned() } else { format!("{} samples", n(per_file)) };
+    let each = count(per_file, "sample");
     let _ = writeln!(out, "{files} of {each}, {}", Bytes(size.bytes));
     if size.subfolders > 0 {
-        let _ = writeln!(out, "more than 10,000 files: {} are advised", count(size.subfolders, "subfolder"));
+        let _ = writeln!(out, "more than 10,000 files: {} recommended", count(size.subfolders, "subfolder"));
     }
     let _ = writeln!(out, "use: {overrides}");
     out

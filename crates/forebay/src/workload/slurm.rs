@@ -7,9 +7,8 @@ use forebay_emulation::ranks::{Job, job_script};
 
 use super::run::data_folder;
 use super::source::{Source, refused};
-use crate::output::{Outcome, print};
+use crate::output::{Outcome, done};
 
-/// The flags of `forebay workload slurm`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: forebay workload slurm unet3d_h100 --nodes 4 --ranks-per-node 2 --data /lustre/unet3d > job.sh; sbatch job.sh")]
@@ -17,19 +16,19 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Nodes
+    /// Number of nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     nodes: u64,
 
-    /// Processes on each node
+    /// Processes per node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     ranks_per_node: u64,
 
-    /// Emulated accelerators of each process
+    /// Emulated accelerators per process
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     accelerators: u64,
 
-    /// Where the data is, on a file system that all nodes share; the workload's data_folder by default
+    /// Data folder on a shared file system; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -40,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // What could not run is found here, not when the job has waited for its nodes.
     forebay_workload::Plan::new(&workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
     let data = args.data.clone().unwrap_or_else(|| data_folder(&workload));
-    print(&job_script(&Job {
+    done(&job_script(&Job {
         workload: args.source.name.clone(),
         name: workload.name.clone(),
         data,
@@ -49,6 +48,5 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         accelerators: args.accelerators,
         threads: (workload.reader.read_threads * args.accelerators).max(1),
         overrides: args.source.overrides.clone(),
-    }))?;
-    Ok(Outcome::Met)
+    }))
 }

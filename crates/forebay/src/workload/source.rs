@@ -11,13 +11,11 @@ use forebay_workload::{Checked, Problem, builtin, line_of, read};
 
 use crate::flags::flag;
 
-/// Endings of files that hold workloads.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
 
-/// A workload and DLIO's way to change it.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Source {
-    /// A built-in workload's name, or a file: DLIO's YAML or our TOML
+pub(crate) struct Source {
+    /// Name of a built-in workload, or a file: DLIO's YAML or our TOML
     #[arg(value_name = "NAME|FILE")]
     pub(super) name: OsString,
 
@@ -27,7 +25,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads it, with its overrides.
     pub(super) fn read(&self) -> Result<Checked> {
         let (name, text) = text_of(&self.name)?;
         read(&name, &text, &self.overrides).map_err(|problems| {
@@ -43,7 +40,6 @@ impl Source {
         Ok(checked)
     }
 
-    /// The file it is read from, where it is not built in.
     pub(super) fn file(&self) -> Option<&Path> {
         file_of(&self.name)
     }
@@ -81,19 +77,14 @@ pub(super) fn text_of(source: &OsStr) -> Result<(String, String)> {
 
 fn unknown(name: &str) -> String {
     let near = nearest(name, builtin::all().iter().map(|builtin| builtin.name));
-    let near = near.map(|near| format!("; {near} is near"));
-    format!(
-        "there is no workload called {name}, and no such file{}\nhint: `forebay workload list` names them",
-        near.unwrap_or_default()
-    )
+    let near = near.map(|near| format!("; did you mean `{near}`?"));
+    format!("no workload or file named {name}{}\nhint: `forebay workload list` lists them", near.unwrap_or_default())
 }
 
-/// What is wrong with a workload that could be read.
 pub(super) fn refused(name: &OsStr, problem: &Problem) -> anyhow::Error {
     all_refused(name, &[problem.to_string()])
 }
 
-/// All that is wrong with a workload, a line each.
 fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
     let name = name.escaped();
     match problems {
@@ -105,7 +96,6 @@ fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
     }
 }
 
-/// A problem with the line it is in.
 pub(super) fn told(problem: &Problem, line: Option<usize>) -> String {
     line.map_or_else(|| problem.to_string(), |line| format!("line {line}: {problem}"))
 }
@@ -127,10 +117,10 @@ pub(super) fn line(problem: &Problem, text: &str, overrides: &[String]) -> Optio
 fn parse_override(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('+');
     match bare.split_once('=') {
-        Some(("workload", name)) => Err(format!("give the workload's name alone, in the first place: {name}")),
+        Some(("workload", name)) => Err(format!("give only the workload's name, as the first argument: {name}")),
         Some((key, _)) if key.starts_with("workload.") => Ok(text.to_owned()),
         Some((key, _)) if key.starts_with("hydra.") => {
-            Err("this is of DLIO's launcher; --out DIR says where results go".to_owned())
+            Err("this sets DLIO's launcher; use --out DIR for results".to_owned())
         }
         _ => Err("give an override as ++workload.reader.batch_size=4".to_owned()),
     }
@@ -145,7 +135,7 @@ mod tests {
         assert!(parse_override("++workload.reader.batch_size=4").is_ok());
         assert_eq!(
             parse_override("workload=unet3d").unwrap_err(),
-            "give the workload's name alone, in the first place: unet3d"
+            "give only the workload's name, as the first argument: unet3d"
         );
         assert!(parse_override("++hydra.run.dir=x").unwrap_err().contains("--out"));
         assert!(parse_override("reader.batch_size=4").is_err() && parse_override("other").is_err());

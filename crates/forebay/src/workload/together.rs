@@ -33,7 +33,7 @@ pub(super) fn said_once(ranks: &dyn Ranks, outcome: Result<Outcome>) -> Result<O
             if ranks.rank() == 0 || is_of_a_lost_rank(&error) {
                 complain(&error);
             }
-            Ok(Outcome::Failed(status(&error)))
+            Ok(Outcome::Status(status(&error)))
         }
         outcome => outcome,
     }

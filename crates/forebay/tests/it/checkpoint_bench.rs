@@ -154,16 +154,16 @@ fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let said = dir.refused("checkpoint bench /proc --size 1MB");
     assert_eq!(said, "forebay: /proc: nothing can be created there; name another folder\n");
     let said = dir.refused("checkpoint bench slow --mode burst");
-    assert_eq!(said, "forebay: --mode burst: name the burst buffer with --burst-dir\n");
+    assert_eq!(said, "forebay: --mode burst needs a burst buffer\nhint: give its folder with --burst-dir DIR\n");
     assert_eq!(dir.refused("checkpoint bench missing"), "forebay: missing: no such folder\n");
     let said = dir.refused("checkpoint bench slow --burst-dir slow/../slow");
-    assert!(said.contains("is the folder of the checkpoints itself"), "{said}");
+    assert!(said.contains("must not lie inside one another"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 900TB");
     assert!(said.contains("the benchmark needs 1800.00 TB and ") && said.contains("give a smaller --size"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 3");
     assert!(said.contains("give a size from 4 B to 1000.00 TB"), "{said}");
     let said = dir.refused("checkpoint bench slow --drain-rate 1MB");
-    assert_eq!(said, "forebay: --drain-rate: name the burst buffer with --burst-dir\n");
+    assert_eq!(said, "forebay: --drain-rate needs a burst buffer\nhint: give its folder with --burst-dir DIR\n");
     assert_empty(&dir);
 }
 

@@ -65,13 +65,13 @@ fn what_is_there_is_replaced_only_by_force_and_the_state_of_a_folder_is_left() {
     let said = dir.refused(&line);
     assert_eq!(
         said,
-        "forebay: ./model.data-00000-of-00001 is there already; name another, or give --force to replace it\n"
+        "forebay: ./model.data-00000-of-00001 already exists\nhint: choose another name, or replace it with --force\n"
     );
     let state = dir.read("checkpoint");
     let ran = dir.run(&format!("checkpoint convert {} other --to tensorflow", named_step("a", 20)));
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (Some(0), "forebay: ./checkpoint is left as it is: it names another checkpoint\n")
+        (Some(0), "forebay: ./checkpoint is unchanged: it names another checkpoint\n")
     );
     assert_eq!(dir.read("checkpoint"), state);
     dir.met(&format!("checkpoint convert {} other --to tensorflow --force", named_step("a", 20)));
@@ -92,7 +92,7 @@ fn what_cannot_be_read_or_named_is_refused() {
         "forebay: nothing: no such file, and no TensorFlow checkpoint has that prefix\n"
     );
     fs::create_dir(dir.path("empty")).unwrap();
-    assert!(refused("empty x --to tensorflow").contains("no .safetensors file and no TensorFlow checkpoint in it"));
+    assert!(refused("empty x --to tensorflow").contains("contains no .safetensors file and no TensorFlow checkpoint"));
     let input = named_step("a", 20);
     assert_eq!(
         refused(&format!("{input} x --to safetensors")),

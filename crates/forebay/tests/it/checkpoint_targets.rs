@@ -51,7 +51,7 @@ fn what_a_killed_restore_left_is_removed_by_the_next_one_and_it_says_so() {
     running.signal(libc::SIGKILL);
     running.finish();
     let ran = dir.run("checkpoint restore slow --to out.safetensors --force");
-    let said = format!("forebay: removed ./{}, which a run that was killed had left\n", aside[0]);
+    let said = format!("forebay: removed ./{}, left by a killed run\n", aside[0]);
     assert_eq!((ran.code, ran.stderr), (Some(0), said));
     assert_eq!(hidden(&dir), [] as [&str; 0]);
 }
@@ -64,7 +64,7 @@ fn the_slower_of_two_to_one_name_hears_that_it_is_there() {
     dir.met("checkpoint restore slow --to out.safetensors");
     running.signal(libc::SIGCONT);
     let ran = running.finish();
-    let said = "forebay: ./out.safetensors is there already; name another, or give --force to replace it\n";
+    let said = "forebay: ./out.safetensors already exists\nhint: choose another name, or replace it with --force\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), said));
     assert_eq!(hidden(&dir), [] as [&str; 0]);
 }
@@ -88,7 +88,7 @@ fn json_never_takes_the_name_of_what_is_read_or_written() {
     save(&dir, "slow", "safetensors", &[20]);
     let refused = |line: &str| {
         let said = dir.refused(&format!("checkpoint {line}"));
-        assert!(said.contains("a file of the checkpoint itself; name another"), "{said}");
+        assert!(said.contains("part of the checkpoint itself\nhint: choose another path"), "{said}");
     };
     refused("restore slow --to out.safetensors --json out.safetensors");
     refused("restore slow --to out.safetensors --json ./slow/../out.safetensors");
@@ -111,9 +111,9 @@ fn only_the_path_of_a_regular_file_outside_a_checkpoint_is_written() {
     fs::create_dir(dir.path("there")).unwrap();
     let inside = format!("{}/x.safetensors", named_step("slow", 20));
     for (to, said) in [
-        ("there", "forebay: there: a folder's name; name a file in it\n"),
-        ("new/", "forebay: new/: a folder's name; name a file in it\n"),
-        ("/dev/full", "forebay: /dev/full: not a regular file; name one\n"),
+        ("there", "forebay: there is a folder\nhint: name a file in it\n"),
+        ("new/", "forebay: new/ is a folder\nhint: name a file in it\n"),
+        ("/dev/full", "forebay: /dev/full is not a regular file\n"),
     ] {
         assert_eq!(dir.refused(&format!("checkpoint restore slow --to {to} --force")), said);
         let input = format!("{}/model.safetensors", named_step("slow", 20));
@@ -155,17 +155,17 @@ fn every_command_says_what_is_wrong_with_a_folder() {
         assert_eq!(refused("file"), "forebay: file is not a folder\n");
         assert_eq!(refused("missing"), "forebay: missing: no such folder\n");
         let said = refused(&one);
-        assert!(said.starts_with(&format!("forebay: {one} is a checkpoint itself; name the folder that it lies in: ")));
+        assert!(said.starts_with(&format!("forebay: {one} is itself a checkpoint\nhint: give its folder, ")));
         assert!(said.ends_with("/slow\n"), "{said}");
         if !command.starts_with("drain") {
             for line in ["slow --burst-dir slow/inner", "slow/inner --burst-dir slow"] {
-                assert!(refused(line).contains("lie one in the other; keep them apart"), "{command} {line}");
+                assert!(refused(line).contains("must not lie inside one another"), "{command} {line}");
             }
         }
     }
-    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("keep them apart"));
+    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("must not lie inside one another"));
     let said = dir.refused("checkpoint convert slow x --to tensorflow");
-    assert!(said.contains("a folder of checkpoints; `forebay checkpoint restore` writes the newest"), "{said}");
+    assert!(said.contains("is a folder of checkpoints\nhint: name one, or use `forebay checkpoint restore`"), "{said}");
 }
 
 /// TensorFlow's own checkpoint with tensors of strings.

@@ -50,7 +50,7 @@ fn making_more_than_fits_names_the_file_and_goes_on_when_there_is_room() {
     assert!(first.starts_with("forebay: writing small/set/") && first.ends_with(".jpg: no space left on the device"));
     assert_eq!((lines[0], rest), ("status 2", ""));
     assert!(lines[1].contains(" samples good, 0 bad; "), "what is there is whole: {}", lines[1]);
-    assert!(lines[3].starts_with("small/set: 100 images, ") && lines[3].ends_with(" of them there already"));
+    assert!(lines[3].starts_with("small/set: 100 images, ") && lines[3].ends_with(" of them already there"));
     assert!(lines[5].starts_with("small/set: 100 samples good, 0 bad"), "{}", lines[5]);
     assert_eq!([lines[2], lines[4], lines[6]], ["status 0"; 3]);
 }
@@ -72,7 +72,7 @@ fn packing_more_than_fits_names_the_shard_and_goes_on_when_there_is_room() {
     assert_eq!((lines[0], rest), ("status 2", ""));
     assert!(lines[1].contains(" samples good, 0 bad; "), "what is there is whole: {}", lines[1]);
     assert!(lines[3].starts_with("small/out: 24 samples in 24 tensor shards, "), "{}", lines[3]);
-    assert!(lines[3].ends_with(" there already"), "{}", lines[3]);
+    assert!(lines[3].ends_with(" already there"), "{}", lines[3]);
     assert!(lines[5].starts_with("small/out: 24 samples good, 0 bad"), "{}", lines[5]);
     assert_eq!([lines[2], lines[4], lines[6]], ["status 0"; 3]);
 }

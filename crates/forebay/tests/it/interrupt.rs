@@ -59,7 +59,7 @@ fn an_interrupted_make_goes_on_to_the_same_result() {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "forebay: stopped before the end\n"));
     assert!(!dir.path("set/list.txt").exists(), "the list comes last");
     let said = dir.met(line);
-    assert!(said.starts_with("set: 300 images, ") && said.ends_with(" of them there already\n"), "{said}");
+    assert!(said.starts_with("set: 300 images, ") && said.ends_with(" of them already there\n"), "{said}");
     assert_eq!(dir.tree("set"), dir.tree("whole"));
 }
 
@@ -100,7 +100,7 @@ fn an_interrupted_pack_goes_on_to_the_same_result() {
     assert!(!dir.path("out/manifest.json").exists(), "the manifest comes last");
     assert!(dir.met("data verify out").contains(" good, 0 bad; "), "what is there is whole");
     let said = dir.met(&line("out"));
-    assert!(said.starts_with("out: 24 samples in 24 ") && said.ends_with(" there already\n"), "{said}");
+    assert!(said.starts_with("out: 24 samples in 24 ") && said.ends_with(" already there\n"), "{said}");
     assert_eq!(dir.tree("out"), dir.tree("whole"));
 }
 

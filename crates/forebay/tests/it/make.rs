@@ -113,10 +113,10 @@ fn a_second_run_keeps_what_is_there_and_mends_what_is_torn() {
     let dir = Dir::with_set();
     let before = dir.tree("set");
     let line = "data make caltech101 set --count 24 --median-size 4KB";
-    assert_eq!(dir.met(line), "set: 24 images, 107.9 KB, 24 of them there already\n");
+    assert_eq!(dir.met(line), "set: 24 images, 107.9 KB, 24 of them already there\n");
     dir.edit("set/class_003/class_003_000003.jpg", |bytes| bytes.truncate(1000));
     std::fs::remove_file(dir.path("set/list.txt")).unwrap();
-    assert_eq!(dir.met(line), "set: 24 images, 107.9 KB, 23 of them there already\n");
+    assert_eq!(dir.met(line), "set: 24 images, 107.9 KB, 23 of them already there\n");
     assert_eq!(dir.tree("set"), before);
 }
 

@@ -109,7 +109,7 @@ fn nothing_is_written_into_what_is_read_be_it_with_force() {
             let line = line(argument, inside);
             for line in [line.clone(), forced(&line)].iter().filter(|line| is_file || !line.contains("--force")) {
                 let said = dir.refused(line);
-                let wanted = [" lies inside the input ", " is the input ", " a file of the checkpoint itself"];
+                let wanted = [" lies inside the input ", " is the input ", " part of the checkpoint itself"];
                 assert!(wanted.iter().any(|wanted| said.contains(wanted)), "{line}: {said}");
             }
         }
@@ -185,7 +185,7 @@ fn two_outputs_of_a_command_never_share_a_file() {
     for (line, said) in [
         ("report run.json --html same --json same", "forebay: --html and --json cannot both be written to same\n"),
         ("report run.json --json ./same --csv alias", "forebay: --json and --csv cannot both be written to alias\n"),
-        ("report run.json --json - --csv /dev/stdout", "forebay: --json - and --csv - cannot both have stdout\n"),
+        ("report run.json --json - --csv /dev/stdout", "forebay: --json - and --csv - cannot both go to stdout\n"),
         (
             "workload run tiny.yaml --data records --out results --json results/record.json",
             "forebay: cannot write results/record.json: it lies inside --out results, which this command fills\n",

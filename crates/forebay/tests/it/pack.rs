@@ -41,7 +41,7 @@ fn size_is_that_of_the_tensor_images() {
     };
     assert_eq!((sides("small"), sides("usual")), ((10.0, 6.0), (256.0, 256.0)));
     let said = dir.refused("data pack set out --to tar --size 10");
-    assert_eq!(said, "forebay: --size belongs to --to tensor\n");
+    assert_eq!(said, "forebay: --size needs --to tensor\n");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn compression_is_that_of_the_whole_shard() {
         assert!(said.starts_with(&format!("{name}: 24 samples good, 0 bad")), "{said}");
     }
     let said = dir.refused("data pack set out --to tar --compression gzip");
-    assert_eq!(said, "forebay: --compression belongs to --to tfrecord\n");
+    assert_eq!(said, "forebay: --compression needs --to tfrecord\n");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_second_run_keeps_what_is_there_and_makes_what_is_missing() {
     let dir = Dir::with_set();
     let line = "data pack set out --to tar --shard-size 64KiB";
     let first = dir.met(line);
-    assert_eq!(dir.met(line), first.replace('\n', "; 3 were there already\n"));
+    assert_eq!(dir.met(line), first.replace('\n', "; 3 already there\n"));
     let before = dir.tree("out");
     std::fs::remove_file(dir.path("out/set-00001-of-00003.tar")).unwrap();
     dir.met(line);

@@ -295,10 +295,10 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let said = dir.met("probe . --size 1GiB --tier hdd --dry-run --save never --json never.json");
     let (first, second) = said.split_once('\n').unwrap();
     assert!(
-        first.starts_with(".: 7 cells of 6 runs: 6.44 GB written and at most 38.65 GB read; 1.07 GB of the "),
+        first.starts_with(".: 7 cells of 6 runs: 6.44 GB written and at most 38.65 GB read; 1.07 GB of "),
         "{said}"
     );
-    assert!(first.ends_with(" that are free on the disk meanwhile, 33.7 MB of memory"), "{said}");
+    assert!(first.ends_with(" free on disk during the run, 33.7 MB of memory"), "{said}");
     assert_eq!(second, "estimated time: about 4 min 44 s at 133 MB/s, the slower rate of hdd\n");
     for random in ["--random", "--mode random", "--mode random --random"] {
         let said = dir.met(&format!("probe . --size 1GiB {random} --block 4KiB --depth 1 --dry-run"));

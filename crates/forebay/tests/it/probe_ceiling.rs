@@ -49,12 +49,13 @@ fn cold_rates_stand_beside_the_ceiling_of_their_disk_and_warm_ones_do_not() {
 fn a_ceiling_can_be_named_and_an_unknown_one_lists_those_there_are() {
     let dir = Dir::with_set();
     let said = dir.refused("ingest set --ceiling nvme");
-    assert_eq!(said, "forebay: there is no ceiling nvme; save one with forebay probe DIR --save nvme\n");
+    assert_eq!(said, "forebay: no ceiling nvme\nhint: `forebay probe DIR --save nvme` saves one\n");
     let Some(first) = save(&dir, "a-1.old", "") else { return };
     save(&dir, "b_2", "");
     let named = cell(&dir, "--cold --ceiling a-1.old");
     assert_eq!(number(&named, "ceiling_mb_per_s"), first, "not the newest");
-    assert_eq!(dir.refused("ingest set --ceiling nvme"), "forebay: there is no ceiling nvme; there are a-1.old, b_2\n");
+    let said = dir.refused("ingest set --ceiling nvme");
+    assert!(said.starts_with("forebay: no ceiling nvme; saved: a-1.old, b_2\nhint: "), "{said}");
     let warm = record::of(&dir, "set --threads 1 --repeats 1 --ceiling b_2");
     let note = warm["notes"][0].as_str().unwrap();
     assert!(
@@ -90,18 +91,17 @@ fn saving_again_replaces_the_ceiling_and_a_damaged_one_is_left_out() {
     let dir = Dir::with_set();
     save(&dir, "disk", "");
     let ran = dir.run("probe . --random --size 4MiB --depth 1 --runs 2 --json again.json --save disk");
-    assert!(ran.stderr.starts_with("forebay: replaces the ceiling disk\n"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("forebay: replaced the ceiling disk\n"), "{}", ran.stderr);
     assert_eq!(dir.json(".home/ceilings/disk.json"), dir.json("again.json"));
     let ran = dir.run("probe . --random --tier ssd --size 4MiB --depth 1 --runs 2 --save disk");
-    let said =
-        ["forebay: replaces the ceiling disk, which was of another kind: a real disk (", "; it is now the tier ssd, "];
+    let said = ["forebay: replaced the ceiling disk; it was a real disk (", " and is now the tier ssd, "];
     assert!(ran.stderr.starts_with(said[0]) && ran.stderr.contains(said[1]), "{}", ran.stderr);
     dir.write(".home/ceilings/disk.json", "{");
     let ran = dir.run("ingest set --cold --threads 1 --repeats 1");
     assert_eq!(ran.code, Some(0));
     let said = ran.stderr;
     assert!(
-        said.starts_with("forebay: the ceiling ") && said.ends_with("/disk.json is left out: not a record\n"),
+        said.starts_with("forebay: ignoring the ceiling ") && said.ends_with("/disk.json: not a record\n"),
         "{said}"
     );
 }

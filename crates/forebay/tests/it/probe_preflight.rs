@@ -37,8 +37,8 @@ fn numbers_and_flags_without_sense_are_refused() {
         ("--engine mmap", "give sync, direct or uring"),
         ("--mix 4K/50", "the shares make 50 percent, not 100"),
         ("--size many", "it does not start with a number"),
-        ("--save a/b", "a name has up to 100 letters"),
-        ("--save .hidden", "a name has up to 100 letters"),
+        ("--save a/b", "a name is up to 100 letters"),
+        ("--save .hidden", "a name is up to 100 letters"),
         ("--tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre"),
         ("--block 0", "give a size from 1 B to 1.07 GB"),
         ("--block 2GiB", "give a size from 1 B to 1.07 GB"),
@@ -104,7 +104,7 @@ fn memory_is_no_disk_and_its_cells_are_warm() {
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=16m none small", script) else { return };
     let remark =
         "small lies on tmpfs: that is memory, not a disk; its reads are marked warm and are no ceiling of a disk";
-    let last = "forebay: nothing in ram is proven cold, so no result will be set beside it";
+    let last = "forebay: no cell of ram is proven cold, so no result will be compared with it";
     assert_eq!(ran.stderr, format!("forebay: {remark}\nforebay: saved as the ceiling ram\n{last}\n"));
     assert!(
         ran.stdout.contains(&format!("\nnote: {remark}\nnote: what is marked warm or mixed did not move")),

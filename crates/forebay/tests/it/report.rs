@@ -47,7 +47,7 @@ fn what_is_no_record_is_refused_by_name() {
     for (name, bytes) in [("text", "hello"), ("list", "[]"), ("empty", ""), ("study.toml", "name = \"a\"\n")] {
         dir.write(name, bytes);
         let hint = "give a run's folder, its record.jsonl, or a file written with --json";
-        assert_eq!(said(name), format!("forebay: cannot show {name}: not a record: {hint}\n"));
+        assert_eq!(said(name), format!("forebay: cannot show {name}: not a record\nhint: {hint}\n"));
     }
     assert_eq!(
         said("future"),
@@ -70,11 +70,8 @@ fn what_was_cut_off_or_is_not_there_is_refused_by_name() {
     dir.write("torn/record.jsonl", r#"{"line":"head","schema":"forebay-record/1","command":"study","#);
     let said = |name: &str| dir.refused(&format!("report {name}"));
     assert!(said("half.json").starts_with("forebay: cannot show half.json: not a record: EOF while parsing"));
-    assert!(said("binary").starts_with("forebay: cannot show binary: not a record: give a run's folder"));
-    assert_eq!(
-        said("folder"),
-        "forebay: cannot show folder: there is neither a record.jsonl nor a record.json in this folder\n"
-    );
+    assert!(said("binary").starts_with("forebay: cannot show binary: not a record\nhint: give a run's folder"));
+    assert_eq!(said("folder"), "forebay: cannot show folder: no record.jsonl or record.json in this folder\n");
     assert!(said("torn").starts_with("forebay: cannot show torn: not a record"), "{}", said("torn"));
 }
 

@@ -39,7 +39,7 @@ fn dlios_utilisation_stands_beside_that_of_whole_epochs() {
     assert_eq!(row(&text, "AU, whole epoch ")[3..], ["78.5", "%"]);
     assert_eq!(row(&text, "AU, as DLIO counts ")[4..], ["93.3", "%"], "what its summary says");
     assert!(text.contains("\nas DLIO counts, samples/s  35.0\n"), "{text}");
-    assert!(text.contains("\n  Warning: 8 steps an epoch are few: DLIO leaves the first one out"), "{text}");
+    assert!(text.contains("\n  Warning: 8 steps per epoch are few: DLIO leaves out the first one"), "{text}");
     assert!(text.contains("\n  4 checkpoints: "), "{text}");
 }
 
@@ -74,7 +74,7 @@ fn results_are_found_below_a_hydra_log_also_without_the_workload() {
     let many = with_results("dlio-1", "run/a");
     many.write("run/b/summary.json", dir.read("run/hydra_log/unet3d/2026-11-16-05-41-59/summary.json"));
     let said = many.refused("report --from-dlio run");
-    assert_eq!(said, "forebay: run: there are results of several runs; give one of them:\n  run/a\n  run/b\n");
+    assert_eq!(said, "forebay: run: results of several runs; choose one:\n  run/a\n  run/b\n");
 }
 
 #[test]

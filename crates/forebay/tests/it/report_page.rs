@@ -139,7 +139,7 @@ fn json_and_csv_go_to_files_or_stdout() {
     assert!(csv.starts_with("run,experiment,threads,metric,unit,value,spread,n,cache,error,repeat_1,"), "{csv}");
     assert_eq!(dir.met("report ingest.json --csv -"), csv);
     let both = dir.refused("report ingest.json --csv - --json -");
-    assert_eq!(both, "forebay: --json - and --csv - cannot both have stdout\n");
+    assert_eq!(both, "forebay: --json - and --csv - cannot both go to stdout\n");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_file_that_cannot_be_written_is_named_before_anything_is_done() {
     let said = dir.refused("report ingest.json --html gone/page.html --csv out.csv");
     assert_eq!(said, "forebay: cannot write gone/page.html: No such file or directory (os error 2)\n");
     assert!(!dir.path("out.csv").exists());
-    assert!(dir.refused("report ingest.json --html -").contains("--html: give a file"));
+    assert!(dir.refused("report ingest.json --html -").contains("--html needs a file"));
     let former = "former";
     dir.write("page.html", former);
     dir.refused("report gone.json --html page.html");

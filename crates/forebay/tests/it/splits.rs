@@ -88,7 +88,7 @@ fn a_split_that_is_not_there_is_refused_with_those_that_are() {
     let said = dir.refused("ingest set/list.txt --split train");
     assert_eq!(said, "forebay: --split train: set/list.txt is a file, not a folder with splits\n");
     let said = dir.refused("ingest gone --split train");
-    assert!(said.starts_with("forebay: listing gone: "), "{said}");
+    assert!(said.starts_with("forebay: cannot list gone: "), "{said}");
     let said = dir.refused("train --synthetic --split train");
     assert!(said.contains("'--synthetic' cannot be used with '--split"), "{said}");
 }

@@ -247,7 +247,7 @@ fn a_tier_can_be_a_folder_on_a_real_device() {
         said.starts_with("forebay: tiny.toml: tier \"disk\": ")
             && said.ends_with("/gone is not a folder that is there\n")
     );
-    assert!(dir.refused("study run tiny.toml --tier disk").contains("give NAME=DIR"));
+    assert!(dir.refused("study run tiny.toml --tier disk").contains("give NAME=PATH"));
 }
 
 #[test]
@@ -305,9 +305,9 @@ fn a_name_is_put_elsewhere_once() {
     let dir = Dir::with_set();
     dir.write("tiny.toml", TINY);
     let said = dir.refused("study run tiny.toml --dataset set=set --dataset set=set");
-    assert_eq!(said, "forebay: --dataset set: it is given twice\n");
+    assert_eq!(said, "forebay: --dataset set is given twice\n");
     let said = dir.refused("study run tiny.toml --tier disk=set --tier disk=set");
-    assert_eq!(said, "forebay: --tier disk: it is given twice\n");
+    assert_eq!(said, "forebay: --tier disk is given twice\n");
     let done = dir.run("study run tiny.toml --dataset set=set --dry-run");
     assert_eq!((done.code, done.stderr), (Some(0), format!("listing {}\n", dir.path("set").display())));
 }
@@ -325,7 +325,7 @@ fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
         "tier disk: shaped in this process, hdd: 163.0 MB/s read, ",
         "space: ",
         " free\n",
-        "Times are estimates from the tiers' profiles and from ",
+        "Times are estimated from the tiers' profiles and ",
     ] {
         assert!(said.contains(wanted), "{wanted}\n{said}");
     }
@@ -352,7 +352,7 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
     assert!(preview.contains("/late, 2 cells\n"), "{preview}");
     let done = dir.missed("study run tiny.toml --out out");
     assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 2 failed; "), "{}", done.stdout);
-    let again = "forebay: to run failed cells again: forebay study run tiny.toml --scale quick --out out --resume --retry-failed\n";
+    let again = "forebay: rerun failed cells with: forebay study run tiny.toml --scale quick --out out --resume --retry-failed\n";
     assert!(done.stderr.ends_with(again), "{}", done.stderr);
     let failed = |cells: &[Value]| -> Vec<String> {
         let failed = cells.iter().filter(|cell| !cell["error"].is_null());

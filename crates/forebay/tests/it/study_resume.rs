@@ -64,7 +64,7 @@ fn a_stopped_study_drops_the_cell_at_work_and_says_how_to_go_on() {
     let n_done = cells(&dir, "out").len();
     assert!((1..4).contains(&n_done), "{n_done} cells");
     assert!(done.stdout.contains(&format!("\ntiny (quick): {n_done} of 4 cells done, 0 failed; ")), "{}", done.stdout);
-    let how = "forebay: stopped; to go on: forebay study run tiny.toml --scale quick --out out --resume\n";
+    let how = "forebay: stopped; resume with: forebay study run tiny.toml --scale quick --out out --resume\n";
     assert!(done.stderr.ends_with(how), "{}", done.stderr);
     let done = dir.run("study run tiny.toml --scale quick --out out --resume");
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -267,7 +267,7 @@ fn a_moved_run_of_an_earlier_version_goes_on_in_its_folder_and_says_so() {
     let done = dir.run("study run tiny.toml --out moved --resume");
     assert_eq!(done.code, Some(0), "{done:?}");
     let (old, new) = (old.display(), new.display());
-    let said = format!("forebay: the run was begun in another folder: its data is in {new}, not in {old}\n");
+    let said = format!("forebay: the run started in another folder; its data is in {new}, not in {old}\n");
     assert!(done.stderr.starts_with(&said), "{}", done.stderr);
     assert_eq!(dir.images("moved/data/caltech101-12-seed0").len(), 12);
     assert!(!dir.path("out").exists(), "nothing is made in the old place");

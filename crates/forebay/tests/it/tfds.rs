@@ -183,7 +183,7 @@ fn keys_are_refused_for_data_that_have_no_features() {
         }
     }
     let said = dir.refused("data pack set out --to tar --label-key label");
-    assert_eq!(said, "forebay: --label-key belongs to --to files\n");
+    assert_eq!(said, "forebay: --label-key needs --to files\n");
     let said = dir.refused("train --synthetic --image-key image");
     assert!(said.contains("'--synthetic' cannot be used with '--image-key"), "{said}");
 }

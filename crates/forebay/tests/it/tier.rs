@@ -1,4 +1,4 @@
-//! `forebay tier`, by way of shaped tiers, which everybody may have.
+//! `forebay tier`, with shaped tiers, which everybody may have.
 
 use std::process::{Child, Command, Stdio};
 
@@ -17,26 +17,26 @@ fn data(dir: &Dir, name: &str) -> String {
 #[test]
 fn a_shaped_tier_comes_is_listed_and_goes() {
     let dir = Dir::new();
-    assert_eq!(dir.met("tier list"), "there are no tiers; forebay tier up hdd makes one\n");
+    assert_eq!(dir.met("tier list"), "no tiers; `forebay tier up hdd` makes one\n");
     let said = dir.met("tier up hdd lustre --shaped");
     let hdd = data(&dir, "hdd");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], format!("hdd: up: {hdd}"));
-    assert_eq!(lines[1], "  shaped in process to 163.0 MB/s read, 133.0 MB/s write, 8000 µs a request, 1 at a time");
+    assert_eq!(lines[1], "  shaped in process to 163.0 MB/s read, 133.0 MB/s write, 8000 µs per request, 1 at a time");
     assert!(lines[2].starts_with("lustre: up: "), "{said}");
     let listed = dir.met("tier list");
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines[0], "name    kind    state  read MB/s  write MB/s  at");
     assert_eq!(lines[1], format!("hdd     shaped  up         163.0       133.0  {hdd}"));
-    let advice = lines[4].strip_prefix(&format!("hdd: not measured; forebay probe {hdd} ")).unwrap();
-    assert!(advice.ends_with("--save hdd does it"), "{listed}");
+    let advice = lines[4].strip_prefix(&format!("hdd: not measured; run forebay probe {hdd} ")).unwrap();
+    assert!(advice.ends_with("--save hdd"), "{listed}");
     dir.write(".home/tiers/hdd/data/a/b", "12345");
     let said = dir.met("tier down hdd");
     assert!(said.starts_with("hdd: removed ") && said.ends_with(" with 1 file, 5 B of data\n"), "{said}");
     assert!(!dir.path(".home/tiers/hdd").exists() && dir.path(".home/tiers/lustre").exists());
     dir.met("tier down");
     assert!(!dir.path(".home/tiers").exists());
-    assert_eq!(dir.met("tier down"), "there are no tiers\n");
+    assert_eq!(dir.met("tier down"), "no tiers\n");
 }
 
 #[test]
@@ -44,9 +44,12 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
     let dir = Dir::new();
     let up = "tier up mine --shaped --read 50MB/s --write 20MB/s --iops 250";
     let said = dir.met(up);
-    assert!(said.contains("50.0 MB/s read, 20.0 MB/s write, 250 requests/s, 4000 µs a request, 1 at a time"), "{said}");
+    assert!(
+        said.contains("50.0 MB/s read, 20.0 MB/s write, 250 requests/s, 4000 µs per request, 1 at a time"),
+        "{said}"
+    );
     let state = dir.read(".home/tiers/mine/tier.json");
-    assert!(dir.met(up).starts_with("mine: up already, nothing changed: "));
+    assert!(dir.met(up).starts_with("mine: already up, nothing changed: "));
     assert_eq!(dir.read(".home/tiers/mine/tier.json"), state);
     let said = dir.met("tier up mine --shaped --write 30MB/s");
     assert!(said.starts_with("mine: limits changed: ") && said.contains("50.0 MB/s read, 30.0 MB/s write"), "{said}");
@@ -64,9 +67,9 @@ fn flags_that_are_not_given_keep_what_the_tier_has() {
     let dir = Dir::new();
     dir.met("tier up hdd --shaped --iops 50");
     let said = dir.met("tier up hdd --shaped --read 30MB/s");
-    assert!(said.contains("30.0 MB/s read, 133.0 MB/s write, 50 requests/s, 20000 µs a request"), "{said}");
+    assert!(said.contains("30.0 MB/s read, 133.0 MB/s write, 50 requests/s, 20000 µs per request"), "{said}");
     let said = dir.met("tier up hdd --shaped");
-    assert!(said.starts_with("hdd: up already, nothing changed: ") && said.contains("30.0 MB/s read"), "{said}");
+    assert!(said.starts_with("hdd: already up, nothing changed: ") && said.contains("30.0 MB/s read"), "{said}");
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn of_many_that_bring_it_up_at_once_one_does() {
     let said: Vec<Ran> = running.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
     assert!(said.iter().all(|ran| ran.code == Some(0)), "{said:?}");
     let began = |words: &str| said.iter().filter(|ran| ran.stdout.starts_with(words)).count();
-    assert_eq!((began("hdd: up: "), began("hdd: up already, nothing changed: ")), (1, 7), "{said:?}");
+    assert_eq!((began("hdd: up: "), began("hdd: already up, nothing changed: ")), (1, 7), "{said:?}");
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn what_makes_no_tier_is_refused_before_anything_is_made() {
         ("hdd ../x", "hint: use letters, digits, - and _"),
         ("hdd --read 1B/s", "hint: give at least 64 KB/s"),
         ("hdd --read 99999999GB/s", "hint: give at most 1TB/s"),
-        ("hdd --read 5furlongs/s", "unknown unit"),
+        ("hdd --read 5furlongs/s", "give a rate above 0, as 100MB/s"),
         ("hdd --iops 0", "--iops"),
         ("hdd --fs btrfs", "\"btrfs\" is not one of ext4, xfs"),
         ("hdd --dir nowhere", "nowhere"),
@@ -138,7 +141,7 @@ fn a_name_that_is_not_there_is_said_and_no_failure() {
     let dir = Dir::new();
     dir.met("tier up hdd --shaped");
     let ran = dir.run("tier down ssd");
-    let said = "forebay: there is no tier ssd; there are hdd\n";
+    let said = "forebay: no tier ssd; found hdd\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", said));
 }
 
@@ -217,7 +220,7 @@ fn without_root(dir: &Dir, line: &str) -> Option<Ran> {
 fn without_root_a_tier_is_shaped_and_says_why() {
     let dir = Dir::new();
     let Some(ran) = without_root(&dir, "tier up hdd --size 1GiB") else { return };
-    let said = "forebay: only root can mount a loop device: shaping in process instead, which slows down forebay alone; it \
+    let said = "forebay: only root can mount a loop device: shaping in process instead, which slows down only forebay; it \
                 has no size or file system of its own\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), said), "{}", ran.stdout);
     assert!(ran.stdout.contains("shaped in process to 163.0 MB/s read"), "{}", ran.stdout);

@@ -85,7 +85,7 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
     let listed = dir.met("tier list");
     assert!(listed.contains("mine  kernel  up "), "{listed}");
     assert!(listed.contains(&format!("71.2        50.0       5,000  {data}\n")), "{listed}");
-    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: up already, nothing changed: "));
+    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, nothing changed: "));
     let said = dir.refused("tier up mine --size 128MiB");
     assert!(
         said.contains("mine is there with an image of 64 MiB, not with one of 128 MiB\nhint: forebay tier down mine"),
@@ -210,7 +210,10 @@ fn a_tier_that_is_not_up_is_neither_measured_nor_robbed() {
     dir.met("tier up hdd --size 64MiB");
     let data = dir.data("hdd");
     let listed = dir.met("tier list");
-    assert!(listed.contains(&format!("hdd: not measured; forebay probe {data} --size 16MiB --save hdd")), "{listed}");
+    assert!(
+        listed.contains(&format!("hdd: not measured; run forebay probe {data} --size 16MiB --save hdd")),
+        "{listed}"
+    );
     assert!(Command::new("umount").arg(&data).status().unwrap().success());
     dir.write(".home/tiers/hdd/data/photos/a.jpg", "mine");
     let wanted = "the tier hdd, which is not up: it is down (unmounted by hand)\nhint: forebay tier up hdd brings it up, forebay \
@@ -365,7 +368,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
     let ingest = "ingest .home/tiers/hdd/data/set --threads 1 --read-only --repeats 1 --cold";
     let ran = group.run(&dir, ingest);
-    assert!(ran.stdout.contains("the limits of the tier hdd do not reach this process"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("the limits of the tier hdd do not apply to this process"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("of ceiling"), "{}", ran.stdout);
     assert!(group.run(&dir, "tier list").stdout.contains("do not reach this shell's control group"));
     dir.met("tier down");

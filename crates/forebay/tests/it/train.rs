@@ -187,7 +187,7 @@ fn an_au_below_the_one_asked_for_is_status_one() {
     dir.met(&format!("{line} --min-au 0.0001"));
     let ran = dir.missed(&format!("{line} --min-au 1"));
     let au = number(&dir.json("record.json")["cells"][0], "au_epoch");
-    assert_eq!(ran.stderr, format!("forebay: an AU of {au:.3}, less than the 1 asked for\n"));
+    assert_eq!(ran.stderr, format!("forebay: an AU of {au:.3}, below the required 1\n"));
     assert!(ran.stdout.contains("\nAU, whole epoch "), "the account is given all the same");
 }
 
@@ -195,10 +195,10 @@ fn an_au_below_the_one_asked_for_is_status_one() {
 fn a_dry_run_says_what_would_be_trained_and_trains_nothing() {
     let dir = Dir::with_set();
     let said = dir.met("train set --batch 5 --epochs 3 --model resnet50 --dry-run");
-    assert!(said.starts_with("set: 24 samples in files; 12 steps of 5, 4 an epoch; resnet50 (2"), "{said}");
+    assert!(said.starts_with("set: 24 samples in files; 12 steps of 5, 4 per epoch; resnet50 (2"), "{said}");
     assert!(said.ends_with(" parameters, 22 classes)\n"), "{said}");
     let said = dir.met("train set --accelerator emulated:224ms --steps 142 --batch 8 --dry-run");
-    assert_eq!(said, "set: 24 samples in files; 142 steps of 8, 3 an epoch; emulated:224ms\n");
+    assert_eq!(said, "set: 24 samples in files; 142 steps of 8, 3 per epoch; emulated:224ms\n");
     let said = dir.met("train --synthetic --accelerator emulated:224ms --dry-run");
     assert_eq!(said, "one batch in memory; 100 steps of 64; emulated:224ms\n");
 }

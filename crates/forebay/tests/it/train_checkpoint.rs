@@ -142,14 +142,17 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
             "direct saves go to the last place at once: leave --burst-dir out",
         ),
         (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a place in front: give --burst-dir"),
-        (format!("{saves} {size} --burst-dir ck"), "--burst-dir ck: it is the folder of --checkpoint-dir"),
+        (
+            format!("{saves} {size} --burst-dir ck"),
+            "--burst-dir ck and --checkpoint-dir ck must not lie inside one another",
+        ),
         (
             format!("{saves} {size} --burst-dir ck/fast"),
-            "--burst-dir ck/fast: it lies in the folder of --checkpoint-dir",
+            "--burst-dir ck/fast and --checkpoint-dir ck must not lie inside one another",
         ),
         (
             format!("{} {size} --burst-dir b", saves.replace("-dir ck", "-dir b/ck")),
-            "--checkpoint-dir b/ck: it lies in the folder of --burst-dir",
+            "--burst-dir b and --checkpoint-dir b/ck must not lie inside one another",
         ),
         (
             "train set --steps 4 --checkpoint-every 2 --checkpoint-dir ./set/".to_owned(),

@@ -95,7 +95,7 @@ fn classes_may_be_more_than_the_data_has_and_not_fewer() {
     assert_eq!(cell_of(&dir, &format!("{SMALL} --steps 1 --classes 40"))["classes"], 40);
     let said = dir.refused(&format!("train {SMALL} --steps 9 --classes 3"));
     let wanted = ", which is none of the network's classes (0 to 2)\n\
-                  hint: --classes N, one more than the largest label, or leave it out\n";
+                  hint: --classes N, one more than the largest label, or omit --classes\n";
     assert!(said.ends_with(wanted), "{said}");
 }
 
@@ -119,7 +119,7 @@ fn validation_is_on_held_out_samples_or_on_other_data_after_every_epoch() {
     assert_eq!(run("--validate=other"), (7, 6));
     let (held_out, steps) = run("--validate");
     assert_eq!((held_out, steps), (2, 5), "a tenth of 24");
-    let wanted = "forebay: --validate: 4 steps end before the first epoch does, which has 5\n";
+    let wanted = "forebay: --validate: 4 steps end before the first epoch, which has 5\n";
     assert_eq!(dir.refused(&format!("train {SMALL} --steps 4 --validate")), wanted);
     assert_eq!(dir.refused(&format!("train {SMALL} --steps 4 --validate --dry-run")), wanted);
 }

@@ -41,7 +41,7 @@ fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_ac
     let list: String = dir.images("set").keys().map(|name| format!("set/{name}\n")).collect();
     dir.write("list", list);
     let wanted = "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n\
-                  hint: --accelerator emulated:224ms takes a network's time instead\n";
+                  hint: --accelerator emulated:224ms emulates the network instead\n";
     assert_eq!(dir.refused("train list --model resnet-small --batch 4"), wanted);
     assert_eq!(dir.refused("train list --model resnet-small --batch 4 --dry-run"), wanted);
     let cell = cell_of(&dir, "list --accelerator emulated:1ms --batch 4 --threads 1 --baseline 0");
@@ -77,7 +77,7 @@ fn a_shard_that_is_cut_off_is_refused_with_what_to_do() {
     dir.edit(&format!("tensors/{shard}"), |bytes| bytes.truncate(bytes.len() / 2));
     let said = dir.refused("train tensors --model resnet-small --batch 4");
     assert!(said.contains(": truncated: "), "{said}");
-    assert!(said.ends_with("\nhint: `forebay data verify` names every damaged shard; pack those again\n"), "{said}");
+    assert!(said.ends_with("\nhint: `forebay data verify` lists the damaged shards; pack those again\n"), "{said}");
     let found = dir.missed("data verify tensors");
     assert!(found.stdout.contains(&shard), "{}", found.stdout);
 }

@@ -27,7 +27,7 @@ fn a_second_run_keeps_what_is_there() {
     dir.met("data pack shards back --to files");
     std::fs::remove_file(dir.path("back/class_003/class_003_000003.jpg")).unwrap();
     let said = dir.met("data pack shards back --to files");
-    assert_eq!(said, "back: 24 files, 107.9 KB; 23 were there already\n");
+    assert_eq!(said, "back: 24 files, 107.9 KB; 23 already there\n");
     assert_eq!(dir.images("back"), dir.images("set"));
 }
 

@@ -256,7 +256,7 @@ fn a_disk_that_fills_up_is_said_once_and_the_command_runs_to_its_end() {
     command.args(["-c", script]).env("forebay", env!("CARGO_BIN_EXE_forebay")).current_dir(dir.path(""));
     let ran = Ran::from(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "done\n"), "{}", ran.stderr);
-    let said = "forebay: cannot write rows.csv: File too large (os error 27); the rows from here on are not kept";
+    let said = "forebay: cannot write rows.csv: File too large (os error 27); later rows are not kept";
     assert_eq!(ran.stderr.lines().filter(|line| *line == said).count(), 1, "{}", ran.stderr);
     assert!(!series(&dir).time_s.is_empty());
 }
@@ -270,7 +270,7 @@ fn what_cannot_be_is_refused_before_the_command_starts() {
         assert!(!dir.path("ran").exists(), "{flags}");
         ran.stderr
     };
-    assert_eq!(refused("--csv -"), "forebay: --csv - would mix the rows with what the command prints; give a file\n");
+    assert_eq!(refused("--csv -"), "forebay: --csv - would mix rows with the command's output\nhint: give a file\n");
     assert!(refused("--csv nowhere/rows.csv").starts_with("forebay: cannot write nowhere/rows.csv: No such file"));
     assert!(refused("--csv /dev/full").starts_with("forebay: cannot write /dev/full: No space left"));
     assert!(refused("--count 3").starts_with("error: the argument '--count <N>' cannot be used with '[COMMAND]...'"));

@@ -100,5 +100,5 @@ fn the_io_of_a_program_that_may_not_be_read_is_known_by_waiting_for_it_or_said_t
     let ran = open.watch("10ms", &["sh", "-c", "mkfifo fifo; exec perl -e \"$0\"", script]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(written(&ran).starts_with("at least "), "{}", ran.stderr);
-    assert!(ran.stderr.contains("; the I/O of 1 is not counted: it may not be read"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; the I/O of 1 is not counted: no permission to read it"), "{}", ran.stderr);
 }

@@ -58,7 +58,7 @@ workload    tiny
 data        8 npz files of 1 sample, 32.8 KB; data/tiny
 sample      4.1 KB
 reader      batch 2, 2 read threads, prefetch 2, files in order, samples in order
-train       2 epochs of 2 steps for each of 2 accelerators, 1.0 ms of computing a step; 4.0 ms at least; 65.5 KB read
+train       2 epochs of 2 steps for each of 2 accelerators, 1.0 ms of compute per step; 4.0 ms at least; 65.5 KB read
 demand      8.2 MB/s per accelerator that never waits, 16.4 MB/s of all 2
 threshold   an AU of 0.1 %
 ";
@@ -96,7 +96,7 @@ fn check_names_every_key_that_is_refused_and_every_note() {
     dir.write("noted.yaml", format!("{TINY}checkpoint:\n  fsync: True\n"));
     assert_eq!(dir.met("workload check tiny.yaml"), "tiny.yaml: every key is honoured\n");
     dir.write("empty.yaml", "");
-    assert_eq!(dir.met("workload check empty.yaml"), "empty.yaml: no key: all of DLIO's defaults\n");
+    assert_eq!(dir.met("workload check empty.yaml"), "empty.yaml: no keys: all DLIO defaults\n");
     assert!(dir.missed("workload check tiny.yaml ++workload.reader.batch_size=x").stdout.contains("batch_size"));
     assert!(dir.refused("workload check ++workload.reader.batch_size=2").contains("give a file"));
     let noted = dir.met("workload check noted.yaml");
@@ -147,7 +147,7 @@ unet3d_h100: 8 accelerators on 1 host of 549.76 GB
     let size = json(&dir.met(&format!("{line} --hosts 2 --json -")));
     assert_eq!((&size["samples_for_memory"], &size["files"]), (&37_500.into(), &37_500.into()));
     assert!(dir.refused("workload size llama_7b --accelerators 8 --host-memory 1GiB").contains("it does not train"));
-    assert!(dir.refused("workload size dlrm --accelerators 1 --host-memory 512").contains("give it a unit"));
+    assert!(dir.refused("workload size dlrm --accelerators 1 --host-memory 512").contains("give a unit"));
 }
 
 #[test]
@@ -167,15 +167,15 @@ fn a_workload_that_is_not_there_is_explained() {
     let said = dir.refused("workload show unet3d_h10");
     assert_eq!(
         said,
-        "forebay: there is no workload called unet3d_h10, and no such file; unet3d_h100 is near\n\
-         hint: `forebay workload list` names them\n"
+        "forebay: no workload or file named unet3d_h10; did you mean `unet3d_h100`?\n\
+         hint: `forebay workload list` lists them\n"
     );
     assert!(dir.refused("workload run workload=unet3d").contains("workload=unet3d: give the name alone: unet3d"));
     let said = dir.refused("workload run tiny.yaml workload=unet3d");
-    assert!(said.contains("give the workload's name alone, in the first place: unet3d"), "{said}");
+    assert!(said.contains("give only the workload's name, as the first argument: unet3d"), "{said}");
     let said = dir.refused("workload show tiny.yaml ++workload.train.epocs=4");
     assert!(said.starts_with("forebay: tiny.yaml: ") && said.contains("epocs") && said.contains("epochs"), "{said}");
-    assert!(dir.refused("workload show tiny.yaml ++hydra.run.dir=x").contains("--out DIR says where results go"));
+    assert!(dir.refused("workload show tiny.yaml ++hydra.run.dir=x").contains("use --out DIR for results"));
 }
 
 #[test]

@@ -13,10 +13,10 @@ fn make_writes_the_files_of_the_workload_and_goes_on_where_it_stopped() {
     assert_eq!(names.len(), 8);
     assert_eq!(names[0], "img_0_of_8.npz");
     let before = dir.tree("set");
-    assert_eq!(dir.met("workload make tiny.yaml --data set"), "set: nothing to make; 8 files there already\n");
+    assert_eq!(dir.met("workload make tiny.yaml --data set"), "set: nothing to make; 8 files already there\n");
     std::fs::remove_file(dir.path("set/train/img_3_of_8.npz")).unwrap();
     let said = dir.met("workload make tiny.yaml --data set");
-    assert!(said.starts_with("set: 1 file made, ") && said.ends_with("; 7 there already\n"), "{said}");
+    assert!(said.starts_with("set: 1 file made, ") && said.ends_with("; 7 already there\n"), "{said}");
     assert_eq!(dir.tree("set"), before, "the same bytes");
 }
 

@@ -54,7 +54,7 @@ fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
     assert_eq!((&cell["epochs"], &cell["batch"], &cell["read_threads"]), (&1.into(), &4.into(), &3.into()));
     let slow = format!("{RUN} --tier hdd --threshold 0.99");
     let ran = dir.missed(&slow);
-    assert!(ran.stderr.contains("less than the 99 % asked for"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("below the required 99 %"), "{}", ran.stderr);
     assert!(ran.stdout.contains(" asked for: missed"), "{}", ran.stdout);
     assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a share above 0, up to 1"));
 }
@@ -93,7 +93,7 @@ fn an_emulated_device_is_slower_and_named() {
 fn the_folder_of_results_has_the_record_the_page_and_dlios_files() {
     let dir = with_data();
     let ran = dir.run(&format!("{RUN} --out results --access-log"));
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "forebay: the report is results/report.html\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "forebay: report: results/report.html\n"));
     let names = dir.names("results");
     for name in
         ["record.json", "report.html", "summary.json", "0_output.json", "0_per_epoch_stats.json", "access-0.csv"]
@@ -112,7 +112,7 @@ fn the_folder_of_results_has_the_record_the_page_and_dlios_files() {
     );
     let before = dir.tree("results");
     let said = dir.refused(&format!("{RUN} --out results"));
-    assert_eq!(said, "forebay: --out results: the folder is not empty; give a new one, or remove what is there\n");
+    assert_eq!(said, "forebay: --out results: the folder is not empty\nhint: give a new one, or empty it\n");
     assert_eq!(dir.tree("results"), before);
     std::fs::create_dir(dir.path("empty")).unwrap();
     assert_eq!(dir.run(&format!("{RUN} --out empty")).code, Some(0), "an empty one will do");
@@ -128,7 +128,7 @@ fn results_that_cannot_be_written_are_refused_before_the_run() {
         dir.refused(&format!("{RUN} --json none/record.json")).starts_with("forebay: cannot write none/record.json")
     );
     let said = dir.refused(&format!("{RUN} --access-log"));
-    assert_eq!(said, "forebay: --access-log: give --out DIR, where it is written to\n");
+    assert_eq!(said, "forebay: --access-log needs --out DIR, the folder it is written to\n");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn data_that_is_not_there_is_answered_with_the_command_that_makes_it() {
     let said = dir.refused("workload run tiny.yaml --data none ++workload.train.epochs=1");
     assert_eq!(
         said,
-        "forebay: none/train: there is no data of this workload\n\
+        "forebay: none/train: no data for this workload\n\
          hint: forebay workload make tiny.yaml ++workload.train.epochs=1 --data none\n"
     );
     let said = dir.refused("workload run tiny.yaml --data none --shrink-bytes 4 --dlio-decode-mb-per-s 0.5");
@@ -206,7 +206,7 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     let said = refused("");
     assert_eq!(
         said,
-        "forebay: set/train: there is no data of this workload\nhint: forebay workload make tiny.yaml --data set\n"
+        "forebay: set/train: no data for this workload\nhint: forebay workload make tiny.yaml --data set\n"
     );
 }
 

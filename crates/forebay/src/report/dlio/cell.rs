@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use forebay_record::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
-use forebay_units::{count, quantile};
-use forebay_workload::dlio::{RankRun, Run};
+use forebay_units::count;
+use forebay_workload::dlio::{BlockRun, EpochRun, RankRun, Run};
 use forebay_workload::{Workload, metric};
-
-use super::epoch::epoch;
 
 /// Steps an epoch below which DLIO's figure says little.
 const FEW_STEPS: u64 = 50;
 
-/// The cell.
 pub(super) fn of(run: &Run) -> WorkloadCell {
     let mut epochs_of: Vec<WorkloadEpoch> = run.ranks.iter().flat_map(of_rank).collect();
     let steps_per_epoch = epochs_of.iter().map(|epoch| epoch.n_steps).max().unwrap_or(0);
@@ -65,6 +62,45 @@ fn of_rank(rank: &RankRun) -> Vec<WorkloadEpoch> {
     epochs
 }
 
+/// What an epoch comes to; `None` where not even its steps tell how long it took.
+fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
+    let load: Vec<f64> = run.blocks.iter().flat_map(BlockRun::loads_s).collect();
+    let compute: Vec<f64> = run.blocks.iter().flat_map(|block| block.compute_s.clone()).collect();
+    let eval = run.eval.as_ref();
+    let wall_s = run.wall_s()?;
+    let saves = run.saves.iter().filter(|save| !save.is_restore);
+    // From 0: the sum of nothing is -0.
+    let checkpoint_s = saves.fold(0.0, |sum, save| sum + save.span.seconds());
+    let (wait_s, compute_s) = (load.iter().sum::<f64>(), run.compute_s());
+    Some(WorkloadEpoch {
+        accelerator: rank,
+        epoch: run.epoch,
+        start_s: run.span.map_or(0.0, |span| span.start_s),
+        wall_s,
+        first_batch_s: run.first_batch_s(),
+        n_steps: compute.len() as u64,
+        wait_s,
+        compute_s,
+        checkpoint_s,
+        other_s: wall_s - wait_s - compute_s - checkpoint_s,
+        au_dlio: weighted(&run.blocks),
+        eval_s: eval.and_then(|eval| eval.wall_s),
+        eval_steps: eval.map_or(0, |eval| eval.compute_s.len() as u64),
+        eval_compute_s: eval.map_or(0.0, |eval| eval.compute_s.iter().sum()),
+        load,
+        compute,
+        ..WorkloadEpoch::default()
+    })
+}
+
+/// The utilisation that DLIO wrote for the blocks, by their steps.
+fn weighted(blocks: &[BlockRun]) -> Option<f64> {
+    let all: Vec<(f64, f64)> =
+        blocks.iter().filter_map(|block| Some((block.au?, block.compute_s.len() as f64))).collect();
+    let steps: f64 = all.iter().map(|(_, steps)| steps).sum();
+    (steps > 0.0).then(|| all.iter().map(|(au, steps)| au * steps).sum::<f64>() / steps / 100.0)
+}
+
 /// What the workload says of the setting; a key that is not understood is left out.
 fn settings(cell: &mut WorkloadCell, run: &Run, workload: &Workload) {
     let (dataset, reader) = (&workload.dataset, &workload.reader);
@@ -91,13 +127,13 @@ fn warnings(run: &Run, steps: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     if (1..FEW_STEPS).contains(&steps) {
         warnings.push(format!(
-            "{} an epoch are few: DLIO leaves the first one out, and with it the loads of all readers; whole epochs are \
-             what an accelerator sees",
+            "{} per epoch are few: DLIO leaves out the first one, and with it the loads of all readers; an accelerator sees \
+             whole epochs",
             count(steps, "step")
         ));
     }
     if run.summary.may_be_cached {
-        warnings.push("the data fits in the memory of a host: it may have been read from there".to_owned());
+        warnings.push("the data fits in a host's memory and may have been read from there".to_owned());
     }
     warnings
 }
@@ -177,8 +213,8 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
         other_s: sum(|epoch| epoch.other_s),
         eval_s,
         au_eval: (eval_s > 0.0).then(|| eval_compute_s / eval_s),
-        load: quantiles(epochs.iter().flat_map(|epoch| epoch.load.clone()).collect()),
-        step: quantiles(epochs.iter().flat_map(whole_steps).collect()),
+        load: Quantiles::of(epochs.iter().flat_map(|epoch| epoch.load.clone()).collect()),
+        step: Quantiles::of(epochs.iter().flat_map(whole_steps).collect()),
         dlio_samples_per_s: printed.samples_per_s_mean,
         dlio_mib_per_s: printed.mib_per_s_mean,
         ..WorkloadTotals::default()
@@ -187,14 +223,4 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
 
 fn whole_steps(epoch: &WorkloadEpoch) -> Vec<f64> {
     epoch.load.iter().zip(&epoch.compute).map(|(load, compute)| load + compute).collect()
-}
-
-fn quantiles(mut times: Vec<f64>) -> Quantiles {
-    if times.is_empty() {
-        return Quantiles::default();
-    }
-    times.sort_by(f64::total_cmp);
-    let at = |q: f64| quantile(&times, q);
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
-    Quantiles { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
 }
