@@ -40,7 +40,7 @@ impl ScratchDirs {
         for place in places.nearest_first() {
             let left = remove_left_overs(&place.dir, PREFIX);
             if !left.is_empty() {
-                notes.push(format!("removed what a killed benchmark had left behind: {}", left.join(", ")));
+                notes.push(format!("removed leftovers of a killed benchmark: {}", left.join(", ")));
             }
             scratch.push(Scratch::create(&place.dir, PREFIX)?);
         }

@@ -378,8 +378,8 @@ mod tests {
         };
         assert_eq!(probe("random,files", &["mix"]), Ok(()));
         assert_eq!(probe("sequential", &[]), Ok(()));
-        let said = "mix and like both give the sizes; leave one out";
+        let said = "mix and like both set the sizes; omit one";
         assert_eq!(probe("random", &["mix", "like"]).unwrap_err(), said);
-        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix gives the sizes of random requests"));
+        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix sets the sizes of random requests"));
     }
 }

@@ -193,7 +193,7 @@ fn an_interrupted_benchmark_leaves_nothing_and_a_killed_one_is_cleared_by_the_ne
     running.finish();
     assert_eq!(std::fs::read_dir(dir.path("slow")).unwrap().count(), 1);
     let printed = dir.met("checkpoint bench slow --size 1MB --saves 1 --no-ceiling");
-    assert!(printed.contains("note: removed what a killed benchmark had left behind: "), "{printed}");
+    assert!(printed.contains("note: removed leftovers of a killed benchmark: "), "{printed}");
     assert_empty(&dir);
 }
 

@@ -71,7 +71,7 @@ fn remove_left_overs(places: &Places) -> Vec<String> {
     let said = |place: &Place| {
         let left = forebay_measure::remove_left_overs(&place.dir, SCRATCH);
         let dir = place.dir.escaped();
-        (!left.is_empty()).then(|| format!("removed what a killed run had left in {dir}: {}", left.join(", ")))
+        (!left.is_empty()).then(|| format!("removed leftovers of a killed run in {dir}: {}", left.join(", ")))
     };
     places.nearest_first().filter_map(said).collect()
 }

@@ -132,7 +132,7 @@ fn folders_of_runs_that_were_killed_are_removed_and_those_in_use_stay() {
         std::fs::create_dir_all(slow.join(of_a_killed_run)).unwrap();
         let plan = Plan { warmups, ..saving(learning(data(dir.path())), dir.path(), 3, Mode::Direct) };
         let record = run_it(&plan).unwrap();
-        let said = format!("removed what a killed run had left in {}: {of_a_killed_run}", slow.display());
+        let said = format!("removed leftovers of a killed run in {}: {of_a_killed_run}", slow.display());
         assert!(record.notes.contains(&said), "{:?}", record.notes);
         assert!(!slow.join(of_a_killed_run).exists());
         assert!(in_use.path().exists() && slow.join(".forebay-train-mine").exists());
