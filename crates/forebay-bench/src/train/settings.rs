@@ -183,12 +183,11 @@ impl TrainSettings {
             ("checkpoint_size", self.checkpoint_size.is_some()),
         ];
         let Some(has_burst) = has_burst else {
-            return first_given(&of_saves).map_or(Ok(()), |name| {
-                Err(format!("`{name}` is for checkpoints, of which there are none: give `checkpoint`"))
-            });
+            return first_given(&of_saves)
+                .map_or(Ok(()), |name| Err(format!("`{name}` needs checkpoints: give `checkpoint`")));
         };
         let Some(every) = self.checkpoint_every else {
-            return Err("how many steps lie between two checkpoints? give `checkpoint_every`".to_owned());
+            return Err("steps between two checkpoints not given: give `checkpoint_every`".to_owned());
         };
         let mode = self.mode(has_burst);
         let refused = match (self.length(), &self.accelerator, self.checkpoint_size) {

@@ -130,7 +130,7 @@ fn a_flag_that_would_do_nothing_is_refused() {
         ("set --accelerator emulated:1ms --device cpu", "leave --device out"),
         ("set --accelerator emulated:1ms --lr 0.1", "so --lr would be ignored"),
         ("set --device-prefetch 1", "--device-prefetch is for a device with memory of its own: a GPU"),
-        ("set --checkpoint-every 3", "of which there are none: give --checkpoint-dir"),
+        ("set --checkpoint-every 3", "needs checkpoints: give --checkpoint-dir"),
     ] {
         let said = refused(line);
         assert!(said.contains(wanted), "{line}\n{said}");

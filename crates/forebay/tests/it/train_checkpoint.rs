@@ -163,10 +163,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         (format!("{saves} {size} --drain-rate 0 --burst-dir b"), "give a rate above 0"),
         (format!("{saves} {size} --checkpoint-behind skip"), "leave --checkpoint-behind out"),
         (saves.clone(), "an emulated accelerator has no state of its own to save: give --checkpoint-size"),
-        (
-            "train --synthetic --steps 4 --checkpoint-every 2".to_owned(),
-            "of which there are none: give --checkpoint-dir",
-        ),
+        ("train --synthetic --steps 4 --checkpoint-every 2".to_owned(), "needs checkpoints: give --checkpoint-dir"),
         ("train --synthetic --steps 4 --checkpoint-dir ck".to_owned(), "give --checkpoint-every"),
         ("train --synthetic --keep 3".to_owned(), "give --checkpoint-dir"),
         ("train --synthetic --resume".to_owned(), "--checkpoint-dir <DIR>"),

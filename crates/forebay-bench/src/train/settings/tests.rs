@@ -161,12 +161,12 @@ fn values_say_what_they_may_be() {
 fn checkpoints_that_contradict_their_places_are_refused() {
     let every = ("checkpoint_every", "20");
     for (name, value) in [every, ("keep", "3"), ("drain_rate", "1MB/s"), ("checkpoint_behind", "wait")] {
-        let said = format!("`{name}` is for checkpoints, of which there are none: give `checkpoint`");
+        let said = format!("`{name}` needs checkpoints: give `checkpoint`");
         assert_eq!(of(&[(name, value)]).check_saves(None), Err(said));
     }
     assert_eq!(of(&[]).check_saves(None), Ok(()));
     let refused = |given: &[(&str, &str)], has_burst| of(given).check_saves(Some(has_burst)).unwrap_err();
-    assert_eq!(refused(&[], true), "how many steps lie between two checkpoints? give `checkpoint_every`");
+    assert_eq!(refused(&[], true), "steps between two checkpoints not given: give `checkpoint_every`");
     let said = "a run of 19 steps makes no checkpoint when one is made every 20";
     assert_eq!(refused(&[every, ("steps", "19")], false), said);
     let said = "burst saves need a place in front: give `burst`";
