@@ -1,17 +1,17 @@
-//! What would help a workload most, and by how much at most.
+//! Which change would help a workload most, with an upper bound of its effect.
 //!
-//! The largest cause is acted on. The waits for the first batch of an epoch are among them: nothing can hide them, but what makes
-//! a batch sooner shortens them too. What prefetch would hide is known; what the others would save at most is a bound.
+//! It acts on the largest cause. Waits for the first batch of an epoch count too: nothing can hide them, but making batches faster shortens
+//! them. What prefetch would hide is known; for the other causes it is a bound.
 
 use forebay_record::{Lever, WorkloadTotals};
 use forebay_workload::Workload;
 
 use forebay_measure::stall::Causes;
 
-/// Less than this share of the time is not worth a lever.
+/// Below this fraction of the time there is no lever.
 const WORTH: f64 = 0.01;
 
-/// The lever against the largest cause; times are those of the mean accelerator.
+/// Times are those of the mean accelerator.
 pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_cores: u64) -> Lever {
     let n = totals.accelerators.max(1) as f64;
     let wall_s = totals.accelerator_s / n;

@@ -1,4 +1,4 @@
-//! What changes the meaning of a run's numbers, in words.
+//! Warnings about what changes the meaning of a run's numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,9 @@ use super::totals::is_amplified;
 
 /// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
 const FEW_STEPS: u64 = 50;
-/// What an emulated computation may take longer than it should.
+/// Tolerated ratio of actual to planned computation time.
 const CLOCK_BOUND: f64 = 1.02;
 
-/// Everything to be warned of.
 pub(super) fn warnings(
     plan: &Plan,
     n_steps: u64,
@@ -85,14 +84,14 @@ fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<Str
     }
 }
 
-/// Hosts with the memory of one process there.
+/// Host name to memory, as reported by one of its processes.
 fn hosts(reports: &[RankReport]) -> BTreeMap<&str, Option<u64>> {
     reports.iter().map(|report| (report.process.host.as_str(), report.memory_bytes)).collect()
 }
 
 fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankReport]) -> Option<String> {
     let hosts = hosts(reports);
-    // Files may be larger than the values in them: what was moved tells.
+    // Files may be larger than their values, so the bytes moved count.
     let moved = totals.bytes_moved / workload.train.epochs.max(1);
     let bytes = workload.dataset.bytes(Part::Train).max(moved) / (hosts.len() as u64).max(1);
     let least = hosts.values().copied().collect::<Option<Vec<u64>>>()?.into_iter().min()?;
@@ -124,7 +123,7 @@ fn otherwise(reports: &[RankReport]) -> Option<String> {
     ))
 }
 
-/// Processes do not share a device that each of them emulates.
+/// Every process emulates its own device; they do not share one.
 fn devices(plan: &Plan, reports: &[RankReport]) -> Option<String> {
     let profile = plan.tier.as_ref().filter(|_| reports.len() > 1)?;
     Some(format!(
@@ -152,7 +151,7 @@ fn clock_bound(reports: &[RankReport]) -> Option<String> {
     })
 }
 
-/// Processes with fewer cores than they need, while the machine has more. One core is always too few: the accelerators want it too.
+/// Processes with too few cores while the machine has more. One core is always too few: the accelerators need it too.
 fn pinned(workload: &Workload, reports: &[RankReport]) -> Vec<String> {
     let readers = |report: &RankReport| report.process.accelerators.max(1) * workload.reader.read_threads.max(1);
     let is_pinned = |report: &&RankReport| {
