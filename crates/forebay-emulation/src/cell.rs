@@ -120,12 +120,11 @@ fn notes(cell: &WorkloadCell, reports: &[RankReport]) -> Vec<String> {
     });
     let mut notes: Vec<String> = of_ranks.collect();
     if is_stopped(reports) {
-        notes
-            .push(format!("{INTERRUPTED}: the steps finished before that are kept; no threshold is held against them"));
+        notes.push(format!("{INTERRUPTED}: finished steps are kept and not compared with a threshold"));
     }
     if cell.totals.steps > MOST_STEPS {
         notes.push(format!(
-            "{} are more than {MOST_STEPS}: the record keeps their sums and percentiles, not each of them",
+            "{} exceed {MOST_STEPS}: the record keeps sums and percentiles only",
             count(cell.totals.steps, "step")
         ));
     }
@@ -143,18 +142,18 @@ fn restored_note(reports: &[RankReport]) -> Option<String> {
     let from_memory = (evidence.bytes_read > 0).then(|| evidence.from_memory());
     from_memory.map(|share| match share {
         Some(_) if evidence.resident_before.is_none_or(|share| share > 0.05) => format!(
-            "{} of the checkpoints that were read back was in memory before that: dropping their pages did not succeed",
+            "{} of the restored checkpoints was in memory before: evicting them failed",
             evidence.resident_before.map_or("an unknown share".to_owned(), |share| format!("{:.0} %", 100.0 * share))
         ),
         Some(share) if share <= 0.05 => {
-            "checkpoints were read back from the device: their pages were dropped before, and the block layer counted the reads"
+            "checkpoints were restored from the device: they were evicted before, and the block layer counted the reads"
                 .to_owned()
         }
         Some(share) => format!(
-            "of the checkpoints that were read back, {:.0} % came from memory although their pages were dropped before: the file \
-             system may lie in memory",
+            "{:.0} % of the restored checkpoints came from memory although they were evicted before: the file \
+             system may be in memory",
             100.0 * share
         ),
-        None => "checkpoints were read back; the kernel does not tell whether from the device".to_owned(),
+        None => "checkpoints were restored; the kernel does not report whether from the device".to_owned(),
     })
 }

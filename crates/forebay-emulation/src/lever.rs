@@ -24,7 +24,7 @@ pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Cause
         }
         _ => Lever {
             name: "none".to_owned(),
-            advice: "the accelerators are the limit".to_owned(),
+            advice: "the accelerators are the bottleneck".to_owned(),
             saves_s: 0.0,
             wall_s,
             is_bound: false,
@@ -54,7 +54,7 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_c
             "order",
             stalls.order,
             format!(
-                "reader.prefetch_size={}: more batches ahead, so that a slow sample holds up fewer others",
+                "reader.prefetch_size={}: more batches ahead, so a slow sample delays fewer others",
                 2 * reader.prefetch_size.max(1)
             ),
             true,
@@ -69,7 +69,7 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_c
         (
             "cores",
             stalls.cores,
-            "readers waited for a core: more cores, fewer accelerators on this host, or nothing else beside them"
+            "readers waited for a core: use more cores, fewer accelerators on this host, or no other programs"
                 .to_owned(),
             true,
         ),
@@ -95,7 +95,7 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_c
         (
             "start",
             stalls.other,
-            "no reader was at work yet: longer epochs, or fewer accelerators and read_threads to be started in a process"
+            "no reader had started yet: use longer epochs, or fewer accelerators and read_threads per process"
                 .to_owned(),
             true,
         ),

@@ -52,7 +52,7 @@ pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
     }
     of_data.filter(|tier| place.medium.tier.as_deref() != Some(tier)).map(|tier| {
         format!(
-            "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
+            "the emulated {tier} applies to the data only: checkpoints go to {} ({device}), and their times and rates are of that device",
             place.path
         )
     })

@@ -84,7 +84,7 @@ fn difference(theirs: &str, ours: &str) -> Option<String> {
     let line = |text: &str| text.trim().trim_end_matches(',').to_owned();
     Some(match differs {
         Some((theirs, ours)) => format!("the first has \"{}\", this one \"{}\"", line(theirs), line(ours)),
-        None => "one of them says more than the other".to_owned(),
+        None => "one of them has more settings than the other".to_owned(),
     })
 }
 
@@ -93,7 +93,7 @@ pub(super) fn order(workload: &Workload, seeds: Seeds) -> String {
     let name = |shuffle, seed| match shuffle {
         Shuffle::Off => "off".to_owned(),
         Shuffle::Seed => format!("seed {seed}"),
-        Shuffle::Random => format!("random, seed {seed} of the moment"),
+        Shuffle::Random => format!("random, seed {seed} from the clock"),
     };
     let (files, samples) = (workload.reader.file_shuffle, workload.reader.sample_shuffle);
     format!("files: {}, samples: {}", name(files, seeds.files), name(samples, seeds.samples))
@@ -124,12 +124,10 @@ pub(super) fn made_note(made: &MadeRecords) -> String {
 pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeRecords>) -> Result<Option<String>, Error> {
     let dataset = &plan.workload.dataset;
     let Some(made) = made else {
-        return Ok(Some(
-            "dataset.keep_files is false, but this run did not make the data, so that it stays".to_owned(),
-        ));
+        return Ok(Some("dataset.keep_files is false, but this run did not generate the data: it stays".to_owned()));
     };
     let was_there = everybody(ranks, &made.n_kept.to_string())?.iter().any(|n_kept| n_kept != "0");
-    let note = was_there.then(|| "some of the data was there before this run, so that it stays".to_owned());
+    let note = was_there.then(|| "some of the data existed before this run: it stays".to_owned());
     let removed = if was_there { Ok(()) } else { remove_share(plan, ranks) };
     together(ranks, removed)?;
     if ranks.rank() == 0 {
@@ -266,7 +264,7 @@ mod tests {
         workload.reader.sample_shuffle = Shuffle::Random;
         workload.reader.file_shuffle = Shuffle::Seed;
         let seeds = Seeds { samples: 77, ..seeds(&workload) };
-        assert_eq!(order(&workload, seeds), "files: seed 123, samples: random, seed 77 of the moment");
+        assert_eq!(order(&workload, seeds), "files: seed 123, samples: random, seed 77 from the clock");
         assert_ne!(super::seeds(&workload).samples, workload.train.seed);
         workload.reader.sample_shuffle = Shuffle::Seed;
         assert_eq!(order(&workload, super::seeds(&workload)), "files: seed 123, samples: seed 123");

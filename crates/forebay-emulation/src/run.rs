@@ -42,7 +42,7 @@ pub enum Error {
     OtherPlan { rank: u64, what: String },
     #[error("{}: checkpoints need {needed} and {free} are free", path.escaped())]
     TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
-    #[error("{} has {n} of the {wanted} checkpoints that are to be read", path.escaped())]
+    #[error("{} has {n} of the {wanted} checkpoints to restore", path.escaped())]
     NothingSaved {
         /// Of one rank.
         path: PathBuf,
@@ -115,7 +115,7 @@ fn finish(
     let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
     let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
     if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
-        record.notes.push(format!("DLIO's result files are not whole: {reason}"));
+        record.notes.push(format!("DLIO's result files are incomplete: {reason}"));
     }
     Ok(record.map(|(record, _)| record))
 }
@@ -133,7 +133,7 @@ fn gather(ranks: &dyn Ranks, report: &RankReport) -> Result<Option<Vec<RankRepor
 /// For a workload that only generates data.
 fn only_made(made: Option<&MadeRecords>, mut record: Record<WorkloadCell>) -> Record<WorkloadCell> {
     record.notes.extend(made.map(prepare::made_note));
-    record.notes.push("the workload neither trains nor saves: there is nothing to measure".to_owned());
+    record.notes.push("the workload neither trains nor saves: nothing to measure".to_owned());
     record
 }
 

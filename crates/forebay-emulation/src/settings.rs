@@ -75,13 +75,11 @@ impl WorkloadSettings {
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let n = self.processes;
         let processes = (n > 1).then(|| {
-            format!(
-                "{n} processes are emulated accelerators of one process here, each with threads and batches of its own"
-            )
+            format!("{n} processes are emulated as accelerators of one process, each with its own threads and batches")
         });
         let loader = self.dlio_decode_mb_per_s.map(|rate| {
             format!(
-                "DLIO's PyTorch loader is imitated: every worker makes whole batches of files in order, whatever shuffles say, and \
+                "DLIO's PyTorch loader is emulated: every worker makes whole batches of files in order, whatever shuffles say, and \
                  those of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and their time is waited for, \
                  not computed"
             )

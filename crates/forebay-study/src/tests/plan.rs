@@ -258,7 +258,7 @@ fn a_train_cell_that_cannot_be_is_refused() {
         train("device = \"tpu\""),
         "experiment \"train\", settings.device: \"tpu\": give auto, cpu, cuda, or cuda:N with N from 0 to 1,023"
     );
-    assert_eq!(train("synthetic = true\nepochs = 2"), "cell train: a batch in memory has no epochs: give steps");
+    assert_eq!(train("synthetic = true\nepochs = 2"), "cell train: a synthetic batch has no epochs: give steps");
     assert_eq!(
         train("read_only = true"),
         "experiment \"train\", settings.read_only: train has no setting \"read_only\""

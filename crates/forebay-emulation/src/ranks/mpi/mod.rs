@@ -156,7 +156,7 @@ impl Mpi {
             return Err(self.failed(rank(failed), String::from_utf8_lossy(&reason).into_owned()));
         }
         if left < n && stays < n {
-            return Err(self.lost(rank(left), "it ended before the others did".to_owned()));
+            return Err(self.lost(rank(left), "it ended before the others".to_owned()));
         }
         Ok(if stops < n { Verdict::Stop } else { Verdict::Go })
     }

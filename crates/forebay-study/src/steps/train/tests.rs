@@ -101,7 +101,7 @@ fn settings_are_named_as_a_study_has_them_and_agree_with_the_places() {
     assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
     assert_eq!(refused(&[to("hdd → hdd"), every()]), "hdd cannot be its own burst buffer: give another tier");
     let said = refused(&[to("hdd"), every(), ("checkpoint_mode", text("burst"))]);
-    assert_eq!(said, "burst saves need a place in front: give burst");
+    assert_eq!(said, "burst saves need a burst buffer: give burst");
     let burst = [to("hdd"), every(), ("burst", text("optane")), ("checkpoint_mode", text("burst"))];
     assert_eq!(work(&burst).check(), Ok(()));
     let refused = |name: &str, level: Level| Work::new(Step::Train, 0).set(name, &level).unwrap_err();
